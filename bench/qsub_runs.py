@@ -99,11 +99,11 @@ def carry_out(scheduler: str) -> None:
     """nsw, in this process; prints the CPU seconds that it used."""
     from nsw.cli.main import run
     from nsw.errors import CommandResult
-    from nsw.schedulers import poll_interval
+    from nsw.schedulers import polling
     from nsw.transport.local import LocalTransport
 
     site = Cobalt() if scheduler == "cobalt" else Pbs()
-    poll_interval.FIRST_S = 0.01  # nothing is waited for
+    polling.FIRST_S = 0.01  # nothing is waited for
     really, free = LocalTransport.run, 0.0
 
     def answer(self: LocalTransport, argv: list[str], **named: object) -> CommandResult:

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nsw.campaign import private_folder as private  # noqa: E402  after the path
+from nsw.campaign import site_folder as private  # noqa: E402  after the path
 from nsw.campaign import start  # noqa: E402
 from nsw.campaign.planning import make_plan  # noqa: E402
 from nsw.campaign.running import held  # noqa: E402

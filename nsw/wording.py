@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
 _SEVERAL = {"case": "cases", "pass": "passes"}
@@ -20,6 +20,12 @@ def plural(count: int, word: str) -> str:
 def one_or(count: int, one: str, several: str) -> str:
     """`a figure is` of one, `7 figures are` of more."""
     return one if count == 1 else f"{count} {several}"
+
+
+def and_more(names: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`: at most so many names."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0) -> str:

@@ -7,7 +7,7 @@ from pkgutil import resolve_name
 
 import pytest
 
-from nsw.site.scheduler_and_transport_names import ADAPTERS
+from nsw.site.names import ADAPTERS
 
 ROOT = Path(__file__).parents[1]
 BASE = {
@@ -107,7 +107,7 @@ def test_what_a_batch_system_calls_its_commands_is_in_its_own_files_and_the_regi
     made = [resolve_name(path) for path in ADAPTERS.values()]
     commands = {word for one in made for word in (one.submit, one.queue, one.history) if word}
     assert {"sbatch", "squeue", "sacct", "qsub", "bjobs", "qacct"} <= commands
-    own = f"nsw/(?:(?:schedulers|scripts)/(?:{'|'.join(ADAPTERS)})|site/scheduler_and_transport_names)"
+    own = f"nsw/(?:schedulers/(?:{'|'.join(ADAPTERS)})|site/names)"
     assert holding(rf"\b(?:{'|'.join(commands)})\b", own) == []
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.recipe.jsonschema import recipe_schema
 from nsw.recipe.profiler_names import AUTO, PROFILERS
-from nsw.site.jsonschema import sites_schema
-from nsw.site.scheduler_and_transport_names import schedulers, transports
+from nsw.site.model import sites_schema
+from nsw.site.names import schedulers, transports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.errors import nearest
 from nsw.profilers.kernel_filters import any_name, chosen_filter, one_of
-from nsw.recipe.counters import AT_MOST, COVER, SAMPLE
+from nsw.recipe.passes import AT_MOST, COVER, SAMPLE
 from nsw.tables.names import squeezed
 
 if TYPE_CHECKING:

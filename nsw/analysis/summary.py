@@ -10,14 +10,13 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.comparison import Scaling, Variant, compare, scaling
 from nsw.analysis.effective import effective_rates
 from nsw.analysis.figures import Outlier, outliers
-from nsw.analysis.findings import findings, of_versions
+from nsw.analysis.findings import findings
 from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from nsw.analysis.effective import AskedModel, Effective
-    from nsw.analysis.findings import ProgramVersion
     from nsw.tables import TableData
 
 TABLES = (
@@ -39,8 +38,7 @@ class CampaignData:
         tables: The rows of TABLES, each with `run`.
         missing: What is absent and why, in sentences.
         counters: The tables of OF_KERNELS that there are.
-        versions: The versions of the program that its runs were done with, the oldest first.
-        remedy: The command that leaves one version only.
+        known: Findings of the campaign itself, which come first.
     """
 
     campaign: str
@@ -50,8 +48,7 @@ class CampaignData:
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
     missing: Sequence[str] = ()
     counters: Mapping[str, TableData] | None = None
-    versions: Sequence[ProgramVersion] = ()
-    remedy: str = ""
+    known: Sequence[Finding] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +131,7 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
         compared=asked.compare,
         compared_to=asked.baseline,
         figure=asked.figure,
-        findings=(*of_versions(data.versions, data.remedy), *_crowded(tables, case_of), *findings(cases, curve)),
+        findings=(*data.known, *_crowded(tables, case_of), *findings(cases, curve)),
         missing=tuple(data.missing),
         model=effective_rates(cases, asked.models, runs, tables),
         outliers=tuple(outliers(runs, tables.get("figures", ()))),

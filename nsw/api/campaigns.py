@@ -9,14 +9,14 @@ from nsw.api.frames import Tables, frame_of, unknown, with_parameters
 from nsw.api.recipe_options import Names, names
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_meta_keys import NOTE, SITE
+from nsw.campaign.ledger_rows import NOTE, SITE
 from nsw.tables.schema import TABLES, TRACES
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from nsw.campaign.ledger_rows import RunRow
-    from nsw.campaign.onlooking import Watching
+    from nsw.campaign.watch import Watching
 
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
@@ -157,7 +157,7 @@ class Campaign:
         """One row a run: id (the tables' `run`), pass, state, times, parameters (`param_state` where one clashes)."""
         import pandas as pd
 
-        from nsw.campaign.job_ids import job_ids
+        from nsw.campaign.select_runs import job_ids
         from nsw.present.status_view import flat_run
 
         with Ledger(self._of.ledger, read_only=True) as ledger:
@@ -173,10 +173,10 @@ class Campaign:
 
     def cancel(self) -> None:
         """End what is queued or running, here or through the nsw that drives the campaign; what is done stays."""
-        from nsw.campaign import steering
+        from nsw.campaign.cancel import cancel, standing_of
 
-        if not steering.is_over(self._of):
-            steering.cancel(self._of)
+        if not standing_of(self._of).is_over:
+            cancel(self._of)
 
     def watch(self, *, once: bool = False) -> Watching:
         """Look at the campaign without driving it: an iterator of events, until no run is in flight.
@@ -190,7 +190,7 @@ class Campaign:
         Raises:
             UnreachableError: The site cannot be reached, at the first look.
         """
-        from nsw.campaign.onlooking import Watching
+        from nsw.campaign.watch import Watching
 
         return Watching(self._of, once=once)
 
@@ -207,13 +207,13 @@ class Campaign:
             CampaignError: The campaign is not over, its reports are not read yet, or another nsw owns it.
             UnreachableError: The site gave no answer; doing it again removes the rest.
         """
-        from nsw.campaign.cleaning import on_site
+        from nsw.campaign.clean import on_site
 
-        with on_site(self._of) as found:
-            if found.is_gone or not (found.space.spare or everything):
+        with on_site(self._of) as cleaning:
+            if not cleaning.leftovers.files(everything=everything):
                 return 0
-            found.remove(everything=everything)
-            return found.freed(everything=everything)
+            cleaning.remove(everything=everything)
+            return cleaning.leftovers.freed(everything=everything)
 
     def fetch(self, runs: Names = (), files: Names = ()) -> list[Path]:
         """Bring files of runs that were left on the site; where they are here, also those that already were.
@@ -226,7 +226,7 @@ class Campaign:
             UsageError: No run has such a name, or none of them has begun.
             UnreachableError: The site cannot be reached.
         """
-        from nsw.campaign.fetching import on_site
+        from nsw.campaign.fetch import on_site
         from nsw.campaign.select_runs import Selection
 
         with on_site(self._of, names(runs), names(files), Selection()) as found:

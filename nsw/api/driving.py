@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from nsw.api.campaigns import Campaign, find
 from nsw.api.frames import frame_of
 from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
-from nsw.campaign import continuing
 from nsw.campaign import folder as folders
+from nsw.campaign import retry as retrying
 from nsw.campaign.events import Message
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.select_runs import Selection
@@ -130,14 +130,15 @@ def run(
 def _run_into(
     folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool, now: bool
 ) -> Running:
-    from nsw.campaign.extending import extend, extension
+    from nsw.campaign.extend import extend, extension
 
     said: list[Message] = []
     found = extension(folder, recipe, sites, chosen, said.append)
     if found.planned is None:
         return _told(Running(folder, only=()), said)
     _refuse_dear(found.planned, folder.path.parent, yes=yes)
-    return _told(Running(folder, only=extend(found).only, now=now), said)
+    extend(found)
+    return _told(Running(folder, now=now), said)
 
 
 def _refuse_dear(planned: Made, home: Path, *, yes: bool) -> None:
@@ -162,7 +163,7 @@ def resume(
     """
     said: list[Message] = []
     folder = _folder(campaign, root)
-    continuing.resume(folder, said.append)
+    retrying.resume(folder, said.append)
     return _told(Running(folder, now=now), said)
 
 
@@ -187,11 +188,11 @@ def attach(
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site gave no answer.
     """
-    from nsw.campaign.attaching import on_site, site_of_campaign_here
+    from nsw.campaign.attach import campaigns_on_site, site_of_campaign_here
 
     parent = Path(root) if root is not None else None
     named = site or site_of_campaign_here(campaign, parent)
-    with on_site(site_or_default(named), files(sites)) as there:
+    with campaigns_on_site(site_or_default(named), files(sites)) as there:
         found = there.attach(campaign, parent)
     return resume(found.folder.path)
 
@@ -229,9 +230,9 @@ def retry(
     """
     said: list[Message] = []
     folder = _folder(campaign, root)
-    limit = continuing.seconds("time", time)
-    change = continuing.Change(limit, update_app, files(sites))
-    found = continuing.retry(
+    limit = retrying.seconds("time", time)
+    change = retrying.Change(limit, update_app, files(sites))
+    found = retrying.retry(
         folder,
         names(runs),
         said.append,

@@ -6,15 +6,15 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.placement import Span, pairs, sentences
+from nsw.analysis.summary import CampaignData
 from nsw.campaign.judge import parse_status
-from nsw.campaign.ledger_meta_keys import NOTE, SITE
-from nsw.campaign.ledger_rows import Reading, State, lacks_reports
-from nsw.campaign.named_versions import program_versions, remedy
-from nsw.campaign.owning_user import open_file
+from nsw.campaign.ledger_rows import NOTE, SITE, Reading, State, lacks_reports
+from nsw.campaign.ownership import open_file
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.runs_by_name import as_option
 from nsw.campaign.start import how_to_send
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.campaign.versions import findings
+from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, plural
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import RunRow
-    from nsw.recipe.performance_model import PerformanceModel
+    from nsw.recipe.model import PerformanceModel
 
 
 _LONGEST = 1 << 16  # bytes of a status file
@@ -87,7 +87,7 @@ def how_to_repeat(folder: CampaignFolder, ledger: Ledger, which: str) -> str:
 
 def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     """The campaign's summary, from its tables and its recipe's `report`."""
-    from nsw.analysis.summary import OF_KERNELS, TABLES, CampaignData, summarize
+    from nsw.analysis.summary import OF_KERNELS, TABLES, summarize
     from nsw.campaign.tables import load_rows, load_table
 
     runs = ledger.runs()
@@ -101,8 +101,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
         tables,
         missing=_missing(folder, ledger, runs),
         counters=counters,
-        versions=program_versions(ledger),
-        remedy=remedy(folder),
+        known=findings(folder, ledger),
     )
     return summarize(data, _asked(folder, {run.case_id: run.params for run in runs}))
 

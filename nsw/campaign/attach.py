@@ -1,4 +1,4 @@
-"""Taking over a campaign that another machine began: from its folder on the site to a folder here."""
+"""`nsw attach`: campaigns that another machine began on a site, and taking one over into a folder here."""
 
 from __future__ import annotations
 
@@ -7,28 +7,32 @@ import secrets
 import shutil
 import stat
 import tempfile
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import collect, collect_reduced
-from nsw.campaign.folder_permissions import make_private
+from nsw.campaign.folder import LEDGER
+from nsw.campaign.handover import ARCHIVE, RECIPE, about, require_success, unpack
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
-from nsw.campaign.takeover_archive import ARCHIVE, LEDGER, RECIPE, about, unpack
-from nsw.errors import CampaignError, CommandError, UnreachableError
+from nsw.campaign.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
+from nsw.campaign.ownership import make_private
+from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
 from nsw.transport.commands import take
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
 
+__all__ = ["Attachable", "Attached", "CampaignsOnSite", "attachable", "campaigns_on_site", "site_of_campaign_here"]
+
 _SECONDS: Final = 120.0
-_SOME: Final = 200  # runs that are brought together
+_TOGETHER: Final = 200  # runs whose reports are brought together
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 _APP: Final = re.compile(r"app(-\d+)?")  # the program, also as `retry --update-app` and `run --into` copied it again
 # in a folder of another user, which may be in a scratch folder that several use, nothing is opened
@@ -60,6 +64,42 @@ class Attachable:
     owner: str
 
 
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A campaign that is here now, to be resumed.
+
+    Attributes:
+        folder: Its folder.
+        taken_over: Whether another nsw owned it until now.
+        owner: Who that was, where it is known.
+    """
+
+    folder: folders.CampaignFolder
+    taken_over: bool
+    owner: str
+
+
+@contextmanager
+def campaigns_on_site(site: str | None, sites: Sequence[Path] | None) -> Iterator[CampaignsOnSite]:
+    """Look for campaigns on a site, the default one where none is named; `sites` are files to search first.
+
+    Raises:
+        UsageError: There is no such site, or it is this machine.
+        UnreachableError: It cannot be reached.
+    """
+    from nsw.campaign.dry_run import way_to
+    from nsw.site.load import load_site
+
+    place = load_site(site, list(sites) if sites else None)
+    with closing(way_to(place)) as transport:
+        if not transport.remote or place.site.scratch is None:
+            raise UsageError(
+                f"site {place.site.name} is this machine", hint="`nsw resume` continues a campaign on this machine"
+            )
+        base = transport.expand(place.site.scratch)
+        yield CampaignsOnSite(place, base, attachable(transport, base), transport)
+
+
 def attachable(transport: Transport, base: str) -> list[Attachable]:
     """This user's campaigns below a site's scratch folder, oldest first.
 
@@ -69,95 +109,108 @@ def attachable(transport: Transport, base: str) -> list[Attachable]:
     done = transport.run(["bash", "-c", _LIST, "nsw", base], timeout=_SECONDS)
     if done.timed_out or done.returncode != 0:
         raise UnreachableError(CommandError(done, what=f"{base} cannot be listed").message)
-    found = (record.split("\t", 2) for record in done.stdout.split("\0"))
-    known = [Attachable(*parts) for parts in found if len(parts) == 3 and _ID.fullmatch(parts[0])]
+    records = (record.split("\t", 2) for record in done.stdout.split("\0"))
+    known = [Attachable(*parts) for parts in records if len(parts) == 3 and _ID.fullmatch(parts[0])]
     return sorted(known, key=lambda one: (one.id.rsplit("-", 3)[1:3], one.id))
 
 
-def attach(
-    root: Path, transport: Transport, base: str, campaign: str, site: tuple[str, Mapping[str, Any]]
-) -> folders.CampaignFolder:
-    """Become the owner of a campaign, and make its folder here, or bring the one that is here up to date.
+def site_of_campaign_here(campaign: str, root: Path | None) -> str | None:
+    """The site of a campaign that this machine drove before; None for one that is not here."""
+    try:
+        folder = folders.find(folders.root(root), campaign)
+    except CampaignError:
+        return None
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        return str(ledger.site()["name"])
 
-    Args:
-        root: The folder of campaigns here.
-        transport: The way to the site.
-        base: The site's scratch folder.
-        campaign: The campaign's id.
-        site: The site's name and data, as this machine's sites files have it.
 
-    Returns:
-        The folder, to be resumed.
+@dataclass(frozen=True, slots=True)
+class CampaignsOnSite:
+    """The campaigns below a site's scratch folder, while the connection is open."""
 
-    Raises:
-        CampaignError: What is there is not what nsw leaves, or the campaign's present owner is submitting.
-        CampaignLockedError: An nsw on this machine drives it.
-        UnreachableError: The site gave no answer.
-    """
-    there, here = f"{base}/{campaign}", folders.CampaignFolder(root / campaign)
-    if here.path.exists():
-        with folders.locked(here):
-            _take_over(transport, there, here, site)
-        return here
-    with _hidden(here) as hidden:
-        _take_over(transport, there, hidden, site, called=here)
-    return here
+    place: LoadedSite
+    base: str
+    campaigns: Sequence[Attachable]
+    _transport: Transport
+
+    def attach(self, named: str, root: Path | None) -> Attached:
+        """Become the owner of a campaign, and make its folder below `root`, or bring the one there up to date.
+
+        Raises:
+            CampaignError: There is no such campaign, what is there is not what nsw leaves, or its owner is submitting.
+            CampaignLockedError: An nsw on this machine drives it.
+            UnreachableError: The site gave no answer.
+        """
+        wanted = self._named(named)
+        here = folders.CampaignFolder(folders.root_to_write(root) / wanted.id)
+        own = None
+        if here.ledger.exists():
+            with Ledger(here.ledger, read_only=True) as ledger:
+                own = ledger.meta(OWNED_BY)
+        if own is not None and own == wanted.token:
+            return Attached(here, taken_over=False, owner="")
+        with _folder_here(here), folders.locked(here):
+            self._take_over(here)
+        return Attached(here, taken_over=True, owner=wanted.owner)
+
+    def _named(self, named: str) -> Attachable:
+        """The one of that id, or the only one whose id begins so."""
+        known = self.campaigns
+        matches = [one for one in known if one.id == named] or [one for one in known if one.id.startswith(named)]
+        if len(matches) == 1:
+            return matches[0]
+        if not matches:
+            raise CampaignError(
+                f"no campaign '{named}' of yours on the site", hint="`nsw attach --site SITE` lists them"
+            )
+        newest = ", ".join(one.id for one in matches[-5:])
+        raise CampaignError(f"'{named}' begins the id of {len(matches)} campaigns: {newest}")
+
+    def _take_over(self, here: folders.CampaignFolder) -> None:
+        transport, there = self._transport, f"{self.base}/{here.id}"
+        # first of all: what the former owner kept there does not change any more
+        token = take(transport, there, here.id, f"0 {secrets.token_hex(8)}", "*", about())
+        with tempfile.TemporaryDirectory(prefix=".nsw-", dir=here.path) as temporary:
+            archive, new = Path(temporary, "archive"), Path(temporary, LEDGER)
+            transport.get_many([(f"{there}/{ARCHIVE}", archive)])
+            state = unpack(archive.read_bytes())
+            new.write_bytes(state[LEDGER])
+            with Ledger(new) as ledger:
+                if ledger.meta(SCRATCH) != there:
+                    raise CampaignError(
+                        f"what is in {there} is the state of another campaign, in {ledger.meta(SCRATCH)}"
+                    )
+                with ledger.transaction():
+                    ledger.set_meta(SITE, self.place.site.name)
+                    ledger.set_meta(SITE_DATA, self.place.site.model_dump(mode="json", by_alias=True))
+                    ledger.set_meta(OWNED_BY, token)
+                _bring_files(transport, there, here)
+                _bring_reports(transport, there, here, ledger)
+            if here.ledger.exists():
+                here.ledger.replace(here.path / f"{LEDGER}.superseded")
+            here.recipe.write_bytes(state[RECIPE])
+            new.replace(here.ledger)  # last: a folder without it is no campaign yet
 
 
 @contextmanager
-def _hidden(final: folders.CampaignFolder) -> Iterator[folders.CampaignFolder]:
-    """A folder that gets its name when the block ends well."""
-    hidden = folders.CampaignFolder(final.path.parent / f".{final.id}-{secrets.token_hex(2)}.part")
-    make_private(hidden.path, "nobody")
+def _folder_here(here: folders.CampaignFolder) -> Iterator[None]:
+    """The campaign's folder, made where it is not there; a new one is removed where the block fails."""
+    if is_new := not here.path.exists():
+        make_private(here.path, "nobody")
     try:
-        for sub in (hidden.scripts, hidden.reports, hidden.tables, hidden.app):
-            sub.mkdir()
-        hidden.lock.touch()
-        yield hidden
-        hidden.path.rename(final.path)
+        for sub in (here.scripts, here.reports, here.tables, here.app):
+            sub.mkdir(exist_ok=True)
+        yield
     except BaseException:
-        shutil.rmtree(hidden.path, ignore_errors=True)
+        if is_new:
+            shutil.rmtree(here.path, ignore_errors=True)
         raise
-
-
-def _take_over(
-    transport: Transport,
-    there: str,
-    here: folders.CampaignFolder,
-    site: tuple[str, Mapping[str, Any]],
-    called: folders.CampaignFolder | None = None,
-) -> None:
-    campaign = (called or here).id
-    # first of all: what the former owner kept there does not change any more
-    token = take(transport, there, campaign, f"0 {secrets.token_hex(8)}", "*", about())
-    with tempfile.TemporaryDirectory(prefix=".nsw-", dir=here.path) as folder:
-        archive = Path(folder) / "archive"
-        transport.get_many([(f"{there}/{ARCHIVE}", archive)])
-        state = unpack(archive.read_bytes())
-        new = folders.CampaignFolder(Path(folder))
-        new.ledger.write_bytes(state[LEDGER])
-        with Ledger(new.ledger) as ledger:
-            if ledger.meta(SCRATCH) != there:
-                raise CampaignError(f"what is in {there} is the state of another campaign, in {ledger.meta(SCRATCH)}")
-            with ledger.transaction():
-                ledger.set_meta(SITE, site[0])
-                ledger.set_meta(SITE_DATA, dict(site[1]))
-                ledger.set_meta(OWNED_BY, token)
-            _bring_files(transport, there, here)
-            _bring_reports(transport, there, here, ledger)
-        if here.ledger.exists():
-            here.ledger.replace(here.path / f"{LEDGER}.superseded")
-        here.recipe.write_bytes(state[RECIPE])
-        new.ledger.replace(here.ledger)
 
 
 def _bring_files(transport: Transport, there: str, here: folders.CampaignFolder) -> None:
     """The scripts, the application's files and the secrets."""
     done = transport.run(["bash", "-c", _FILES, "nsw", there], timeout=_SECONDS)
-    if done.timed_out:
-        raise UnreachableError(f"{there} could not be listed: {done.stderr.strip()}")
-    if done.returncode != 0:
-        raise CommandError(done, what=f"{there} cannot be listed")
+    require_success(done, late=f"{there} could not be listed", what=f"{there} cannot be listed")
     modes: dict[str, int] = {}
     for record in done.stdout.split("\0"):
         mode, _, name = record.partition("\t")
@@ -180,23 +233,9 @@ def _bring_reports(transport: Transport, there: str, here: folders.CampaignFolde
     everything = ledger.meta(COLLECT) == "everything"
     ended = ledger.runs(states=(State.DONE, State.FAILED))
     over = [run for run in ended if run.attempt > 0 and run.reading is not Reading.NONE]
-    for at in range(0, len(over), _SOME):
-        some = over[at : at + _SOME]
+    for first in range(0, len(over), _TOGETHER):
+        some = over[first : first + _TOGETHER]
         collect(here, transport, there, some, everything=everything)
         reduced = ledger.reductions((State.DONE,), of={run.id for run in some})
         collect_reduced(here, transport, there, {row.id: row.attempt for row in reduced})
         ledger.update_tasks([run.id for run in some], reading=Reading.COLLECTED)
-
-
-def chosen(known: Sequence[Attachable], named: str) -> Attachable:
-    """The one of that id, or the only one whose id begins so.
-
-    Raises:
-        CampaignError: There is none, or there are several.
-    """
-    matches = [one for one in known if one.id == named] or [one for one in known if one.id.startswith(named)]
-    if len(matches) == 1:
-        return matches[0]
-    if not matches:
-        raise CampaignError(f"no campaign '{named}' of yours on the site", hint="`nsw attach --site SITE` lists them")
-    raise CampaignError(f"'{named}' begins the id of {len(matches)} campaigns: {', '.join(m.id for m in matches[-5:])}")

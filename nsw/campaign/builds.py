@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.added_jobs import reducer_to
 from nsw.campaign.judge import read_status
-from nsw.campaign.ledger_meta_keys import PREPARED
-from nsw.campaign.ledger_rows import IN_FLIGHT, BuildRow, State
+from nsw.campaign.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, State
+from nsw.campaign.site_folder import reducer_to
 from nsw.errors import CampaignError
 from nsw.plan.jobs import APP
 

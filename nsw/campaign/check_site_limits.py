@@ -29,13 +29,13 @@ def limits_checks(
         adapter: Its batch system.
         facts: The system's settings; None where it did not print them.
     """
-    if (command := adapter.queues_command()) is not None:
+    if command := adapter.queues_command:
         done = transport.run(command, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
         yield limits_check(site, adapter.parse_queues(done), None if facts is None else facts.longest_array)
     else:
         fix = "`--node` tries the queue with a job; `limits: {max_walltime: ...}` says how long one may be"
         yield Check("limits", Verdict.SKIPPED, f"nsw cannot read the limits of {adapter.name}'s queues", fix)
-    if (command := adapter.accounts_command()) is not None:
+    if command := adapter.accounts_command:
         yield account_check(site, adapter.parse_accounts(transport.run(command, timeout=_SECONDS)))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.metrics import find_chip, unsupported
 from nsw.metrics.requests import tool_for, tools_for
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -5,25 +5,43 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from nsw.campaign.ledger_meta_keys import RECORDED
-from nsw.campaign.recipe_lock import Basis, choice_of, recipe_of, why_not
-from nsw.errors import NswError
+from nsw.analysis.guided import (
+    TABLE,
+    Asked,
+    NothingMatched,
+    Within,
+    chosen_rows,
+    launched_inside,
+    names_of,
+    picked_again,
+)
+from nsw.analysis.guided import choose as choose_launches
+from nsw.campaign.ledger_rows import RECORDED, Choice, State
+from nsw.campaign.recipe_lock import Basis, basis_of, choice_of, recipe_of, why_not
+from nsw.campaign.tables import load_rows, put_rows
+from nsw.errors import NswError, nearest
 from nsw.metrics import check, find_chip, unsupported
+from nsw.metrics.replay_passes import passes
+from nsw.plan.counters import counting, left_out, limit, planned_s, price
+from nsw.profilers.files_of_one_recording import parts
+from nsw.profilers.nvprof import measured
+from nsw.readers.detect import read
+from nsw.readers.model import Options
+from nsw.recipe.model import LockedChoices
+from nsw.recipe.passes import CountersPass
+from nsw.tables import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from nsw.analysis.guided import Within
+    from nsw.campaign.driven import Driven
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_needs import Choice
     from nsw.campaign.ledger_rows import RunRow
     from nsw.plan.counters import Limit
     from nsw.readers.model import Report
-    from nsw.recipe.counters import CountersPass
-    from nsw.recipe.lock import LockedChoice, LockedChoices
-    from nsw.recipe.model import Steps
+    from nsw.recipe.model import LockedChoice, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,91 +70,76 @@ _TRACE = "gpu_trace"
 _OF_RANGES = ("api_trace", "nvtx_trace")  # what tells which kernels were launched inside a range
 
 
-@dataclass(frozen=True, slots=True)
-class Choosing:
-    """What deciding takes beside the campaign.
-
-    Attributes:
-        basis: Gives what choices follow from, as the jobs met it so far.
-        say: Called with a line for people on each choice.
-        warn: Called once when recorded choices do not hold.
-    """
-
-    basis: Callable[[], Basis]
-    say: Callable[[str], None]
-    warn: Callable[[str], None]
-
-
-def chooser(
-    folder: CampaignFolder, ledger: Ledger, choosing: Choosing
-) -> Callable[[RunRow, Sequence[RunRow]], Choice | str]:
-    """The function that decides for the campaign's guided runs: a choice, or why there is none.
+class Chooser:
+    """Decides for the guided runs of a campaign.
 
     Args:
-        folder: The campaign's folder.
-        ledger: Its ledger.
-        choosing: What deciding takes.
+        it: The campaign.
     """
-    of_lock = _recorded(ledger, choosing)
 
-    def choose(run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
-        if (known := of_lock()) is not None and (before := choice_of(known, run.id)) is not None:
-            choosing.say(f"chosen    {run.id} as the lockfile records it: {before.note}")
-            if why := _put_locked(folder, ledger, known.runs[run.id], run, sources[0]):
-                choosing.warn(f"what {run.id} measures is not compared with {sources[0].id}: {why}")
-            return _within_plan(folder, run, before)
-        return _choose_now(folder, ledger, choosing, run, sources[0])
+    def __init__(self, it: Driven) -> None:
+        self._it = it
+        self._warned = False
 
-    return choose
+    def basis(self) -> Basis:
+        """What choices follow from, as the jobs met it so far."""
+        return basis_of(self._it.folder, self._it.ledger, self._it.transport, self._it.scratch)
 
+    def choose(self, run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
+        """A choice, or why there is none; it is as the lockfile records it where that applies here."""
+        folder, ledger = self._it.folder, self._it.ledger
+        known = self._recorded()
+        if known is None or (before := choice_of(known, run.id)) is None:
+            return self._choose_now(run, sources[0])
+        self._it.say(f"chosen    {run.id} as the lockfile records it: {before.note}")
+        if why := _put_locked(folder, ledger, known.runs[run.id], run, sources[0]):
+            self._it.warn(f"what {run.id} measures is not compared with {sources[0].id}: {why}")
+        return _within_plan(folder, run, before)
 
-def _choose_now(
-    folder: CampaignFolder, ledger: Ledger, choosing: Choosing, run: RunRow, source: RunRow
-) -> Choice | str:
-    """The choice that a timeline leads to, with its launches in table chosen_launches; or why there is none."""
-    from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows
-    from nsw.analysis.guided import choose as choose_launches
-    from nsw.campaign.ledger_needs import Choice
-    from nsw.campaign.tables import put_rows
-    from nsw.plan.counters import counting
-    from nsw.profilers.nvprof import measured
+    def _choose_now(self, run: RunRow, source: RunRow) -> Choice | str:
+        """The choice that a timeline leads to, with its launches in table chosen_launches; or why there is none."""
+        folder, ledger = self._it.folder, self._it.ledger
+        one = _pass_of(folder, run)
+        tool = run.tool or "ncu"
+        chip: str | None = ledger.site().get("gpus", {}).get("chip")
+        if chip is None:
+            met = self.basis()
+            late = late_check(one, "nvprof" if tool == "nvprof" else "ncu", met)
+            if late.fault is not None:
+                return late.fault
+            for text in late.warnings:
+                self._it.warn(f"{run.id}: {text}; the rest is measured")
+            chip = met.chip
+        try:
+            trace = _kernels_of(folder, ledger, one, source)
+            what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
+            chosen = choose_launches(trace, asked(one), tool, what)
+        except NothingMatched as nothing:
+            return f"{nothing} (of {source.id})"
+        put_rows(folder, TABLE, run.id, chosen_rows(chosen.picked, source.id))
+        self._it.say(f"chosen    {run.id} from {source.id}: {chosen.note}")
+        limit = _limit(folder, ledger, one, run, source, chip)
+        if limit is not None:
+            self._it.say(f"          {limit.note}")
+        seconds = None if limit is None else limit.seconds
+        return Choice(chosen.arguments, seconds, source.id, f"{chosen.note}: {', '.join(chosen.kernels)}")
 
-    one = _pass_of(folder, run)
-    tool = run.tool or "ncu"
-    chip: str | None = ledger.site().get("gpus", {}).get("chip")
-    if chip is None:
-        chip, fault = _chip_met(one, tool, run, choosing)
-        if fault is not None:
-            return fault
-    try:
-        trace = _kernels_of(folder, ledger, one, source)
-        what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
-        found = choose_launches(trace, asked(one), tool, what)
-    except NothingMatched as nothing:
-        return f"{nothing} (of {source.id})"
-    put_rows(folder, TABLE, run.id, chosen_rows(found.picked, source.id))
-    choosing.say(f"chosen    {run.id} from {source.id}: {found.note}")
-    time = _limit(folder, ledger, one, run, source, chip)
-    if time is not None:
-        choosing.say(f"          {time.note}")
-    seconds = None if time is None else time.seconds
-    return Choice(found.arguments, seconds, source.id, f"{found.note}: {', '.join(found.kernels)}")
-
-
-def _chip_met(one: CountersPass, tool: str, run: RunRow, choosing: Choosing) -> tuple[str | None, str | None]:
-    """The chip that the timeline ran on where the site names none; and why the pass cannot be measured on it."""
-    met = choosing.basis()
-    found = late_check(one, "nvprof" if tool == "nvprof" else "ncu", met)
-    if found.fault is None:
-        for text in found.warnings:
-            choosing.warn(f"{run.id}: {text}; the rest is measured")
-    return met.chip, found.fault
+    def _recorded(self) -> LockedChoices | None:
+        """The choices of the lockfile while they hold; it warns once that they do not."""
+        data = self._it.ledger.meta(RECORDED)
+        if not data or self._warned:
+            return None
+        known = LockedChoices.model_validate(data)
+        why = why_not(known, self.basis())
+        if why is None:
+            return known
+        self._warned = True
+        self._it.warn(f"the lockfile's choice does not apply here, and nsw chooses again: {why}")
+        return None
 
 
 def _within_plan(folder: CampaignFolder, run: RunRow, choice: Choice) -> Choice:
     """A recorded choice whose limit is at most this plan's, which was confirmed; another plan had another."""
-    from nsw.plan.counters import planned_s
-
     planned = planned_s(recipe_of(folder), _pass_of(folder, run), run.case_id, run.params)
     within = choice.limit_s is not None and planned is not None and choice.limit_s < planned
     return choice if within else replace(choice, limit_s=None)
@@ -150,7 +153,7 @@ def _put_locked(
     Returns:
         Why that cannot be done; None: it is done.
     """
-    from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows, picked_again
+    from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows
     from nsw.campaign.tables import put_rows
 
     if not locked.kernels:
@@ -183,13 +186,6 @@ def _limit(
     folder: CampaignFolder, ledger: Ledger, one: CountersPass, run: RunRow, source: RunRow, chip: str | None
 ) -> Limit | None:
     """The time limit of a run whose launches are chosen; None where its price is not known."""
-    from nsw.analysis.guided import TABLE
-    from nsw.campaign.ledger_rows import State
-    from nsw.campaign.tables import load_rows
-    from nsw.metrics import find_chip
-    from nsw.metrics.replay_passes import passes
-    from nsw.plan.counters import limit, planned_s, price
-
     planned = planned_s(recipe_of(folder), one, run.case_id, run.params)
     if run.tool != "ncu" or planned is None or source.seconds is None:
         return None
@@ -212,33 +208,8 @@ def _limit(
     return limit(price(launches.get(run.id, ()), asked_for, source.seconds, one.replay), planned, finished)
 
 
-def _recorded(ledger: Ledger, choosing: Choosing) -> Callable[[], LockedChoices | None]:
-    """A function that gives the recorded choices while they hold; it warns once that they do not."""
-    from nsw.recipe.lock import LockedChoices
-
-    warned = False
-
-    def found() -> LockedChoices | None:
-        nonlocal warned
-        data = ledger.meta(RECORDED)
-        if not data or warned:
-            return None
-        known = LockedChoices.model_validate(data)
-        why = why_not(known, choosing.basis())
-        if why is None:
-            return known
-        warned = True
-        choosing.warn(f"the lockfile's choice does not apply here, and nsw chooses again: {why}")
-        return None
-
-    return found
-
-
 def asked(one: CountersPass) -> Any:
     """What a pass says of kernels and launches."""
-    from nsw.analysis.guided import Asked
-    from nsw.plan.counters import left_out
-
     kernels, launches = one.kernels, one.launches
     return Asked(
         tuple(kernels.names or ()), kernels.regex, left_out(one), kernels.cover, kernels.top, kernels.at_most,
@@ -247,8 +218,6 @@ def asked(one: CountersPass) -> Any:
 
 
 def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
-    from nsw.recipe.counters import CountersPass
-
     passes = recipe_of(folder).passes
     found = next((one for one in passes if one.name == run.pass_name and isinstance(one, CountersPass)), None)
     if found is None:
@@ -257,8 +226,6 @@ def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
 
 
 def _within(one: CountersPass) -> Within | None:
-    from nsw.analysis.guided import Within
-
     asked = one.within
     if asked is None:
         return None
@@ -280,10 +247,6 @@ def _kernels(
         NswError: No report there holds a trace.
         NothingMatched: No kernel was launched inside the range.
     """
-    from nsw.profilers.files_of_one_recording import parts
-    from nsw.readers.detect import read
-    from nsw.readers.model import Options
-
     there = sorted(p for p in home.iterdir() if p.name.startswith("timeline"))
     first = [p for p in there if ".rank0." in p.name] or there
     for file in [home / name for name in parts(p.name for p in first)]:
@@ -304,9 +267,6 @@ def _kernels(
 
 def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:
     """The kernels that were launched inside a range."""
-    from nsw.analysis.guided import NothingMatched, launched_inside, names_of
-    from nsw.errors import nearest
-
     calls, ranges = (_rows(report, name) for name in _OF_RANGES)
     found = launched_inside(kernels, calls, ranges, within)
     if found:  # asked for by number, an instance may be of the warm-up
@@ -320,6 +280,4 @@ def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> li
 
 
 def _rows(report: Report, table: str) -> list[Any]:
-    from nsw.tables import rows
-
     return list(rows(table, report.tables.get(table, [])))

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.folder import run_folder, run_of
 from nsw.campaign.judge import Verdict, judge, read_status, read_statuses, reason_with
-from nsw.campaign.ledger_meta_keys import COLLECT
-from nsw.campaign.ledger_rows import Kind, Reading, State
+from nsw.campaign.ledger_rows import COLLECT, Kind, Reading, State
 from nsw.errors import CampaignError, UnreachableError
 from nsw.safe_files import read_plain
 from nsw.schedulers.model import Answer, Phase

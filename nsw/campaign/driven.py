@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from nsw.campaign.events import Message, ReportsRead
 from nsw.campaign.folder import run_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
+    from nsw.campaign.events import Event
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.handover import Handover
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import Flying
-    from nsw.campaign.takeover_archive import Handover
     from nsw.schedulers.model import Scheduler, Submission
     from nsw.transport.model import Transport
 
@@ -23,7 +25,7 @@ def _nobody(_ids: list[str]) -> None:
     pass
 
 
-def _silence(_text: str) -> None:
+def _nowhere(_event: Event) -> None:
     pass
 
 
@@ -38,8 +40,8 @@ class Driven:
         transport: The way to the site's files.
         scratch: Its folder on the site.
         handover: What another machine takes the campaign over with; None on this machine.
-        say: Prints a line for the user.
         changed: Called with the ids of runs and builds that changed their state, once that is written down.
+        emit: Called with each other event, at once.
     """
 
     folder: CampaignFolder
@@ -49,7 +51,19 @@ class Driven:
     scratch: str
     changed: Callable[[list[str]], object] = _nobody
     handover: Handover | None = None
-    say: Callable[[str], object] = _silence
+    emit: Callable[[Event], object] = _nowhere
+
+    def say(self, text: str) -> None:
+        """Emit a line for people."""
+        self.emit(Message(text))
+
+    def warn(self, text: str) -> None:
+        """Emit a warning."""
+        self.emit(Message(text, "warning"))
+
+    def progress(self, done: int, total: int) -> None:
+        """Emit how many runs are read."""
+        self.emit(ReportsRead(done, total))
 
     def home(self, run: str, attempt: int) -> str:
         """The folder of an attempt of a run or build on the site."""

@@ -57,7 +57,7 @@ def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter
     adapter = adapter_of(place.site.scheduler)
     if adapter is None:
         return []
-    if not adapter.capabilities.test_run:  # what nsw refuses itself is known without asking
+    if adapter.test_command("") is None:  # what nsw refuses itself is known without asking
         return list(_refused_here(plan, loaded, place, adapter))
     transport = way_to(place)
     with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:
@@ -102,25 +102,23 @@ def reach(place: LoadedSite) -> None:
     Raises:
         UnreachableError: It gives none; nothing was made or submitted.
     """
-    from nsw.errors import CommandError
     from nsw.schedulers.create import adapter_of
-    from nsw.transport.commands import Retry
 
     adapter = adapter_of(place.site.scheduler)
     if adapter is None:
         return
     runner, command = runner_of(adapter, way_to(place)), adapter.sign_of_life_command()
-    try:
-        runner.need(command, timeout=60, what=f"asking {adapter.name} for a sign of life", retry=Retry(tries=2))
-    except CommandError as fault:
-        said = (fault.result.stderr or fault.result.stdout).strip() or "it gave no answer within a minute"
-        said, _, hint = said.partition("\n  hint: ")  # of the transport: the machine itself was not reached
-        mine = f"is this its login node, with {adapter.name}'s commands on PATH?"
-        if adapter.transient(fault.result):
-            mine = "its server does not answer: try again later"
-        raise UnreachableError(
-            f"the {adapter.name} of site {place.site.name} does not answer `{command[0]}`: {said}", hint=hint or mine
-        ) from None
+    result = runner.run(command, timeout=60, retry=2)
+    if result.returncode == 0 and not result.timed_out:
+        return
+    said = (result.stderr or result.stdout).strip() or "it gave no answer within a minute"
+    said, _, hint = said.partition("\n  hint: ")  # of the transport: the machine itself was not reached
+    mine = f"is this its login node, with {adapter.name}'s commands on PATH?"
+    if adapter.transient(result):
+        mine = "its server does not answer: try again later"
+    raise UnreachableError(
+        f"the {adapter.name} of site {place.site.name} does not answer `{command[0]}`: {said}", hint=hint or mine
+    )
 
 
 def way_to(place: LoadedSite) -> Transport:

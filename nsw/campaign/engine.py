@@ -7,11 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nsw.campaign.collect import Ending
-from nsw.campaign.dependencies import Canary, Needs, Stages
+from nsw.campaign.dependencies import Needs
 from nsw.campaign.driven import Driven, InFlight
-from nsw.campaign.ledger_meta_keys import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED
-from nsw.campaign.ledger_rows import Kind, State
-from nsw.campaign.owning_user import require_own
+from nsw.campaign.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State
+from nsw.campaign.ownership import require_own
 from nsw.campaign.submit import Submitting
 from nsw.campaign.watching import Watching, Withdrawing
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import Flying
+    from nsw.campaign.stages import Canary, Stages
     from nsw.schedulers.model import Submission
 
 
@@ -170,18 +170,21 @@ class Driver:
 
     Args:
         it: The campaign.
-        canary: What judges the run that all others need, if any.
-        stages: The runs that wait for another pass to be read.
+        canary: What judges the run that all others need; None: the campaign's own, where it has one.
+        stages: The runs that wait for another pass to be read; None: the campaign's own, where it has such.
     """
 
     def __init__(self, it: Driven, canary: Canary | None = None, stages: Stages | None = None) -> None:
+        ledger = it.ledger
         self._it = it
-        self._canary = canary or Canary(it.ledger)
         self._needs = Needs(it)
-        self._stages = stages or Stages(it)
-        self._flight = InFlight(it.ledger)
+        self._flight = InFlight(ledger)
         self._holding = Holding(it, self._flight)
-        self._failures = FailureLimit(it, self._flight)
+        limited = ledger.meta(STOP_AFTER) is not None or ledger.meta(STOPPED) is not None
+        self._failures = FailureLimit(it, self._flight) if limited else None
+        self._canary = canary or (_canary_of(it) if ledger.canary() is not None else None)
+        staged = bool(ledger.waiting_for_stages()) or bool(ledger.choices())
+        self._stages = stages or (_stages_of(it) if staged else None)
         ending = Ending(it)
         self._submitting = Submitting(it, self._flight, ending, self._needs, self._stages)
         self._watching = Watching(it, self._flight, ending, self._needs)
@@ -230,8 +233,10 @@ class Driver:
             self._it.handover.check()
         self._holding.settle()
         self._submitting.settle_doubts()
-        self._canary.check()
-        self._stages.advance()
+        if self._canary is not None:
+            self._canary.check()
+        if self._stages is not None:
+            self._stages.advance()
         if self._it.scheduler.shares_machine:
             if self._submitting.builds:  # what they decide costs every round of the others nothing
                 self._settle_needs()
@@ -241,11 +246,12 @@ class Driver:
             self._settle_needs()
             chosen = self._next()
         self._submitting.hand_over(chosen)
-        self._failures.withdraw()
+        if self._failures is not None:
+            self._failures.withdraw()
         self.cancel_if_asked()
         if self._flight or self._submitting.in_doubt:
             return True
-        if self._failures.reached:
+        if self._stopped:
             return self._it.ledger.has_reductions_to_do()
         return self._it.ledger.has_planned()
 
@@ -255,8 +261,13 @@ class Driver:
         self._spare_builds()
 
     def _next(self) -> list[Submission]:
-        self._failures.look()
-        return self._submitting.next(only_reductions=self._failures.reached)
+        if self._failures is not None:
+            self._failures.look()
+        return self._submitting.next(only_reductions=self._stopped)
+
+    @property
+    def _stopped(self) -> bool:
+        return self._failures is not None and self._failures.reached
 
     def cancel_if_asked(self) -> None:
         """End what somebody asked to cancel, if anybody did."""
@@ -338,3 +349,15 @@ def ask_to_cancel(folder: CampaignFolder, runs: Sequence[str] | None = None) -> 
     with os.fdopen(open_plain(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
         file.write("\n".join(runs or ()))
     made.replace(path)  # whole from the first moment
+
+
+def _canary_of(it: Driven) -> Canary:
+    from nsw.campaign.stages import Canary  # with the readers, which other campaigns do not need while they run
+
+    return Canary(it)
+
+
+def _stages_of(it: Driven) -> Stages:
+    from nsw.campaign.stages import Stages
+
+    return Stages(it)

@@ -15,8 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.campaign.folder_permissions import make_private
-from nsw.campaign.owning_user import is_own, require_own
+from nsw.campaign.ownership import is_own, make_private, require_own
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
 from nsw.safe_files import open_plain
 

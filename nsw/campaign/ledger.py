@@ -6,44 +6,59 @@ anything is submitted; what follows from files that still exist (done, collected
 
 from __future__ import annotations
 
+import json
+import shlex
 import sqlite3
-from typing import TYPE_CHECKING, Self
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from nsw.campaign.ledger_facts import LedgerFacts
-from nsw.campaign.ledger_file import open_to_drive, open_to_look
-from nsw.campaign.ledger_guard import GuardedConnection, as_campaign_error, check
-from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, BuildRow, Reading, RunRow, State
-from nsw.campaign.ledger_schema import SCHEMA, VERSION
-from nsw.campaign.ledger_submissions import LedgerSubmissions
-from nsw.campaign.ledger_tasks import LedgerTasks
-from nsw.campaign.ledger_values import MAYBE_TEXT
+from nsw.campaign.estimate import Pace
+from nsw.campaign.ledger_file import as_campaign_error, open_ledger
+from nsw.campaign.ledger_rows import (
+    CALLS,
+    CREATED,
+    ENDED,
+    IN_FLIGHT,
+    SITE_DATA,
+    Absent,
+    BuildRow,
+    Choice,
+    Chosen,
+    Doomed,
+    Flying,
+    Kind,
+    Met,
+    Pending,
+    Problem,
+    Reading,
+    RunRow,
+    Sent,
+    State,
+    StateCount,
+    Waiting,
+    Why,
+    is_site,
+    row_reader,
+    withdrawals_of,
+)
 from nsw.errors import CampaignError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-    from tempfile import TemporaryDirectory
 
-__all__ = ["ENDED", "IN_FLIGHT", "VERSION", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
+    from nsw.campaign.ledger_rows import Key
+    from nsw.plan.model import Job, Plan
+    from nsw.schedulers.model import Submission
 
-_VERSION = "PRAGMA user_version"
+__all__ = ["ENDED", "IN_FLIGHT", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
 
-
-def _connect(path: Path, mode: str) -> GuardedConnection:
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, factory=GuardedConnection)
-
-
-def _check_version(version: int, path: Path) -> None:
-    if version != VERSION:
-        age = "an older" if version < VERSION else "a newer"
-        raise CampaignError(
-            f"{path} was written by {age} nsw (state version {version}; this one knows {VERSION})",
-            hint=f"go on with that nsw, or begin again: `nsw run {path.parent}/recipe.lock.yaml`",
-        )
+T = TypeVar("T")
+_DOUBT: Final = "not submitted, as far as is known, since"
 
 
-class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
+class Ledger:
     """The open ledger of one campaign.
 
     Args:
@@ -57,38 +72,12 @@ class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
             wrong = "is not a file" if path.exists() else "is missing"
             raise CampaignError(f"{path.parent} is not a campaign: {path.name} {wrong}")
         self._path = path
-        self._copy: TemporaryDirectory[str] | None = None
         self._made = create
-        try:
-            if create:
-                self._db: GuardedConnection = _connect(path, "rwc")
-            elif read_only:
-                self._db, self._copy = open_to_look(path, _connect)
-            else:
-                self._db = open_to_drive(path, _connect)
-        except sqlite3.DatabaseError as fault:
-            raise as_campaign_error(fault, path, made=create) from None
-        try:
-            if create:
-                self._db.executescript(SCHEMA)
-            _check_version(self._db.execute(_VERSION).fetchone()[0], path)
-            check(self._db, path, SCHEMA)
-        except sqlite3.DatabaseError as fault:
-            self.close()
-            raise as_campaign_error(fault, path, made=create) from None
-        except ValueError as fault:
-            self.close()
-            raise CampaignError(f"{path} is damaged: {fault}") from None
-        except CampaignError:
-            self.close()
-            raise
-        self._db.execute("PRAGMA synchronous = FULL")
+        self._db, self._opened = open_ledger(path, create=create, read_only=read_only)
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
-        if self._copy is not None:
-            self._copy.cleanup()
+        self._opened.close()
 
     def __enter__(self) -> Self:
         return self
@@ -107,17 +96,659 @@ class Ledger(LedgerFacts, LedgerTasks, LedgerSubmissions):
         """The whole ledger as the bytes of a SQLite file; outside of a transaction."""
         return bytes(self._db.serialize())
 
-    def absent(self) -> list[tuple[str, str, int]]:
-        """What was asked and could not be done here: what, why, how many runs."""
-        return self._held_to((str, str, int), "what, reason, runs", "absent")
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """`with ledger.transaction():` all of it or nothing; one within another is part of it."""
+        if self._db.in_transaction:
+            yield
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # after some faults, such as a full disk, SQLite has taken it back by itself
+                self._db.execute("ROLLBACK")
+            raise
+
+    def _rows(self, kind: Callable[..., T], query: str, values: Any = ()) -> list[T]:
+        """Rows as a type whose fields are named as the columns."""
+        found = self._db.execute(query, values)
+        read = row_reader(kind, [name for name, *_ in found.description])
+        try:
+            return list(map(read, found))
+        except ValueError as fault:
+            raise self._damaged(fault) from None
+
+    def _column(self, query: str, values: Any = ()) -> list[Any]:
+        return [first for first, *_ in self._db.execute(query, values)]
+
+    def _value(self, query: str, values: Any = ()) -> Any:
+        """The first value of the first row; None where there is none."""
+        row = self._db.execute(query, values).fetchone()
+        return row[0] if row else None
+
+    def _damaged(self, what: object) -> CampaignError:
+        return CampaignError(f"{self._path} is damaged: {what}")
+
+    # --- facts --------------------------------------------------------------------------------------------
+
+    def meta(self, key: Key[T]) -> T:
+        """A fact of the campaign.
+
+        Raises:
+            CampaignError: The ledger holds another thing than nsw writes.
+        """
+        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key.name,)).fetchone()
+        try:
+            return key.parse(row[0] if row else "")
+        except ValueError:
+            raise self._damaged(f"{key.name} is not what nsw writes") from None
+
+    def set_meta(self, key: Key[T], value: T) -> None:
+        """Write a fact of the campaign."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key.name, key.text(value)))
+
+    def site(self) -> dict[str, Any]:
+        """The site as it was when the campaign began, as data."""
+        return self.meta(SITE_DATA)
+
+    def checked_site(self) -> dict[str, Any]:
+        """The same, of a ledger that somebody else may have written.
+
+        Raises:
+            CampaignError: It is not a site.
+        """
+        site = self.site()
+        if not is_site(site):
+            raise self._damaged(f"{SITE_DATA.name} is not a site")
+        return site
+
+    def has_login_shell(self) -> bool:
+        """Whether jobs of the campaign's site start in a login shell."""
+        return bool(self.site().get("login_shell"))
+
+    def created(self) -> float:
+        """When the campaign began, in Unix seconds."""
+        return self.meta(CREATED)
+
+    def calls(self) -> dict[str, int]:
+        """How often each command of the scheduler was run for this campaign."""
+        return self.meta(CALLS)
+
+    def set_calls(self, calls: Mapping[str, int]) -> None:
+        """Write that down."""
+        self.set_meta(CALLS, dict(calls))
+
+    def withdrawals(self, task: str) -> int:
+        """How often nsw withdrew an attempt of this run or build and submitted it again."""
+        return self.meta(withdrawals_of(task))
+
+    def count_withdrawal(self, task: str) -> None:
+        """One more."""
+        self.set_meta(withdrawals_of(task), self.withdrawals(task) + 1)
+
+    def absent(self) -> list[Absent]:
+        """What was asked and could not be done here."""
+        return self._rows(Absent, "SELECT * FROM absent")
 
     def set_problems(self, run: str, problems: Iterable[tuple[str | None, str, str, str | None]]) -> None:
         """Replace what is known to be wrong with a run's reports: report, severity, message, fix."""
         self._db.execute("DELETE FROM problems WHERE run = ?", (run,))
         self._db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?)", [(run, *p) for p in problems])
 
-    def problems(self) -> list[tuple[str, str | None, str, str, str | None]]:
-        """Run, report, severity, message, fix."""
-        columns, joined = "p.run, p.report, p.severity, p.message, p.fix", "problems p JOIN tasks r ON r.id = p.run"
-        kinds = (str, MAYBE_TEXT, str, str, MAYBE_TEXT)
-        return self._held_to(kinds, columns, f"{joined} ORDER BY r.seq, p.rowid")
+    def problems(self) -> list[Problem]:
+        """What is known to be wrong with reports, in the plan's order."""
+        return self._rows(Problem, "SELECT p.* FROM problems p JOIN tasks r ON r.id = p.run ORDER BY r.seq, p.rowid")
+
+    # --- the plan -----------------------------------------------------------------------------------------
+
+    def add_plan(self, plan: Plan) -> None:
+        """Write all runs of a plan, the builds that they need, and what it could not do."""
+        with self.transaction():
+            self.add_part(plan)
+            absent = [(a.what, a.reason, len(a.run_ids)) for a in plan.absent]
+            self._db.executemany("INSERT INTO absent VALUES (?, ?, ?)", absent)
+
+    def add_part(self, plan: Plan) -> None:
+        """Write a part of a plan to the others: new runs, and those that move to its jobs, to be planned again."""
+        runs = [run for job in plan.jobs for run in job.runs]
+        with self.transaction():
+            known = {run.id for run in self.runs_named([run.id for run in runs])}
+            self.add_tasks(Kind.BUILD, plan.builds)  # before the runs: they go first
+            self.add_tasks(Kind.RUN, plan.jobs, but=known)
+            self._db.executemany(
+                "UPDATE tasks SET params = ?, tool = ?, job = ?, task = ?, gpus = ?, reports = ? WHERE id = ?",
+                (
+                    (json.dumps(r.params), r.tool, job.name, task, r.resources.gpus, json.dumps(r.reports), r.id)
+                    for job in plan.jobs for task, some in enumerate(job.tasks) for r in some if r.id in known
+                ),
+            )  # fmt: skip
+            self._db.executemany("DELETE FROM needs WHERE task = ? AND why = 'build'", [(run,) for run in known])
+            built = {build.app: build.id for build in self.builds()}
+            self.add_needs((run.id, built[run.app], Why.BUILD) for run in runs if run.app in built)
+            self.add_needs((run.id, run.needs, Why.STAGE) for run in runs if run.needs and run.id not in known)
+            self._add_reductions(plan)
+
+    def _add_reductions(self, plan: Plan) -> None:
+        """Write the reductions of a plan; those that are there already stay, with their scripts."""
+        from nsw.plan.model import REDUCTION  # here, as below
+
+        known = {row.id for row in self.reductions()}
+        self.add_tasks(Kind.REDUCTION, plan.reductions, but=known)
+        new = [one.id for job in plan.reductions for one in job.runs if one.id not in known]
+        self.add_needs((id_, id_.removesuffix(REDUCTION), Why.RUN) for id_ in new)
+
+    def add_tasks(self, kind: Kind, jobs: Iterable[Job], but: Collection[str] = ()) -> None:
+        """Write the tasks of these jobs, but for some; what they need is written by `add_needs`."""
+        from nsw.plan.jobs import command_of  # here: a read-only command on a ledger loads nothing of recipes
+
+        self._db.executemany(
+            "INSERT INTO tasks (kind, place, id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus,"
+            " reports, app, command, seconds_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (kind, job.place, r.id, r.case_id, json.dumps(r.params), r.pass_name, r.pass_kind, r.tool,
+                 r.repeat, job.name, task, r.resources.gpus, json.dumps(r.reports),
+                 *((r.app, shlex.join(command_of(job)), r.resources.time_s) if job.build else (None, None, None)))
+                for job in jobs for task, runs in enumerate(job.tasks) for r in runs if r.id not in but
+            ),
+        )  # fmt: skip
+
+    def add_needs(self, needs: Iterable[tuple[str, str, Why]]) -> None:
+        """Write down that tasks wait: (task, source, why).
+
+        The source is the id of a task; for a stage CASE.PASS, of which any repeat that was read will do.
+        """
+        self._db.executemany("INSERT INTO needs (task, source, why) VALUES (?, ?, ?)", needs)
+
+    # --- what there is ------------------------------------------------------------------------------------
+
+    def runs(self, *, states: Iterable[State] = State, reading: Reading | None = None) -> list[RunRow]:
+        """Runs in the plan's order: all, or those in these states, with reports that are so."""
+        return self._tasks(Kind.RUN, states, reading)
+
+    def runs_of(self, job: str, tasks: Sequence[int]) -> list[RunRow]:
+        """The runs in these tasks of a job, in the plan's order."""
+        return self._rows(
+            RunRow,
+            "SELECT * FROM tasks WHERE kind = 'run' AND job = ? AND task IN (SELECT value FROM json_each(?))"
+            " ORDER BY seq",
+            (job, json.dumps(tasks)),
+        )
+
+    def runs_named(self, ids: Iterable[str]) -> list[RunRow]:
+        """The runs of these ids, in the plan's order."""
+        return self._rows(
+            RunRow,
+            "SELECT * FROM tasks WHERE kind = 'run' AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
+            (json.dumps(list(ids)),),
+        )
+
+    def done_with_a_word(self) -> list[RunRow]:
+        """Runs that are done and have a reason all the same, such as that two jobs started them."""
+        return [run for run in self.runs(states=[State.DONE]) if run.reason is not None]
+
+    def reductions(self, states: Iterable[State] = State, of: Collection[str] | None = None) -> list[RunRow]:
+        """The reductions in these states, in the plan's order: all, or those of some runs."""
+        rows = self._tasks(Kind.REDUCTION, states, None)
+        if of is None or not rows:
+            return rows
+        from nsw.plan.model import REDUCTION
+
+        return [row for row in rows if row.id.removesuffix(REDUCTION) in of]
+
+    def _tasks(self, kind: Kind, states: Iterable[State], reading: Reading | None) -> list[RunRow]:
+        return self._rows(
+            RunRow,
+            "SELECT * FROM tasks WHERE kind = ? AND state IN (SELECT value FROM json_each(?))"
+            " AND reading = coalesce(?, reading) ORDER BY seq",
+            (kind, json.dumps(list(states)), reading),
+        )
+
+    def builds(self) -> list[BuildRow]:
+        """All builds, in the plan's order."""
+        return self._rows(BuildRow, "SELECT * FROM tasks WHERE kind = 'build' ORDER BY seq")
+
+    def has_reductions(self) -> bool:
+        """Whether there is any: a campaign without is not slowed by them."""
+        return self._value("SELECT 1 FROM tasks WHERE kind = 'reduction' LIMIT 1") is not None
+
+    def has_login_tasks(self) -> bool:
+        """Whether tasks are done on the site's login node."""
+        return self._value("SELECT 1 FROM tasks WHERE kind <> 'run' AND place = 'login' LIMIT 1") is not None
+
+    def place_of(self, job: str) -> str:
+        """Where the tasks of a job are done: login or job."""
+        return self._value("SELECT place FROM tasks WHERE job = ? LIMIT 1", (job,)) or "job"
+
+    def runs_per_task(self) -> int:
+        """The most runs that one task holds."""
+        return self._value("SELECT max(n) FROM (SELECT count(*) n FROM tasks GROUP BY job, task)") or 1
+
+    def names(self, begin: str, most: int, *, of: str = "id", states: Iterable[str] = State) -> list[str]:
+        """The ids of runs (or, `of` case_id, of cases) that begin so, the first of them in the plan's order.
+
+        With `states` only runs in one of these, and those that lack a required figure or a report.
+        """
+        return self._column(
+            "SELECT CASE :of WHEN 'case_id' THEN case_id ELSE id END AS name FROM tasks"
+            " WHERE kind = 'run' AND substr(name, 1, length(:begin)) = :begin"
+            " AND (state IN (SELECT value FROM json_each(:states)) OR reading IN ('incomplete', 'unreadable'))"
+            " GROUP BY name ORDER BY min(seq) LIMIT :most",
+            {"of": of, "begin": begin, "states": json.dumps(list(states)), "most": most},
+        )
+
+    # --- how far it is ------------------------------------------------------------------------------------
+
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state."""
+        query = "SELECT state, count(*) AS runs FROM tasks WHERE kind = 'run' GROUP BY state"
+        return {str(state): runs for state, runs in self._rows(StateCount, query)}
+
+    def began(self) -> float | None:
+        """When the first run that is not planned again began, in Unix seconds."""
+        found: float | None = self._value("SELECT min(started) FROM tasks WHERE kind = 'run'")
+        return found
+
+    def paces(self, now: float) -> list[Pace]:
+        """How many runs of each pass are in each state, and how long they took or take so far."""
+        return self._rows(
+            Pace,
+            "SELECT pass_name, state, count(*) AS runs, total(coalesce(ended, ?) - started) AS seconds,"
+            " count(started) AS timed FROM tasks WHERE kind = 'run' GROUP BY pass_name, state",
+            (now,),
+        )
+
+    def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
+        """What is submitted and has not begun: state, why it waits, the first such run, how many there are."""
+        query = (
+            "SELECT state, reason, id, count(*) AS runs, min(seq) FROM tasks WHERE kind = 'run'"
+            " AND state IN ('intent', 'submitted', 'queued') GROUP BY state, reason ORDER BY min(seq)"
+        )
+        return list(self._rows(Waiting, query))
+
+    def unread(self) -> int:
+        """How many runs have reports that wait to be read."""
+        found: int = self._value(
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND reading = 'collected' AND state IN ('done', 'failed')"
+        )
+        return found
+
+    def incomplete(self) -> int:
+        """How many runs are done and printed no value for a required figure."""
+        return self._done_and(Reading.INCOMPLETE)
+
+    def unreadable(self) -> int:
+        """How many runs are done and left reports that cannot be read."""
+        return self._done_and(Reading.UNREADABLE)
+
+    def _done_and(self, reading: Reading) -> int:
+        query = "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = ?"
+        found: int = self._value(query, (reading,))
+        return found
+
+    # --- what comes next ----------------------------------------------------------------------------------
+
+    def pending(
+        self, limit: int, *, leave_builds: bool, place: str | None = None, kinds: Iterable[Kind] = Kind
+    ) -> list[Pending]:
+        """The next tasks of jobs to submit, those first that others need.
+
+        Args:
+            limit: At most so many runs, and so many of each other kind, are looked at.
+            leave_builds: The scheduler can be trusted to start a task only after its build.
+            place: Only those that are done there: job or login.
+            kinds: Which tasks.
+        """
+        some: dict[str, Any] = {"limit": limit, "leave_builds": leave_builds, "place": place}
+        return [one for kind in kinds for one in self._rows(Pending, _PENDING, {"kind": kind, **some})]
+
+    def choose(self, ids: Iterable[str]) -> None:
+        """As long as the ledger is open, only the tasks of these runs are pending; others stay planned."""
+        self._db.execute(
+            "INSERT INTO passed_over SELECT DISTINCT job, task FROM tasks WHERE kind = 'run' AND (job, task) NOT IN"
+            " (SELECT job, task FROM tasks WHERE id IN (SELECT value FROM json_each(?)))",
+            (json.dumps(list(ids)),),
+        )
+
+    def has_planned(self) -> bool:
+        """Whether any run waits to be submitted, or any reduction whose run is done."""
+        found = self._value(
+            "SELECT 1 FROM tasks t WHERE kind = 'run' AND state = 'planned' AND NOT EXISTS"
+            " (SELECT 1 FROM passed_over o WHERE o.job = t.job AND o.task = t.task) LIMIT 1"
+        )
+        return found is not None or self.has_reductions_to_do()
+
+    def has_reductions_to_do(self) -> bool:
+        """Whether any reduction of a run that is done waits to be submitted."""
+        found = self._value(
+            "SELECT 1 FROM tasks t JOIN needs n ON n.task = t.id JOIN tasks s ON s.id = n.source"
+            " WHERE t.kind = 'reduction' AND t.state = 'planned' AND n.why = 'run' AND s.state = 'done' LIMIT 1"
+        )
+        return found is not None
+
+    def waiting(self) -> list[str]:
+        """The runs and reductions that no scheduler has, as far as is known: their ids, in the plan's order."""
+        return self._column(
+            "SELECT id FROM tasks WHERE kind IN ('run', 'reduction') AND state IN ('planned', 'intent') ORDER BY seq"
+        )
+
+    def planned(self, ids: Iterable[str]) -> list[str]:
+        """Those of these tasks that wait to be submitted."""
+        return self._column(
+            "SELECT id FROM tasks WHERE state = 'planned' AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
+            (json.dumps(list(ids)),),
+        )
+
+    # --- what becomes of it -------------------------------------------------------------------------------
+
+    def update_tasks(self, ids: Iterable[str], **values: Any) -> None:
+        """Set columns of tasks."""
+        names = ", ".join(f"{name} = ?" for name in values)
+        self._db.executemany(
+            f"UPDATE tasks SET {names} WHERE id = ?",  # noqa: S608  names of columns
+            [(*values.values(), one) for one in ids],
+        )
+
+    def release(self, ids: Iterable[str]) -> None:
+        """Plan these tasks again; their earlier attempts keep their folders."""
+        self._db.executemany(
+            "UPDATE tasks SET state = 'planned', reason = NULL, exit_code = NULL, started = NULL, ended = NULL,"
+            " submission = NULL, reading = 'none' WHERE id = ?",
+            [(id_,) for id_ in ids],
+        )
+
+    def give_up_reductions(self) -> None:
+        """Read runs whose reductions were cancelled without them."""
+        self._db.execute(
+            "UPDATE tasks SET reading = 'collected' WHERE kind = 'run' AND state = 'done' AND reading = 'none'"
+            " AND id IN (SELECT n.source FROM needs n JOIN tasks r ON r.id = n.task WHERE r.kind = 'reduction'"
+            " AND r.state = 'cancelled')"
+        )
+
+    # --- submissions --------------------------------------------------------------------------------------
+
+    def intend(self, submission: Submission) -> None:
+        """Write down that this will be submitted, before it is."""
+        sent = submission
+        with self.transaction():
+            self._db.execute("DELETE FROM submissions WHERE name = ? AND state = 'unfound'", (sent.name,))
+            self._db.execute(
+                "INSERT INTO submissions (name, job, tasks, attempt, gpus, state, created)"
+                " VALUES (?, ?, ?, ?, ?, 'intent', ?)",
+                (sent.name, sent.job, json.dumps(sent.tasks), sent.attempt, sent.gpus or 0, time.time()),
+            )
+            self._db.executemany(
+                "UPDATE tasks SET state = 'intent', attempt = ?, submission = ?"
+                " WHERE job = ? AND task = ? AND state = 'planned'",
+                [(sent.attempt, sent.name, sent.job, task) for task in sent.tasks],
+            )
+
+    def submitted(self, submission: Submission, native_id: str) -> None:
+        """Write down the scheduler's id."""
+        with self.transaction():
+            self._db.execute(
+                "UPDATE submissions SET native_id = ?, state = 'submitted' WHERE name = ?",
+                (native_id, submission.name),
+            )
+            self._db.execute(
+                "UPDATE tasks SET state = 'submitted',"
+                " reason = CASE WHEN reason LIKE ? || '%' THEN NULL ELSE reason END"
+                " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state = 'intent'",
+                (_DOUBT, *_whole(submission)),
+            )
+
+    def doubt(self, submission: Submission, why: str, since: float) -> None:
+        """Write down why it is not known whether the scheduler has it, until it is; `since` is in Unix seconds."""
+        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(since))
+        self._db.execute(
+            "UPDATE tasks SET reason = ? WHERE job = ? AND submission = ? AND state = 'intent'",
+            (f"{_DOUBT} {when}: {why}", submission.job, submission.name),
+        )
+
+    def withdraw(self, submission: Submission, *, unfound: bool = False) -> None:
+        """A submission that did not reach the scheduler: its tasks are planned again, the attempt is not used.
+
+        One that was `unfound` after doubt may still arrive there: `doubtful` remembers it.
+        """
+        with self.transaction():
+            self._db.execute(
+                "UPDATE tasks SET state = 'planned', submission = NULL, attempt = attempt - 1"
+                " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state = 'intent'",
+                _whole(submission),
+            )
+            if unfound:
+                self._db.execute("UPDATE submissions SET state = 'unfound' WHERE name = ?", (submission.name,))
+            else:
+                self._db.execute("DELETE FROM submissions WHERE name = ? AND state = 'intent'", (submission.name,))
+
+    def doubtful(self) -> list[Flying]:
+        """The tasks that wait here and whose next or present attempt the scheduler may have all the same."""
+        return self._rows(
+            Flying,
+            "SELECT t.id, t.job, t.task, s.attempt, t.state, t.reason, t.kind FROM submissions s JOIN tasks t"
+            " ON t.job = s.job AND t.attempt = s.attempt AND t.state = 'intent' AND s.state = 'intent'"
+            " OR t.job = s.job AND t.attempt = s.attempt - 1 AND t.state = 'planned' AND s.state = 'unfound'"
+            " WHERE t.task IN (SELECT value FROM json_each(s.tasks))",
+        )
+
+    def finish_submission(self, name: str) -> None:
+        """All tasks of it have ended."""
+        self._db.execute("UPDATE submissions SET state = 'ended' WHERE name = ?", (name,))
+
+    def flying(self, submission: Submission) -> list[Flying]:
+        """The runs, builds and reductions of a submission that are not over."""
+        # by job and task, of which there is an index
+        return self._rows(
+            Flying,
+            "SELECT * FROM tasks WHERE job = ? AND task BETWEEN ? AND ?"
+            " AND submission = ? AND state IN ('intent', 'submitted', 'queued', 'running')",
+            _whole(submission),
+        )
+
+    def native_id(self, name: str) -> str | None:
+        """The scheduler's id of a submission."""
+        found: str | None = self._value("SELECT native_id FROM submissions WHERE name = ?", (name,))
+        return found
+
+    def native_ids(self) -> dict[str, str | None]:
+        """The scheduler's id of every submission, by its name."""
+        return dict(self._db.execute("SELECT name, native_id FROM submissions").fetchall())
+
+    def submissions(self, state: str, script: Mapping[str, Path]) -> list[Submission]:
+        """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
+        from nsw.schedulers.model import Submission  # here: who only looks at a ledger needs no scheduler
+
+        found = self._rows(Sent, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,))
+        return [Submission(script=script[sent.job], **sent._asdict()) for sent in found]
+
+    # --- needs until a task is done -----------------------------------------------------------------------
+
+    def any_waits(self) -> bool:
+        """Whether any need is not met: a campaign without needs is not slowed by them."""
+        return self._value("SELECT 1 FROM needs WHERE state = 'open' LIMIT 1") is not None
+
+    def meet_done(self) -> None:
+        """Meet the needs of tasks that are done."""
+        self._db.execute(
+            "UPDATE needs SET state = 'met' WHERE state = 'open' AND why IN ('build', 'run')"
+            " AND EXISTS (SELECT 1 FROM tasks s WHERE s.id = source AND s.state = 'done')"
+        )
+
+    def doomed(self, task: str | None = None) -> list[Doomed]:
+        """The tasks, planned or in flight, whose source went wrong; of `task` alone also when it is over."""
+        if task is not None:
+            return self._rows(Doomed, "SELECT * FROM doomed WHERE task = ?", (task,))
+        return self._rows(
+            Doomed,
+            "SELECT d.* FROM doomed d JOIN tasks w ON w.id = d.task"
+            " WHERE w.state IN ('planned', 'intent', 'submitted', 'queued', 'running') ORDER BY w.seq",
+        )
+
+    def waiting_until_done(self, sources: Iterable[str]) -> set[str]:
+        """The tasks that wait for any of these to be done."""
+        found = self._column(
+            "SELECT task FROM needs WHERE source IN (SELECT value FROM json_each(?))"
+            " AND state = 'open' AND why IN ('build', 'run')",
+            (json.dumps(list(sources)),),
+        )
+        return set(found)
+
+    def unneeded(self) -> set[str]:
+        """Builds in flight for which no task waits any more."""
+        found = self._column(
+            "SELECT id FROM submitted_builds b WHERE NOT EXISTS (SELECT 1 FROM needs n JOIN tasks w ON w.id = n.task"
+            " WHERE n.source = b.id AND w.state IN ('planned', 'intent', 'submitted', 'queued', 'running'))"
+        )
+        return set(found)
+
+    def needed_builds(self, state: State) -> set[str]:
+        """The builds that runs in this state need."""
+        found = self._column(
+            "SELECT n.source FROM needs n JOIN tasks r ON r.id = n.task WHERE n.why = 'build' AND r.state = ?", (state,)
+        )
+        return set(found)
+
+    def needed_by(self) -> dict[str, list[str]]:
+        """The jobs whose runs need each build, by its id, in the plan's order."""
+        found = self._db.execute(
+            "SELECT n.source, w.job FROM needs n JOIN tasks w ON w.id = n.task WHERE n.why = 'build'"
+            " GROUP BY n.source, w.job ORDER BY min(w.seq)"
+        )
+        return _grouped(found)
+
+    def dependency_of(self, job: str) -> str | None:
+        """The scheduler's id of the build that a job's tasks must wait for."""
+        found: str | None = self._value(
+            "SELECT b.native_id FROM needs n JOIN tasks w ON w.id = n.task JOIN submitted_builds b ON b.id = n.source"
+            " WHERE w.job = ? AND n.why = 'build' AND b.place = 'job' LIMIT 1",
+            (job,),
+        )
+        return found
+
+    # --- the canary ---------------------------------------------------------------------------------------
+
+    def hold_for_canary(self) -> None:
+        """Let all runs need the first that is to leave a report, else the first."""
+        # all runs but those of its task; that it needs itself holds nothing, and keeps the verdict
+        self._db.execute(
+            "WITH canary AS (SELECT id, job, task FROM tasks WHERE kind = 'run' ORDER BY reports = '[]', seq LIMIT 1)"
+            " INSERT INTO needs SELECT r.id, c.id, 'canary', 'open' FROM canary c JOIN tasks r"
+            " WHERE r.kind = 'run' AND (r.id = c.id OR NOT (r.job = c.job AND r.task = c.task))"
+        )
+
+    def canary(self) -> tuple[str, Met] | None:
+        """The run that the others need, and what became of it; None where they need none, or no more."""
+        row = self._db.execute(
+            "SELECT source, state FROM needs WHERE why = 'canary' AND state IN ('open', 'refused') AND task = source"
+        ).fetchone()
+        return (row[0], Met(row[1])) if row else None
+
+    def settle_canary(self, met: Met) -> None:
+        """Write down how it was judged."""
+        self._db.execute("UPDATE needs SET state = ? WHERE why = 'canary' AND state <> 'met'", (met,))
+
+    def waive_canary(self, runs: Iterable[str]) -> None:
+        """A person wants these runs now, and those that share a task with them."""
+        self._db.executemany(
+            "UPDATE needs SET state = 'met' WHERE why = 'canary' AND task <> source AND task IN"
+            " (SELECT w.id FROM tasks w JOIN tasks r ON r.job = w.job AND r.task = w.task WHERE r.id = ?)",
+            [(run,) for run in runs],
+        )
+
+    def held_by_canary(self) -> int:
+        """How many planned runs wait for it."""
+        found: int = self._value(
+            "SELECT count(*) FROM needs n JOIN tasks w ON w.id = n.task"
+            " WHERE n.why = 'canary' AND n.state <> 'met' AND n.task <> n.source AND w.state = 'planned'"
+        )
+        return found
+
+    # --- stages -------------------------------------------------------------------------------------------
+
+    def waiting_for_stages(self) -> dict[str, list[str]]:
+        """The planned runs that wait, by the CASE.PASS that they wait for, in the plan's order."""
+        found = self._db.execute(
+            "SELECT n.source, n.task FROM needs n JOIN tasks r ON r.id = n.task"
+            " WHERE n.why = 'stage' AND n.state = 'open' AND r.state = 'planned' ORDER BY r.seq"
+        )
+        return _grouped(found)
+
+    def sources_of(self, source: str) -> list[str]:
+        """The runs of a CASE.PASS that are no warm-up, in the plan's order."""
+        return self._column(
+            "SELECT id FROM tasks WHERE kind = 'run' AND case_id || '.' || pass_name = ? AND repeat > 0 ORDER BY seq",
+            (source,),
+        )
+
+    def release_stage(self, runs: Iterable[str]) -> None:
+        """Nothing keeps these runs from being submitted any more."""
+        self._db.executemany(
+            "UPDATE needs SET state = 'met' WHERE task = ? AND why = 'stage'", [(run,) for run in runs]
+        )
+
+    def hold_reductions(self, reductions: Iterable[str]) -> None:
+        """These wait again until their runs are done."""
+        self._db.executemany(
+            "UPDATE needs SET state = 'open' WHERE task = ? AND why = 'run'", [(id_,) for id_ in reductions]
+        )
+
+    def hold_stage(self, runs: Iterable[str]) -> None:
+        """These runs wait for their source again, and lose their choice."""
+        some = [(run,) for run in runs]
+        self._db.executemany("UPDATE needs SET state = 'open' WHERE task = ? AND why = 'stage'", some)
+        self._db.executemany("DELETE FROM choices WHERE run = ?", some)
+
+    def dependents(self, runs: Iterable[str]) -> list[str]:
+        """The tasks that wait, or waited, for any of these runs, or for the CASE.PASS of one."""
+        query = (
+            "SELECT n.task FROM tasks s JOIN needs n ON (n.why = 'run' AND n.source = s.id)"
+            " OR (n.why = 'stage' AND n.source = s.case_id || '.' || s.pass_name) WHERE s.id = ?"
+        )
+        return list(dict.fromkeys(task for run in runs for task in self._column(query, (run,))))
+
+    def choose_for(self, run: str, choice: Choice) -> None:
+        """Write down a choice."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?)",
+            (run, json.dumps(choice.arguments), choice.limit_s, choice.source, time.time(), choice.note),
+        )
+
+    def choices(self) -> dict[str, Choice]:
+        """What was chosen, by run."""
+        found = self._rows(Chosen, "SELECT * FROM choices")
+        return {one.run: Choice(one.arguments, one.limit_s, one.source, one.note) for one in found}
+
+
+# Rows are inserted task by task: the first ones name the next tasks without looking at all of them. The attempt is new
+# to all of the task, also to those that are over, since submissions are named by it. A build goes only if a run that
+# may go needs it; a task goes if it holds nothing that still waits (a packed task holds one stage), but for a build
+# whose job the batch system makes it wait for. CROSS JOIN and + keep SQLite from going over all open needs for each.
+_PENDING: Final = """
+SELECT job, task, (SELECT max(attempt) + 1 FROM tasks r WHERE r.job = p.job AND r.task = p.task) AS attempt,
+  max(gpus) AS gpus
+FROM (
+  SELECT * FROM tasks t WHERE kind = :kind AND state = 'planned' AND place = coalesce(:place, place)
+  AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = t.job AND o.task = t.task)
+  AND (kind <> 'build' OR EXISTS (
+    SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task WHERE n.source = t.id AND r.state = 'planned'
+    AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = r.job AND o.task = r.task)))
+  AND NOT EXISTS (
+    SELECT 1 FROM tasks w CROSS JOIN needs n ON n.task = w.id WHERE w.job = t.job AND w.task = t.task
+    AND w.state = 'planned' AND +n.state = 'open' AND n.source <> w.id
+    AND NOT (:leave_builds AND n.why = 'build' AND n.source IN (SELECT id FROM submitted_builds WHERE place = 'job')))
+  ORDER BY seq LIMIT :limit
+) p GROUP BY job, task ORDER BY min(seq)
+"""
+
+
+def _whole(submission: Submission) -> tuple[str, int, int, str]:
+    """What selects the tasks of a submission by an index: job, first task, last task, name."""
+    return submission.job, submission.tasks[0], submission.tasks[-1], submission.name
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups

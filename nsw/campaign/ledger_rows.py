@@ -1,12 +1,49 @@
-"""What the ledger holds, as types: the life of a task and of its reports, and why tasks wait."""
+"""What the ledger holds, as types: the life of a task and of its reports, why tasks wait, the facts of a campaign.
+
+SQLite holds no column to its type, and JSON in it may be anything: all that is read is held to its type here.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, ClassVar, Self
+from enum import EnumType, StrEnum
+from functools import cache, lru_cache, partial
+from operator import itemgetter
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from nsw.campaign.ledger_values import MAYBE_TEXT, TIME, check_kinds, check_times, column_of, texts
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = [
+    "APP_FOLDER", "AT_A_TIME", "CALLS", "CLEANED", "COLLECT", "CREATED", "ENDED", "FAILED_BEFORE", "FIGURES_FROM",
+    "HELD", "IN_FLIGHT", "NAME", "NOTE", "ORIGINS", "OWNED_BY", "PARTS", "PLACES", "PREPARED", "RECIPE", "RECORDED",
+    "SCRATCH", "SITE", "SITE_DATA", "STOPPED", "STOP_AFTER", "TAKEN_OVER", "VERSION", "VERSIONS", "WERE_READ",
+    "Absent", "BuildRow", "Choice", "Chosen", "Doomed", "Flying", "Key", "Kind", "Met", "Pending", "Problem",
+    "ProgramVersion", "Reading", "RunRow", "Sent", "State", "StateCount", "Waiting", "Why", "is_site", "lacks_figure",
+    "lacks_reports", "row_reader", "what_lacks", "withdrawals_of",
+]  # fmt: skip
+
+T = TypeVar("T")
+_LATEST: Final = 1e11  # Unix seconds, beyond which is no time that a ledger holds
+_LONGEST: Final = 4096  # characters of a name or a path: others' ledgers are printed, too
+_TEXTS: Final = (str, str | None)
+
+
+# --- tasks --------------------------------------------------------------------------------------------------------
 
 
 class State(StrEnum):
@@ -76,15 +113,6 @@ WERE_READ = (Reading.READ, Reading.INCOMPLETE)  # their rows are in the tables
 class RunRow:
     """One run as the ledger knows it; times are Unix seconds, and repeat 0 is a warm-up, which no statistics see."""
 
-    COLUMNS: ClassVar = (
-        "id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus, reports, state, attempt, reason, "
-        "exit_code, host, started, ended, reading, submission"
-    )
-    _KINDS: ClassVar = (
-        str, str, str, str, str, MAYBE_TEXT, int, str, int, int, str, str, int, MAYBE_TEXT, int | None, MAYBE_TEXT,
-        TIME, TIME, str, MAYBE_TEXT,
-    )  # fmt: skip
-
     id: str
     case_id: str
     params: dict[str, Any]
@@ -106,23 +134,6 @@ class RunRow:
     reading: Reading
     submission: str | None
 
-    @classmethod
-    def of(cls, row: tuple[Any, ...]) -> Self:
-        """From its columns.
-
-        Raises:
-            ValueError: They hold what nsw does not write.
-        """
-        check_kinds(row, cls._KINDS, cls.COLUMNS)
-        (id_, case_id, params, pass_name, kind, tool, repeat, job, task, gpus, reports, state, *rest) = row
-        attempt, reason, exit_code, host, started, ended, reading, submission = rest
-        check_times(started, ended)
-        return cls(
-            id_, case_id, column_of(params, dict, "params"), pass_name, kind, tool, repeat, job, task, gpus,
-            texts(reports, "reports"), State(state), attempt, reason, exit_code, host, started, ended,
-            Reading(reading), submission,
-        )  # fmt: skip
-
     @property
     def seconds(self) -> float | None:
         """How long the last attempt took."""
@@ -136,14 +147,6 @@ class BuildRow:
     `id` names its folder beside those of the runs, `app` the folder that it builds in; `place` is login or job;
     `seconds_limit` is how long it may take.
     """
-
-    COLUMNS: ClassVar = (
-        "id, job, app, place, command, seconds_limit, gpus, state, attempt, reason, exit_code, host, "
-        "started, ended, submission"
-    )
-    _KINDS: ClassVar = (
-        str, str, str, str, str, int, int, str, int, MAYBE_TEXT, int | None, MAYBE_TEXT, TIME, TIME, MAYBE_TEXT,
-    )  # fmt: skip
 
     id: str
     job: str
@@ -160,19 +163,6 @@ class BuildRow:
     started: float | None = None
     ended: float | None = None
     submission: str | None = None
-
-    @classmethod
-    def of(cls, row: tuple[Any, ...]) -> Self:
-        """From its columns.
-
-        Raises:
-            ValueError: They hold what nsw does not write.
-        """
-        check_kinds(row, cls._KINDS, cls.COLUMNS)
-        (id_, job, app, place, command, limit, gpus, state, *rest) = row
-        made = cls(id_, job, app, place, command, limit, gpus, State(state), *rest)
-        check_times(made.started, made.ended)
-        return made
 
     @property
     def task(self) -> int:
@@ -199,6 +189,98 @@ class Flying:
     begun: bool = False  # when and where it began is written down
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What an earlier stage decided for a run.
+
+    Attributes:
+        arguments: The words that the run's command gets.
+        limit_s: Time limit of the run in seconds; None for that of the plan.
+        source: The run whose tables decided.
+        note: What was chosen, for people; becomes part of the lockfile.
+    """
+
+    arguments: tuple[str, ...]
+    limit_s: int | None
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """A task that can not begin, since what it needs will not be done."""
+
+    task: str
+    why: Why
+    source: str
+    state: State  # of the source
+    reason: str | None  # of the source
+
+
+class Pending(NamedTuple):
+    """A task to submit: what its next attempt is, and the GPUs that it uses at the same time."""
+
+    job: str
+    task: int
+    attempt: int
+    gpus: int
+
+
+class Sent(NamedTuple):
+    """A submission without its script."""
+
+    name: str
+    job: str
+    attempt: int
+    tasks: tuple[int, ...]
+    gpus: int
+    native_id: str | None
+
+
+class StateCount(NamedTuple):
+    """How many runs are in a state."""
+
+    state: State
+    runs: int
+
+
+class Waiting(NamedTuple):
+    """Runs that are submitted and wait for the same reason."""
+
+    state: State
+    reason: str | None
+    id: str  # of the first
+    runs: int
+
+
+class Chosen(NamedTuple):
+    """A choice, and the run that it is for."""
+
+    run: str
+    arguments: tuple[str, ...]
+    limit_s: int | None
+    source: str
+    note: str
+
+
+class Absent(NamedTuple):
+    """What was asked and could not be done here, and for how many runs."""
+
+    what: str
+    reason: str
+    runs: int
+
+
+class Problem(NamedTuple):
+    """What is wrong with a report of a run, or with the run."""
+
+    run: str
+    report: str | None
+    severity: str
+    message: str
+    fix: str | None
+
+
 def lacks_figure(row: RunRow | BuildRow) -> bool:
     """Whether it is a run that is done and printed no value for a required figure."""
     return isinstance(row, RunRow) and row.state is State.DONE and row.reading is Reading.INCOMPLETE
@@ -214,3 +296,164 @@ def what_lacks(row: RunRow | BuildRow) -> str | None:
     if lacks_figure(row):
         return "without a required figure"
     return "with missing or unreadable reports" if lacks_reports(row) else None
+
+
+# --- values of the file as types ----------------------------------------------------------------------------------
+
+
+def _plain(kind: Any, value: Any) -> Any:
+    if not isinstance(value, float | int if kind is float else kind):
+        raise ValueError  # noqa: TRY004  the file's fault; who reads it says where
+    if isinstance(value, float) and not -_LATEST < value < _LATEST:
+        raise ValueError
+    return value
+
+
+def _shaped(kind: Any, value: Any) -> Any:
+    """JSON as a type."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return value
+    if origin is dict and isinstance(value, dict):
+        return {key: _shaped(parts[1], each) for key, each in value.items()}
+    if origin is list and isinstance(value, list):
+        return [_shaped(parts[0], each) for each in value]
+    if origin is tuple and isinstance(value, list):
+        kinds = parts[:1] * len(value) if parts[-1] is ... else parts
+        return tuple(_shaped(each, part) for each, part in zip(kinds, value, strict=True))
+    return _plain(kind, value)
+
+
+def _parsed(kind: Any, text: str) -> Any:
+    try:
+        return _shaped(kind, json.loads(text))
+    except (TypeError, RecursionError):
+        raise ValueError from None
+
+
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """What makes a column's value one of its type; it raises ValueError for any other."""
+    if isinstance(kind, EnumType):
+        return kind
+    if get_origin(kind) is tuple:
+        return lru_cache(maxsize=1024)(partial(_parsed, kind))  # many runs have reports of the same names
+    return partial(_parsed if get_origin(kind) is dict else _plain, kind)
+
+
+@cache
+def _readers(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any]]:
+    return {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tuple[Any, ...]], T]:
+    """What makes rows of these columns a type whose fields have the same names; other columns are passed over.
+
+    It raises ValueError for a row that nsw does not write.
+    """
+    readers = {name: read for name, read in _readers(kind).items() if name in columns}
+    pick = itemgetter(*map(columns.index, readers))
+
+    def read_row(row: tuple[Any, ...]) -> T:
+        raw, values = pick(row), []
+        for (name, read), value in zip(readers.items(), raw, strict=True):
+            try:
+                values.append(read(value))
+            except ValueError:
+                raise ValueError(f"{raw[0]!r}: {name} is not what nsw writes") from None
+        return kind(*values)
+
+    return read_row
+
+
+# --- facts of a campaign ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Key(Generic[T]):
+    """A key of the table `meta`: all that it may hold is named here.
+
+    Attributes:
+        name: In the table.
+        kind: The type of the value.
+        default: The value when the ledger does not have the key; else an empty one.
+    """
+
+    name: str
+    kind: Any
+    default: T | None = None
+
+    def absent(self) -> T:
+        """The value when the ledger does not have the key."""
+        origin = get_origin(self.kind)
+        empty: Any = None if origin is UnionType else (origin or self.kind)()
+        return self.default or empty
+
+    def parse(self, text: Any) -> T:
+        """The value of what the table holds, which is none where it is empty.
+
+        Raises:
+            ValueError: nsw does not write that.
+        """
+        if not isinstance(text, str) or (self.kind is str and len(text) > _LONGEST):
+            raise ValueError
+        if not text:
+            return self.absent()
+        if self.kind is bool:
+            return cast("T", text == "yes")
+        return cast("T", text if self.kind in _TEXTS else _parsed(self.kind, text))
+
+    def text(self, value: T) -> str:
+        """What the table holds of a value."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, bool | None):
+            return "yes" if value else ""
+        return json.dumps(value)
+
+
+VERSION: Final = Key[str]("version", str)  # of the nsw that began the campaign
+NAME: Final = Key[str]("name", str)
+SITE: Final = Key[str]("site", str)
+SITE_DATA: Final = Key[dict[str, Any]]("site_data", dict[str, Any])  # the site when the campaign began
+SCRATCH: Final = Key[str]("scratch", str)  # the campaign's folder on the site
+CREATED: Final = Key[float]("created", float)  # Unix seconds
+CLEANED: Final = Key[float]("cleaned", float)  # Unix seconds: when `nsw clean` removed its files; 0: never
+NOTE: Final = Key[str | None]("note", str | None)  # printed with everything that comes of the campaign
+COLLECT: Final = Key[str]("collect", str)  # tables | reports | everything
+RECIPE: Final = Key[str | None]("recipe", str | None)  # the file that the recipe came from
+# the file that `nsw reread --recipe` took figures from since
+FIGURES_FROM: Final = Key[str | None]("figures_from", str | None)
+# where a file or folder came from, and each name below it with its SHA-256
+Origins: TypeAlias = list[tuple[str, list[tuple[str, str]]]]
+ORIGINS: Final = Key[Origins]("origins", Origins)
+RECORDED: Final = Key[dict[str, Any]]("recorded", dict[str, Any])  # choices of the lockfile that is run again
+PLACES: Final = Key[dict[str, str]]("places", dict[str, str])  # key of `resources` -> its place in the recipe
+PREPARED: Final = Key[bool]("prepared", bool)  # files are on the site
+AT_A_TIME: Final = Key[int | None]("at_a_time", int | None)  # tasks at the same time, when a person changed it
+OWNED_BY: Final = Key[str | None]("owner", str | None)  # the token by which this folder's nsw owns it on its site
+# who took the campaign over, as the site said when it refused this nsw
+TAKEN_OVER: Final = Key[str | None]("taken_over", str | None)
+# submissions that the scheduler holds, since a person wants 0 tasks at a time
+HELD: Final = Key[list[str]]("held", list[str])
+STOP_AFTER: Final = Key[int | None]("stop_after", int | None)  # failures after which nothing new is submitted
+STOPPED: Final = Key[str | None]("stopped", str | None)  # why nothing new is submitted
+FAILED_BEFORE: Final = Key[int]("failed_before", int)  # runs that had failed when a person last wanted to go on
+PARTS: Final = Key[int]("parts", int)  # how often jobs were added to the campaign
+APP_FOLDER: Final = Key[str]("app_folder", str, "app")  # of the application's newest files
+# of the program: files with their SHA-256, which build of them, Unix seconds, jobs; the first has all other jobs
+ProgramVersion: TypeAlias = tuple[dict[str, str], int, float, list[str]]
+VERSIONS: Final = Key[list[ProgramVersion]]("versions", list[ProgramVersion])
+CALLS: Final = Key[dict[str, int]]("calls", dict[str, int])  # how often each command of the scheduler was run
+
+
+def withdrawals_of(task: str) -> Key[int]:
+    """How often an attempt of this task was withdrawn and submitted again by itself."""
+    return Key[int](f"submitted again {task}", int)
+
+
+def is_site(data: dict[str, Any]) -> bool:
+    """Whether JSON has the parts of a site that nsw relies on; the objects among them may be absent."""
+    transport = data.get("transport")
+    texts = (data.get("name"), data.get("scheduler"), transport.get("kind") if isinstance(transport, dict) else None)
+    objects = (data.get(key) for key in ("gpus", "limits", "profilers", "env"))
+    return all(isinstance(text, str) for text in texts) and all(isinstance(part, dict | None) for part in objects)

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.ledger_rows import IN_FLIGHT, State
+from nsw.campaign.ledger_rows import IN_FLIGHT, SCRATCH, State
 from nsw.campaign.node_probe import node_checks, probe_words
 from nsw.campaign.site_check_result import Check, Verdict
 from nsw.errors import NswError
 from nsw.site.load import load_site
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,8 +106,8 @@ def _recipe(home: Path, site: dict[str, Any]) -> str:
 def _carried_out(
     campaign: CampaignFolder, site: dict[str, Any], listen: Callable[[Event], object], earliest: float, skew: float
 ) -> Iterator[Check]:
+    from nsw.campaign.cancel import cancel
     from nsw.campaign.running import Running
-    from nsw.campaign.steering import cancel
 
     try:
         try:
@@ -134,7 +133,7 @@ def _carried_out(
 
 def _forget(campaign: CampaignFolder) -> None:
     """Remove what the job left on the site."""
-    from nsw.campaign.site_folder_cleanup import remove, space_of
+    from nsw.campaign.clean import leftovers_of, remove
     from nsw.transport.model import connect
 
     with Ledger(campaign.ledger, read_only=True) as ledger:
@@ -144,7 +143,7 @@ def _forget(campaign: CampaignFolder) -> None:
     if over:
         with closing(connect(site)) as transport:
             _wait_for_delivery(site, transport, natives)
-            remove(transport, space_of(campaign, transport, scratch, ()), everything=True)
+            remove(transport, leftovers_of(campaign, transport, scratch, ()), everything=True)
 
 
 def _wait_for_delivery(site: dict[str, Any], transport: Transport, natives: Mapping[str, str | None]) -> None:
@@ -152,8 +151,7 @@ def _wait_for_delivery(site: dict[str, Any], transport: Transport, natives: Mapp
     from nsw.campaign.dry_run import runner_of
     from nsw.schedulers.adapter import Watched
     from nsw.schedulers.create import adapter_of
-    from nsw.schedulers.model import Phase
-    from nsw.schedulers.submission_ids import Native
+    from nsw.schedulers.model import Native, Phase
 
     adapter = adapter_of(site["scheduler"])
     watched = [Watched(name, Native.parse(native), "") for name, native in natives.items() if native]

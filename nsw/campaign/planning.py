@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.events import Message
 from nsw.errors import InputError, UsageError, did_you_mean
 from nsw.recipe.command_words import first_program
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -276,7 +276,7 @@ def _refuse_others(place: LoadedSite, templates: Mapping[str, Path]) -> None:
     Raises:
         InputError: One is such.
     """
-    from nsw.site.files import unsafe
+    from nsw.site.names import unsafe
 
     faults = [
         place.document.diagnostic(

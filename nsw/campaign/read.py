@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
 from nsw.campaign.folder import run_of
-from nsw.campaign.ledger import Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_meta_keys import NOTE
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_rows import NOTE, Reading, State
+from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.recipe_lock import recipe_of
-from nsw.campaign.tables import _append, load_rows
+from nsw.campaign.tables import load_rows, replace_rows, table_files
+from nsw.plan.counters import expected_ranks
 from nsw.profilers.files_of_one_recording import parts
-from nsw.readers.model import Problem
+from nsw.readers.messages_in_output import said_in
+from nsw.readers.model import Options
+from nsw.readers.program_figures import figures
+from nsw.readers.read_many import read_many
 from nsw.recipe.faults import shown
-from nsw.tables import TABLES
 from nsw.tables import rows as table_rows
 
 if TYPE_CHECKING:
@@ -26,11 +30,15 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import RunRow
-    from nsw.readers.model import Options, Report
-    from nsw.recipe.counters import CountersPass
-    from nsw.recipe.model import Recipe
+    from nsw.profilers.files_of_one_recording import Part
+    from nsw.readers.model import Report
 
+__all__ = [
+    "Landed", "fault_of", "landed_ranks", "missing_nodes", "missing_ranks", "read_reports", "read_trace", "reading",
+    "sentence", "severity",
+]  # fmt: skip
 
+_FLUSH_EVERY_S: Final = 30.0
 _PART = re.compile(r"\w+\.(rank|node)(\d{1,6})\.")  # as profilers are told to name the report of each process or node
 _MAY_LEAVE_NONE = frozenset({"ncu", "nvprof"})  # of a process that runs no kernel
 _NAMED = 4  # ranks in a message
@@ -127,184 +135,15 @@ def _row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mapping[str
     }
 
 
-def checker(
-    folder: CampaignFolder, ledger: Ledger, recipe: Recipe
-) -> Callable[[RunRow, Rows], tuple[list[Problem], Rows]]:
-    """The function that checks a run of the campaign; runs of other passes have nothing to check."""
-    chip = (ledger.site().get("gpus") or {}).get("chip")
-    passes = {one.name: one for one in recipe.passes if one.kind == "counters"}
-
-    def check(run: RunRow, rows: Rows) -> tuple[list[Problem], Rows]:
-        one = passes.get(run.pass_name)
-        if one is None:
-            return [], {}
-        told = _metrics(one, run, chip, rows)
-        more: Rows = {}
-        if one.is_guided:
-            from nsw.analysis import guided
-
-            chosen = [row for row in load_rows(folder, guided.TABLE) if row["run"] == run.id]
-            if chosen:
-                more[guided.TABLE] = guided.matched(chosen, rows.get("launches", []))
-                told += guided.moved_sentences(more[guided.TABLE])
-        return [Problem("warning", text, fix=fix) for text, fix in told], more
-
-    return check
-
-
-def _metrics(one: CountersPass, run: RunRow, chip: str | None, rows: Rows) -> list[tuple[str, str]]:
-    from nsw.analysis.unmeasured import sentences, unmeasured
-
-    tool = run.tool or "ncu"
-    found = unmeasured(one.metrics, tool, chip, one.replay, rows.get("metrics", []), rows.get("launches", []))
-    return sentences(found)
-
-
-def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int, int], object]) -> None:
-    """Read every report that was collected and not read yet; `progress` is called with (done, total) runs."""
-    for done, total in reading(folder, ledger):
-        progress(done, total)
-
-
-def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]]:
-    """The same a run at a time: yields (done, total) runs."""
-    from functools import partial
-
-    from nsw.plan.counters import expected_ranks
-    from nsw.readers.messages_in_output import said_in
-    from nsw.readers.program_figures import figures
-    from nsw.readers.read_many import read_many
-
-    recipe = recipe_of(folder)
-    read_files = partial(read_many, options=options_of(recipe, ledger))
-    wanted = recipe.app.figures
-    required = [name for name, figure in wanted.items() if figure.required]
-    yield from read_each(
-        folder, ledger, read_files, lambda output: figures(output, wanted), said_in, required,
-        checker(folder, ledger, recipe), lambda run, landed: expected_ranks(recipe, run.pass_name, landed.local_ranks),
-    )  # fmt: skip
-
-
-def options_of(recipe: Recipe, ledger: Ledger) -> Options:
-    """How the campaign's reports are read."""
-    from nsw.readers.model import Options
-
-    steps = recipe.report.steps
-    nsys = (ledger.site().get("profilers") or {}).get("nsys")
-    return Options(nsys=nsys, steps=steps.nvtx, warmup=steps.warmup)
-
-
-def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], name: str) -> list[dict[str, Any]]:
-    """The rows of a trace, from the collected reports of these runs; nothing is written."""
-    from dataclasses import replace
-    from functools import partial
-
-    from nsw.campaign.owning_user import owner_if_other
-    from nsw.readers.read_many import read_many
-
-    options = replace(options_of(recipe_of(folder), ledger), tables=frozenset({name}), max_unpacked=folder.max_unpacked)
-    if owner_if_other(folder.path):  # the program that another user's campaign names is not run
-        options = replace(options, nsys=None)
-    return read_table(folder, runs, name, partial(read_many, options=options))
-
-
-def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]) -> str | None:
-    """Read what a run left; what is wrong with it, or None: the canary's question."""
-    read_reports(folder, ledger, progress)
-    wrong = [message for id_, _, severity, message, _ in ledger.problems() if id_ == run.id and severity == "error"]
-    kind = run.pass_kind
-    if (
-        not wrong
-        and kind == "counters"
-        and run.repeat
-        and not any(r["run"] == run.id for r in load_rows(folder, "metrics"))
-    ):
-        wrong = ["its report holds no metric: did the kernel filter match anything?"]
-    return "; ".join(wrong) or None
-
-
-Rows: TypeAlias = dict[str, list[dict[str, Any]]]  # by table
-_FLUSH_EVERY_S = 30.0
-_NOT_DONE = (State.FAILED, State.LOST, State.CANCELLED)
-
-
-def read_each(
-    folder: CampaignFolder,
-    ledger: Ledger,
-    read_reports: Callable[[Sequence[Path]], Iterator[Report]],
-    figures: Callable[[str], list[dict[str, Any]]],
-    said: Callable[[str, Path], list[Problem]] = lambda _tool, _output: [],
-    required: Collection[str] = (),
-    checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]] = lambda _run, _rows: ([], {}),
-    ranks: Callable[[RunRow, Landed], Collection[int] | None] = lambda _run, _landed: (),
-) -> Generator[tuple[int, int]]:
-    """Read the reports of every collected run and write the tables, a run at a time.
-
-    Yields how many runs are read, of how many; ended early, some are read again later.
-
-    Args:
-        folder: The campaign's folder.
-        ledger: Its ledger.
-        read_reports: Reads files of any known format one after the other, in this order, as they are asked for; perhaps
-            in several processes, of which none sees the ledger.
-        figures: The rows of table `figures` in a program's output.
-        said: What a profiler said of itself in a run's output: (tool, file) -> problems.
-        required: The figures that every run must print.
-        checked: Compares the rows of a run that is done with what was asked of it: problems, and rows of more tables.
-        ranks: The processes of a run that leave a report each, by where they landed; None: not known.
-    """
-    waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
-    batch: list[tuple[RunRow, _Read]] = []
-    flushed = time.monotonic()
-    files = [_reports_of(folder, run) for run in waiting]
-    reports = read_reports([file for several in files for file in several])
-    unreduced = {
-        run_of(row.id): f"{row.id} {row.state}: {row.reason or 'no reason'}" for row in ledger.reductions(_NOT_DONE)
-    }
-    for number, (run, own) in enumerate(zip(waiting, files, strict=True), 1):
-        result = _read_run(folder, run, {file: next(reports) for file in own}, said, checked, unreduced.get(run.id))
-        landed = landed_ranks(folder.reports / run.id)
-        if landed.rows and run.repeat:
-            rows = ({name: value for name, value in row.items() if name != "boot"} for row in landed.rows)
-            result.add("ranks", iter(rows), run, f"reports/{run.id}/{RANKS_FILE}")
-        _miss_ranks(run, result, [file.name for file in own], ranks(run, landed), landed.nodes)
-        _read_figures(folder, run, result, figures, required)
-        batch.append((run, result))
-        yield number, len(waiting)
-        if time.monotonic() - flushed > _FLUSH_EVERY_S:
-            _flush(folder, ledger, batch)
-            batch, flushed = [], time.monotonic()
-    _flush(folder, ledger, batch)
-
-
-def read_table(
-    folder: CampaignFolder,
-    runs: Sequence[RunRow],
-    table: str,
-    read_reports: Callable[[Sequence[Path]], Iterator[Report]],
-) -> list[dict[str, Any]]:
-    """The rows of one table from the collected reports of these runs; nothing is written down.
-
-    Args:
-        folder: The campaign's folder.
-        runs: The runs.
-        table: The table's name.
-        read_reports: Reads that table of files of any known format, one after the other, in this order.
-    """
-    found: list[dict[str, Any]] = []
-    files = [_reports_of(folder, run) for run in runs]
-    reports = read_reports([file for several in files for file in several])
-    for run, own in zip(runs, files, strict=True):
-        read = _read_run(folder, run, {file: next(reports) for file in own}, lambda _tool, _output: [])
-        found += read.tables.get(table, [])
-    return found
-
-
 class _Read:
-    def __init__(self) -> None:
+    """What the reports and the output of a run hold: rows by table, problems, and required figures that are absent."""
+
+    def __init__(self, run: RunRow) -> None:
+        self.run = run
+        self.measured = run.state is State.DONE and run.repeat > 0
         self.tables: dict[str, list[dict[str, Any]]] = {}
         self.problems: list[tuple[str | None, str, str, str | None]] = []
-        self.lacking = 0  # required figures that the run did not print
+        self.lacking = 0
 
     @property
     def reading(self) -> Reading:
@@ -314,12 +153,201 @@ class _Read:
             return Reading.UNREADABLE
         return Reading.INCOMPLETE if self.lacking else Reading.READ
 
-    def add(self, table: str, found: Iterator[dict[str, Any]], run: RunRow, report: str) -> None:
-        rows = self.tables.setdefault(table, [])
+    def add(self, table: str, rows: Iterable[Mapping[str, Any]], report: str) -> None:
+        """Add rows of a report, unless the run measured nothing.
+
+        What a failed run did until then, and what a warm-up did, is no measurement of the case: the reports are kept
+        and what is wrong in them is reported, but none of their rows is averaged with those of good runs.
+        """
+        if not self.measured:
+            return
         rank = rank_of(report.rpartition("/")[2])
-        for row in found:
+        for row in rows:
             more = {} if rank is None or row.get("rank") is not None else {"rank": rank}
-            rows.append(row | {"run": run.id, "report": report} | more)
+            self.tables.setdefault(table, []).append({**row, "run": self.run.id, "report": report} | more)
+
+    def report(self, severity: str, message: str, fix: str | None = None, *, file: str | None = None) -> None:
+        """Add a problem, once."""
+        if all(message != known for _, _, known, _ in self.problems):
+            self.problems.append((file, severity, message, fix))
+
+
+class _Reader:
+    """Reads the reports of one campaign's runs, as its recipe and site ask.
+
+    Args:
+        folder: The campaign's folder.
+        ledger: Its open ledger.
+    """
+
+    def __init__(self, folder: CampaignFolder, ledger: Ledger) -> None:
+        self._folder = folder
+        self._ledger = ledger
+        self._recipe = recipe_of(folder)
+        self._chip = (ledger.site().get("gpus") or {}).get("chip")
+        not_reduced = ledger.reductions((State.FAILED, State.LOST, State.CANCELLED))
+        self._unreduced = {run_of(row.id): f"{row.id} {row.state}: {row.reason or 'no reason'}" for row in not_reduced}
+
+    @property
+    def options(self) -> Options:
+        """What is asked of the readers."""
+        steps = self._recipe.report.steps
+        nsys = (self._ledger.site().get("profilers") or {}).get("nsys")
+        return Options(nsys=nsys, steps=steps.nvtx, warmup=steps.warmup)
+
+    def read(self, runs: Sequence[RunRow], options: Options) -> Iterator[_Read]:
+        """The tables of each run's reports, one run after the other."""
+        files = [_reports_of(self._folder, run) for run in runs]
+        reports = read_many([file for several in files for file in several], options)
+        for run, own in zip(runs, files, strict=True):
+            read = _Read(run)
+            kept = parts(path.name for path in own)
+            for file in own:
+                self._take(read, file, next(reports), kept[file.name])
+            yield read
+
+    def check(self, read: _Read) -> None:
+        """Add what the run's other files tell, and what of the recipe's wishes is not there."""
+        run = read.run
+        home = self._folder.reports / run.id
+        for stream in ("stderr", "stdout") if run.tool else ():
+            for said in said_in(run.tool or "", home / stream):
+                read.report(said.severity, said.message, said.fix, file=f"reports/{run.id}/{stream}")
+        landed = landed_ranks(home)
+        if landed.rows and run.repeat:  # also of a run that failed: where its ranks landed may be why
+            named = {"run": run.id, "report": f"reports/{run.id}/{RANKS_FILE}"}
+            rows = ({name: value for name, value in row.items() if name != "boot"} for row in landed.rows)
+            read.tables["ranks"] = [row | named for row in rows]
+        if run.state is not State.DONE:  # it has a reason of its own
+            return
+        reports = [file.name for file in _reports_of(self._folder, run)]
+        self._miss_reports(read, reports)
+        self._miss_ranks(read, reports, landed)
+        if (twice := started_again(self._folder, run.id)) is not None:
+            fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
+            read.add("facts", [fact], f"reports/{run.id}/{AGAIN}")
+        self._compare_counters(read)
+        self._read_figures(read, home / "stdout")
+
+    def _take(self, read: _Read, file: Path, report: Report, part: Part) -> None:
+        source = str((file.parent / part.source).relative_to(self._folder.path))
+        for table, data in report.tables.items():
+            if part.takes(table):
+                read.add(table, table_rows(table, data), source)
+        name = str(file.relative_to(self._folder.path))
+        read.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
+
+    def _miss_reports(self, read: _Read, reports: Sequence[str]) -> None:
+        run = read.run
+        if (why := self._unreduced.get(run.id)) is not None:
+            fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` downloads the report itself"
+            read.report("error", f"its report was not reduced on the site: {why}", fix)
+        elif run.reports and not reports:
+            read.report("error", f"{run.tool or 'the profiler'} left no report", f"see its output: `nsw logs {run.id}`")
+
+    def _miss_ranks(self, read: _Read, reports: Sequence[str], landed: Landed) -> None:
+        """Report the processes and nodes that left no report: none of the run's figures counts them."""
+        run = read.run
+        fix = f"`nsw logs {run.id}` may say why, `nsw retry {run.id}` measures it again"
+        if without := missing_nodes(reports, landed.nodes):
+            nodes = f"node{'s' if len(without) > 1 else ''} {', '.join(map(str, without))} of {landed.nodes}"
+            read.report("error", f"no report of {nodes}", fix)
+        missing, total = missing_ranks(reports, expected_ranks(self._recipe, run.pass_name, landed.local_ranks))
+        if missing:
+            fix = f"a process that ends by a signal or by _exit leaves none; {fix}"
+            read.report(severity(run.tool), sentence(missing, total), fix)
+
+    def _compare_counters(self, read: _Read) -> None:
+        """Compare what a counters pass measured with what it was asked for: metrics, and launches that were chosen."""
+        run = read.run
+        one = next((p for p in self._recipe.passes if p.name == run.pass_name and p.kind == "counters"), None)
+        if one is None:
+            return
+        from nsw.analysis.guided import TABLE, matched, moved_sentences
+        from nsw.analysis.unmeasured import sentences, unmeasured
+
+        metrics, launches = read.tables.get("metrics", []), read.tables.get("launches", [])
+        absent = unmeasured(one.metrics, run.tool or "ncu", self._chip, one.replay, metrics, launches)
+        told = sentences(absent)
+        rows = load_rows(self._folder, TABLE) if one.is_guided else []
+        if chosen := [row for row in rows if row["run"] == run.id]:
+            compared = matched(chosen, launches)
+            read.tables[TABLE] = [{**row, "run": run.id} for row in compared]
+            told += moved_sentences(compared)
+        for text, fix in told:
+            read.report("warning", text, fix)
+
+    def _read_figures(self, read: _Read, output: Path) -> None:
+        """Find the figures in what a run printed; that a required one is not there is an error, of another a note."""
+        if not output.exists():
+            return
+        source = str(output.relative_to(self._folder.path))
+        wanted = self._recipe.app.figures
+        rows = figures(output.read_text(errors="replace"), wanted)
+        read.add("figures", (row for row in rows if row["value"] is not None), source)
+        for row in (row for row in rows if row["value"] is None):
+            needed = wanted[row["name"]].required
+            read.lacking += needed
+            text = row.get("no_number")
+            if not needed and not row["matches"] and text is None:
+                read.problems.append((source, "note", f"without figure {row['name']}, which is not required", None))
+                continue
+            why = "is not a number: nan or inf" if row["matches"] else "was not found"
+            if text is not None:
+                why = f"is not a number: its regex matched {shown(text)}"
+            what = f"{'required ' if needed else ''}figure {row['name']} {why} in the program's output"
+            fix = (
+                f"compare the recipe's regex with what `nsw logs {read.run.id}` shows; correct it and `nsw reread` (in"
+                " another file: `--recipe FILE`), `nsw retry` does the run again, and `required: false` allows a run"
+                " without it"
+            )
+            read.problems.append((source, *(("error", what, fix) if needed else ("warning", what, None))))
+
+
+def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]]:
+    """Read the reports of every collected run and write the tables, a run at a time.
+
+    Yields how many runs are read, of how many. A run counts as read once its rows are in the files: ended early, some
+    are read again later.
+    """
+    reader = _Reader(folder, ledger)
+    waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
+    batch: list[_Read] = []
+    flushed = time.monotonic()
+    for number, read in enumerate(reader.read(waiting, reader.options), 1):
+        reader.check(read)
+        batch.append(read)
+        yield number, len(waiting)
+        if time.monotonic() - flushed > _FLUSH_EVERY_S:
+            _flush(folder, ledger, batch)
+            batch, flushed = [], time.monotonic()
+    _flush(folder, ledger, batch)
+
+
+def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int, int], object]) -> None:
+    """The same at once; `progress` is called with (done, total) runs."""
+    for done, total in reading(folder, ledger):
+        progress(done, total)
+
+
+def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], name: str) -> list[dict[str, Any]]:
+    """The rows of a trace, from the collected reports of these runs; nothing is written."""
+    reader = _Reader(folder, ledger)
+    options = replace(reader.options, tables=frozenset({name}), max_unpacked=folder.max_unpacked)
+    if owner_if_other(folder.path):  # the program that another user's campaign names is not run
+        options = replace(options, nsys=None)
+    return [row for read in reader.read(runs, options) for row in read.tables.get(name, [])]
+
+
+def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]) -> str | None:
+    """Read what a run left; what is wrong with it, or None: the canary's question."""
+    read_reports(folder, ledger, progress)
+    wrong = [message for id_, _, severity, message, _ in ledger.problems() if id_ == run.id and severity == "error"]
+    kind = run.pass_kind
+    if not wrong and kind == "counters" and run.repeat:
+        measured = any(row["run"] == run.id for row in load_rows(folder, "metrics"))
+        wrong = [] if measured else ["its report holds no metric: did the kernel filter match anything?"]
+    return "; ".join(wrong) or None
 
 
 def _reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
@@ -330,127 +358,15 @@ def _reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
     return [home / n for n in parts(p.name for p in home.iterdir() if p.is_file() and p.name not in KEPT_FILES)]
 
 
-def _read_run(
-    folder: CampaignFolder,
-    run: RunRow,
-    reports: dict[Path, Report],
-    said: Callable[[str, Path], list[Problem]],
-    checked: Callable[[RunRow, Rows], tuple[list[Problem], Rows]] = lambda _run, _rows: ([], {}),
-    unreduced: str | None = None,
-) -> _Read:
-    result = _Read()
-    home = folder.reports / run.id
-    read = parts(p.name for p in home.iterdir()) if home.is_dir() else {}
-    for file, report in reports.items():
-        name = str(file.relative_to(folder.path))
-        part = read[file.name]
-        source = str((home / part.source).relative_to(folder.path))
-        # what a failed program did until then, and what a warm-up did, is no measurement of the case: the reports are
-        # kept and what is wrong in them is reported, but none of their rows is averaged with those of good runs
-        for table, data in report.tables.items() if run.state is State.DONE and run.repeat else ():
-            if part.takes(table):
-                result.add(table, table_rows(table, data), run, source)
-        result.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
-    for stream in ("stderr", "stdout") if run.tool else ():
-        result.problems += _unsaid(result, f"reports/{run.id}/{stream}", said(run.tool or "", home / stream))
-    if unreduced is not None and run.state is State.DONE:
-        fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` downloads the report itself"
-        result.problems.append((None, "error", f"its report was not reduced on the site: {unreduced}", fix))
-    elif run.reports and not reports and run.state is State.DONE:  # a failed run has a reason of its own
-        result.problems.append(
-            (
-                None,
-                "error",
-                f"{run.tool or 'the profiler'} left no report",
-                "see its output: `nsw logs " + run.id + "`",
-            )
-        )
-    if run.state is State.DONE and run.repeat and (twice := started_again(folder, run.id)) is not None:
-        fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
-        result.add("facts", iter([fact]), run, f"reports/{run.id}/{AGAIN}")
-    if run.state is State.DONE:
-        more, extra = checked(run, result.tables)
-        result.problems += [(None, p.severity, p.message, p.fix) for p in more]
-        for table, some in extra.items():
-            result.tables[table] = [row | {"run": run.id} for row in some]
-    return result
-
-
-def _miss_ranks(run: RunRow, result: _Read, reports: list[str], expected: Collection[int] | None, nodes: int) -> None:
-    """Report the processes and nodes that left no report: none of the run's figures counts them."""
-    if run.state is not State.DONE:
-        return
-    fix = f"`nsw logs {run.id}` may say why, `nsw retry {run.id}` measures it again"
-    if without := missing_nodes(reports, nodes):
-        text = f"no report of node{'s' if len(without) > 1 else ''} {', '.join(map(str, without))} of {nodes}"
-        result.problems.append((None, "error", text, fix))
-    missing, total = missing_ranks(reports, expected)
-    if missing:
-        fix = (
-            f"a process that ends by a signal or by _exit leaves none; `nsw logs {run.id}` may say why,"
-            f" `nsw retry {run.id}` measures it again"
-        )
-        result.problems.append((None, severity(run.tool), sentence(missing, total), fix))
-
-
-def _read_figures(
-    folder: CampaignFolder,
-    run: RunRow,
-    result: _Read,
-    figures: Callable[[str], list[dict[str, Any]]],
-    required: Collection[str],
-) -> None:
-    """Find the figures in what a run printed; that a required one is not there is an error, of another a note."""
-    output = folder.reports / run.id / "stdout"
-    if run.state is not State.DONE or not output.exists():
-        return
-    source = str(output.relative_to(folder.path))
-    found = figures(output.read_text(errors="replace"))
-    if run.repeat:
-        result.add("figures", iter(f for f in found if f["value"] is not None), run, source)
-    for figure in (f for f in found if f["value"] is None):
-        needed = figure["name"] in required
-        result.lacking += needed
-        text = figure.get("no_number")
-        if not needed and not figure["matches"] and text is None:
-            result.problems.append((source, "note", f"without figure {figure['name']}, which is not required", None))
-            continue
-        what = f"{'required ' if needed else ''}figure {figure['name']}"
-        why = "is not a number: nan or inf" if figure["matches"] else "was not found"
-        if text is not None:
-            why = f"is not a number: its regex matched {shown(text)}"
-        fix = (
-            f"compare the recipe's regex with what `nsw logs {run.id}` shows; correct it and `nsw reread` (in"
-            " another file: `--recipe FILE`), `nsw retry` does the run again, and `required: false` allows a run"
-            " without it"
-        )
-        severity = "error" if needed else "warning"
-        result.problems.append((source, severity, f"{what} {why} in the program's output", fix if needed else None))
-
-
-def _unsaid(result: _Read, name: str, problems: list[Problem]) -> list[tuple[str | None, str, str, str | None]]:
-    """What neither a report of the run nor its other output has reported already."""
-    told = {message for _, _, message, _ in result.problems}
-    return [(name, p.severity, p.message, p.fix) for p in problems if p.message not in told]
-
-
-def _flush(folder: CampaignFolder, ledger: Ledger, batch: list[tuple[RunRow, _Read]]) -> None:
+def _flush(folder: CampaignFolder, ledger: Ledger, batch: Sequence[_Read]) -> None:
     if not batch:
         return
-    merged: dict[str, list[dict[str, Any]]] = {}
-    for _, read in batch:
+    merged: dict[str, list[dict[str, Any]]] = {path.stem: [] for path in table_files(folder)}
+    for read in batch:
         for table, rows in read.tables.items():
             merged.setdefault(table, []).extend(rows)
-    replaced = [run.id for run, _ in batch]
-    note = ledger.meta(NOTE)
-    for file in folder.tables.glob("*.parquet"):
-        if file.stem in TABLES:  # else of another version of nsw, or a user's own
-            merged.setdefault(file.stem, [])
-    for table, rows in merged.items():
-        path = folder.tables / f"{table}.parquet"
-        if rows or path.exists():
-            _append(path, table, rows, replaced, note)
+    replace_rows(folder, merged, [read.run.id for read in batch], ledger.meta(NOTE))
     with ledger.transaction():
-        for run, read in batch:
-            ledger.update_tasks([run.id], reading=read.reading)
-            ledger.set_problems(run.id, read.problems)
+        for read in batch:
+            ledger.update_tasks([read.run.id], reading=read.reading)
+            ledger.set_problems(read.run.id, read.problems)

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
-from nsw.campaign.owning_user import open_file
+from nsw.campaign.ownership import open_file
 from nsw.campaign.tables import load_rows
-from nsw.recipe.document import LARGEST, parse
-from nsw.recipe.dump_yaml import as_yaml
-from nsw.recipe.lock import Lock, LockedGit
+from nsw.campaign.versions import differing, hashes
+from nsw.recipe.document import LARGEST, as_yaml, parse
+from nsw.recipe.model import Lock, LockedGit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,8 +26,8 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger_needs import Choice
-from nsw.recipe.lock import LockedChoice, LockedChoices
+from nsw.campaign.ledger_rows import Choice
+from nsw.recipe.model import LockedChoice, LockedChoices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Tr
         before: The lock of the recipe that is run again: with the same files they came from where it says.
     """
     files = list(files)
-    known = {called: hash_of(file) for source, name in files for file, called in files_in(Path(source), name)}
+    known = hashes(files)
     if before is not None and before.files == known:
         git = before.git
     else:
@@ -83,21 +83,6 @@ def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Tr
         git=git,
         choices=before.choices if before else None,
     )
-
-
-def files_in(source: Path, name: str) -> Iterator[tuple[Path, str]]:
-    """The files of what an application names, each with its name beside the program; of a folder all below it."""
-    if source.is_dir():
-        for file in sorted(p for p in source.rglob("*") if p.is_file()):
-            yield file, f"{name}/{file.relative_to(source).as_posix()}".removeprefix("/")
-    elif source.is_file():
-        yield source, name
-
-
-def hash_of(file: Path) -> str:
-    """The SHA-256 of a file's content."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def git_state(folder: Path, transport: Transport) -> LockedGit | None:
@@ -152,9 +137,8 @@ def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
 
 
 def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in sorted({*old, *new}):
-        if old.get(name) != new.get(name):
-            yield name, "was added" if name not in old else "is gone" if name not in new else "has changed"
+    for name in differing(old, new):
+        yield name, "was added" if name not in old else "is gone" if name not in new else "has changed"
 
 
 def basis_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> Basis:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign import folder as folders
 from nsw.campaign.events import Message
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import FIGURES_FROM, RECIPE, SITE
-from nsw.campaign.ledger_rows import Reading, State
+from nsw.campaign.ledger_rows import FIGURES_FROM, RECIPE, SITE, Reading, State
 from nsw.campaign.read import read_reports
 from nsw.campaign.recipe_lock import read_locked, recipe_of, write_locked
 from nsw.campaign.runs_by_name import as_option
 from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.tables import load_rows, row_count, table_files
 from nsw.errors import CampaignError
-from nsw.tables import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -71,38 +69,16 @@ def release(
     ended = ledger.runs(states=(State.DONE, State.FAILED))
     runs = [run for run in ended if run.reading is not Reading.NONE and (chosen is None or run.id in chosen)]
     here = [run.id for run in runs if _has_files(folder.reports / run.id)]
-    for path in tables(folder):
+    for path in table_files(folder):
         if row_count(path) is None:
             path.replace(path.with_name(f"{path.name}.damaged"))
     ledger.update_tasks(here, reading=Reading.COLLECTED)
     return here, [run.id for run in runs if run.id not in set(here)]
 
 
-def tables(folder: CampaignFolder) -> list[Path]:
-    """The files of the campaign's tables."""
-    return sorted(path for path in folder.tables.glob("*.parquet") if path.stem in TABLES)
-
-
-def row_count(path: Path) -> int | None:
-    """How many rows a table's file has; None when it is damaged."""
-    import pyarrow as pa
-
-    from nsw.safe_files import open_plain
-    from nsw.tables.parquet_tables import unchecked_table
-
-    try:
-        with os.fdopen(open_plain(path), "rb") as file:
-            found: int = unchecked_table(file).num_rows
-            return found
-    except (pa.ArrowException, OSError):
-        return None
-
-
 def state_of(folder: CampaignFolder, ledger: Ledger) -> dict[str, Any]:
     """What reading again may change: rows by table, the values of figures, and what became of each run's reports."""
-    from nsw.campaign.tables import load_rows
-
-    counts = {path.stem: row_count(path) for path in tables(folder)}
+    counts = {path.stem: row_count(path) for path in table_files(folder)}
     figures = {} if counts.get("figures", 0) is None else {
         (row["name"], row["run"]): row["value"] for row in load_rows(folder, "figures")
     }  # fmt: skip
@@ -257,7 +233,7 @@ def _take_over(
     folder: folders.CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
 ) -> list[str]:
     from nsw.campaign.folder import Log
-    from nsw.campaign.recipe_lock import hash_of
+    from nsw.campaign.versions import hash_of
 
     told = take_over(folder, before, now)
     if told:

@@ -25,15 +25,14 @@ from nsw.campaign.events import (
     Started,
 )
 from nsw.campaign.folder import Log, run_folder, run_of
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import PREPARED, SCRATCH
-from nsw.campaign.ledger_rows import ENDED, State
-from nsw.campaign.owning_user import owner_if_other
+from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, State
+from nsw.campaign.ownership import owner_if_other
+from nsw.campaign.select_runs import job_ids
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain
-from nsw.schedulers.campaign_turns import Owner, Turn, is_inside_a_run
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.schedulers.local import Owner, Turn, is_inside_a_run
+from nsw.site.names import LOCAL
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
@@ -187,28 +186,17 @@ def held(
         UnreachableError: A command of a killed nsw still runs there.
     """
     from nsw.campaign.builds import Builds
-    from nsw.campaign.choose import Choosing, chooser
-    from nsw.campaign.dependencies import Canary, Stages
-    from nsw.campaign.downloading import watch_downloads
     from nsw.campaign.driven import Driven
     from nsw.campaign.engine import Driver
-    from nsw.campaign.folder_permissions import group_may_read
-    from nsw.campaign.moved_campaign import follow
-    from nsw.campaign.orphan_commands import wait_for_commands
-    from nsw.campaign.read import fault_of, read_reports
-    from nsw.campaign.recipe_lock import basis_of
-    from nsw.campaign.takeover_archive import handover_of, mark_of
+    from nsw.campaign.fetch import watch_downloads
+    from nsw.campaign.handover import handover_of, mark_of, wait_for_commands
+    from nsw.campaign.ownership import group_may_read
+    from nsw.campaign.site_folder import follow
     from nsw.schedulers.create import create, with_login_node
     from nsw.transport.model import connect
 
     def say(text: str) -> None:
         emit(Message(text))
-
-    def progress(done: int, total: int) -> None:
-        emit(ReportsRead(done, total))
-
-    def warn(text: str) -> None:
-        emit(Message(text, "warning"))
 
     with ExitStack() as stack:
         stack.enter_context(folders.locked(folder))
@@ -231,13 +219,8 @@ def held(
             scheduler = with_login_node(scheduler, ledger.place_of)
         if only is not None:
             ledger.choose(only)
-        ahead = Canary(ledger, lambda run: fault_of(folder, ledger, run, progress))
-        driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover, say)
-        builds = Builds(driven)
-        choosing = Choosing(lambda: basis_of(folder, ledger, transport, scratch), say, warn)
-        stages = Stages(driven, lambda: read_reports(folder, ledger, progress), chooser(folder, ledger, choosing))
-        driver = Driver(driven, ahead, stages)
-        yield Held(folder, ledger, driver, builds, log, transport, scratch, share, cleaned)
+        driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover, emit)
+        yield Held(folder, ledger, Driver(driven), Builds(driven), log, transport, scratch, share, cleaned)
 
 
 class _Changes:
@@ -402,12 +385,12 @@ class Running:
 
     def _carry_out(self) -> Generator[None]:
         from nsw import __version__
-        from nsw.campaign import private_folder as private
+        from nsw.campaign import site_folder as private
         from nsw.campaign.answers import is_good
+        from nsw.campaign.handover import noting_owner
         from nsw.campaign.notifying import notify
         from nsw.campaign.read import reading
         from nsw.campaign.recipe_lock import finish
-        from nsw.campaign.takeover_archive import noting_owner
 
         folder = self.folder
         with held(folder, self.emit, only=self.only) as it, noting_owner(it.ledger):
@@ -445,7 +428,7 @@ class Running:
 
     def _run_what_is_left(self, it: Held) -> Generator[None]:
         """Put what the runs need on the site, and submit, poll and judge until none is left."""
-        from nsw.campaign import private_folder as private
+        from nsw.campaign import site_folder as private
 
         is_new = private.prepare(self.folder, it.transport, it.scratch, it.share)
         if is_new and it.ledger.meta(PREPARED):

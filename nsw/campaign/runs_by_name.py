@@ -77,9 +77,8 @@ def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
     from dataclasses import replace
 
     from nsw.campaign import folder as folders
-    from nsw.campaign.job_ids import job_ids
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.select_runs import named
+    from nsw.campaign.select_runs import job_ids, named
     from nsw.errors import CampaignError, NswError
 
     word, option, root, selection = which
@@ -117,9 +116,8 @@ def campaign_of_words(words: Sequence[str], option: str | None, root: Path | Non
         UsageError: A word names neither a run of it nor a campaign.
     """
     from nsw.campaign import folder as folders
-    from nsw.campaign.job_ids import job_ids
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.select_runs import named
+    from nsw.campaign.select_runs import job_ids, named
     from nsw.errors import CampaignError
 
     parent = folders.root(root)

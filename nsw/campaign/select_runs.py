@@ -7,18 +7,30 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger_rows import BuildRow, RunRow
 from nsw.errors import UsageError, did_you_mean
+from nsw.schedulers.create import adapter_of
+from nsw.schedulers.model import Native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.campaign.ledger import Ledger
 
 T = TypeVar("T", RunRow, RunRow | BuildRow)
 _PATTERN: Final = re.compile(r"[*?\[]")
 _HAVE: Final = "a case, its parameters (gpus=2), a pass, a run, a pattern or a job id; `nsw status --runs` lists them"
+
+
+def job_ids(ledger: Ledger, runs: Iterable[RunRow | BuildRow]) -> dict[str, str]:
+    """The scheduler's job id of each run or build that has one, by its id; on this machine none has."""
+    site = ledger.site()
+    adapter = adapter_of(site.get("scheduler", "local"))
+    if adapter is None:
+        return {}
+    natives = ledger.native_ids()
+    known = ((run, Native.parse(natives.get(run.submission or ""))) for run in runs)
+    return {run.id: adapter.job_of(native, run.task) for run, native in known if native is not None}
 
 
 @dataclass(frozen=True, slots=True)

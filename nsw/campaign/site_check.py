@@ -12,7 +12,7 @@ from nsw.errors import CommandError, HostKeyError, LoginError, NswError, Unreach
 from nsw.plan.launchers import FAMILIES, family_of
 from nsw.recipe.profiler_names import PROGRAMS
 from nsw.schedulers.adapter import Facts
-from nsw.schedulers.recognizing import is_shared, owner_of
+from nsw.schedulers.create import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _scheduler(
         yield Check("scheduler", Verdict.BAD, f"`{command[0]}`: {_said(adapter.plain(alive))}", fix)
         return None
     facts = Facts()
-    if (asked := adapter.facts_command()) is not None:
+    if asked := adapter.facts_command:
         answer = transport.run(asked, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
         facts = adapter.parse_facts(answer) if answer.returncode == 0 else facts
     name = owner.product if owner else adapter.name

@@ -21,7 +21,7 @@ def facts(place: LoadedSite) -> SiteFacts:
     """Find out what a site has: only this machine is looked at, of others what `nsw sites check` found is known."""
     from nsw.campaign.cached_ncu_metrics import kept_names
     from nsw.campaign.kept_checks import gpu_found, mpi_found
-    from nsw.schedulers.gpus import detect
+    from nsw.schedulers.local import detect
 
     site = place.site
     if site.replay:

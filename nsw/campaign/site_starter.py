@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.metrics.catalogue import find_chip
 from nsw.recipe.units import format_duration
-from nsw.site.scheduler_and_transport_names import FIRST_TRANSPORT
+from nsw.site.names import FIRST_TRANSPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

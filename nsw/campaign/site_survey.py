@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.site_starter import Answers
 from nsw.errors import UnreachableError, UsageError
 from nsw.recipe.profiler_names import PROGRAMS
-from nsw.schedulers import recognizing
-from nsw.site.scheduler_and_transport_names import schedulers
+from nsw.schedulers import create
+from nsw.site.names import schedulers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter, Queue
     from nsw.transport.model import Transport
@@ -49,8 +51,8 @@ def survey(transport: Transport, host: str | None) -> Answers:
         UnreachableError: It does not answer.
         UsageError: Its batch system is none that nsw knows.
     """
-    adapters = recognizing.adapters()
-    commands = sorted({*recognizing.commands(), *PROGRAMS})
+    adapters = create.adapters()
+    commands = sorted({*create.commands(), *PROGRAMS})
     probe = _PROBE % {"commands": " ".join(commands), "tools": " ".join(PROGRAMS)}
     plain = _lines(transport, ["bash", "-c", probe])
     login = _lines(transport, ["bash", "-lc", probe], needed=False)
@@ -94,7 +96,7 @@ def _lines(transport: Transport, command: list[str], *, needed: bool = True) -> 
 
 def _there(said: dict[str, dict[str, str]]) -> list[str]:
     """The schedulers that it could be."""
-    return recognizing.there(said.get("has", {}))
+    return create.there(said.get("has", {}))
 
 
 def _answering(
@@ -102,7 +104,7 @@ def _answering(
 ) -> tuple[list[str], str]:
     """The schedulers that it could be, without one whose client reaches no server; and what that client said."""
     has, silent = dict(said.get("has", {})), ""
-    while (there := recognizing.there(has)) and not recognizing.is_shared(adapter := adapters[there[0]]):
+    while (there := create.there(has)) and not create.is_shared(adapter := adapters[there[0]]):
         command = adapter.sign_of_life_command()
         done = _run(transport, adapter, command, login_shell=login_shell)
         if done.returncode == 0 and not done.timed_out:
@@ -113,7 +115,7 @@ def _answering(
     return there, silent
 
 
-def _run(transport: Transport, adapter: Adapter, command: list[str], *, login_shell: bool) -> CommandResult:
+def _run(transport: Transport, adapter: Adapter, command: Sequence[str], *, login_shell: bool) -> CommandResult:
     words = ["bash", "-lc", '"$@"', "nsw", *command] if login_shell else command
     return transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
 
@@ -125,11 +127,11 @@ def _scheduler(
     if not there:
         return "local", None
     first = adapters[there[0]]
-    if not recognizing.is_shared(first) or first.known_by:
+    if not create.is_shared(first) or first.known_by:
         return there[0], first
     shell = ["bash", "-lc"] if login_shell else ["bash", "-c"]
     told = transport.run([*shell, f"{first.submit} --version"], timeout=_SECONDS)
-    owner = recognizing.owner_of(first.submit, told.stdout + told.stderr)
+    owner = create.owner_of(first.submit, told.stdout + told.stderr)
     if owner is None or not owner.scheduler:
         what = f"{owner.product}'s" if owner else "of a batch system that nsw cannot identify"
         known = ", ".join(schedulers())
@@ -141,8 +143,8 @@ def _scheduler(
 
 def _queues(transport: Transport, adapter: Adapter, *, login_shell: bool) -> tuple[tuple[Queue, ...], str]:
     """The queues, and why there are none."""
-    command = adapter.queues_command()
-    if command is None:
+    command = adapter.queues_command
+    if not command:
         return (), f"nsw cannot read a list of {adapter.name}'s queues"
     done = adapter.plain(_run(transport, adapter, command, login_shell=login_shell))
     found = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
@@ -152,5 +154,5 @@ def _queues(transport: Transport, adapter: Adapter, *, login_shell: bool) -> tup
 
 def _accounts(transport: Transport, adapter: Adapter) -> tuple[str, ...]:
     """The user's accounts, where the batch system tells."""
-    command = adapter.accounts_command()
-    return () if command is None else tuple(adapter.parse_accounts(transport.run(command, timeout=_SECONDS)))
+    command = adapter.accounts_command
+    return tuple(adapter.parse_accounts(transport.run(command, timeout=_SECONDS))) if command else ()

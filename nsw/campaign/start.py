@@ -16,23 +16,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw import __version__
 from nsw.campaign import folder as folders
-from nsw.campaign import ledger_meta_keys
+from nsw.campaign import ledger_rows
 from nsw.campaign.dry_run import ask, reach, way_to
-from nsw.campaign.folder_permissions import group_may_read
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow
-from nsw.campaign.ledger_meta_keys import NAME, RECIPE, RECORDED, SITE
-from nsw.campaign.ledger_rows import State
-from nsw.campaign.origins import origins
-from nsw.campaign.owning_user import is_own
-from nsw.campaign.private_folder import write_secrets
+from nsw.campaign.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
+from nsw.campaign.ownership import group_may_read, is_own
 from nsw.campaign.runs_by_name import as_named
+from nsw.campaign.site_folder import write_secrets
+from nsw.campaign.versions import origins
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.jobs import APP
-from nsw.recipe.dump_yaml import as_yaml
+from nsw.recipe.document import as_yaml
 from nsw.recipe.units import parse_canary
 from nsw.safe_files import open_regular
 from nsw.scripts.render import write_machinery
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.planning import Planned
     from nsw.plan.model import Job, Plan, Run
-    from nsw.recipe.lock import Lock
+    from nsw.recipe.model import Lock
     from nsw.site.load import LoadedSite
 
 
@@ -143,20 +141,20 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
     stop_after = made_of.recipe.get("stop_after_failures") or made_of.site.get("stop_after_failures")
     with Ledger(folder.ledger, create=True) as ledger:
         with ledger.transaction():
-            ledger.set_meta(ledger_meta_keys.VERSION, __version__)
-            ledger.set_meta(ledger_meta_keys.NAME, plan.name)
-            ledger.set_meta(ledger_meta_keys.SITE, plan.site)
-            ledger.set_meta(ledger_meta_keys.SITE_DATA, made_of.site)
-            ledger.set_meta(ledger_meta_keys.SCRATCH, scratch)
-            ledger.set_meta(ledger_meta_keys.CREATED, time.time())
+            ledger.set_meta(ledger_rows.VERSION, __version__)
+            ledger.set_meta(ledger_rows.NAME, plan.name)
+            ledger.set_meta(ledger_rows.SITE, plan.site)
+            ledger.set_meta(ledger_rows.SITE_DATA, made_of.site)
+            ledger.set_meta(ledger_rows.SCRATCH, scratch)
+            ledger.set_meta(ledger_rows.CREATED, time.time())
             if stop_after:
-                ledger.set_meta(ledger_meta_keys.STOP_AFTER, int(stop_after))
-            ledger.set_meta(ledger_meta_keys.COLLECT, made_of.recipe.get("collect") or "reports")
-            ledger.set_meta(ledger_meta_keys.RECIPE, str(made_of.origin.absolute()) if made_of.origin else None)
-            ledger.set_meta(ledger_meta_keys.ORIGINS, origins(plan.files, made_of.origin))
-            ledger.set_meta(ledger_meta_keys.PLACES, {key: str(mark) for key, mark in plan.marks.items()})
+                ledger.set_meta(ledger_rows.STOP_AFTER, int(stop_after))
+            ledger.set_meta(ledger_rows.COLLECT, made_of.recipe.get("collect") or "reports")
+            ledger.set_meta(ledger_rows.RECIPE, str(made_of.origin.absolute()) if made_of.origin else None)
+            ledger.set_meta(ledger_rows.ORIGINS, origins(plan.files, made_of.origin))
+            ledger.set_meta(ledger_rows.PLACES, {key: str(mark) for key, mark in plan.marks.items()})
             if plan.note:
-                ledger.set_meta(ledger_meta_keys.NOTE, plan.note)
+                ledger.set_meta(ledger_rows.NOTE, plan.note)
         ledger.add_plan(plan)
         if parse_canary(rule).wanted(len(plan.runs)):
             ledger.hold_for_canary()
@@ -314,7 +312,7 @@ def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
         UsageError: No job script could be used there.
         InputError, UsageError: The site's scratch folder cannot be used.
     """
-    from nsw.scripts.secrets import secrets_text
+    from nsw.scripts.quoting import secrets_text
 
     planned = ready.planned
     _check_path(home.absolute(), planned.place)

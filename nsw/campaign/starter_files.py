@@ -11,7 +11,7 @@ from tempfile import mkstemp
 from typing import TYPE_CHECKING
 
 from nsw.errors import InputError, UsageError
-from nsw.site.scheduler_and_transport_names import FIRST_TRANSPORT
+from nsw.site.names import FIRST_TRANSPORT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,8 +88,8 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     """
     from nsw.campaign.planning import missing_programs
     from nsw.campaign.site_facts import facts
-    from nsw.recipe.imported_files import files_of
     from nsw.recipe.load import load_recipe, load_recipe_text
+    from nsw.recipe.program_files import files_of
     from nsw.recipe.starter import recipe_for, words_of
     from nsw.site.load import load_site
 
@@ -149,7 +149,7 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     from nsw.campaign.known_sites import known_site, shipped_site
     from nsw.campaign.site_starter import site_for
     from nsw.campaign.site_survey import survey
-    from nsw.site.files import user_file
+    from nsw.site.names import user_file
     from nsw.transport.model import connect
 
     target = path or user_file()

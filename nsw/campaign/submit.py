@@ -11,24 +11,22 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger_meta_keys import PLACES
-from nsw.campaign.ledger_rows import Kind, State
+from nsw.campaign.ledger_rows import PLACES, Kind, State
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
-from nsw.schedulers.batch_and_login_node import JOB, LOGIN, Places
-from nsw.schedulers.model import NAME_CHARACTERS, Submission
-from nsw.schedulers.submission_ids import NO_ID
+from nsw.schedulers.batch import JOB, LOGIN, Places
+from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from nsw.campaign.collect import Ending
-    from nsw.campaign.dependencies import Needs, Stages
+    from nsw.campaign.dependencies import Needs
     from nsw.campaign.driven import Driven, InFlight
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import Flying
-    from nsw.campaign.ledger_tasks import Pending
+    from nsw.campaign.ledger_rows import Flying, Pending
+    from nsw.campaign.stages import Stages
     from nsw.schedulers.model import Outcome
 
 
@@ -154,10 +152,10 @@ class Submitting:
         flight: What the scheduler has.
         ending: Knows what runs wrote of themselves.
         needs: What decides which tasks may go.
-        stages: What was chosen for runs that waited for another pass.
+        stages: What was chosen for runs that waited for another pass; None where none does.
     """
 
-    def __init__(self, it: Driven, flight: InFlight, ending: Ending, needs: Needs, stages: Stages) -> None:
+    def __init__(self, it: Driven, flight: InFlight, ending: Ending, needs: Needs, stages: Stages | None) -> None:
         self._it = it
         self._flight = flight
         self._ending = ending
@@ -291,7 +289,7 @@ class Submitting:
     def _submit(self, some: Sequence[Submission]) -> bool:
         """Submit these together; False when one was not taken."""
         try:
-            some = [self._stages.prepare(submission) for submission in some]
+            some = [self._stages.prepare(submission) for submission in some] if self._stages else some
         except (UnreachableError, CommandError):  # nothing was submitted: it is tried again in the next round
             if self._it.scheduler.shares_machine:
                 raise

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from nsw.campaign.owning_user import open_file
+from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
+from nsw.tables import TABLES, as_arrow
 from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table, unchecked_table
 from nsw.tables.unpacking_limit import TooMuchError
 from nsw.tables.unpacking_limit import hint as unpacking_hint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -24,20 +25,48 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[str], note: str | None) -> None:
-    """Add rows to a table's file, in place of what it held of the same runs; the file is replaced whole."""
+def table_files(folder: CampaignFolder) -> list[Path]:
+    """The files of the campaign's tables; others there are of another version of nsw, or a user's own."""
+    return sorted(path for path in folder.tables.glob("*.parquet") if path.stem in TABLES)
+
+
+def row_count(path: Path) -> int | None:
+    """How many rows a table's file has; None when it is damaged."""
+    import pyarrow as pa
+
+    try:
+        with os.fdopen(open_plain(path), "rb") as file:
+            counted: int = unchecked_table(file).num_rows
+            return counted
+    except (pa.ArrowException, OSError):
+        return None
+
+
+def replace_rows(
+    folder: CampaignFolder, tables: Mapping[str, list[dict[str, Any]]], runs: Sequence[str], note: str | None
+) -> None:
+    """Add rows to tables, in place of all that they hold of these runs; each file is replaced whole.
+
+    Raises:
+        CampaignError: A file is damaged.
+    """
+    for table, rows in tables.items():
+        path = folder.tables / f"{table}.parquet"
+        if rows or path.exists():
+            _replace(path, table, rows, runs, note)
+
+
+def _replace(path: Path, table: str, rows: list[dict[str, Any]], runs: Sequence[str], note: str | None) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
-
-    from nsw.tables import as_arrow
 
     new = as_arrow(table, rows)
     if os.path.lexists(path):
         try:
             with os.fdopen(open_plain(path), "rb") as file:
                 old = unchecked_table(file)
-            old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(replaced, pa.string()))))
+            old = old.filter(pc.invert(pc.is_in(old["run"], pa.array(runs, pa.string()))))
             for field in new.schema:  # a column that the nsw which wrote the file did not have
                 if field.name not in old.column_names:
                     old = old.append_column(field, pa.nulls(len(old), field.type))
@@ -58,7 +87,7 @@ def _append(path: Path, table: str, rows: list[dict[str, Any]], replaced: list[s
 
 def put_rows(folder: CampaignFolder, table: str, run: str, rows: list[dict[str, Any]]) -> None:
     """Write the rows of one run into a table, in place of those that it has there."""
-    _append(folder.tables / f"{table}.parquet", table, [row | {"run": run} for row in rows], [run], None)
+    replace_rows(folder, {table: [row | {"run": run} for row in rows]}, [run], None)
 
 
 def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:

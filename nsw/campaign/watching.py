@@ -121,7 +121,7 @@ class Resubmitting:
                     run.id not in idle
                     and run.state not in {State.DONE, State.PLANNED}
                     and not self._ending.is_done(run)
-                    for run in self._ledger.runs(job=one.job, tasks=[one.task])
+                    for run in self._ledger.runs_of(one.job, [one.task])
                 )
         return [one for one in some if not held[one.job, one.task]]
 

@@ -24,12 +24,12 @@ def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None,
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site cannot be reached.
     """
-    from nsw.campaign.attaching import on_site, site_of_campaign_here
+    from nsw.campaign.attach import campaigns_on_site, site_of_campaign_here
     from nsw.cli.running import resume
 
     if site is None and campaign is not None:
         site = site_of_campaign_here(campaign, root)
-    with on_site(site, sites) as there:
+    with campaigns_on_site(site, sites) as there:
         if campaign is None:
             _list(there.campaigns, f"{there.place.site.name}:{there.base}")
             return Exit.GOOD

@@ -13,7 +13,7 @@ from nsw.present.terminal import plural, size
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.campaign.cleaning import Leftovers
+    from nsw.campaign.clean import Cleaning
     from nsw.campaign.select_runs import Selection
 
 _SHOWN = 8
@@ -29,41 +29,39 @@ def clean(
         UsageError: Nobody said yes, or no run is meant.
         UnreachableError: The site cannot be reached.
     """
-    from nsw.campaign.cleaning import on_site
+    from nsw.campaign.clean import on_site
 
     folder = folders.find(folders.root(root), campaign)
-    with on_site(folder, selection) as found:
-        if found.is_gone:
+    with on_site(folder, selection) as cleaning:
+        if cleaning.leftovers.is_gone:
             what = "holds nothing of these runs" if selection else "is gone already"
-            tell(f"{found.where} {what}")
+            tell(f"{cleaning.where} {what}")
             return Exit.GOOD
-        _show(found, everything=everything)
-        if not found.space.spare and not everything:
+        _show(cleaning, everything=everything)
+        if not cleaning.leftovers.spare and not everything:
             tell("nothing to remove")
             return Exit.GOOD
         if dry_run:
             return Exit.GOOD
         _confirm(yes)
-        found.remove(everything=everything)
+        cleaning.remove(everything=everything)
     tell(f"removed; reports and tables are kept in {folder.path}")
     return Exit.GOOD
 
 
-def _show(found: Leftovers, *, everything: bool) -> None:
-    from nsw.campaign.site_folder_cleanup import largest
-
-    space = found.space
-    files = plural(len(space.spare) + (len(space.kept) if everything else 0), "file")
-    tell(f"{found.where}: {files} would be removed, which frees {size(found.freed(everything=everything))}")
-    if not space.kept:
+def _show(cleaning: Cleaning, *, everything: bool) -> None:
+    left = cleaning.leftovers
+    files = plural(len(left.files(everything=everything)), "file")
+    tell(f"{cleaning.where}: {files} would be removed, which frees {size(left.freed(everything=everything))}")
+    if not left.kept:
         return
-    total = size(sum(one.size for one in space.kept))
+    total = size(sum(one.size for one in left.kept))
     verb = "go too" if everything else "stay"
-    tell(f"{plural(len(space.kept), 'file')} ({total}) never downloaded {verb}:")
-    for one in largest(space.kept, _SHOWN):
+    tell(f"{plural(len(left.kept), 'file')} ({total}) never downloaded {verb}:")
+    for one in sorted(left.kept, key=lambda one: -one.size)[:_SHOWN]:
         tell(f"  {size(one.size):>10}  {one.name}")
-    if len(space.kept) > _SHOWN:
-        tell(f"  and {len(space.kept) - _SHOWN} more")
+    if len(left.kept) > _SHOWN:
+        tell(f"  and {len(left.kept) - _SHOWN} more")
     if not everything:
         tell("`nsw fetch --file '*'` downloads files of runs; --everything removes these too")
 

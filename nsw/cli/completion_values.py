@@ -100,7 +100,7 @@ def _data(file: Path) -> Any:
 
 def _sites(given: Given, _: str) -> Iterator[str]:
     from nsw.errors import NswError
-    from nsw.site.files import BUILTIN, sources
+    from nsw.site.names import BUILTIN, sources
 
     known = sources([Path(name).expanduser() for name in given.get("sites", ())])
     for source in sorted((one for one in known if not one.unsafe), key=lambda one: one.path == BUILTIN):

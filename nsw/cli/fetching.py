@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from nsw.campaign.fetching import GUI_FILES, on_site
+from nsw.campaign.fetch import GUI_FILES, on_site
 from nsw.campaign.runs_by_name import campaign_of_words
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger import ENDED
 from nsw.campaign.ledger_rows import what_lacks
-from nsw.campaign.run_output import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, follow, row_named
+from nsw.campaign.logs import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, follow, row_named
 from nsw.campaign.runs_by_name import as_named, as_option, campaign_of_words
 from nsw.errors import Exit
 

@@ -7,16 +7,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
-from nsw.campaign import named_versions
+from nsw.campaign import versions
 from nsw.campaign.answers import how_to_repeat
 from nsw.campaign.estimate import seconds_left
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_meta_keys import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER
-from nsw.campaign.ledger_rows import what_lacks
-from nsw.campaign.owning_user import owner_if_other
+from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, what_lacks
+from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.runs_by_name import as_named, as_option, campaign_and_runs
-from nsw.campaign.select_runs import selected
+from nsw.campaign.select_runs import job_ids, selected
 from nsw.cli import writing
 from nsw.cli.notices import warn
 from nsw.errors import Exit
@@ -26,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.onlooker import Onlooker
     from nsw.campaign.runs_by_name import Which
+    from nsw.campaign.watch import Onlooker
 
 
 _WIDE = 100  # columns of a terminal from which there is room for the time, which is in the id too
@@ -37,13 +35,13 @@ _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 def status(which: Which, everything: bool, format: str, output: Path | None) -> int:
     """The state of a campaign, or of some of its runs."""
-    from nsw.campaign.onlooking import ledger_now
+    from nsw.campaign.watch import ledger_now
     from nsw.present import status_view
     from nsw.present.terminal import console
 
     folder, selection = campaign_and_runs(which)
     with ledger_now(folder) as (ledger, onlooker):
-        counts, problems = ledger.counts(), [*ledger.problems(), *named_versions.problems(folder, ledger)]
+        counts, problems = ledger.counts(), [*ledger.problems(), *versions.problems(folder, ledger)]
         everything = everything or bool(selection)  # who names runs wants to see them, whatever their state
         some = everything or format != "table"
         runs = ledger.runs() if some else _to_look_at(ledger)
@@ -115,7 +113,7 @@ def problems(which: Which, format: str, output: Path | None) -> int:
 
 def _all_problems(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
     """Those of reports, outliers, and runs of an older version of the program."""
-    return [*ledger.problems(), *_outliers(folder, ledger), *named_versions.problems(folder, ledger)]
+    return [*ledger.problems(), *_outliers(folder, ledger), *versions.problems(folder, ledger)]
 
 
 def _outliers(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
@@ -261,7 +259,7 @@ def schema(document: str) -> int:
     """A JSON Schema."""
     from nsw.present.answer_schema import answers_schema
     from nsw.recipe.jsonschema import recipe_schema, text_of
-    from nsw.site.jsonschema import sites_schema
+    from nsw.site.model import sites_schema
 
     made = {"recipe": recipe_schema, "sites": sites_schema, "answers": answers_schema}[document]()
     print(text_of(made), end="")

@@ -189,7 +189,7 @@ def same_site(context: typer.Context, campaign: str, root: Path | None) -> None:
         return
     from nsw.campaign import folder as folders
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_meta_keys import SITE
+    from nsw.campaign.ledger_rows import SITE
 
     folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:

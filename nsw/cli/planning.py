@@ -76,7 +76,7 @@ def plan_into(
 ) -> int:
     """Show what a recipe would add to a campaign, what it would do again, and why."""
     from nsw.campaign import folder as folders
-    from nsw.campaign.extending import extension
+    from nsw.campaign.extend import extension
     from nsw.campaign.start import expected_cost
     from nsw.present import emit, plan_view
     from nsw.present.terminal import console

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_meta_keys import STOPPED
+from nsw.campaign.ledger_rows import STOPPED
 from nsw.campaign.runs_by_name import as_named, campaign_of_words
 from nsw.campaign.select_runs import Selection
 from nsw.cli import answering, notices
@@ -74,7 +74,8 @@ def run_into(
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
     from nsw.campaign import start
-    from nsw.campaign.extending import extend, extension
+    from nsw.campaign.extend import extend, extension
+    from nsw.campaign.running import Running
     from nsw.campaign.start import expected_cost
     from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console
@@ -89,7 +90,8 @@ def run_into(
     show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings], expected=expected)
     if not yes and (cost := start.too_dear(found.planned, expected)):
         _confirm(cost)
-    return _carry_out(extend(found), now=now)
+    extend(found)
+    return _carry_out(Running(found.folder, now=now))
 
 
 def _confirm(cost: str) -> None:
@@ -108,10 +110,10 @@ def _confirm(cost: str) -> None:
 
 def resume(campaign: str | None, root: Path | None, download: str | None = None, now: bool = False) -> int:
     """Go on where an earlier nsw was ended."""
-    from nsw.campaign import continuing
+    from nsw.campaign import retry as retrying
 
     folder = folders.find(folders.root(root), campaign)
-    return _carry_out(continuing.resume(folder, notices.show, download), now=now)
+    return _carry_out(retrying.resume(folder, notices.show, download), now=now)
 
 
 def retry(
@@ -125,13 +127,13 @@ def retry(
     now: bool = False,
 ) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
-    from nsw.campaign import continuing
+    from nsw.campaign import retry as retrying
 
     folder, runs = campaign_of_words(runs, campaign, root)
     time, update_app, sites = change
-    running = continuing.retry(
+    running = retrying.retry(
         folder, runs, notices.show, failed=failed, choose_again=choose_again, selection=selection,
-        change=continuing.Change(continuing.seconds("--time", time), update_app, sites),
+        change=retrying.Change(retrying.seconds("--time", time), update_app, sites),
     )  # fmt: skip
     if running is None:
         tell("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure")
@@ -141,7 +143,7 @@ def retry(
 
 def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
-    from nsw.campaign import steering
+    from nsw.campaign import cancel as cancelling
     from nsw.campaign.events import Message
 
     def listener(event: Event) -> None:
@@ -149,27 +151,28 @@ def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL)
             notices.show(event)
 
     folder = folders.find(folders.root(root), campaign)
-    chosen = steering.to_cancel(folder, selection) if selection else None
+    chosen = cancelling.to_cancel(folder, selection) if selection else None
     if chosen == []:
         tell("nothing to cancel: these runs have ended")
         return Exit.GOOD
-    if steering.is_over(folder):
-        counts = headline(steering.counts_of(folder))
-        tell(f"{folder.id} has ended, and nothing is left to cancel ({counts})")
+    before = cancelling.standing_of(folder)
+    if before.is_over:
+        tell(f"{folder.id} has ended, and nothing is left to cancel ({headline(before.counts)})")
         return Exit.GOOD
-    steering.cancel(folder, listener, lambda: tell("asked the nsw that drives the campaign to cancel"), chosen)
-    say(headline(steering.counts_of(folder)))
-    if count := steering.not_reduced(folder):
+    cancelling.cancel(folder, listener, lambda: tell("asked the nsw that drives the campaign to cancel"), chosen)
+    after = cancelling.standing_of(folder)
+    say(headline(after.counts))
+    if count := after.not_reduced:
         say(f"reports of {plural(count, 'run')} were not reduced and stay on the site: `nsw retry` reduces them")
     return Exit.GOOD
 
 
 def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     """Change how many tasks run at a time."""
-    from nsw.campaign import steering
+    from nsw.campaign import cancel as cancelling
 
     folder = folders.find(folders.root(root), campaign)
-    found = steering.throttle(folder, running)
+    found = cancelling.throttle(folder, running)
     if not found.left:
         later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if found.again and running else ""
         later = later or ("; what `nsw retry` releases is held until `nsw throttle N`" if found.again else "")
@@ -229,9 +232,8 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def _tell_of_interruption(folder: folders.CampaignFolder) -> None:
-    from nsw.campaign.steering import counts_of
-
-    counts = counts_of(folder)
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        counts = ledger.counts()
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)
     # what no scheduler has yet: nothing of it begins while nsw is away
     waiting = (

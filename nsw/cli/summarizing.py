@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.answers import summary_of
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import NOTE
+from nsw.campaign.ledger_rows import NOTE
 from nsw.campaign.runs_by_name import as_named, campaign_and_runs
 from nsw.campaign.select_runs import selected
 from nsw.cli import answering, writing
@@ -137,7 +137,7 @@ class _Tables:
         return [row for row in load_rows(self._folder, name) if row["run"] in self._runs]
 
     def _run_rows(self) -> Rows:
-        from nsw.campaign.job_ids import job_ids
+        from nsw.campaign.select_runs import job_ids
         from nsw.present.status_view import run_data
 
         runs = [run for run in self._ledger.runs() if run.id in self._runs]

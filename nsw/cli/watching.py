@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.events import Started
-from nsw.campaign.onlooking import Watching
+from nsw.campaign.watch import Watching
 from nsw.cli.notices import tell
 from nsw.errors import Exit
 from nsw.present.live import Watch

@@ -17,14 +17,13 @@ from nsw.plan.refusals import faults_on_site, marks, not_yet
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.profilers import Profiled
 from nsw.profilers.model import SCRIPTS
-from nsw.recipe.counters import CountersPass
 from nsw.recipe.faults import Fault
-from nsw.recipe.numbers_as_written import as_text
+from nsw.recipe.passes import CountersPass
+from nsw.recipe.program_files import source
 from nsw.recipe.secrets import Secret
-from nsw.recipe.shipped_files import source
-from nsw.recipe.units import clock
+from nsw.recipe.units import as_text, clock
 from nsw.site.model import FILL
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import UsageError
 from nsw.profilers.model import MACHINERY
 from nsw.recipe.command_words import LONGEST
-from nsw.recipe.numbers_as_written import as_text
+from nsw.recipe.units import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

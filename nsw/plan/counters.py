@@ -12,9 +12,8 @@ from nsw.metrics.requests import tools_for
 from nsw.plan.resolve import Resolver
 from nsw.profilers.model import CHOSEN, Counting
 from nsw.profilers.ncu import named_version
-from nsw.recipe.counters import AT_MOST, NCCL, SAMPLE, CountersPass
 from nsw.recipe.faults import Fault
-from nsw.recipe.passes import TimelinePass
+from nsw.recipe.passes import AT_MOST, NCCL, SAMPLE, CountersPass, TimelinePass
 from nsw.recipe.profiler_names import AUTO
 from nsw.wording import plural
 

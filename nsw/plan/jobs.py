@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from nsw.plan.command import words
 from nsw.plan.model import AROUND_S, REDUCTION, Job, Resources, Run
 from nsw.plan.resolve import site_gres, standing_at
-from nsw.recipe.counters import CountersPass
 from nsw.recipe.matrix import case_id
+from nsw.recipe.passes import CountersPass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

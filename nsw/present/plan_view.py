@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from nsw.campaign.extend import Changes
     from nsw.campaign.start import ExpectedCost
-    from nsw.plan.changes_to_campaign import Changes
     from nsw.plan.model import Job, Plan
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from nsw.readers.text.notebook_lines import is_notebook, notebook_lines
 from nsw.tables.unpacking_limit import hint
 
 if TYPE_CHECKING:
@@ -131,18 +129,7 @@ class Sample:
 
     @cached_property
     def text(self) -> str:
-        """The first 64 KiB as text; bytes that are no text become U+FFFD. Of a notebook, what it shows."""
-        if not self.is_notebook:
-            return self._raw_text
-        return "\n".join(line for _, line in notebook_lines(self._raw_text.split("\n")))
-
-    @cached_property
-    def is_notebook(self) -> bool:
-        """Whether it is a Jupyter notebook, whose lines are in JSON."""
-        return self.head[:1] == b"{" and is_notebook(self._raw_text)
-
-    @cached_property
-    def _raw_text(self) -> str:
+        """The first 64 KiB as text; bytes that are no text become U+FFFD."""
         return self.head.decode(self.encoding, errors="replace")
 
     @property
@@ -157,8 +144,6 @@ class Sample:
         if self.size <= len(self.head) or not self.is_looked_through:
             return False
         encoding = "utf-16-le" if self.encoding.startswith("utf-16") else "utf-8"
-        if self.is_notebook:
-            needles = tuple(json.dumps(n)[1:-1] for n in needles)
         return self._looks_through([n.encode(encoding) for n in needles])
 
     def _looks_through(self, wanted: list[bytes]) -> bool:

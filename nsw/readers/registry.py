@@ -210,7 +210,7 @@ FORMATS: tuple[Format, ...] = (
         "torch-table",
         "pytorch",
         "nsw.readers.pytorch.torch_table",
-        "key_averages().table() of PyTorch, in text or Markdown",
+        "key_averages().table() of PyTorch, in text",
         "PyTorch 1.4 to 2.11: CPU, CUDA, XPU and other accelerators, memory, FLOP, shapes, stacks",
         ("operators", "facts"),
         "the rest of a name that PyTorch cut",

@@ -15,20 +15,60 @@ from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.metrics import check as metric_faults
 from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, plain, shown
-from nsw.recipe.matrix import MatrixFault, expansion
-from nsw.recipe.numbers_as_written import as_text
-from nsw.recipe.parameters import rests_of_ranges
-from nsw.recipe.shipped_files import source
-from nsw.recipe.unused_parameters import repeated, unused
+from nsw.recipe.matrix import MatrixFault, expansion, rests_of_ranges
+from nsw.recipe.program_files import source
+from nsw.recipe.units import as_text, plain_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path as FilePath
+    from collections.abc import Set as AbstractSet
+    from pathlib import Path
 
-    from nsw.recipe.document import Document
-    from nsw.recipe.matrix import Case
+    from nsw.errors import Diagnostic
+    from nsw.recipe.document import Document, KeyPath
+    from nsw.recipe.matrix import Case, Matrix
     from nsw.recipe.model import Recipe
-    from nsw.recipe.yaml_nodes import Path
+
+
+# names that hold the values of all parameters
+_ALL = frozenset({"case", "run"})
+
+
+def unused(document: Document, cases: list[Case], named: AbstractSet[str]) -> Iterator[Diagnostic]:
+    """Warns of parameters for whose values the same is done again.
+
+    Args:
+        document: The recipe.
+        cases: Its cases.
+        named: The names in its texts, those of parameters' own expressions included.
+    """
+    names = list(cases[0].params) if cases else []
+    if named & _ALL or named >= set(names):
+        return
+    alike: dict[tuple[str, ...], list[Case]] = {}
+    for case in cases:
+        alike.setdefault(tuple(repr(case.params[name]) for name in names if name in named), []).append(case)
+    for name in names:
+        if name not in named and any(len({repr(c.params[name]) for c in same}) > 1 for same in alike.values()):
+            hint = f"write {{{{ {name} }}}} where it belongs, such as in app: command, or take it out of the matrix"
+            yield document.diagnostic(
+                ("matrix", name), f"nothing uses {name}, so its cases are the same", hint=hint, key=True
+            )
+
+
+def repeated(document: Document, matrix: Matrix) -> Iterator[Diagnostic]:
+    """Warns of values that are repeated in a list; in lists that vary together that has a meaning."""
+    together = {name for group in matrix.zip for name in group}
+    for name, values in matrix.parameters.items():
+        if name in together or not isinstance(values, list):
+            continue
+        seen = set()
+        for index, value in enumerate(values):
+            if repr(plain_number(value)) in seen:
+                message = f"{value!r} is listed a second time; it is one case"
+                yield document.diagnostic(("matrix", name, index), message, hint="repeats: N runs every case N times")
+            seen.add(repr(plain_number(value)))
+
 
 CONTEXT = frozenset({"case", "run", "site", "nsw", "repeat", "pass"})  # what nsw itself gives to expressions
 MATRIX_WORDS = frozenset({"exclude", "include", "zip"})
@@ -62,7 +102,7 @@ _TEMPLATES: tuple[tuple[str, ...], ...] = (
 )
 
 
-def check(document: Document, folder: FilePath | None) -> list[Diagnostic]:
+def check(document: Document, folder: Path | None) -> list[Diagnostic]:
     """The faults of a recipe's parts taken together.
 
     Args:
@@ -123,7 +163,7 @@ def parameters(document: Document) -> list[str]:
 
 def _parameter_names(document: Document) -> Iterator[Diagnostic]:
     for name in parameters(document):
-        path: Path = ("matrix", name)
+        path: KeyPath = ("matrix", name)
         values = document.get(path)
         if isinstance(values, list) and any(isinstance(v, dict | list) for v in values) and nearest(name, MATRIX_WORDS):
             hint = did_you_mean(name, MATRIX_WORDS)
@@ -160,7 +200,9 @@ def _names_in_texts(document: Document) -> set[str]:
     return {name for text in texts if is_template(text) for name in Expression.parse(text).names}
 
 
-def _unknown_names(document: Document, path: Path, text: Any, known: set[str] | frozenset[str]) -> Iterator[Diagnostic]:
+def _unknown_names(
+    document: Document, path: KeyPath, text: Any, known: set[str] | frozenset[str]
+) -> Iterator[Diagnostic]:
     if not is_template(text):
         return
     try:
@@ -205,7 +247,7 @@ def _metrics(document: Document) -> Iterator[Diagnostic]:
 
 
 def _pass_names(document: Document) -> Iterator[Diagnostic]:
-    first: dict[str, Path] = {}
+    first: dict[str, KeyPath] = {}
     count: Counter[str] = Counter()
     for path, entry in document.find("passes", "*"):
         kind = entry if isinstance(entry, str) else next(iter(entry), None) if isinstance(entry, dict) else None
@@ -236,12 +278,12 @@ def _matrix_names(document: Document) -> Iterator[Diagnostic]:
                 yield _no_parameter(document, (*path, name), name, listed)
 
 
-def _no_parameter(document: Document, path: Path, name: str, known: list[str]) -> Diagnostic:
+def _no_parameter(document: Document, path: KeyPath, name: str, known: list[str]) -> Diagnostic:
     hint = did_you_mean(name, known) or f"the matrix defines: {', '.join(known) or 'none'}"
     return document.diagnostic(path, f"{shown(name)} is not a parameter of the matrix", hint=hint, key=True)
 
 
-def _files(document: Document, folder: FilePath) -> Iterator[Diagnostic]:
+def _files(document: Document, folder: Path) -> Iterator[Diagnostic]:
     for path, name in document.find("app", "files", "*"):
         if not isinstance(name, str) or not name or "\0" in name:
             continue
@@ -258,7 +300,7 @@ def _files(document: Document, folder: FilePath) -> Iterator[Diagnostic]:
             yield document.diagnostic(path, message, hint="list regular files and folders only")
 
 
-def _beside(folder: FilePath, name: str) -> list[str]:
+def _beside(folder: Path, name: str) -> list[str]:
     """The names of the files beside one that does not exist, written as it was."""
     parent = (folder / name).parent
     stem = name[: len(name) - len(name.rsplit("/", 1)[-1])]

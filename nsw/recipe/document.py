@@ -1,21 +1,366 @@
-"""A YAML file as data whose every key and value still knows its line and column."""
+"""A YAML file as data whose every key and value still knows its line and column.
+
+The tree is made from the parser's events and not by `yaml.compose`, whose C version overflows the stack
+on deeply nested input. Plain values follow YAML 1.2: `on`, `off`, `yes` and `no` are text, `1:30:00` is
+text, `010` is text, `1e-3` is a number.
+"""
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
 from nsw.errors import Diagnostic, InputError, Mark
-from nsw.recipe.compose_yaml import Stop, compose
-from nsw.recipe.shown_lines import LINE_END, ShownLines
-from nsw.recipe.syntax import MISSING_SPACE, explain, with_space
-from nsw.recipe.yaml_nodes import Node, Path, merged, plain_data, renamed
+from nsw.recipe.faults import shown
+from nsw.recipe.shown_lines import (
+    FORMS,
+    LINE_END,
+    ShownLines,
+    Within,
+    secret_in_key,
+    secret_in_text,
+    span,
+    without_value,
+)
+from nsw.recipe.syntax import DASHED, DEEPEST, LOADER, MISSING_SPACE, explain, with_space
+from nsw.recipe.units import WrittenFloat, WrittenInt, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from nsw.recipe.shown_lines import Span
+
+
+Scalar: TypeAlias = "str | int | float | bool | None"
+KeyPath: TypeAlias = "tuple[str | int, ...]"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One value of a YAML file.
+
+    Attributes:
+        value: A scalar, a map of nodes or a list of nodes; never changed once made (aliases share nodes).
+        span: The place of the value.
+        keys: Of a map: the place of each key.
+        style: Of a scalar: `'`, `"`, `|`, `>`, or empty for a plain one.
+        text: Of a scalar: what is in the file, without quotes.
+        size: How many nodes this one stands for, aliases counted each time.
+    """
+
+    value: Scalar | dict[str, Node] | list[Node]
+    span: Mark
+    keys: dict[str, Mark] = field(default_factory=dict)
+    style: str = ""
+    text: str = ""
+    size: int = 1
+
+    def child(self, part: str | int) -> Node | None:
+        """The value below a key or at an index, or None."""
+        if isinstance(self.value, dict):
+            return self.value.get(part) if isinstance(part, str) else None
+        if isinstance(self.value, list) and isinstance(part, int) and 0 <= part < len(self.value):
+            return self.value[part]
+        return None
+
+
+def plain_data(node: Node) -> Any:
+    """The tree as plain data: dict, list, str, int, float, bool, None."""
+    if isinstance(node.value, dict):
+        return {key: plain_data(child) for key, child in node.value.items()}
+    if isinstance(node.value, list):
+        return [plain_data(child) for child in node.value]
+    return node.value
+
+
+def merged(base: Node, over: Node) -> Node:
+    """`over` laid on `base`: maps are merged key by key, everything else is replaced."""
+    if not (isinstance(base.value, dict) and isinstance(over.value, dict)):
+        return over
+    value = dict(base.value)
+    for key, child in over.value.items():
+        value[key] = merged(value[key], child) if key in value else child
+    return Node(value, base.span, base.keys | over.keys)
+
+
+def replaced(root: Node, path: KeyPath, change: Callable[[Node], Node]) -> Node:
+    """The tree with the node at `path` changed; the places stay as they are."""
+    if not path:
+        return change(root)
+    part, rest = path[0], path[1:]
+    if isinstance(root.value, list) and isinstance(part, int):
+        items = list(root.value)
+        items[part] = replaced(items[part], rest, change)
+        return Node(items, root.span)
+    if not isinstance(root.value, dict) or part not in root.value:
+        return root
+    value = {k: replaced(v, rest, change) if k == part else v for k, v in root.value.items()}
+    return Node(value, root.span, root.keys)
+
+
+def renamed(root: Node, path: KeyPath, key: str) -> Node:
+    """The tree with the last key of `path` called `key`; the places stay as they are."""
+    last = path[-1]
+
+    def call(node: Node) -> Node:
+        if not isinstance(node.value, dict) or last not in node.value:
+            return node
+        value = {key if k == last else k: v for k, v in node.value.items()}
+        return Node(value, node.span, {key if k == last else k: m for k, m in node.keys.items()})
+
+    return replaced(root, path[:-1], call)
+
+
+MOST_ALIASED = 20_000  # nodes that all aliases together may stand for
+MOST_KEYS = 50_000  # of one map: a lock has a key for each file of the program
+_TAG = "tag:yaml.org,2002:"
+
+_INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_INT_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_SPECIAL = re.compile(r"([-+]?)\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+
+
+class Stop(Exception):  # noqa: N818  # it ends the composing; what went wrong is the diagnostic it holds
+    """A fault after which the rest of the file has no meaning."""
+
+    def __init__(self, mark: Mark, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.fault = Diagnostic(message, mark, hint=hint)
+
+
+class _Composer:
+    """Makes the tree of the only document, and gathers where its secrets are and faults that do not end the reading."""
+
+    def __init__(self, events: Iterator[Any], file: str, below: Sequence[str]) -> None:
+        self._events = events
+        self._file = file
+        self._within = reduce(Within.below, below, Within.ANY)
+        self._anchors: dict[str, Node | None] = {}  # None while the anchored node is being made
+        self._aliased = 0
+        self.faults: list[Diagnostic] = []
+        self.secrets: list[Span] = []
+
+    def document(self) -> Node | None:
+        """The tree; None: there is none.
+
+        Raises:
+            yaml.YAMLError: The text is not YAML.
+            Stop: It is YAML that nsw does not take (two documents, recursion, too deep).
+        """
+        root: Node | None = None
+        seen = False
+        for event in self._events:
+            if isinstance(event, yaml.DocumentStartEvent) and seen:
+                raise Stop(self._mark(event), "a second document starts here", "keep one document in a file")
+            if isinstance(event, yaml.NodeEvent):
+                root, seen = self._node(event, 0, self._within), True
+        return root
+
+    def _mark(self, event: Any, end: Any = None) -> Mark:
+        start, stop = event.start_mark, (end or event).end_mark
+        return Mark(self._file, start.line + 1, start.column + 1, stop.line + 1, stop.column + 1)
+
+    def _fault(self, mark: Mark, message: str, hint: str | None = None) -> None:
+        self.faults.append(Diagnostic(message, mark, hint=hint))
+
+    def _node(self, event: Any, depth: int, kind: Within) -> Node:
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event, kind)
+        if depth > DEEPEST:
+            raise Stop(self._mark(event), f"nested more than {DEEPEST} levels deep")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        if isinstance(event, yaml.ScalarEvent):
+            node = self._scalar(event, kind)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = self._list(event, depth, kind)
+        else:
+            node = self._map(event, depth, kind)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, event: Any, kind: Within) -> Node:
+        mark = self._mark(event)
+        if event.anchor not in self._anchors:
+            raise Stop(
+                mark, f"no anchor '&{event.anchor}' is defined above", "quote the value if the * is meant as text"
+            )
+        node = self._anchors[event.anchor]
+        if node is None:
+            raise Stop(mark, f"'*{event.anchor}' is inside the node that it refers to")
+        self._aliased += node.size
+        if self._aliased > MOST_ALIASED:
+            raise Stop(mark, f"the aliases stand for more than {MOST_ALIASED} values")
+        if kind in {Within.SECRET, Within.FROM_ENV}:
+            place = node.span
+            is_form = isinstance(node.value, dict) and node.value.keys() <= FORMS
+            anchored = ((place.line - 1, place.column - 1), (place.end_line - 1, place.end_column - 1))
+            self.secrets += [span(event), *(() if is_form else (anchored,))]
+        return node
+
+    def _scalar(self, event: Any, kind: Within) -> Node:
+        self.secrets += secret_in_text(event, kind)
+        mark = self._mark(event)
+        style = event.style or ""
+        try:
+            value = scalar(event.value, event.tag, plain=not style)
+        except ValueError as fault:
+            self._fault(mark, str(fault))
+            value = event.value
+        return Node(value, mark, style=style, text=event.value)
+
+    def _list(self, event: Any, depth: int, kind: Within) -> Node:
+        self._collection_tag(event, "seq")
+        items: list[Node] = []
+        while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
+            items.append(self._node(inner, depth + 1, kind.below(None)))
+        if kind in {Within.SECRET, Within.ENV, Within.FROM_ENV}:
+            self.secrets.append(span(event, inner))
+        return Node(items, self._mark(event, inner), size=1 + sum(n.size for n in items))
+
+    def _map(self, event: Any, depth: int, kind: Within) -> Node:
+        self._collection_tag(event, "map")
+        value: dict[str, Node] = {}
+        keys: dict[str, Mark] = {}
+        inherited: list[Node] = []
+        entries, is_form, behind_secret = 0, True, False
+        while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
+            key, mark = self._key(inner, event, depth, kind)
+            child = self._node(next(self._events), depth + 1, below := kind.below(key))
+            is_form = is_form and key in FORMS
+            behind_secret = below is Within.SECRET or (behind_secret and self._is_cut_off(event, inner, child))
+            self._check_dash(child, mark)
+            if key == "<<" and isinstance(inner, yaml.ScalarEvent) and not inner.style:
+                inherited += self._inherited(child, mark)
+            elif key in value:
+                self._fault(
+                    mark,
+                    f"the key {shown(without_value(key))} is set twice; the first is at {keys[key]}",
+                    "keep one of them",
+                )
+            elif key is not None:
+                value[key], keys[key] = child, mark
+            entries += 1
+            if entries > MOST_KEYS:
+                raise Stop(mark, f"a map has more than {MOST_KEYS:,} keys")
+        if kind is Within.FROM_ENV or (kind in {Within.SECRET, Within.VARIABLE} and not is_form):
+            self.secrets.append(span(event, inner))
+        for node in inherited:
+            assert isinstance(node.value, dict)
+            value = {k: v for k, v in node.value.items() if k not in value} | value
+            keys = node.keys | keys
+        return Node(value, self._mark(event, inner), keys, size=1 + sum(n.size for n in value.values()))
+
+    def _is_cut_off(self, parent: Any, key: Any, child: Node) -> bool:
+        """Whether a comma made a key of the rest of a secret value, which is secret too: `{HF_TOKEN: one,two}`."""
+        is_key = parent.flow_style and isinstance(key, yaml.ScalarEvent)
+        if not is_key or child.value is not None or child.text or child.style:
+            return False
+        self.secrets.append(span(key))
+        return True
+
+    def _check_dash(self, child: Node, key: Mark) -> None:
+        """Refuse a text on lines of its own that begins with a dash: `-1` and `-2` below a key are one text to YAML."""
+        if not child.style and child.span.line > key.line and DASHED.match(child.text):
+            line, column = child.span.line, child.span.column
+            self._fault(Mark(self._file, line, column, line, column + 1), MISSING_SPACE, with_space(child.text))
+
+    def _key(self, event: Any, parent: Any, depth: int, kind: Within) -> tuple[str | None, Mark]:
+        """A key as text, or None (noted as a fault) where it is a map or a list."""
+        if isinstance(event, yaml.ScalarEvent):
+            self.secrets += secret_in_key(event, kind)
+            mark = self._mark(event)
+            if not event.style and DASHED.match(event.value):
+                raise Stop(mark, MISSING_SPACE, with_space(f"{event.value}:"))
+            return event.value, mark
+        node = self._node(event, depth + 1, Within.SECRET if kind is Within.SECRET else Within.ANY)
+        mark = self._mark(event)
+        if not isinstance(node.value, dict | list):
+            return str(node.value), mark
+        if isinstance(node.value, dict) and event.start_mark.index == parent.start_mark.index + 1:  # {{
+            self._fault(self._mark(parent, event), "an expression must be quoted", 'such as "{{ batch }}"')
+        else:
+            self._fault(node.span, "a key must be text, but found " + shown(node.value))
+        return None, mark
+
+    def _inherited(self, node: Node, mark: Mark) -> list[Node]:
+        """The maps that a merge key `<<` brings, the most important first."""
+        nodes = node.value if isinstance(node.value, list) else [node]
+        if all(isinstance(n.value, dict) for n in nodes):
+            return nodes
+        self._fault(mark, "'<<' takes an alias of a map, or a list of them", "such as <<: *defaults")
+        return []
+
+    def _collection_tag(self, event: Any, kind: str) -> None:
+        if event.tag not in {None, "!", _TAG + kind}:
+            self._fault(self._mark(event), f"the tag {shown(event.tag)} is not allowed here", "remove it")
+
+
+def scalar(text: str, tag: str | None, *, plain: bool) -> Scalar:
+    """The value of a scalar.
+
+    Args:
+        text: Its text without quotes.
+        tag: An explicit tag in full, or None.
+        plain: Whether it stood without quotes.
+
+    Raises:
+        ValueError: The tag is not a safe one, or the text is not what the tag says.
+    """
+    if tag is None:
+        return _resolved(text) if plain else text
+    kind = tag.removeprefix(_TAG)
+    if kind in {"str", "!"}:
+        return text
+    types: dict[str, tuple[type, ...]] = {
+        "int": (int,),
+        "float": (float, int),
+        "bool": (bool,),
+        "null": (type(None),),
+    }
+    if kind not in types:
+        raise ValueError(f"the tag {shown(tag)} is not allowed here: only str, int, float, bool and null are")
+    value = _resolved(text)
+    if not isinstance(value, types[kind]) or (kind == "int" and isinstance(value, bool)):
+        raise ValueError(f"the tag !!{kind} does not fit {shown(text)}")
+    return written(float(value), text) if kind == "float" and isinstance(value, int) else value
+
+
+def _resolved(text: str) -> Scalar:
+    """The value of a plain scalar without a tag (YAML 1.2 core schema, less leading zeros); numbers keep their text."""
+    if text in _NULLS:
+        return None
+    if text in _BOOLS:
+        return _BOOLS[text]
+    if not (text[0].isdigit() or text[0] in "+-."):
+        return text
+    if _INT.fullmatch(text):
+        return _whole(text, 10)
+    if _INT_BASE.fullmatch(text):
+        return _whole(text, 0)
+    if _FLOAT.fullmatch(text):
+        return written(float(text), text)
+    special = _SPECIAL.fullmatch(text)
+    if special:
+        return math.nan if special[1] is None else float(special[1] + "inf")
+    return text
+
+
+def _whole(text: str, base: int) -> int | float:
+    number = int(text, base) if len(text) <= 24 else 1 << 64
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ValueError(f"the number {shown(text)} does not fit into 64 bits; quote it if it is meant as text")
+    return written(number, text)
+
 
 LARGEST = 4 << 20  # characters of a file
 
@@ -35,24 +380,24 @@ class Document:
         """The whole file as dict, list, str, int, float, bool and None."""
         return plain_data(self.root)
 
-    def node(self, path: Path) -> Node | None:
+    def node(self, path: KeyPath) -> Node | None:
         """The node at `path`, or None."""
         node: Node | None = self.root
         for part in path:
             node = node.child(part) if node is not None else None
         return node
 
-    def get(self, path: Path) -> Any:
+    def get(self, path: KeyPath) -> Any:
         """The plain data at `path`, or None."""
         node = self.node(path)
         return plain_data(node) if node is not None else None
 
-    def find(self, *pattern: str | int) -> Iterator[tuple[Path, Any]]:
+    def find(self, *pattern: str | int) -> Iterator[tuple[KeyPath, Any]]:
         """Every path that fits `pattern`, where `*` stands for any key or index, with its data."""
         for path, node in _find(self.root, pattern, ()):
             yield path, plain_data(node)
 
-    def mark(self, path: Path, key: bool = False) -> Mark | None:
+    def mark(self, path: KeyPath, key: bool = False) -> Mark | None:
         """The place of a value, or of its key; of the nearest ancestor that exists when `path` does not."""
         node, at_key = self.root, _first(self.root.span)
         for part in path:
@@ -64,7 +409,7 @@ class Document:
         starts_below = isinstance(node.value, dict | list) and node.span.line > at_key.line
         return at_key if key or not path or starts_below or node.value is None else node.span
 
-    def raw(self, path: Path) -> str:
+    def raw(self, path: KeyPath) -> str:
         """The text of the value at `path` as it is in the file, quotes and all; empty without one."""
         node = self.node(path)
         if node is None or node.value is None:
@@ -72,7 +417,7 @@ class Document:
         starts, span = self.shown.starts, node.span
         return self.text[starts[span.line - 1] + span.column - 1 : starts[span.end_line - 1] + span.end_column - 1]
 
-    def mark_in_raw(self, path: Path, offset: int, length: int = 1) -> Mark | None:
+    def mark_in_raw(self, path: KeyPath, offset: int, length: int = 1) -> Mark | None:
         """The place of `length` characters from `offset` of `raw(path)`."""
         node = self.node(path)
         if node is None:
@@ -82,7 +427,7 @@ class Document:
         column = len(before[-1]) + (node.span.column if len(before) == 1 else 1)
         return Mark(node.span.file, line, column, line, column + max(1, length))
 
-    def mark_in_value(self, path: Path, offset: int | None, length: int = 1) -> Mark | None:
+    def mark_in_value(self, path: KeyPath, offset: int | None, length: int = 1) -> Mark | None:
         """The place of `length` characters from `offset` of a text; of all of it where escapes hide them."""
         node = self.node(path)
         if offset is None or node is None or not isinstance(node.value, str):
@@ -104,11 +449,11 @@ class Document:
     def _shown_at(self, mark: Mark | None) -> ShownLines:
         return self.shown_of.get(mark.file, self.shown) if mark is not None else self.shown
 
-    def diagnostic(self, path: Path, message: str, *, hint: str | None = None, key: bool = False) -> Diagnostic:
+    def diagnostic(self, path: KeyPath, message: str, *, hint: str | None = None, key: bool = False) -> Diagnostic:
         """A diagnostic at a value, or at its key."""
         return self.at(self.mark(path, key), message, hint=hint)
 
-    def overlaid(self, path: Path) -> Document:
+    def overlaid(self, path: KeyPath) -> Document:
         """This document with the map at `path` laid over the whole: maps merged, everything else replaced."""
         over = self.node(path)
         return self if over is None or over.value is None else replace(self, root=merged(self.root, over))
@@ -117,7 +462,7 @@ class Document:
         """This file with another tree made of its nodes; places stay true to the file."""
         return replace(self, root=root)
 
-    def renamed(self, path: Path, key: str) -> Document:
+    def renamed(self, path: KeyPath, key: str) -> Document:
         """This document with one key called otherwise; places stay true to the file."""
         return replace(self, root=renamed(self.root, path, key))
 
@@ -135,14 +480,12 @@ def parse(text: str, file: str, shown: ShownLines | None = None) -> Document:
     """
     text = text.removeprefix("\ufeff")
     shown = shown or ShownLines(text)
-    try:
-        root, faults = _composed(text, shown, file)
-    except Stop as stop:
-        root, faults = None, [stop.fault]
+    root, faults = _composed(text, shown, file)
     if root is None and not faults:
         faults = [Diagnostic("the file is empty", Mark(file, 1, 1, 1, 2))]
     if root is None or faults:
-        raise InputError(in_order(replace(f, source_line=shown.at(f.mark)) for f in faults))
+        told = (_hushed(fault) if shown.hides(fault.mark) else fault for fault in faults)
+        raise InputError(in_order(replace(f, source_line=shown.at(f.mark)) for f in told))
     return Document(file, text, root, shown)
 
 
@@ -154,31 +497,34 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 
 def _composed(text: str, shown: ShownLines, file: str) -> tuple[Node | None, list[Diagnostic]]:
     if len(text) > LARGEST:
-        raise Stop(Mark(file, 1, 1, 1, 2), f"the file has more than {LARGEST} characters")
+        return None, [Diagnostic(f"the file has more than {LARGEST} characters", Mark(file, 1, 1, 1, 2))]
+    composer = _Composer(yaml.parse(text, Loader=LOADER), file, shown.below)
     try:
-        return compose(text, file, shown.hides)
+        root = composer.document()
+    except Stop as stop:
+        return None, [stop.fault]
     except yaml.YAMLError as fault:
-        found = explain(fault, text, LINE_END.split(text), file)
-        return None, [_hushed(found) if shown.hides(found.mark) else found]
+        return None, [explain(fault, text, LINE_END.split(text), file)]
     except UnicodeEncodeError as fault:
         before = LINE_END.split(text[: fault.start])
         mark = Mark(file, len(before), len(before[-1]) + 1, len(before), len(before[-1]) + 2)
         return None, [Diagnostic("half of a surrogate pair is not a character", mark)]
+    shown.secrets = composer.secrets
+    return root, composer.faults
 
 
 def _hushed(fault: Diagnostic) -> Diagnostic:
-    """What the parser refused, without words of the text."""
-    if fault.message == MISSING_SPACE:
-        return replace(fault, hint=with_space(""))
-    message, _, words = fault.message.partition(": ")
-    return replace(fault, message=message) if words else fault
+    """A fault without words of the text."""
+    hint = with_space("") if fault.message == MISSING_SPACE else fault.hint
+    message = re.sub(r"'.*'", "'***'", fault.message.partition(": ")[0], flags=re.DOTALL)
+    return replace(fault, message=message, hint=hint)
 
 
-def _first(span: Mark) -> Mark:
-    return Mark(span.file, span.line, span.column, span.line, span.column + 1)
+def _first(place: Mark) -> Mark:
+    return Mark(place.file, place.line, place.column, place.line, place.column + 1)
 
 
-def _find(node: Node, pattern: tuple[str | int, ...], path: Path) -> Iterator[tuple[Path, Node]]:
+def _find(node: Node, pattern: tuple[str | int, ...], path: KeyPath) -> Iterator[tuple[KeyPath, Node]]:
     if not pattern:
         yield path, node
         return
@@ -195,3 +541,37 @@ def _children(node: Node) -> Iterable[tuple[str | int, Node]]:
     if isinstance(node.value, dict):
         return node.value.items()
     return enumerate(node.value) if isinstance(node.value, list) else ()
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML knows YAML 1.1, in which `1e3` is a text and `0o17` too."""
+
+
+def as_yaml(data: Any) -> str:
+    """The text, keys in the order of the data."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+
+
+def _whole_number(dumper: yaml.SafeDumper, value: WrittenInt) -> yaml.ScalarNode:
+    return dumper.represent_scalar(_TAG + "int", str(value))
+
+
+def _number(dumper: yaml.SafeDumper, value: WrittenFloat) -> yaml.ScalarNode:
+    return dumper.represent_scalar(_TAG + "float", str(value))
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar(_TAG + "str", value, style=None if _is_text(value) else "'")
+
+
+def _is_text(value: str) -> bool:
+    """Whether it would be read as the text that it is without quotes, as far as nsw is concerned."""
+    try:
+        return scalar(value, None, plain=True) == value
+    except ValueError:
+        return False
+
+
+_Dumper.add_representer(WrittenInt, _whole_number)
+_Dumper.add_representer(WrittenFloat, _number)
+_Dumper.add_representer(str, _text)

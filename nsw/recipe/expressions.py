@@ -17,7 +17,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 
 from nsw.errors import did_you_mean
 from nsw.recipe.faults import Fault, plain, shown
-from nsw.recipe.numbers_as_written import as_text
+from nsw.recipe.units import as_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

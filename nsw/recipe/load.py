@@ -1,29 +1,170 @@
-"""A recipe from its file: parsed, the site's section laid over it, validated and checked as a whole."""
+"""A recipe from its file: parsed, the site's section laid over it, validated and checked as a whole; two as one."""
 
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
-from nsw.recipe import wrong_document as mistaken
+from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of, nearest
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import LARGEST, Document, in_order, parse
 from nsw.recipe.faults import shown
+from nsw.recipe.fields import FREE, Model
+from nsw.recipe.matrix import Matrix
 from nsw.recipe.model import Recipe
 from nsw.recipe.overrides import Overrides, choose_cases, overridden
-from nsw.recipe.shipped_files import taken_from_nsw
-from nsw.recipe.unshipped_files import unshipped
-from nsw.recipe.validate import validate
+from nsw.recipe.passes import PassEntry
+from nsw.recipe.program_files import taken_from_nsw, unshipped
+from nsw.recipe.shown_lines import without_value
+from nsw.recipe.validate import kind_at, validate
 from nsw.safe_files import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from nsw.recipe.matrix import Case
+
+
+Wanted = Literal["recipe", "sites file"]
+
+RECIPE_KEYS: Final = frozenset({"app", "matrix", "passes", "resources", "repeats", "report", "collect"})
+_KEYS: Final[dict[str, frozenset[str]]] = {
+    "recipe": RECIPE_KEYS | {"nsw", "name", "description", "canary", "lock"},
+    "sites file": frozenset({"nsw", "sites"}),
+}
+_HOW: Final = {
+    "recipe": "a recipe has `nsw: 1`, `name: ...` and `app: {command: ...}`; recipes that are shipped with nsw, such as"
+    " cpu_quickstart.yaml, are a start",
+    "sites file": "a sites file has `nsw: 1` and `sites:` with a name for each site",
+}
+_OWN: Final = re.compile(r"^nsw:", re.MULTILINE)
+_JOB_LINE: Final = re.compile(r"^#(?:\$|[A-Z]{3,}) +-", re.MULTILINE)  # a directive of any batch system
+_PYTHON: Final = re.compile(r"^(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[:(])", re.MULTILINE)
+_TOML: Final = re.compile(r"\A(?:\s|#[^\n]*\n)*(?:\[+[\w.\"'-]+\]+\s*\n|[\w-]+\s*=\s)")
+_HTML: Final = re.compile(r"\A\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
+_REPORTS: Final = (
+    ".nsys-rep", ".qdrep", ".ncu-rep", ".sqlite", ".nvvp", ".nvprof", ".pstats", ".prof", ".trace.json",
+    ".trace.json.gz",
+)  # fmt: skip
+
+
+class Other(NamedTuple):
+    """What the file is, and what to do."""
+
+    what: str
+    hint: str
+
+
+def by_name(name: str) -> Other | None:
+    """A report, as its name says."""
+    if name.lower().endswith(_REPORTS):
+        return Other("a profiler's report", f"`nsw read {name}` reads it")
+    return None
+
+
+def by_text(text: str, name: str) -> Other | None:
+    """What is no YAML of any sort, by its lines; a recipe may hold some of them as comments."""
+    if _OWN.search(text):
+        return None
+    job = _JOB_LINE.search(text)
+    if job:
+        return Other(
+            f"a job script, with lines of {job[0].split()[0]}",
+            "nsw writes such scripts: say in a recipe what to run (app: command) and what it needs (resources)",
+        )
+    if text.startswith("#!") or name.endswith(".sh"):
+        return Other("a program", f"say in a recipe how to run it: app: {{command: ./{name}, files: [{name}]}}")
+    if name.endswith(".py") or (not name.endswith((".yaml", ".yml")) and _PYTHON.search(text)):
+        return Other(
+            "a Python program", f"say in a recipe how to run it: app: {{command: python {name}, files: [{name}]}}"
+        )
+    if text.startswith("version https://git-lfs.github.com/spec/"):
+        return Other("a Git LFS pointer to a file, not the file itself", "run `git lfs pull` in its repository")
+    if _HTML.match(text):
+        return Other("a web page", "download the file itself (on GitHub: Raw)")
+    if not name.endswith((".yaml", ".yml")) and _TOML.match(text):
+        return Other("a TOML or INI file", "")
+    return None
+
+
+def by_keys(data: object, wanted: Wanted) -> Other | None:
+    """What YAML or JSON it is, by the keys on top."""
+    if not isinstance(data, dict) or not data:
+        return None
+    keys = {str(key) for key in data}
+    if wanted == "recipe" and "sites" in keys and not keys & (RECIPE_KEYS | {"name"}):
+        return Other("a sites file", "name it with --sites, beside a recipe: `nsw plan RECIPE -s NAME --sites FILE`")
+    if wanted == "sites file" and keys & {"app", "passes", "matrix"}:
+        return Other("a recipe", "name it without --sites: `nsw plan RECIPE --site NAME`")
+    if "nsw" in keys:
+        return None
+    if "traceEvents" in keys:
+        return Other("a trace of a profiler", "`nsw read FILE` reads it")
+    if not any(key in _KEYS[wanted] or nearest(key, _KEYS[wanted]) for key in keys):
+        return Other(f"some other file: its keys are {_listed(list(data))}", "")
+    return None
+
+
+def sentence(other: Other, wanted: Wanted) -> tuple[str, str]:
+    """The message and its hint."""
+    return f"this is {other.what}, and no {wanted}", other.hint or _HOW[wanted]
+
+
+def _listed(keys: list[str]) -> str:
+    return ", ".join(without_value(str(key))[:24] for key in keys[:4]) + (", ..." if len(keys) > 4 else "")
+
+
+def joined(
+    before: Mapping[str, Any], now: Mapping[str, Any], added: Iterable[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """The recipe `now` with the cases and passes of `before` kept in front; None where it would change a run.
+
+    Args:
+        before: The recipe that a campaign was made with, resolved, as data.
+        now: The recipe that adds to it, likewise.
+        added: The parameters of the cases that `before` does not have.
+    """
+    old, new = before["matrix"], now["matrix"]
+    if _parameters(old).keys() != _parameters(new).keys() or _deciding(before, Recipe) != _deciding(now, Recipe):
+        return None
+    of_old = {_name(entry): _unlimited(entry) for entry in before["passes"]}
+    if any(of_old.get(_name(entry), _unlimited(entry)) != _unlimited(entry) for entry in now["passes"]):
+        return None
+    passes = {_name(entry): entry for entry in (*before["passes"], *now["passes"])}
+    include = [*old.get("include", ()), *map(dict, added)]
+    return {**now, "matrix": {**old, "include": include}, "passes": list(passes.values())}
+
+
+def _parameters(matrix: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: values for name, values in matrix.items() if name not in Matrix.model_fields}
+
+
+def _deciding(data: Mapping[str, Any], model: type[Model]) -> dict[str, Any]:
+    """The keys that decide how a run is done; files and their contents have hashes in the lock."""
+    free = {field.alias or name for name, field in model.model_fields.items() if FREE in field.metadata}
+    return {key: _below(value, kind_at(model, (key,))) for key, value in data.items() if key not in free}
+
+
+def _below(value: Any, kind: Any) -> Any:
+    is_map_of_model = isinstance(kind, type) and issubclass(kind, Model) and isinstance(value, Mapping)
+    return _deciding(value, kind) if is_map_of_model else value
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    """A pass's name: its own, else its kind."""
+    ((kind, options),) = entry.items()
+    return str((options or {}).get("name", kind))
+
+
+def _unlimited(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """A pass without its time limit."""
+    return _deciding({kind: options or {} for kind, options in entry.items()}, PassEntry)
+
 
 MOST_SITES: Final = 1000  # of a file: each section is validated with the whole recipe
 _NONE = Overrides()
@@ -78,13 +219,13 @@ def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = No
     return _loaded(parse(text, file), Path(file), site, None)
 
 
-def read_document(path: Path, wanted: mistaken.Wanted) -> Document:
+def read_document(path: Path, wanted: Wanted) -> Document:
     """Read and parse a YAML file.
 
     Raises:
         InputError: It cannot be read, is not UTF-8, is not YAML, or is clearly something else than what is wanted.
     """
-    _refuse(mistaken.by_name(path.name), path, wanted)
+    _refuse(by_name(path.name), path, wanted)
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             data = file.read(4 * LARGEST + 4)  # UTF-8; a file of gigabytes is not read whole
@@ -97,15 +238,15 @@ def read_document(path: Path, wanted: mistaken.Wanted) -> Document:
         raise InputError(
             [Diagnostic(f"{path}:{line}: this is not UTF-8 text", hint="save the file as UTF-8")]
         ) from None
-    _refuse(mistaken.by_text(text, path.name), path, wanted)
+    _refuse(by_text(text, path.name), path, wanted)
     document = parse(text, str(path))
-    _refuse(mistaken.by_keys(document.data, wanted), path, wanted)
+    _refuse(by_keys(document.data, wanted), path, wanted)
     return document
 
 
-def _refuse(other: mistaken.Other | None, path: Path, wanted: mistaken.Wanted) -> None:
+def _refuse(other: Other | None, path: Path, wanted: Wanted) -> None:
     if other is not None:
-        message, hint = mistaken.sentence(other, wanted)
+        message, hint = sentence(other, wanted)
         raise InputError([Diagnostic(f"{path}: {message}", hint=hint)])
 
 

@@ -1,17 +1,14 @@
 """The recipe as types. Each key is documented here once; the JSON Schema is made from it."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from nsw.recipe.faults import Fault
 from nsw.recipe.fields import (
+    FREE,
+    AmountOrTemplate,
     CanaryRule,
     Command,
     Count,
@@ -22,57 +19,109 @@ from nsw.recipe.fields import (
     Flag,
     FlagOrTemplate,
     Line,
+    Model,
     Name,
     Number,
     NumberOrTemplate,
+    Parsed,
     Percent,
     Regex,
     SizeOrTemplate,
     Template,
     Text,
-)
-from nsw.recipe.lock import Lock
-from nsw.recipe.parameters import Matrix, Range, Scalar
-from nsw.recipe.pass_base import FREE
-from nsw.recipe.passes import (
-    BaselinePass,
-    CountersPass,
-    HostPass,
-    Kernels,
-    Launches,
-    Model,
-    Pass,
-    PassEntry,
-    TimelinePass,
+    amount,
     empty_as_map,
+    or_template,
 )
-from nsw.recipe.performance_model import PerformanceModel
+from nsw.recipe.matrix import Matrix
+from nsw.recipe.passes import Pass, PassEntry
 from nsw.recipe.secrets import EnvironmentTemplates
 
-__all__ = [
-    "App",
-    "BaselinePass",
-    "Build",
-    "Compare",
-    "Container",
-    "CountersPass",
-    "Figure",
-    "HostPass",
-    "Hotspots",
-    "Kernels",
-    "Launcher",
-    "Launches",
-    "Matrix",
-    "Model",
-    "Pass",
-    "Range",
-    "Recipe",
-    "Report",
-    "Resources",
-    "Scalar",
-    "Scaling",
-    "TimelinePass",
+MEASURED = ("copies", "collectives")
+
+
+def _bytes(value: object) -> Any:
+    return value if value in MEASURED else or_template(partial(amount), value)
+
+
+Bytes = Annotated[
+    float | str,
+    Parsed(
+        _bytes, {"anyOf": [{"enum": list(MEASURED)}, {"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]}
+    ),
 ]
+
+
+class ModelLink(Model):
+    """Data that moves in an iteration: over PCIe, MPI, a file system."""
+
+    ranges: list[Filled] = Field(min_length=1, description="NVTX ranges in which it moves.")
+    clock: Literal["gpu", "cpu"] = Field(
+        default="gpu", description="Whose time counts: gpu: of the work that the range launched; cpu: of the range."
+    )
+    bytes: Bytes = Field(
+        description="Bytes of an iteration, a number or a formula; copies: those between host and GPU that were"
+        " measured; collectives: those of NCCL or MPI."
+    )
+
+
+class PerformanceModel(Model):
+    """An iteration on one GPU computes and moves data; its effective rates make a roofline."""
+
+    flop: AmountOrTemplate = Field(description="Floating-point operations of an iteration on one GPU.")
+    ranges: list[Filled] = Field(min_length=1, description="NVTX ranges that compute, timed by the GPU's work.")
+    links: dict[Name, ModelLink] = Field(default={}, description="What moves, by a name such as pci or mpi.")
+    iteration: Filled | None = Field(
+        default=None, description="NVTX range that is an iteration: without it each range is one of each iteration."
+    )
+
+
+class LockedGit(Model):
+    """The git repository that holds the application."""
+
+    folder: Filled = Field(description="The application's folder.")
+    commit: Filled = Field(description="The commit that was checked out.")
+    dirty: Flag = Field(description="Whether files of the folder differed from the commit.")
+
+
+class LockedChoice(Model):
+    """What an earlier stage chose for a run."""
+
+    arguments: list[Text] = Field(description="Arguments of the profiler.")
+    limit_s: int | None = Field(default=None, description="Time limit in seconds; left out: that of the plan.")
+    source: Filled = Field(description="The run whose tables decided.")
+    note: Text = Field(default="", description="What was chosen, for people.")
+    kernels: list[Text] = Field(
+        default=[], description="Mangled names of the kernels that are measured; function names without them."
+    )
+    ordinals: list[Count] = Field(
+        default=[], description="The launches of each of them that are measured, the first being 1."
+    )
+
+
+class LockedChoices(Model):
+    """Choices of guided passes. They hold for the same chip, tools and files; else nsw warns and chooses again."""
+
+    chip: Text | None = Field(default=None, description="The GPUs that the jobs ran on.")
+    tools: dict[Filled, Text] = Field(default={}, description="Versions of profilers and driver, as the jobs met them.")
+    files: Filled = Field(description="SHA-256 over the names and hashes of the application's files.")
+    passes: Filled = Field(description="SHA-256 of the recipe's passes.")
+    runs: dict[Filled, LockedChoice] = Field(description="What was chosen, by run.")
+
+
+class Lock(Model):
+    """Written by nsw, compared when the recipe is run again: what differs is told as a warning."""
+
+    version: Filled = Field(description="Version of nsw.")
+    site: Filled = Field(description="Name of the site.")
+    date: Filled = Field(description="When the campaign was made.")
+    files: dict[Filled, Text] = Field(default={}, description="SHA-256 of every file of the application, by name.")
+    git: LockedGit | None = Field(default=None, description="Where the application came from.")
+    tools: dict[Filled, Text] = Field(
+        default={}, description="Versions of profilers and driver, as the jobs met them; several are joined by ' | '."
+    )
+    choices: LockedChoices | None = Field(default=None, description="What an earlier stage chose for runs.")
+
 
 Inside: TypeAlias = Literal["inside", "outside"]
 

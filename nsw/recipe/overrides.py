@@ -6,16 +6,14 @@ Values are laid over the document before it is validated, so that a fault points
 from __future__ import annotations
 
 import fnmatch
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
-from nsw.recipe.document import parse
+from nsw.recipe.document import Node, merged, parse
 from nsw.recipe.model import Recipe
-from nsw.recipe.secret_guesses import masked
-from nsw.recipe.secret_names import looks_secret
-from nsw.recipe.shown_lines import ShownLines
-from nsw.recipe.yaml_nodes import Node, merged
+from nsw.recipe.shown_lines import ShownLines, looks_secret, may_hold_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from nsw.recipe.document import Document
     from nsw.recipe.matrix import Case
 
+_PATH = re.compile(r"[\w.]+")
 _NOT_PARAMETERS = frozenset({"include", "exclude", "zip"})
 
 
@@ -59,8 +58,8 @@ def overridden(document: Document, options: Overrides) -> Document:
 
 
 def _with(document: Document, text: str) -> Document:
-    told = masked(text)
     name, equals, value = text.partition("=")
+    told = text if not may_hold_secrets(text) else f"{name}=***" if equals and _PATH.fullmatch(name) else "***"
     if not equals or not name:
         raise UsageError(f"--set {told}: expected NAME=VALUE, such as gpus=1,2 or resources.time=30m")
     matrix = document.data.get("matrix")
@@ -82,7 +81,7 @@ def _with(document: Document, text: str) -> Document:
         value, pad = f"[{value}]", pad - 1
     source = " " * pad + (value if value.strip() else "null")
     hidden = [((0, len(name) + 1), (text.count("\n") + 1, 0))] if _is_secret(path) else []
-    typed = ShownLines(text, source, path, hidden)
+    typed = ShownLines(text, path, hidden)
     node = _parsed(value, source, file, typed)
     if path[0] == "passes":
         document, path = _of_pass(document, path, file)

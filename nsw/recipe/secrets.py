@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, PlainSerializer
 
 from nsw.recipe.faults import Fault, within
-from nsw.recipe.fields import Variable, template, text, variable
-from nsw.recipe.parsed import Parsed
-from nsw.recipe.secret_names import holds_password, looks_secret
+from nsw.recipe.fields import Parsed, Variable, template, text, variable
+from nsw.recipe.shown_lines import holds_password, looks_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

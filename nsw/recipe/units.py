@@ -1,6 +1,7 @@
-"""Durations, sizes, percentages and amounts: parsed once, here, into seconds, bytes, fractions and amounts.
+"""Quantities: numbers as they are written, durations, sizes, percentages, amounts; parsed once, here.
 
-A bare number is refused everywhere: it does not say what it counts.
+A number remembers its text, so that `1e3`, `0x10` and `1.10` reach a program as they are in the file. Where a unit
+belongs, a bare number is refused: it does not say what it counts.
 """
 
 from __future__ import annotations
@@ -8,10 +9,51 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from nsw.errors import did_you_mean
 from nsw.recipe.faults import Fault, shown
+
+
+class _Written:
+    """A number and its text."""
+
+    text = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    __repr__ = __str__
+
+
+class WrittenInt(_Written, int):
+    """A whole number and its text."""
+
+
+class WrittenFloat(_Written, float):
+    """Another number and its text."""
+
+
+def written(value: float, text: str) -> int | float:
+    """The number with its text, or itself where Python writes it the same way."""
+    if str(value) == text:
+        return value
+    made = WrittenInt(value) if isinstance(value, int) else WrittenFloat(value)
+    made.text = text
+    return made
+
+
+def plain_number(value: Any) -> Any:
+    """A number without its text, and everything else as it is."""
+    if isinstance(value, WrittenInt):
+        return int(value)
+    return float(value) if isinstance(value, WrittenFloat) else value
+
+
+def as_text(value: object) -> str:
+    """A value as a program gets it: a number as it was written, true and false as YAML has them."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _TIME_WORDS = {

@@ -3,22 +3,160 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
+from nsw.recipe.document import Node, replaced
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.misindented_keys import set_right
-from nsw.recipe.misplaced_keys import homes
-from nsw.recipe.secret_names import glued_name, without_value
+from nsw.recipe.shown_lines import glued_name, without_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.recipe.document import Document
-    from nsw.recipe.yaml_nodes import Path
+    from nsw.recipe.document import Document, KeyPath
+
+
+_DEEPEST = 6  # keys from the top of a file to any key
+_SHOWN = 3
+
+
+def homes(model: type[BaseModel], key: str) -> list[str]:
+    """The paths of the maps that take a key, those nearest to the top of the file; [] where none does.
+
+    A path has `NAME` for a name that the user gives and `[]` for an item of a list: `passes[].counters`.
+    """
+    level: list[tuple[str, type[BaseModel]]] = [("", model)]
+    for _ in range(_DEEPEST):
+        if found := [path for path, one in level if path and key in _keys(one)]:
+            return found[:_SHOWN]
+        level = [
+            (f"{path}.{name}{inside}".lstrip("."), inner)
+            for path, one in level
+            for name, kind in _keys(one).items()
+            for inside, inner in _models(kind)
+        ]
+    return []
+
+
+def _keys(model: type[BaseModel]) -> dict[str, Any]:
+    return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+
+
+def _models(kind: Any) -> list[tuple[str, type[BaseModel]]]:
+    """The models in a type, each with what stands between the key and it."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return [("", kind)]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _models(arguments[0])
+    if origin in {Union, UnionType}:
+        return [found for one in arguments for found in _models(one)]
+    between = {list: "[]", dict: ".NAME"}.get(origin)
+    return [(between + inside, inner) for inside, inner in _models(arguments[-1])] if between else []
+
+
+_MOST_NAMES = 2  # names in a message
+
+
+def set_right(document: Document, kind_at: Callable[[KeyPath], Any]) -> tuple[Document, list[Diagnostic]]:
+    """The document as it was meant, so that what else is wrong with it shows too.
+
+    Args:
+        document: The file.
+        kind_at: What the model has at a path: a model, another type, or None where it has nothing.
+
+    Returns:
+        The document with such keys where they belong, and a fault for each key that they belong below.
+    """
+    faults: list[Diagnostic] = []
+    for path in list(_maps(document.root, ())):
+        while (node := document.node(path)) is not None and (found := _slip(node, path, kind_at)):
+            key, names = found
+            faults.append(_fault(document, path, key, names))
+            document = document.with_root(_moved(document.root, path, key, names))
+    return document, faults
+
+
+def _maps(node: Node, path: KeyPath) -> Iterator[KeyPath]:
+    """The paths of all maps, the inner ones first: what is moved further out is looked at before."""
+    if isinstance(node.value, dict):
+        for key, child in node.value.items():
+            yield from _maps(child, (*path, key))
+        yield path
+    elif isinstance(node.value, list):
+        for index, child in enumerate(node.value):
+            yield from _maps(child, (*path, index))
+
+
+def _slip(node: Node, path: KeyPath, kind_at: Callable[[KeyPath], Any]) -> tuple[str, list[str]] | None:
+    """An empty key, and those right behind it that can only belong below it."""
+    assert isinstance(node.value, dict)
+    known = keys_of(kind_at(path))
+    names = list(node.value)
+    for number, key in enumerate(names):
+        if node.value[key].value is not None or not takes_keys(kind := kind_at((*path, key))):
+            continue
+        inner = keys_of(kind)
+        below = list(takewhile(lambda name: _belongs(name, known, inner), names[number + 1 :]))  # noqa: B023  used at once
+        if below:
+            return key, below
+    return None
+
+
+def _belongs(name: str, known: Sequence[str] | None, inner: Sequence[str] | None) -> bool:
+    """Whether a key is none of the map that it is in, and one of the map below the empty key."""
+    if known is None:
+        return inner is not None and name in inner
+    if name in known:
+        return False
+    return name in inner if inner is not None else nearest(name, known) is None
+
+
+def keys_of(kind: Any) -> list[str] | None:
+    """The keys of a model; None of what takes any."""
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)) or kind.model_config.get("extra") == "allow":
+        return None
+    return [field.alias or name for name, field in kind.model_fields.items()]
+
+
+def takes_keys(kind: Any) -> bool:
+    """Whether it is a map of any sort."""
+    return keys_of(kind) is not None or getattr(kind, "__origin__", None) is dict or _is_open(kind)
+
+
+def _is_open(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def _fault(document: Document, path: KeyPath, key: str, names: list[str]) -> Diagnostic:
+    more = len(names) - _MOST_NAMES
+    which = " and ".join(shown(without_value(name)) for name in names[:_MOST_NAMES]) + (
+        f" and {more} more" if more > 0 else ""
+    )
+    stand = "stands" if len(names) == 1 else "stand"
+    return document.diagnostic(
+        (*path, names[0]),
+        f"{which} {stand} beside '{key}', not below it",
+        hint=f"indent {'it' if len(names) == 1 else 'them'} further than '{key}'",
+        key=True,
+    )
+
+
+def _moved(root: Node, path: KeyPath, key: str, names: list[str]) -> Node:
+    def inner(node: Node) -> Node:
+        assert isinstance(node.value, dict)
+        value = {name: child for name, child in node.value.items() if name not in names}
+        moved = {name: node.value[name] for name in names}
+        span = moved[names[0]].span
+        value[key] = Node(moved, span, {name: node.keys[name] for name in names})
+        return Node(value, node.span, {name: mark for name, mark in node.keys.items() if name not in names})
+
+    return replaced(root, path, inner)
+
 
 M = TypeVar("M", bound=BaseModel)
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "float": "a number"}
@@ -26,7 +164,7 @@ _STARS = "***"  # what messages name instead of a value that is secret
 _ROUNDS = 20  # misspelt keys that are set right, each to see what is below it
 
 
-def validate(model: type[M], document: Document, *, below: Path = ()) -> tuple[M | None, list[Diagnostic], Document]:
+def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tuple[M | None, list[Diagnostic], Document]:
     """Validate a document.
 
     A misspelt key is reported and read as what it was meant to be, so that faults below it show too.
@@ -96,8 +234,8 @@ def _below(kind: Any, part: str | int) -> Any:
 
 
 def _misspelt(
-    problems: Sequence[Any], model: type[BaseModel], document: Document, below: Path
-) -> tuple[Path, str] | None:
+    problems: Sequence[Any], model: type[BaseModel], document: Document, below: KeyPath
+) -> tuple[KeyPath, str] | None:
     """The first unknown key whose nearest known one is not set, with that one."""
     for problem in problems:
         if problem["type"] == "extra_forbidden":
@@ -109,7 +247,7 @@ def _misspelt(
     return None
 
 
-def _real_path(loc: Sequence[str | int], document: Document, below: Path) -> Path:
+def _real_path(loc: Sequence[str | int], document: Document, below: KeyPath) -> KeyPath:
     """The path that pydantic's `loc` means: its words for members of unions stand for nothing in the file."""
     path, node = below, document.node(below)
     for part in loc:
@@ -119,7 +257,7 @@ def _real_path(loc: Sequence[str | int], document: Document, below: Path) -> Pat
     return path
 
 
-def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:
+def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
     kind, loc = problem["type"], problem["loc"]
     path = _real_path(loc, document, below)
     if kind == "extra_forbidden" and isinstance(path[-1], int):  # a word that is short for a map of it
@@ -155,7 +293,7 @@ def _bare_key(key: str) -> tuple[str, str]:
     return "this cannot name an environment variable, and is not shown because it may be secret", write
 
 
-def _unknown_key(path: Path, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:
+def _unknown_key(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
     known = fields_at(model, path[len(below) : -1]) or {}
     where = _where(path[:-1])
     hint = did_you_mean(str(path[-1]), known)
@@ -168,13 +306,13 @@ def _unknown_key(path: Path, model: type[BaseModel], document: Document, below: 
     )
 
 
-def _unknown_word(path: Path, model: type[BaseModel], document: Document, below: Path) -> Diagnostic:
+def _unknown_word(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
     word, known = str(document.get(path)), fields_at(model, path[len(below) :]) or {}
     hint = did_you_mean(word, known) or f"there are {', '.join(known)}"
     return document.diagnostic(path, f"unknown word {shown(word)} {_where(path)}".rstrip(), hint=hint)
 
 
-def _missing(key: str, parent: Path, document: Document, below: Path) -> Diagnostic:
+def _missing(key: str, parent: KeyPath, document: Document, below: KeyPath) -> Diagnostic:
     where = _where(parent)
     hint = "write 'nsw: 1', the version of the format" if key == "nsw" and parent == below else None
     if key == "unit":
@@ -182,12 +320,12 @@ def _missing(key: str, parent: Path, document: Document, below: Path) -> Diagnos
     return document.diagnostic(parent, f"the key '{key}' is missing{' ' + where if where else ''}", hint=hint, key=True)
 
 
-def _where(path: Path) -> str:
+def _where(path: KeyPath) -> str:
     words = [without_value(part) for part in path if isinstance(part, str)]
     return f"in {shown('.'.join(words))[1:-1]}" if words else ""
 
 
-def _worded(kind: str, context: Mapping[str, Any], value: object, path: Path) -> tuple[str, str | None]:
+def _worded(kind: str, context: Mapping[str, Any], value: object, path: KeyPath) -> tuple[str, str | None]:
     """Message and hint for what pydantic found itself."""
     quote = 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
     if kind in {"model_type", "dict_type", "model_attributes_type"}:
@@ -216,7 +354,7 @@ def _in_a_list(value: str | int) -> str:
     return f'"{text}"' if '"' not in text and "\\" not in text else "'" + text.replace("'", "''") + "'"
 
 
-def _literal(expected: str, value: object, path: Path) -> tuple[str, str | None]:
+def _literal(expected: str, value: object, path: KeyPath) -> tuple[str, str | None]:
     if path == ("nsw",):
         return (
             f"this nsw reads version {expected}; found {shown(value)}",

@@ -7,18 +7,19 @@ how to write one.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
+from nsw.errors import RefusedError, UsageError
 from nsw.recipe.faults import Fault
-from nsw.recipe.units import parse_duration
-from nsw.schedulers.model import NAME_CHARACTERS
-from nsw.schedulers.submission_ids import Native
+from nsw.recipe.units import format_duration, parse_duration
+from nsw.schedulers.model import NAME_CHARACTERS, Native, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
@@ -49,7 +50,6 @@ class Capabilities:
         dependencies: "Start after that job succeeded" can be trusted.
         throttle: The number of running array tasks can be limited, and changed later.
         hold: Jobs and array tasks that wait can be held, and released later.
-        test_run: Can be asked whether it would take a job, without submitting it.
         submissions_per_command: Submissions that nsw sends in one remote command.
         time_step_s: Time limits are rounded up to a multiple of so many seconds.
         least_time_s: The shortest time limit that it takes, in seconds; shorter ones are raised to it.
@@ -72,7 +72,6 @@ class Capabilities:
     dependencies: bool = False
     throttle: bool = False
     hold: bool = False
-    test_run: bool = False
     submissions_per_command: int = 1
     time_step_s: int = 1
     least_time_s: int = 0
@@ -101,6 +100,11 @@ class Request:
     throttle: int | None = None
     after: str | None = None
     walltime_s: int | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """`throttle`, where the array has more tasks than that."""
+        return self.throttle if self.throttle is not None and self.throttle < len(self.submission.tasks) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a submission was refused: a sentence, the key of `resources` that asks for it, what to do.
+    """Why a submission was refused: what the command said, the key of `resources` that asks for it, what to do.
 
     `certain` is False for words that also come of submissions that were accepted: nsw then looks the job up as after
     any doubt, and believes them when they came several times.
@@ -185,28 +189,101 @@ class Queue:
     other_kinds: tuple[str, ...] = ()
 
 
+Known: TypeAlias = "tuple[str, str | None, str | None]"  # as `explained` takes it
+
+
+def explained(said: str, known: Iterable[Known]) -> Refusal | None:
+    """The refusal in these words, with the key and the hint of the first pattern that fits; None where none does."""
+    for pattern, key, hint in known:
+        if re.search(pattern, said, re.IGNORECASE):
+            return Refusal(said, key, hint)
+    return None
+
+
+def refused_option(option: str, why: str, hint: str | None = None) -> RefusedError:
+    """The fault of a line of `extra` that sets what nsw sets itself."""
+    return RefusedError(f"resources.extra cannot hold {option}: {why}", key="extra", hint=hint)
+
+
+def directive_value(option: str, value: str, plain: str, reader: str) -> str:
+    """The value of a directive's option, in quotes unless it fits `plain`, for a reader that knows no escapes.
+
+    Raises:
+        UsageError: It holds a control character, or both kinds of quotes.
+    """
+    if re.search(r"[\x00-\x1f\x7f]", value):
+        raise UsageError(f"resources: -{option} holds a control character: {value!r}")
+    if re.fullmatch(plain, value):
+        return value
+    mark = "'" if '"' in value else '"'
+    if mark in value:
+        raise UsageError(f"resources: -{option} holds both kinds of quotes, which {reader} cannot read: {value}")
+    return f"{mark}{value}{mark}"
+
+
 def told_limit(text: str) -> int | None:
     """Seconds of a limit that a listing prints, `1-00:00:00` or `30:00`; None where it is no time."""
+    text = text.strip()
     try:
         return parse_duration(f"00:{text}" if text.count(":") == 1 and "-" not in text else text)
     except Fault:
         return None
 
 
-class Adapter(ABC):
-    """A batch system. A subclass must fill in what is abstract or unset here; the rest has defaults."""
+def limit_words(text: str) -> str | None:
+    """`1h30m` for `01:30:00`; None for what is no time."""
+    seconds = told_limit(text) if ":" in text else None
+    return None if seconds is None else format_duration(seconds)
 
-    # 1 of 12: for sentences, such as "Slurm"
+
+def job_ids(watched: Iterable[Watched]) -> list[str]:
+    """The ids of these, each once."""
+    return list(dict.fromkeys(one.native.job for one in watched if one.native))
+
+
+def task_words(watched: Iterable[Watched], word: Callable[[str, str], str], *, apart: bool = False) -> list[str]:
+    """What a command takes for these jobs, of an array only the tasks named: `word` is given its id and `0-3,7`.
+
+    `apart`: a word for each range.
+    """
+    words: list[str] = []
+    for one in watched:
+        if one.native is None:
+            continue
+        ranges = spans(index for task in one.tasks if (index := one.native.index(task)) is not None)
+        named = ranges if apart else [",".join(ranges)]
+        words += [word(one.native.job, part) for part in named] if ranges else [one.native.job]
+    return words
+
+
+def in_parts(words: Sequence[str], most: int = 200) -> list[Sequence[str]]:
+    """Lists that fit on a command line each."""
+    return [words[at : at + most] for at in range(0, len(words), most)]
+
+
+# how lines of batch systems begin, also of those unknown here; #BB and #DW, of burst buffers, several of them read
+_DIRECTIVE = re.compile(r"#(?:[A-Z]{3,}:?|\$)(?:\s|$)")
+
+
+class Adapter(ABC):
+    """A batch system. A subclass must fill in what is abstract or unset here; the rest has defaults.
+
+    Attributes that are empty stand for what a system does not have. Patterns are regular expressions for what the
+    commands print, in which capitals count as small letters.
+    """
+
+    # 1 of 9: for sentences, such as "Slurm"
     name: ClassVar[str]
     # 2: how a directive line of a job script begins, such as "#SBATCH"
     marker: ClassVar[str]
     # 3 and 4: the commands that submit and list, for sentences and counters
     submit: ClassVar[str]
     queue: ClassVar[str]
-    # 5: what the system can do
-    capabilities: ClassVar[Capabilities]
+    # 5: a line of what `submit` prints, with the job's id as its group
+    submitted: ClassVar[str]
 
-    # the command that knows ended jobs, for sentences; empty where there is none
+    capabilities: ClassVar[Capabilities] = Capabilities()
+    # the command that knows ended jobs, for sentences
     history: ClassVar[str] = ""
     # why a job that was accepted is in neither queue nor history from the first poll on, where that has a reason other
     # than that the system forgot it: part of a sentence
@@ -223,33 +300,32 @@ class Adapter(ABC):
     # keys of `resources` and of a site that it understands beyond nodes, gpus, tasks, cpus, memory, time, extra
     keys: ClassVar[frozenset[str]] = frozenset({"queue", "account"})
 
+    # patterns: a fault of the moment; a refusal only because enough jobs are in the queue already; what commands say of
+    # jobs that had ended before; of a job's output the words, as the group, that tell of too much memory
+    passing: ClassVar[str] = ""
+    full: ClassVar[str] = ""
+    over: ClassVar[str] = ""
+    memory: ClassVar[str] = ""
+    # of what a command complains, the lines that say nothing, and how the others begin
+    noise: ClassVar[str] = r"^\s*$"
+    preamble: ClassVar[str] = ""
+
+    # commands that ask: anything that every user may ask and that costs little, the cluster's settings; for a new sites
+    # file the queues that take jobs, the user's accounts
+    sign_of_life: ClassVar[Sequence[str]] = ()
+    facts_command: ClassVar[Sequence[str]] = ()
+    queues_command: ClassVar[Sequence[str]] = ()
+    accounts_command: ClassVar[Sequence[str]] = ()
+    # of the file, in the folder of logs, with what a job script printed
+    log_ending: ClassVar[str] = "log"
+
     # --- required -----------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def directives(self, job: Job, scratch: str) -> list[str]:
-        """The directive lines of one job script; each task of an array gets what they ask for.
-
-        Raises:
-            UsageError: A value cannot be written on such a line.
-            RefusedError: A line of the recipe's `extra` asks for what nsw must set itself.
-        """
 
     @abstractmethod
     def submit_command(self, request: Request) -> list[str]:
         """The command that submits: an array when the submission holds several tasks.
 
         The batch system must take the whole submission or nothing, and keep its name for as long as it knows the job.
-        """
-
-    @abstractmethod
-    def parse_submitted(self, result: CommandResult) -> str | None:
-        """The job id that a successful submission printed; None when no line, or several, could be one."""
-
-    @abstractmethod
-    def refusal(self, result: CommandResult) -> Refusal | None:
-        """Why a failed submission was certainly not accepted; None when that is not certain.
-
-        nsw looks up by name whatever is not a known refusal, so None is always safe.
         """
 
     @abstractmethod
@@ -270,26 +346,77 @@ class Adapter(ABC):
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One command to end all of these, for an array only the tasks named; None when there is nothing to end."""
 
+    # --- optional: directives -----------------------------------------------------------------------------
+
+    def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:  # noqa: ARG002
+        """The directive lines of a job's script; those of `extra`, with their markers, are among them.
+
+        Raises:
+            UsageError: A value cannot be written on such a line.
+            RefusedError: A line of `extra` asks for what nsw must set itself.
+        """
+        return []
+
+    def unwanted(self, line: str) -> tuple[str, str] | None:  # noqa: ARG002
+        """The option of such a line of `extra` that sets what nsw must set itself, and why it cannot be there."""
+        return None
+
+    def directives(self, job: Job, scratch: str) -> list[str]:
+        """The directive lines of one job script; each task of an array gets what they ask for.
+
+        Raises:
+            UsageError: A value cannot be written on such a line.
+            RefusedError: A line of the recipe's `extra` asks for what nsw must set itself.
+        """
+        return self.head(job, scratch, [self._directive(line) for line in self.own_lines(job.resources.extra)])
+
+    def own_lines(self, lines: Iterable[str]) -> list[str]:
+        """The lines of `extra` less those of other batch systems."""
+        return [line for line in lines if line.startswith(self.marker) or not _DIRECTIVE.match(line)]
+
+    def _directive(self, line: str) -> str:
+        if "\n" in line or "\r" in line:
+            raise UsageError(f"resources.extra: a line cannot hold a line break: {line!r}")
+        text = line if line.startswith("#") else f"{self.marker} {line}"
+        if text.startswith(self.marker) and (option := self.unwanted(text)):
+            raise refused_option(*option)
+        return text
+
     # --- optional: submitting -----------------------------------------------------------------------------
 
-    def is_full(self, result: CommandResult) -> bool:  # noqa: ARG002
+    def parse_submitted(self, result: CommandResult) -> str | None:
+        """The job id that a successful submission printed; None when no line, or several, could be one."""
+        lines = (re.fullmatch(self.submitted, line.strip()) for line in result.stdout.splitlines())
+        ids = {match[1] for match in lines if match}
+        return ids.pop() if len(ids) == 1 else None
+
+    def refusal(self, result: CommandResult) -> Refusal | None:  # noqa: ARG002
+        """Why a failed submission was certainly not accepted; None when that is not certain.
+
+        nsw looks up by name whatever is not a known refusal, so None is always safe.
+        """
+        return None
+
+    def is_full(self, result: CommandResult) -> bool:
         """Whether a submission was refused only because enough jobs are in the queue already."""
-        return False
+        certain = result.returncode > 0 and not result.killed and not self.transient(result)
+        return certain and _holds(self.full, result.stderr)
 
     def transient(self, result: CommandResult) -> bool:
         """Whether a command failed for a moment, which says nothing about jobs; questions are asked again."""
-        return result.timed_out
+        return result.timed_out or _holds(self.passing, result.stderr)
 
     def plain(self, result: CommandResult) -> CommandResult:
         """The result of a command without what says nothing, such as the traceback of a dead server."""
         return result
 
     def complaints(self, result: CommandResult) -> list[str]:
-        """The lines in which a command said what is wrong."""
-        return list(dict.fromkeys(line.strip() for line in result.stderr.splitlines() if line.strip()))
+        """The lines in which a command said what is wrong, each once."""
+        lines = [line for line in result.stderr.splitlines() if not _holds(self.noise, line)]
+        return list(dict.fromkeys(filter(None, (re.sub(self.preamble, "", line).strip() for line in lines))))
 
     def test_command(self, script: str) -> list[str] | None:  # noqa: ARG002
-        """Ask whether and when a script could run; None where `capabilities.test_run` is false."""
+        """Ask whether and when a script could run, without submitting it; None where that cannot be asked."""
         return None
 
     def parse_test(self, result: CommandResult) -> str | None:  # noqa: ARG002
@@ -311,10 +438,6 @@ class Adapter(ABC):
         """
         return None
 
-    def held(self, result: CommandResult) -> bool:
-        """Whether everything named is held or released; jobs that had ended before are no fault."""
-        return result.returncode == 0 and not result.timed_out
-
     # --- optional: asking ---------------------------------------------------------------------------------
 
     def owners_command(self, watched: Sequence[Watched]) -> list[str] | None:
@@ -327,31 +450,20 @@ class Adapter(ABC):
 
     def sign_of_life_command(self) -> list[str]:
         """A command that every user may run and that costs little."""
-        return self.queue_command(())
-
-    def facts_command(self) -> list[str] | None:
-        """Ask for the cluster's settings; None where nothing needs to be known."""
-        return None
+        return list(self.sign_of_life) or self.queue_command(())
 
     def parse_facts(self, result: CommandResult) -> Facts:  # noqa: ARG002
         """The settings; what is missing is taken as the system's default."""
         return Facts(history=bool(self.history))
 
-    def queues_command(self) -> list[str] | None:
-        """List the queues that take jobs, for a new sites file; None where nsw cannot read such a list."""
-        return None
-
     def parse_queues(self, result: CommandResult) -> list[Queue]:  # noqa: ARG002
         """What `queues_command` said; lines that are not understood are left out."""
         return []
 
-    def accounts_command(self) -> list[str] | None:
-        """List the user's accounts, for a new sites file; None where nsw cannot read such a list."""
-        return None
-
-    def parse_accounts(self, result: CommandResult) -> list[str]:  # noqa: ARG002
-        """What `accounts_command` printed; lines that are not understood are left out."""
-        return []
+    def parse_accounts(self, result: CommandResult) -> list[str]:
+        """The names that `accounts_command` printed, one a line; lines that are none are left out."""
+        names = (line.strip() for line in result.stdout.splitlines())
+        return list(dict.fromkeys(name for name in names if re.fullmatch(r"[\w.-]+", name)))
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:  # noqa: ARG002
         """Ask about jobs that the queue no longer lists. They have ids, or the history is in files named after them."""
@@ -369,9 +481,10 @@ class Adapter(ABC):
         """Whether an answer says that there is no history, now and later."""
         return False
 
-    def memory_words(self, log: str) -> str | None:  # noqa: ARG002
+    def memory_words(self, log: str) -> str | None:
         """The line of a job's output that tells of too much memory, where the state may not say so."""
-        return None
+        match = re.search(self.memory, log, re.MULTILINE | re.IGNORECASE) if self.memory else None
+        return match and match[1].strip()
 
     # --- optional: names ----------------------------------------------------------------------------------
 
@@ -388,10 +501,20 @@ class Adapter(ABC):
     def log_name(self, submission: str, native: Native | None, task: int) -> str:
         """The file, in the folder of logs, with what the job script of a task printed."""
         index = None if native is None else native.index(task)
-        return f"{submission}.log" if index is None else f"{submission}.{index}.log"
+        return f"{submission}{'' if index is None else f'.{index}'}.{self.log_ending}"
 
     # --- optional: ending ---------------------------------------------------------------------------------
 
     def cancelled(self, result: CommandResult) -> bool:
         """Whether everything named has ended or will; jobs that had ended before are no fault."""
-        return result.returncode == 0 and not result.timed_out
+        lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
+        had_ended = bool(lines) and all(_holds(self.over, line) for line in lines)
+        return not result.timed_out and (result.returncode == 0 or had_ended)
+
+    def held(self, result: CommandResult) -> bool:
+        """Whether everything named is held or released; jobs that had ended before are no fault."""
+        return self.cancelled(result)
+
+
+def _holds(pattern: str, text: str) -> bool:
+    return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None

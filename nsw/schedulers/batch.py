@@ -6,20 +6,17 @@ import random
 import time
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandError, RefusedError, UnreachableError
 from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Request, Watched
-from nsw.schedulers.model import JOBS, Answer, Doubt, Outcome, Phase
-from nsw.schedulers.poll_interval import FIRST_S, MOST_S, Pace
-from nsw.schedulers.polling import Polling
-from nsw.schedulers.submission_ids import Native
-from nsw.schedulers.throttles import Throttles
+from nsw.schedulers.model import JOBS, Answer, Doubt, Native, Outcome, Phase
+from nsw.schedulers.polling import FIRST_S, MOST_S, Pace, Polling
 from nsw.transport.commands import PATIENT, Runner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter
@@ -27,6 +24,9 @@ if TYPE_CHECKING:
     from nsw.transport.commands import Fence
     from nsw.transport.model import Transport
 
+JOB: Final = "job"
+LOGIN: Final = "login"
+ON_LOGIN: Final = 2  # tasks at a time on a node that others use too
 _UNKNOWN = Answer(Phase.UNKNOWN)
 _FIND_MINUTES = 60 * 24 * 14
 # pauses between looks for a submission whose command was killed: it may still be on its way to the controller
@@ -49,6 +49,79 @@ class Limits:
     in_flight: int = 20
     array: int = 1000
     lost_after_s: float = 120.0
+
+
+class Throttles:
+    """How many tasks of a campaign run at the same time: shared among its arrays, each with a throttle.
+
+    The sum of what the arrays may run, what the single jobs run and what arrays run of which no task waits stays
+    within one limit. Every change is a call of the scheduler, so only what is unused or too much is changed.
+
+    Args:
+        limit: How many tasks may run at the same time.
+        change: Sets the throttle of an array, by its name and id; whether that worked.
+    """
+
+    def __init__(self, limit: int, change: Callable[[str, Native, int], bool]) -> None:
+        self.limit = limit
+        self._change = change
+        self._natives: dict[str, Native] = {}  # arrays with tasks that wait
+        self._set: dict[str, int] = {}  # what each of them may run, where that is known
+        self._taken = 0  # what all others run
+
+    def make_way(self, wanted: int) -> int:
+        """What a new submission may run at the same time, 1 to `wanted`: what is free, else half of the widest."""
+        free = self._free()
+        widest = max(self._set, key=self._set.__getitem__, default=None)
+        if free > 0 or widest is None:
+            return max(1, min(wanted, free))
+        gets = min(wanted, self._set[widest] // 2)
+        return gets if gets and self._throttle(widest, self._set[widest] - gets) else 1
+
+    def begun(self, submission: Submission, native: Native, share: int) -> None:
+        """A submission was taken, with this throttle."""
+        if native.offset is None:
+            self._taken += 1
+        else:
+            self._natives[submission.name], self._set[submission.name] = native, share
+
+    def rebalance(self, submissions: Sequence[Submission], told: Mapping[str, Mapping[int, Answer]]) -> None:
+        """Share anew after a poll where something is unused, too much, or not known."""
+        living = {s.name: [a.phase for a in told[s.name].values() if a.phase is not Phase.ENDED] for s in submissions}
+        self._natives = {
+            s.name: native
+            for s in submissions
+            if (native := Native.parse(s.native_id)) and native.offset is not None and Phase.QUEUED in living[s.name]
+        }
+        if not self.limit:  # a throttle of 0 is none at all, on Slurm; what waits is held instead
+            return
+        wants = {name: len(living[name]) for name in self._natives}
+        self._set = {name: min(self._set[name], wants[name]) for name in wants if name in self._set}
+        self._taken = sum(len(phases) for name, phases in living.items() if name not in wants)
+        wanted = any(self._set.get(name, 0) < wants[name] for name in wants)
+        if len(self._set) == len(wants) and (self._free() == 0 or (self._free() > 0 and not wanted)):
+            return
+        for name, share in shares(wants, self.limit - self._taken).items():
+            if self._set.get(name) != share:
+                self._throttle(name, share)
+
+    def _free(self) -> int:
+        return self.limit - self._taken - sum(self._set.values())
+
+    def _throttle(self, name: str, share: int) -> bool:
+        if not self._change(name, self._natives[name], share):
+            return False
+        self._set[name] = share
+        return True
+
+
+def shares(wants: Mapping[str, int], total: int) -> dict[str, int]:
+    """Split `total` as evenly as it goes: nobody gets more than it wants, and everybody at least one."""
+    given: dict[str, int] = {}
+    for at, name in enumerate(sorted(wants, key=wants.__getitem__)):
+        fair = max(1, (total - sum(given.values())) // (len(wants) - at))
+        given[name] = min(wants[name], fair)
+    return given
 
 
 class BatchScheduler:
@@ -464,3 +537,160 @@ class BatchScheduler:
 
 def _unknown(submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
     return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
+
+
+class Places:
+    """The batch system for most tasks, the login node for those that are small.
+
+    Both are asked as `nsw.schedulers.model.Scheduler` says, each at its own pace: what the login node does is no
+    reason to ask the batch system more often.
+
+    Args:
+        jobs: The batch system.
+        login: The login node, on which tasks are processes under a supervisor.
+        place_of: Where the tasks of a job go: job or login.
+    """
+
+    batches = True
+    shares_machine = False
+
+    def __init__(self, jobs: BatchScheduler, login: BatchScheduler, place_of: Callable[[str], str]) -> None:
+        self.parts = {JOB: jobs, LOGIN: login}
+        self._jobs = jobs
+        self._place_of = place_of
+        self._places: dict[str, str] = {}
+        self._asked: set[str] = set(self.parts)  # the places that had something in flight
+        self._said: dict[str, dict[int, Answer]] = {}
+
+    @property
+    def after(self) -> Callable[[str], str | None]:
+        """Job -> the batch system's id of one that must have succeeded before."""
+        return self._jobs.after
+
+    @after.setter
+    def after(self, after: Callable[[str], str | None]) -> None:
+        self._jobs.after = after
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether a submission must hold tasks without gaps."""
+        return self._jobs.contiguous
+
+    @property
+    def longest_name(self) -> int:
+        """Characters that a submission's name may have."""
+        return min(part.longest_name for part in self.parts.values())
+
+    @property
+    def name_characters(self) -> str:
+        """What a submission's name may hold: what the batch system's may, which is never more than a file's."""
+        return self._jobs.name_characters
+
+    @property
+    def dependencies(self) -> bool:
+        """Whether `after` is honoured."""
+        return self._jobs.dependencies
+
+    @property
+    def together(self) -> int:
+        """How many submissions of one place `submit` takes at once."""
+        return min(part.together for part in self.parts.values())
+
+    def place(self, submission: Submission) -> str:
+        """Where a submission goes."""
+        if submission.job not in self._places:
+            self._places[submission.job] = self._place_of(submission.job)
+        return self._places[submission.job]
+
+    def of_place(self, place: str, submissions: Iterable[Submission]) -> list[Submission]:
+        """Those of these that are in a place."""
+        return [one for one in submissions if self.place(one) == place]
+
+    def most_tasks(self) -> int:
+        """How many tasks one submission to the batch system may hold."""
+        return self._jobs.most_tasks()
+
+    def room(self, in_flight: Sequence[Submission]) -> int:
+        """How many tasks the batch system takes now."""
+        return self._jobs.room(self.of_place(JOB, in_flight))
+
+    def room_on_login(self, in_flight: Sequence[Submission]) -> int:
+        """How many tasks may be begun on the login node now."""
+        return self.parts[LOGIN].room(self.of_place(LOGIN, in_flight))
+
+    def limit(self, running: int) -> None:
+        """How many tasks of the batch system may run at the same time; with 0 nothing begins on the login node."""
+        self._jobs.limit(running)
+        self.parts[LOGIN].limit(min(running, ON_LOGIN))
+
+    def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
+        """Hand these over, each to its place; an outcome for each, in their order."""
+        found: dict[str, Outcome] = {}
+        for place, some in self._split(submissions):
+            self._asked.add(place)
+            found |= {one.name: got for one, got in zip(some, self.parts[place].submit(some), strict=True)}
+        return [found[one.name] for one in submissions]
+
+    def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
+        """The ids of those that exist, by name.
+
+        Raises:
+            UnreachableError: One place could not tell.
+        """
+        return {k: v for place, some in self._split(submissions) for k, v in self.parts[place].find(some).items()}
+
+    def job_of(self, submission: Submission, task: int) -> str | None:
+        """The id that the job script of a task writes into its claim."""
+        return self.parts[self.place(submission)].job_of(submission, task)
+
+    def follow(self, submission: Submission, task: int, job: str) -> None:
+        """Believe this job about a task from now on."""
+        self.parts[self.place(submission)].follow(submission, task, job)
+
+    def due(self) -> bool:
+        """Whether it is time to ask a place that has something in flight."""
+        return any(self.parts[place].due() for place in self._asked)
+
+    def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
+        """Ask the places whose time it is, and all when it is nobody's: of the others what they said last."""
+        parts = self._split(submissions)
+        self._asked = {place for place, _ in parts}
+        due = {place for place, some in parts if self.parts[place].due()}
+        said: dict[str, dict[int, Answer]] = {}
+        for place, some in parts:
+            if due and place not in due:
+                said |= {one.name: self._said[one.name] for one in some if one.name in self._said}
+            else:
+                said |= self.parts[place].poll(some)
+        self._said = said
+        return said
+
+    def cancel(self, submissions: Sequence[Submission]) -> None:
+        """End what is queued or running of these.
+
+        Raises:
+            CommandError: It failed.
+        """
+        for place, some in self._split(submissions):
+            self.parts[place].cancel(some)
+
+    def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
+        """Keep what waits of these in the batch system from starting, or let it go again.
+
+        Raises:
+            NswError: It could not be asked.
+        """
+        if some := self.of_place(JOB, submissions):
+            self._jobs.hold(some, held=held)
+
+    def wait(self, seconds: float) -> None:
+        """Return when it is time to ask, at the latest after so many seconds."""
+        self._jobs.wait(seconds)
+
+    def calls(self) -> dict[str, int]:
+        """How often each command was run; those of the login node's supervisor are one."""
+        login = sum(self.parts[LOGIN].calls().values())
+        return self._jobs.calls() | ({"login node": login} if login else {})
+
+    def _split(self, submissions: Sequence[Submission]) -> list[tuple[str, list[Submission]]]:
+        return [(place, some) for place in self.parts if (some := self.of_place(place, submissions))]

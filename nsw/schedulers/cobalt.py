@@ -1,6 +1,7 @@
 """Cobalt: the commands to ask it with, and what they print. Pure: argument lists out, text in.
 
-Cobalt has no arrays and no history: a job that has left the queue is known by its .cobaltlog alone, which Cobalt
+Cobalt reads directives only directly under `#!`, up to the first other line, and splits them at blanks: there are no
+quotes. It has no arrays and no history: a job that has left the queue is known by its .cobaltlog alone, which Cobalt
 writes up to ten seconds late. docs/schedulers.md says what nsw does about it.
 """
 
@@ -11,11 +12,21 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from nsw.schedulers.adapter import Adapter, Capabilities, Line, Queue, Refusal, told_limit
-from nsw.schedulers.cobalt_meanings import FULL, LOST_EXIT, REFUSALS, STARTS, STATES, TRANSIENT
+from nsw.errors import RefusedError, UsageError
+from nsw.schedulers.adapter import (
+    Adapter,
+    Capabilities,
+    Known,
+    Line,
+    Queue,
+    Refusal,
+    explained,
+    in_parts,
+    job_ids,
+    refused_option,
+    told_limit,
+)
 from nsw.schedulers.model import Answer, Phase, ended_by_itself
-from nsw.schedulers.unsupported_keys import own_lines
-from nsw.scripts.cobalt import CHANGED, LEAST_MINUTES, directives, minutes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +34,6 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
     from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.submission_ids import Native
 
 _COLUMNS: Final = ("JobID", "User", "State", "JobName")  # none of them holds a blank
 _LISTING: Final = ("qstat", "--header", ":".join(_COLUMNS))
@@ -39,12 +49,91 @@ _FAULT: Final = re.compile(
 _FILTER: Final = re.compile(r"Filter \S+ failed")  # its path is the site's, and says nothing
 _JOB: Final = re.compile(r"Jobid: (\d+)")
 _EXIT: Final = re.compile(r"Info: task completed normally with an exit code of (\S+);")
-_LONGEST_LIST: Final = 200  # files on one command line
 # the lines of a .cobaltlog that say which job it is and how it ended
 _TELLING: Final = (
     "^Jobid: [0-9]+$|Info: (task completed normally|user delete requested|administrative delete|maximum execution time)"
     "|EXCEPTION:"
 )
+
+
+_HELD: Final = "held by its user, or by the site because a file system is down"
+_DEPENDS: Final = "waits for a job that it depends on"
+
+# a state of qstat -> what it says of the job
+_STATES: Final = {
+    "queued": Answer(Phase.QUEUED),
+    "user_hold": Answer(Phase.QUEUED, f"{_HELD} (user_hold); `qrls JOB` releases it"),
+    "admin_hold": Answer(Phase.QUEUED, "held by an administrator (admin_hold)"),
+    "dep_hold": Answer(Phase.QUEUED, f"{_DEPENDS} (dep_hold)"),
+    "dep_fail": Answer(
+        Phase.QUEUED, "a job that it depends on failed, and it would wait for ever (dep_fail)", never=True
+    ),
+    "maxrun_hold": Answer(
+        Phase.QUEUED, "as many of your jobs run as the queue allows (maxrun_hold); it starts when one ends"
+    ),
+    "preempted": Answer(Phase.QUEUED, "it was preempted, and waits to go on"),
+    "starting": Answer(Phase.RUNNING),
+    "running": Answer(Phase.RUNNING),
+    "preempting": Answer(Phase.RUNNING, "it is being preempted"),
+    "killing": Answer(Phase.RUNNING, "it is being ended, for which Cobalt takes up to 5 minutes"),
+    "exiting": Answer(Phase.RUNNING),
+}
+
+_LOST_EXIT: Final = 1234567  # Cobalt's own process watching the job was lost
+
+# an exit status that Cobalt gives where the script itself could not be started
+_STARTS: Final = {
+    126: "exit status 126: the job script could not be started, or a command in it is not executable",
+    127: "exit status 127: the job script's interpreter, or a command in it, was not found",
+}
+
+
+# what qsub says when it refuses -> the key of `resources` that asks for it, and what to do; the first that fits
+# counts, and nothing was submitted when one of them is printed
+_REFUSALS: Final[tuple[Known, ...]] = (
+    (r"non-existent queue|queue is (draining|dead)|queue \S+ does not exist", "queue",
+     "`qstat -Q` lists the queues, their states and limits"),
+    (r"not (a member|allowed|permitted|in).*queue|queue.*(not permitted|access)", "queue",
+     "`qstat -Q` says who may use a queue"),
+    (r"walltime (less|greater) than|invalid time specification|'time' not provided", "time",
+     "`qstat -Q` lists the queues' limits; Cobalt accepts no job under 5 minutes"),
+    (r"node count out of realistic range|'nodecount' not provided|nodes?\b.*(limit|greater|less)", "nodes",
+     "`qstat -Q` lists the queues' limits"),
+    (r"filesystem", "extra",
+     "such as extra: ['#COBALT --attrs filesystems=home,eagle'], in the recipe or for the site"),
+    (r"\b(mcdram|numa) \S+ not valid|Improperly formatted argument to attrs|Multiple --attrs", "extra",
+     "see extra: ['#COBALT --attrs NAME=VALUE:NAME=VALUE']"),
+    (r"project|allocation|account", "account", "name a project of yours on this machine"),
+    ((r"no such option|takes no value|requires? (an|\d) argument|ambiguous option|Specifed mode|Invalid umask|"
+      r"Improperly formatted|invalid \w+ value"), "extra", "see the head of the job script: `nsw render`"),
+    (r"not found, or is not a file|is not executable|directory \S+ does not exist", None,
+     "was the campaign's remote folder removed?"),
+    (r"\bFilter \S+ failed", None, "a filter of the site refused the job"),
+    (r"<Fault 100[14]: |in system\.validate_job", None, None),
+)  # fmt: skip
+
+_LEAST_MINUTES: Final = 5  # Cobalt refuses less
+_CHANGED: Final = r"\s$'\"\\"  # characters of paths that it drops or replaces, as in `[...]` of a regular expression
+
+# options that a line of the recipe's own may not have, each with the reason
+_OWN: Final = {
+    ("-n", "--nodecount"): "nsw asks for the nodes that resources.nodes says",
+    ("-t", "--time"): "nsw requests the time that a job's runs need: set resources.time, the time of one run",
+    ("--jobname",): "nsw finds its jobs by the names that it gives them",
+    ("-O", "--outputprefix"): "nsw looks for the job's files where it told Cobalt to write them",
+    ("-o", "--output"): "`nsw logs` prints the job's output, which it looks for where nsw told Cobalt to write it",
+    ("-e", "--error"): "`nsw logs` shows what the job prints, with its errors",
+    ("--debuglog",): "nsw reads how a job ended in the .cobaltlog that it named itself",
+    ("--cwd",): "nsw names the folder of the job's files itself",
+    ("-I", "--interactive"): "an interactive job would wait for a terminal",
+    ("-h", "--held"): "the job would never start",
+    ("--mode",): "a job of nsw is a script",
+    ("--env",): "Cobalt writes --env values into its logs; write the variables into the recipe's app.env",
+    ("--dependencies",): "a job of Cobalt whose dependency failed waits for ever; nsw sets the order itself",
+    ("-v", "-d", "--debug", "--verbose"): "qsub would print more than the job's id",
+}  # fmt: skip
+_KEYS: Final = {"-q": "queue", "-A": "account"}  # of `resources`
+_REFUSED: Final = {option: why for options, why in _OWN.items() for option in options}
 
 
 class Cobalt(Adapter):
@@ -58,17 +147,44 @@ class Cobalt(Adapter):
     history = "its .cobaltlog"
     capabilities = Capabilities(
         late_end_s=15, history_in_file=True, slow_cancel_s=300, hold=True, submissions_per_command=100,
-        time_step_s=60, least_time_s=60 * LEAST_MINUTES, unfit_in_script_paths=CHANGED,
+        time_step_s=60, least_time_s=60 * _LEAST_MINUTES, unfit_in_script_paths=_CHANGED,
     )  # fmt: skip
+    # a component could not be reached, or fell silent: the job may be submitted or not
+    passing = (
+        r"Connection refused|Failed to connect|Following exception occurred|<Fault 20:|socket\.error|\[Errno 1\d\d\]"
+        r"|timed out|Connection reset|No route to host|Resource temporarily unavailable|CommunicationError|fork: retry"
+    )
+    full = "The limit of .* has been reached"
+    sign_of_life = ("qstat", "-Q")
+    queues_command = ("qstat", "-Q")
+    log_ending = "output"
     # these change what qstat prints
     cleared = ("QSTAT_HEADER", "CQSTAT_HEADER")
 
     # --- submitting ---------------------------------------------------------------------------------------
 
-    def directives(self, job: Job, scratch: str) -> list[str]:
-        """The `#COBALT` lines."""
-        extra = tuple(own_lines(self, job.resources.extra))
-        return directives(replace(job, resources=replace(job.resources, extra=extra)), scratch)
+    def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:
+        """The `#COBALT` lines. Files and name are given on qsub's command line, where they may hold anything."""
+        if re.search(f"[{_CHANGED}]", scratch):
+            raise UsageError(
+                f"scratch holds a character that Cobalt would change: {scratch!r}",
+                hint="name a folder without blanks, quotes and dollar signs",
+            )
+        needs = job.resources
+        attrs: list[str] = []
+        own: list[str] = []
+        for line in extra:
+            words, some = _words(line)
+            attrs += some
+            own += [f"#COBALT {' '.join(words)}"] if words else []
+        asked = {
+            "-n": needs.nodes,
+            "-t": minutes(job.walltime_s),
+            "-q": needs.queue,
+            "-A": needs.account,
+            "--attrs": ":".join(dict.fromkeys(attrs)) or None,  # Cobalt takes only one
+        }
+        return [*(directive(option, value) for option, value in asked.items() if value is not None), *own]
 
     def submit_command(self, request: Request) -> list[str]:
         """The qsub of one task: what the job prints goes to LOG.output, Cobalt's own record to LOG.cobaltlog."""
@@ -100,19 +216,8 @@ class Cobalt(Adapter):
         # the queue manager's own sentence goes before what a filter that let the job pass has printed
         faults = [match["said"] for match in _FAULT.finditer(result.stderr)]
         reason = "; ".join(faults or [line for line in complaints if not _FILTER.fullmatch(line)])
-        for known in REFUSALS:
-            if known.pattern.search(reason) or (known.key is None and known.pattern.search(result.stderr)):
-                return Refusal("; ".join(complaints), known.key, known.hint)
-        return None
-
-    def is_full(self, result: CommandResult) -> bool:
-        """Refused only because enough jobs are in the queue already."""
-        certain = result.returncode == 1 and not result.timed_out and not self.transient(result)
-        return certain and FULL.search(result.stderr) is not None
-
-    def transient(self, result: CommandResult) -> bool:
-        """A component could not be reached, which says nothing of the job."""
-        return result.timed_out or TRANSIENT.search(result.stderr) is not None
+        found = explained(reason, _REFUSALS) or explained(result.stderr, (known for known in _REFUSALS if not known[1]))
+        return replace(found, said="; ".join(complaints)) if found else None
 
     def plain(self, result: CommandResult) -> CommandResult:
         """Of a dead component's traceback the exception; the note on handlers only where nothing else is said."""
@@ -127,14 +232,6 @@ class Cobalt(Adapter):
 
     # --- asking -------------------------------------------------------------------------------------------
 
-    def sign_of_life_command(self) -> list[str]:
-        """What every user may ask and costs little: the queues."""
-        return ["qstat", "-Q"]
-
-    def queues_command(self) -> list[str]:
-        """The queues, a line each."""
-        return ["qstat", "-Q"]
-
     def parse_queues(self, result: CommandResult) -> list[Queue]:
         """Those that run jobs, with their MaxTime, the one that qsub takes without -q first; none says its GPUs."""
         found = []
@@ -148,7 +245,7 @@ class Cobalt(Adapter):
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One qstat for the jobs with ids; for all of the user's where one has none."""
         if watched and all(one.native for one in watched):
-            return [*_LISTING, *dict.fromkeys(one.native.job for one in watched if one.native)]
+            return [*_LISTING, *job_ids(watched)]
         return ["bash", "-c", _BY_USER, *_LISTING]
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
@@ -167,9 +264,8 @@ class Cobalt(Adapter):
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """What the .cobaltlog files say; they need no ids."""
         logs = [f"{one.log}.cobaltlog" for one in watched]
-        some = (logs[at : at + _LONGEST_LIST] for at in range(0, len(logs), _LONGEST_LIST))
         # -s: a file that is not there yet is no error
-        return [["grep", "-aHsE", "--color=never", "-e", _TELLING, "--", *part] for part in some]
+        return [["grep", "-aHsE", "--color=never", "-e", _TELLING, "--", *part] for part in in_parts(logs)]
 
     def parse_history(self, result: CommandResult) -> list[Line] | None:
         """A line for each job that a file names; one that has not ended there is known, and gone.
@@ -192,31 +288,21 @@ class Cobalt(Adapter):
                 found[current] = answer
         return [Line(job, None, name, answer) for (name, job), answer in found.items()]
 
-    # --- names --------------------------------------------------------------------------------------------
-
-    def log_name(self, submission: str, native: Native | None, task: int) -> str:  # noqa: ARG002
-        """The file, in the folder of logs, with what the job script printed."""
-        return f"{submission}.output"
-
     # --- ending -------------------------------------------------------------------------------------------
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One qdel for all of these."""
-        ids = list(dict.fromkeys(one.native.job for one in watched if one.native))
+        ids = job_ids(watched)
         return ["qdel", *ids] if ids else None
 
     def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
         """One qhold or qrls for all of these; Cobalt refuses it for jobs that run, which go on."""
-        ids = list(dict.fromkeys(one.native.job for one in watched if one.native))
+        ids = job_ids(watched)
         return ["qhold" if held else "qrls", *ids] if ids else None
 
     def held(self, result: CommandResult) -> bool:
         """Whether the queue manager answered: the jobs that it then could not hold run, are held or have ended."""
         return result.returncode == 0 and not self.transient(result)
-
-    def cancelled(self, result: CommandResult) -> bool:
-        """Qdel is silent about jobs that had ended, and about those of others."""
-        return result.returncode == 0 and not result.timed_out
 
 
 def ended(line: str) -> Answer | None:
@@ -238,10 +324,10 @@ def _exit(text: str) -> Answer:
     if not text.isdigit():  # `None`
         return Answer(Phase.ENDED, f"Cobalt does not know its exit status: it wrote {text}")
     code = int(text)
-    if code == LOST_EXIT:
+    if code == _LOST_EXIT:
         return Answer(Phase.ENDED, "Cobalt lost track of the job", may_run=True)
-    if code in STARTS:
-        return Answer(Phase.ENDED, STARTS[code])
+    if code in _STARTS:
+        return Answer(Phase.ENDED, _STARTS[code])
     signal = f", which is 128 and signal {code - 128}" if 128 < code < 193 else ""
     return ended_by_itself(code, signal)
 
@@ -256,7 +342,55 @@ def _listed(text: str) -> Line | None:
     if len(cells) != len(_COLUMNS) or not cells[0].isdigit():
         return None
     job, owner, state, name = cells
-    answer = STATES.get(state, Answer(Phase.UNKNOWN, f"Cobalt says {state}, which nsw does not know"))
+    answer = _STATES.get(state, Answer(Phase.UNKNOWN, f"Cobalt says {state}, which nsw does not know"))
     if answer.reason and "JOB" in answer.reason:
         answer = replace(answer, reason=answer.reason.replace("JOB", job))
     return Line(job, None, name, answer, owner=owner)
+
+
+def minutes(seconds: int) -> int:
+    """Whole minutes of a time limit, at least what Cobalt takes; it drops seconds."""
+    return max(_LEAST_MINUTES, -(-seconds // 60))
+
+
+def directive(option: str, value: object) -> str:
+    """One line.
+
+    Raises:
+        RefusedError: The value holds a blank, which would end it, or a control character.
+    """
+    text = str(value)
+    if not text or re.search(r"[\x00-\x20\x7f]", text):
+        raise RefusedError(
+            f"{option} cannot be {text!r}: a #COBALT line has no quotes, and a blank ends a value",
+            key=_KEYS.get(option),
+        )
+    return f"#COBALT {option} {text}"
+
+
+def _words(line: str) -> tuple[list[str], list[str]]:
+    """The words of a recipe's own line, and the attributes among them, which are merged.
+
+    Raises:
+        RefusedError: It holds an option that is nsw's own, or is a comment, which would end the directives.
+    """
+    if line.startswith("#") and not line.startswith("#COBALT"):
+        raise RefusedError(
+            f"resources.extra cannot hold {line!r}: Cobalt reads no directives after a line that is not one",
+            key="extra",
+        )
+    words = line.removeprefix("#COBALT").split()
+    kept: list[str] = []
+    attrs: list[str] = []
+    while words:
+        word = words.pop(0)
+        option, equals, value = word.partition("=")
+        if not option.startswith("--") and option.startswith("-"):
+            option, value = word[:2], word[2:]
+        if why := _REFUSED.get(option):
+            raise refused_option(option, why)
+        if option == "--attrs":
+            attrs += (value if equals else words.pop(0) if words else "").split(":")
+        else:
+            kept.append(word)
+    return kept, [attr for attr in attrs if attr]

@@ -1,16 +1,19 @@
-"""From a site's data, as a campaign keeps it, to its scheduler."""
+"""Which batch systems there are, which of them a machine has, and from a site's data to its scheduler."""
 
 from __future__ import annotations
 
+import re
+import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NotYetError
-from nsw.site.scheduler_and_transport_names import LOCAL, SUBMITS, adapter_path, schedulers
+from nsw.site.names import LOCAL, SUBMITS, adapter_path, schedulers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Scheduler
@@ -37,8 +40,6 @@ def adapter_of(scheduler: str) -> Adapter | None:
 
 def batch_commands_here() -> list[str]:
     """The commands of batch systems that this machine has, such as sbatch."""
-    import shutil
-
     commands = dict.fromkeys(map(_submits, schedulers()))
     return [command for command in commands if command is not None and shutil.which(command)]
 
@@ -51,6 +52,54 @@ def _submits(scheduler: str) -> str | None:
     return adapter.submit if adapter is not None else None
 
 
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose a command is: a product, and the scheduler that drives it, empty where nsw has none for it."""
+
+    product: str
+    scheduler: str
+
+
+def adapters() -> dict[str, Adapter]:
+    """Every batch system that a sites file may name."""
+    return {name: one for name in schedulers() if (one := adapter_of(name)) is not None}
+
+
+def commands() -> set[str]:
+    """The commands whose presence says something."""
+    return {command for one in adapters().values() for command in (one.submit, one.known_by) if command}
+
+
+def is_shared(adapter: Adapter) -> bool:
+    """Whether another system has a command of the same name as this one's for submission."""
+    others = (one for one in adapters().values() if type(one) is not type(adapter))
+    return bool(adapter.relatives) or any(one.submit == adapter.submit for one in others)
+
+
+def there(found: Collection[str]) -> list[str]:
+    """The schedulers whose command for submission is among these, those first that no other system could have.
+
+    Slurm's package brings a qsub of its own, so a command that several systems have counts only where it is alone. Of
+    those that share it one is certain whose `known_by` is there.
+    """
+    some = {name: one for name, one in adapters().items() if one.submit in found}
+    own = [name for name, one in some.items() if not is_shared(one)]
+    return own or [name for name, one in some.items() if one.known_by in found] or list(some)
+
+
+def owner_of(submit: str, printed: str) -> Owner | None:
+    """Whose command for submission prints this when it is asked for its version; None where that cannot be told."""
+    signs = [
+        (Owner(product, known), sign)
+        for name, one in adapters().items()
+        if one.submit == submit
+        for signs_of, known in ((one.products, name), (one.relatives, ""))
+        for product, sign in signs_of.items()
+    ]
+    signs.sort(key=lambda sign: not sign[0].scheduler)  # what nsw drives before what only looks like it
+    return next((owner for owner, sign in signs if re.search(sign, printed, re.IGNORECASE | re.MULTILINE)), None)
+
+
 def with_login_node(jobs: Scheduler, place_of: Callable[[str], str]) -> Scheduler:
     """A site's scheduler, and beside it the node where its commands are run, for tasks that are done there.
 
@@ -58,8 +107,7 @@ def with_login_node(jobs: Scheduler, place_of: Callable[[str], str]) -> Schedule
         jobs: The site's scheduler, as `create` made it; one that is no batch system is given back as it is.
         place_of: Where the tasks of a job are done: job or login.
     """
-    from nsw.schedulers.batch import BatchScheduler, Limits
-    from nsw.schedulers.batch_and_login_node import ON_LOGIN, Places
+    from nsw.schedulers.batch import ON_LOGIN, BatchScheduler, Limits, Places
     from nsw.schedulers.host import Host
 
     if not isinstance(jobs, BatchScheduler):
@@ -95,8 +143,7 @@ def create(
 
         adapter = Host(limits.get("cpu_runs") or 1)  # `local` means that machine, and never this one
     if adapter is None:
-        from nsw.schedulers.gpus import detect
-        from nsw.schedulers.local import LocalScheduler
+        from nsw.schedulers.local import LocalScheduler, detect
 
         replayed = bool(site.get("replay"))
         return LocalScheduler(

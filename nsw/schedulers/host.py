@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.errors import CommandResult
-    from nsw.plan.model import Job
     from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.submission_ids import Native
 
 _CANCELLED = "143"
 _WAITS = {"held": "held by `nsw throttle 0`", "turn": "waits for its turn: other runs go on"}
@@ -39,15 +37,13 @@ class Host(Adapter):
     marker = "#NSW"
     submit = "bash"
     queue = "the supervisor"
+    submitted = r"(\d+\.\d+)"  # process and start time
+    sign_of_life = ("true",)
     capabilities = Capabilities(unique_names=True, hold=True, submissions_per_command=50)
     keys = frozenset({"queue", "partition", "account", "qos", "gres", "constraint", "reservation", "exclusive"})
 
     def __init__(self, cpu_runs: int | None = None) -> None:
         self._cpu_runs = cpu_runs
-
-    def directives(self, job: Job, scratch: str) -> list[str]:  # noqa: ARG002  as every adapter is asked
-        """None: there is nothing that reads them."""
-        return []
 
     def submit_command(self, request: Request) -> list[str]:
         """Start the supervisor of one task."""
@@ -56,11 +52,6 @@ class Host(Adapter):
         if self._cpu_runs and not one.gpus:
             needs += f"/{self._cpu_runs}"
         return _words("submit", request.log, needs, request.script, one.attempt, one.tasks[0])
-
-    def parse_submitted(self, result: CommandResult) -> str | None:
-        """Process and start time, `123.456`."""
-        text = result.stdout.strip()
-        return text if text.replace(".", "", 1).isdigit() and "." in text else None
 
     def refusal(self, result: CommandResult) -> Refusal | None:
         """Too many GPUs, or no way to wait for them."""
@@ -97,18 +88,6 @@ class Host(Adapter):
     def limit_command(self, jobs: str, running: int) -> list[str] | None:
         """Let the supervisors of a campaign start only so many at a time; none on a login node."""
         return _words("limit", jobs, running) if self._cpu_runs else None
-
-    def sign_of_life_command(self) -> list[str]:
-        """Any command will do."""
-        return ["true"]
-
-    def job_of(self, native: Native, task: int) -> str:  # noqa: ARG002  a job has one task
-        """Its process and start time."""
-        return native.job
-
-    def parse_job(self, text: str) -> tuple[str, int | None]:
-        """The same."""
-        return text, None
 
 
 def _answer(state: str) -> Answer:

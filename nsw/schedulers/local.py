@@ -2,45 +2,48 @@
 
 A task holds a lock (flock) named after its submission from before its first instruction to its end, inherited
 by its processes: after a crash the lock tells whether it lives, without a race.
+
+A claim on a GPU is such a lock too, which two runs never share; it ends with the last of the job's processes, also when
+nsw has been killed. The files are in one folder per user, so that campaigns see each other. So is that of the turn: two
+campaigns that run side by side disturb what they measure. It ends with the nsw that holds it; the file says whose it
+was last, so that runs which outlive their nsw are waited for too.
 """
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import fcntl
+import json
 import os
+import re
+import resource
 import select
+import shutil
 import signal
+import socket
+import stat
 import subprocess
+import tempfile
 import time
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.errors import RefusedError
-from nsw.schedulers import gpus as gpu_claims
 from nsw.schedulers.model import NAME_CHARACTERS, Answer, Outcome, Phase, Submission
+from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+INSIDE: Final = "NSW_CAMPAIGN"  # variable of a run: the campaign that it is of
+_FILE: Final = "turn"
+_LONGEST: Final = 1 << 16  # bytes of the file
 _FAREWELL_S = 0.2
 _GRACE_S = 10.0  # between SIGTERM and SIGKILL when cancelling
-
-
-def held_locks(jobs: Path) -> bool:
-    """Whether a task lives whose lock is in this folder."""
-    for path in jobs.glob("*.lock"):
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-        finally:
-            os.close(descriptor)
-    return False
+_FIRST_OF_OURS = 100  # scripts write 3 to 9, and bash itself takes 10 and those after it
+_LINE = re.compile(r"GPU (?P<index>\d+): (?P<name>.*?) \(UUID: (?P<uuid>[\w-]+)\)")
 
 
 class LocalScheduler:
@@ -69,7 +72,7 @@ class LocalScheduler:
         folder: Path,
         *,
         parallel: int = 1,
-        gpus: Sequence[gpu_claims.Gpu] = (),
+        gpus: Sequence[Gpu] = (),
         share_gpus: bool = False,
         login_shell: bool = False,
         say: Callable[[str], object] = lambda _text: None,
@@ -102,7 +105,7 @@ class LocalScheduler:
         deadline = time.monotonic() + _FAREWELL_S
         for child in self._children.values():
             # a second Ctrl-C arrives here: what a destructor raises is printed with its traceback
-            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
+            with suppress(subprocess.TimeoutExpired, KeyboardInterrupt):
                 child.wait(max(0.0, deadline - time.monotonic()))
             if child.returncode is None:
                 child.returncode = 0  # not ended, but not ours any more: Popen would warn of it
@@ -175,13 +178,13 @@ class LocalScheduler:
         self._watch(submission.name, child.pid)
         return native
 
-    def _claim(self, count: int) -> tuple[list[gpu_claims.Gpu], list[int]] | None:
+    def _claim(self, count: int) -> tuple[list[Gpu], list[int]] | None:
         try:
-            folder, refused = gpu_claims.claims_folder()
+            folder, refused = claims_folder()
             if refused != self._claims_refused:
                 self._claims_refused = refused
                 self._say(f"GPU claims go to {folder}, because nsw cannot use {'; '.join(refused)}")
-            return gpu_claims.claim(self._gpus, count, folder)
+            return claim(self._gpus, count, folder)
         except OSError as fault:
             raise RefusedError(
                 f"nsw has no safe folder for GPU claims: {fault}",
@@ -227,7 +230,7 @@ class LocalScheduler:
         for sign in (signal.SIGTERM, signal.SIGKILL):
             members = [m for pid in pids for m in _session(pid)]
             for member in members:
-                with contextlib.suppress(ProcessLookupError):
+                with suppress(ProcessLookupError):
                     os.kill(member, sign)
             while time.monotonic() < deadline and any(self._lives(s) for s in submissions):
                 self.wait(0.05)
@@ -251,7 +254,7 @@ class LocalScheduler:
 
     def _lock(self, submission: Submission) -> int | None:
         self._jobs.mkdir(parents=True, exist_ok=True)
-        descriptor = gpu_claims.out_of_the_way(
+        descriptor = out_of_the_way(
             os.open(self._jobs / f"{submission.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         )
         try:
@@ -301,7 +304,7 @@ class LocalScheduler:
         return child.pid if child else _pid(submission.native_id)
 
     def _watch(self, name: str, pid: int) -> None:
-        with contextlib.suppress(OSError, AttributeError):  # no pidfd: wait() then only sleeps
+        with suppress(OSError, AttributeError):  # no pidfd: wait() then only sleeps
             self._pidfds[name] = os.pidfd_open(pid)
 
     def _reap(self, name: str) -> None:
@@ -339,9 +342,9 @@ def _start_time(pid: int) -> str | None:
 
 def _has_open(pid: str, path: str) -> bool:
     """Whether a process has a file open; of other users' nothing is known."""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         for descriptor in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 if os.readlink(f"/proc/{pid}/fd/{descriptor}") == path:  # noqa: PTH115
                     return True
     return False
@@ -356,3 +359,225 @@ def _session(leader: int) -> list[int]:
             if fields and fields[0] not in "ZX" and fields[3] == str(leader):
                 members.append(int(entry))
     return members
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as nvidia-smi lists it; `index` is what CUDA_VISIBLE_DEVICES takes."""
+
+    index: str
+    name: str
+    uuid: str
+
+
+def detect() -> list[Gpu]:
+    """The GPUs of this machine that the environment lets us use (CUDA_VISIBLE_DEVICES); none: []."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    try:
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    found = [Gpu(m["index"], m["name"], m["uuid"]) for m in map(_LINE.match, done.stdout.splitlines()) if m]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None:
+        return found
+    chosen: list[Gpu] = []
+    for name in (v.strip() for v in visible.split(",")):
+        named = next((g for g in found if name and (name == g.index or g.uuid.startswith(name))), None)
+        if named is None:  # CUDA looks no further than the first that there is not
+            break
+        if named not in chosen:
+            chosen.append(named)
+    return chosen
+
+
+def claims_folder() -> tuple[Path, list[str]]:
+    """The folder that holds this user's claims on this machine.
+
+    Returns:
+        The folder, and why each folder before it in the order was not used. Any user can make /tmp/nsw-UID first, so
+        a folder counts only if it is this user's own and nobody else may write there.
+
+    Raises:
+        OSError: No folder can be used; the text lists them with the reasons.
+    """
+    refused: list[str] = []
+    for folder in _candidates():
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            os.close(_open_own(folder))
+        except OSError as fault:
+            refused.append(f"{folder}: {fault.strerror or fault}")
+        else:
+            return folder, refused
+    raise OSError("; ".join(refused))
+
+
+def _candidates() -> Iterator[Path]:
+    name = f"nsw-{os.getuid()}"
+    if base := os.environ.get("XDG_RUNTIME_DIR"):
+        yield Path(base) / name
+    yield Path(tempfile.gettempdir()) / name
+    with suppress(OSError):
+        state = user_folder("state")  # only this user makes folders in their home; several machines may share it
+        with suppress(OSError):
+            state.mkdir(parents=True, exist_ok=True)
+        yield state / f"gpus-{socket.gethostname()}"
+
+
+def _open_own(folder: Path) -> int:
+    """A descriptor of the folder.
+
+    Raises:
+        OSError: It is a link or no folder, or others own it or may write there.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as fault:
+        if folder.is_symlink():
+            raise OSError(fault.errno, "it is a symbolic link") from None
+        raise
+    found = os.fstat(descriptor)
+    why = ""
+    if found.st_uid != os.getuid():
+        why = f"it belongs to user {found.st_uid}"
+    elif found.st_mode & 0o022:
+        why = f"others may write there (mode {stat.S_IMODE(found.st_mode):04o})"
+    if why:
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, why)
+    return descriptor
+
+
+def out_of_the_way(descriptor: int) -> int:
+    """The same open file under a number that scripts do not use: `exec 9>file` of a site's set-up ends no lock."""
+    try:
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, min(_FIRST_OF_OURS, most // 2))
+    finally:
+        os.close(descriptor)
+
+
+def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[int]] | None:
+    """Claim `count` of the GPUs.
+
+    Returns:
+        The GPUs and the open file descriptors that hold the claims, to be passed to the job and then closed
+        here; None when fewer are free.
+
+    Raises:
+        OSError: The folder is not safe, or its file system has no locks.
+    """
+    taken: list[Gpu] = []
+    held: list[int] = []
+    within = _open_own(folder)
+    try:
+        for gpu in gpus:
+            if len(taken) == count:
+                break
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = out_of_the_way(os.open(f"{gpu.uuid}.lock", flags, 0o600, dir_fd=within))
+            held.append(descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(held.pop())
+                continue
+            taken.append(gpu)
+    except OSError:
+        for descriptor in held:
+            os.close(descriptor)
+        raise
+    finally:
+        os.close(within)
+    if len(taken) == count:
+        return taken, held
+    for descriptor in held:
+        os.close(descriptor)
+    return None
+
+
+def held_locks(jobs: Path) -> bool:
+    """Whether a task lives whose lock is in this folder."""
+    for path in jobs.glob("*.lock"):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A campaign that has, or had, the turn: its id, its folder, the folder of its jobs' locks, its nsw's process."""
+
+    campaign: str
+    folder: str
+    jobs: str
+    process: int = 0
+
+
+class Turn:
+    """The turn of one campaign; `take` until it gives None, then `release`.
+
+    Args:
+        me: The campaign.
+
+    Raises:
+        OSError: This user has no safe folder for it.
+    """
+
+    def __init__(self, me: Owner) -> None:
+        self._me = me
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.open(claims_folder()[0] / _FILE, flags, 0o600)
+        self._mine = False
+
+    def take(self) -> str | None:
+        """Try to get the turn: None when this campaign has it, else what it waits for."""
+        if not self._mine:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                other = self._owner()
+                if other is not None and other.process == os.getpid():
+                    return None  # a program that drives several campaigns at a time means it
+                return "another campaign runs on this machine" + (
+                    f": {other.campaign} ({other.folder})" if other else ""
+                )
+            self._mine = True
+        last = self._owner()
+        mine = last is None or last.jobs == self._me.jobs or last.process == os.getpid()
+        if last is not None and not mine and held_locks(Path(last.jobs)):
+            return f"runs of another campaign go on on this machine: {last.campaign} ({last.folder})"
+        data = json.dumps([self._me.campaign, self._me.folder, self._me.jobs, os.getpid()]).encode()
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, data, 0)
+        return None
+
+    def release(self) -> None:
+        """Let the next campaign have it."""
+        with suppress(OSError):
+            os.close(self._file)
+
+    def _owner(self) -> Owner | None:
+        try:
+            found = json.loads(os.pread(self._file, _LONGEST, 0))
+        except ValueError:  # nobody had it yet, or an nsw was killed while it wrote
+            return None
+        kinds = (str, str, str, int)
+        if not isinstance(found, list) or len(found) != len(kinds) or not all(map(isinstance, found, kinds)):
+            return None
+        return Owner(*found)
+
+
+def is_inside_a_run() -> bool:
+    """Whether this nsw was started by a run of a campaign on this machine, which holds the turn for it."""
+    return bool(os.environ.get(INSIDE))

@@ -6,51 +6,47 @@ Written from the vendor's manual pages and not yet run against a real server (do
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import format_memory
-from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
-from nsw.schedulers.lsf_answers import DELIMITER, FIELDS, ended_lines, listed_lines
-from nsw.schedulers.submission_ids import spans
-from nsw.schedulers.unsupported_keys import own_lines
-from nsw.scripts.quoting import directive_value
+from nsw.schedulers.adapter import (
+    Adapter,
+    Capabilities,
+    Facts,
+    Known,
+    Line,
+    Refusal,
+    directive_value,
+    explained,
+    in_parts,
+    job_ids,
+    task_words,
+)
+from nsw.schedulers.model import Answer, Phase, ended_by_itself, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from nsw.errors import CommandResult
     from nsw.plan.model import Job, Resources
     from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.submission_ids import Native
+    from nsw.schedulers.model import Native
 
-_SUBMITTED: Final = re.compile(r"^Job <(\d+)> is submitted to (?:default )?queue <[^>]+>\.", re.MULTILINE)
 _NOT_SUBMITTED: Final = "Job not submitted."  # how bsub ends a refusal
 _ABSENT: Final = re.compile(r"^Job <(\d+)(?:\[\d+\])?> is not found", re.MULTILINE)
 _NONE: Final = re.compile(r"^No (?:\w+ )?job found|^No matching job found|^Job <[^>]*> is not found", re.MULTILINE)
-_OVER: Final = re.compile(
-    r"^Job <[^>]+>: (?:Job has already finished|No matching job found|No matching job element)|^Job <[^>]+> is being"
-)
-_TRANSIENT: Final = re.compile(
-    r"LSF is down|cannot connect|connection (?:refused|reset|timed out)|daemon not responding|still trying"
-    r"|communication time ?out|please wait|failed in an lsf library call|not ready yet|library call.*socket"
-    r"|server (?:host )?is (?:busy|down)|internal library error|temporarily unavailable",
-    re.IGNORECASE,
-)
-_FULL: Final = re.compile(
-    r"pending job threshold|job limit (?:is |has been )?reached|reached (?:its|the) .*job limit", re.IGNORECASE
-)
 # bstop suspends what runs: a job that began a moment ago is let go on at once
 _HOLD: Final = (
     'bstop "$@"; code=$?; bjobs -noheader -o "jobid jobindex stat" "$@" 2>/dev/null | while read -r job index stat; do'
     ' [ "$index" = 0 ] || job="$job[$index]"; [ "$stat" != USUSP ] || bresume "$job" >/dev/null; done; exit "$code"'
 )
-_DENIED: Final = re.compile(r"permission|denied|not authorized", re.IGNORECASE)
-_LONGEST_LIST: Final = 200  # ids on one command line
+_LONGEST_QUESTION: Final = 200  # ids on one command line
 _LONGEST_ARRAY: Final = 1000  # MAX_JOB_ARRAY_SIZE unless the cluster says otherwise
 _BY_NAME: Final = 'code=0; for name; do bhist -a -n 0 -l -J "$name" || code=$?; done; exit "$code"'
 # what bsub refuses -> the key of `resources` that asks for it, and what to do; the first that fits counts
-_REFUSALS: Final = (
+_REFUSALS: Final[tuple[Known, ...]] = (
     (r"no such queue|use the queue|queue is closed", "queue", "`bqueues -u $USER` lists the queues that you may use"),
     (r"run ?(?:time)? ?limit|RUNLIMIT", "time", "`bqueues -l QUEUE` lists RUNLIMIT"),
     (r"project", "account", "set account in the recipe's resources or for the site"),
@@ -76,7 +72,38 @@ _REFUSED: Final = {
     "Zs": "nsw passes the script to bsub itself", "i": "the job script is what bsub reads",
 }  # fmt: skip
 _INTERACTIVE: Final = "an interactive job would wait for a terminal"
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:@%+/=^~-]+")
+_PLAIN: Final = r"[A-Za-z0-9_.,:@%+/=^~-]+"
+_FIELDS: Final = ("jobid", "jobindex", "stat", "exit_code", "name", "user", "exit_reason", "pend_reason")
+_DELIMITER: Final = "^"
+_LAST: Final = len(_FIELDS) - 1  # the free text may hold the delimiter
+
+# why LSF ended a job: the key word of exit_reason -> in words; of others LSF's own tell
+_ENDED_BY: Final = {
+    "TERM_RUNLIMIT": "the job was over its time limit",
+    "TERM_DEADLINE": "the job was over its time limit",
+    "TERM_MEMLIMIT": "the job ran out of memory",
+    "TERM_CPULIMIT": "the job used more processor time than it may",
+    "TERM_PREEMPT": "the job was preempted",
+    "TERM_PRE_EXEC_FAIL": "the site's commands before the job failed too often",
+    "TERM_ORPHAN_SYSTEM": "it never began: the job that it depends on did not succeed, and LSF removed it",
+}
+_CANCELLED: Final = re.compile(r"TERM_(?:FORCE_)?(OWNER|ADMIN)")
+_WHO: Final = {"OWNER": "its owner", "ADMIN": "an administrator"}
+_SUSPENDED: Final = {
+    "USUSP": "suspended by its user or an administrator: `bresume JOB` continues it",
+    "SSUSP": "suspended by LSF",
+}
+_NEVER: Final = re.compile(r"dependency condition invalid or never satisfied", re.IGNORECASE)
+_TERM: Final = re.compile(r"\bTERM_[A-Z_]+")
+_JOB: Final = re.compile(r"^Job <(\d+)(?:\[(\d+)\])?>(?:, Job Name <([^>]*)>)?", re.MULTILINE)
+_EVENT: Final = re.compile(
+    r"^\w{3} \w{3} +\d+ [\d:]+(?: \d{4})?: (?:(?P<run>Starting|Started|Dispatched)\b"
+    r"|(?P<wait>Pending: |Requeued|Job has been requeued)|(?P<done>Done successfully)"
+    r"|(?P<exit>Exited(?: with exit code (?P<code>\d+)| by signal (?P<signal>\d+))?)"
+    r"|Signal <\w+> requested by user or administrator <(?P<killed>[^>]*)>)",
+    re.MULTILINE,
+)
+_WRAPPED: Final = re.compile(r"\n {21}")  # bhist breaks lines anywhere, also within a word
 
 
 class Lsf(Adapter):
@@ -86,6 +113,7 @@ class Lsf(Adapter):
     marker = "#BSUB"
     submit = "bsub"
     queue = "bjobs"
+    submitted = r"Job <(\d+)> is submitted to (?:default )?queue <[^>]+>\..*"
     history = "bhist"
     capabilities = Capabilities(
         arrays=True, first_index=1, restarts="flagged", script_on_stdin=True, dependencies=True, throttle=True,
@@ -93,19 +121,38 @@ class Lsf(Adapter):
     )  # fmt: skip
     # formats, defaults of bsub and quiet answers; the installation's LSF_ENVDIR and the like are not among them
     cleared = ("LSB_", "BSUB_")
+    # the server may or may not have heard it
+    passing = (
+        r"LSF is down|cannot connect|connection (?:refused|reset|timed out)|daemon not responding|still trying"
+        r"|communication time ?out|please wait|failed in an lsf library call|not ready yet|library call.*socket"
+        r"|server (?:host )?is (?:busy|down)|internal library error|temporarily unavailable"
+    )
+    full = r"(pending job threshold|job limit (is |has been )?reached|reached .*job limit)[\s\S]*Job not submitted"
+    # it answered for each job: those that it did not change have ended, or are as they should be
+    over = "^Job <(?!.*(permission|denied|not authorized|library call))"
+    # of the report that LSF appends to the job's output
+    memory = r"^(TERM_MEMLIMIT: .*|.*(?:out of memory|oom-kill).*)$"
+    preamble = re.escape(_NOT_SUBMITTED)
+    sign_of_life = ("lsid",)
+    facts_command = ("bparams", "-l")
     keys = frozenset({"queue", "account", "reservation", "exclusive"})
 
     # --- submitting ---------------------------------------------------------------------------------------
 
-    def directives(self, job: Job, scratch: str) -> list[str]:
+    def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:
         """The `#BSUB` lines."""
         if re.search(r"%[IJ]", scratch):
             raise UsageError(
                 f"scratch holds %I or %J, which LSF replaces by numbers: {scratch}", hint="name a folder without it"
             )
-        needs = job.resources
-        extra = [_extra(line) for line in own_lines(self, needs.extra)]
-        return [*_lines(needs), _directive("W", str(_minutes(job.walltime_s))), *extra]
+        return [*_lines(job.resources), _directive("W", str(_minutes(job.walltime_s))), *extra]
+
+    def unwanted(self, line: str) -> tuple[str, str] | None:
+        """The first option that is nsw's own."""
+        for option in re.findall(r"(?:^|\s)-([A-Za-z]+)", re.sub(r"\"[^\"]*\"|'[^']*'", "", line)):
+            if why := _REFUSED.get(option) or (_INTERACTIVE if option[0] == "I" else None):
+                return f"-{option}", why
+        return None
 
     def submit_command(self, request: Request) -> list[str]:
         """The bsub of a submission, which reads the script from its standard input."""
@@ -113,7 +160,7 @@ class Lsf(Adapter):
         tasks = submission.tasks
         name, log = submission.name, f"{request.log}.log"
         if len(tasks) > 1:
-            limit = f"%{request.throttle}" if request.throttle is not None and request.throttle < len(tasks) else ""
+            limit = f"%{request.limit}" if request.limit else ""
             name = f"{name}[{','.join(spans(task - tasks[0] + 1 for task in tasks))}]{limit}"
             log = f"{request.log}.%I.log"
         words = ["bsub", "-J", name, "-o", log]
@@ -126,49 +173,23 @@ class Lsf(Adapter):
             words += ["-w", f"done({request.after})", "-ti"]
         return words
 
-    def parse_submitted(self, result: CommandResult) -> str | None:
-        """The id in `Job <12> is submitted to queue <normal>.`, among whatever an esub prints."""
-        found = set(_SUBMITTED.findall(result.stdout))
-        return found.pop() if len(found) == 1 else None
-
     def refusal(self, result: CommandResult) -> Refusal | None:
         """Why bsub refused: it then ends with "Job not submitted."; whatever else is no refusal that is certain."""
-        unsure = result.timed_out or self.transient(result) or result.returncode == 0
+        unsure = self.transient(result) or result.returncode == 0
         if unsure or _NOT_SUBMITTED not in result.stderr or self.parse_submitted(result) is not None:
             return None
         said = "; ".join(self.complaints(result))
-        for pattern, key, hint in _REFUSALS:
-            if re.search(pattern, said, re.IGNORECASE):
-                return Refusal(said, key, hint)
-        return Refusal(said)
-
-    def is_full(self, result: CommandResult) -> bool:
-        """Refused only because enough jobs wait already."""
-        certain = _NOT_SUBMITTED in result.stderr and not result.timed_out and not self.transient(result)
-        return certain and _FULL.search(result.stderr) is not None
+        return explained(said, _REFUSALS) or Refusal(said)
 
     def transient(self, result: CommandResult) -> bool:
-        """The server may or may not have heard it."""
-        return result.timed_out or (result.returncode != 0 and _TRANSIENT.search(result.stderr) is not None)
-
-    def complaints(self, result: CommandResult) -> list[str]:
-        """The lines in which a command said what is wrong, without the sentence that ends each refusal."""
-        lines = [line.replace(_NOT_SUBMITTED, "").strip() for line in result.stderr.splitlines()]
-        return list(dict.fromkeys(line for line in lines if line))
+        """Not where it went on in the end: `LSF is down. Please wait ...`."""
+        return result.timed_out or (result.returncode != 0 and super().transient(result))
 
     def throttle_command(self, native: Native, limit: int) -> list[str]:
         """Change how many elements of an array run at a time."""
         return ["bmod", "-J", f"%{limit}", native.job]
 
     # --- asking -------------------------------------------------------------------------------------------
-
-    def sign_of_life_command(self) -> list[str]:
-        """The cluster's name and version."""
-        return ["lsid"]
-
-    def facts_command(self) -> list[str]:
-        """The cluster's batch parameters."""
-        return ["bparams", "-l"]
 
     def parse_facts(self, result: CommandResult) -> Facts:
         """How long an array may be. bhist reads the cluster's own log, which is always there."""
@@ -177,26 +198,22 @@ class Lsf(Adapter):
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One bjobs, also for jobs that ended a moment ago (-a): those with ids, else all of the user's."""
-        ids = _ids(watched)
-        some = ids if watched and all(one.native for one in watched) and len(ids) <= _LONGEST_LIST else []
-        return ["bjobs", "-a", "-noheader", "-o", f"{' '.join(FIELDS)} delimiter='{DELIMITER}'", *some]
+        ids = job_ids(watched)
+        some = ids if watched and all(one.native for one in watched) and len(ids) <= _LONGEST_QUESTION else []
+        return ["bjobs", "-a", "-noheader", "-o", f"{' '.join(_FIELDS)} delimiter='{_DELIMITER}'", *some]
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
         """The listed jobs. bjobs exits with 255 when one of several is not found, and names that one."""
-        if result.timed_out or self.transient(result):
+        if not self._answered(result):
             return None
         lines = listed_lines(result.stdout)
-        if result.returncode != 0 and not _NONE.search(result.stderr):
-            return None
         known = {line.job for line in lines} | set(_ABSENT.findall(result.stderr))
         asked = [word for word in result.argv if word.isdigit()]
         return lines if all(job in known for job in asked) else None
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """Bhist over all of its log files."""
-        ids = _ids(watched)
-        some = (ids[at : at + _LONGEST_LIST] for at in range(0, len(ids), _LONGEST_LIST))
-        return [["bhist", "-a", "-n", "0", "-l", *part] for part in some]
+        return [["bhist", "-a", "-n", "0", "-l", *part] for part in in_parts(job_ids(watched))]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:  # noqa: ARG002  names are unique
         """A bhist for each name: it takes only one."""
@@ -204,16 +221,10 @@ class Lsf(Adapter):
 
     def parse_history(self, result: CommandResult) -> list[Line] | None:
         """What bhist knows of jobs, whether they ended or not."""
-        if result.timed_out or self.transient(result):
-            return None
-        if result.returncode != 0 and not _NONE.search(result.stderr):
-            return None
-        return ended_lines(result.stdout)
+        return ended_lines(result.stdout) if self._answered(result) else None
 
-    def memory_words(self, log: str) -> str | None:
-        """The line of LSF's report, which it appends to the job's output."""
-        match = re.search(r"^TERM_MEMLIMIT: .*$|^.*(?:out of memory|oom-kill).*$", log, re.MULTILINE | re.IGNORECASE)
-        return match and match[0].strip()
+    def _answered(self, result: CommandResult) -> bool:
+        return not self.transient(result) and (result.returncode == 0 or _NONE.search(result.stderr) is not None)
 
     # --- names and ending ---------------------------------------------------------------------------------
 
@@ -229,43 +240,15 @@ class Lsf(Adapter):
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One bkill for all of these."""
-        words = _words(watched)
+        words = task_words(watched, "{}[{}]".format)
         return ["bkill", *words] if words else None
 
     def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
         """One bstop for all of these, of an array only the elements named, which wait; or one bresume."""
-        words = _words(watched)
+        words = task_words(watched, "{}[{}]".format)
         if not words:
             return None
         return ["bash", "-c", _HOLD, "nsw", *words] if held else ["bresume", *words]
-
-    def held(self, result: CommandResult) -> bool:
-        """Whether LSF answered for each job; the ones it could not change have ended, or are as they should be."""
-        if result.timed_out or self.transient(result) or _DENIED.search(result.stderr):
-            return False
-        lines = [line for line in result.stderr.splitlines() if line.strip()]
-        return result.returncode == 0 or (bool(lines) and all(line.startswith("Job <") for line in lines))
-
-    def cancelled(self, result: CommandResult) -> bool:
-        """All of it is ending, or was over already."""
-        if result.timed_out:
-            return False
-        lines = [line for line in result.stderr.splitlines() if line.strip()]
-        return result.returncode == 0 or (bool(lines) and all(_OVER.match(line) for line in lines))
-
-
-def _ids(watched: Iterable[Watched]) -> list[str]:
-    return list(dict.fromkeys(one.native.job for one in watched if one.native))
-
-
-def _words(watched: Iterable[Watched]) -> list[str]:
-    """`12`, or `12[1-3,5]` with the elements of an array that are named."""
-    words = []
-    for one in watched:
-        if one.native is not None:
-            indices = [index for task in one.tasks if (index := one.native.index(task)) is not None]
-            words.append(f"{one.native.job}[{','.join(spans(indices))}]" if indices else one.native.job)
-    return words
 
 
 def _minutes(seconds: int) -> int:
@@ -299,12 +282,98 @@ def _directive(option: str, value: str) -> str:
     return f"#BSUB -{option} {directive_value(option, value, _PLAIN, 'bsub')}"
 
 
-def _extra(line: str) -> str:
-    if "\n" in line or "\r" in line:
-        raise UsageError(f"resources.extra: a line cannot hold a line break: {line!r}")
-    text = line if line.startswith("#") else f"#BSUB {line}"
-    if text.startswith("#BSUB"):
-        for option in re.findall(r"(?:^|\s)-([A-Za-z]+)", re.sub(r"\"[^\"]*\"|'[^']*'", "", text)):
-            if why := _REFUSED.get(option) or (_INTERACTIVE if option[0] == "I" else None):
-                raise RefusedError(f"resources.extra cannot hold -{option}: {why}", key="extra")
-    return text
+def listed_lines(stdout: str) -> list[Line]:
+    """The jobs that bjobs listed; other text is passed over."""
+    lines = []
+    for text in stdout.splitlines():
+        fields = [field.strip() for field in text.split(_DELIMITER, _LAST)]
+        if len(fields) <= _LAST or not fields[0].isdigit() or not fields[1].isdigit():
+            continue
+        job, index, stat, code, name, owner, exit_reason, pend_reason = fields
+        told = answer(stat, *("" if said == "-" else said for said in (code, exit_reason, pend_reason)))
+        lines.append(Line(job, (int(index),) if index != "0" else None, _plain(name), told, owner=owner))
+    return lines
+
+
+def _plain(name: str) -> str:
+    """An element of an array is called `name[3]`."""
+    return re.sub(r"\[[\d,:-]+\](?:%\d+)?$", "", name)
+
+
+@lru_cache(maxsize=4096)  # the same words give the same object, by which it is known that nothing is new
+def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
+    """What a job's columns mean together; an unknown state is no statement.
+
+    Args:
+        stat: The state.
+        code: The exit status, empty where there is none.
+        exit_reason: Why LSF ended it, such as `TERM_OWNER: job killed by owner`.
+        pend_reason: Why it waits.
+    """
+    match stat:
+        case "PEND" | "WAIT" | "FWD_PEND":
+            return _waits(pend_reason)
+        case "PSUSP":
+            return Answer(Phase.QUEUED, "held: `bresume JOB` releases it")
+        case "RUN" | "PROV":
+            return Answer(Phase.RUNNING)
+        case "USUSP" | "SSUSP":
+            return Answer(Phase.RUNNING, _SUSPENDED[stat])
+        case "UNKWN" | "ZOMBI":
+            return Answer(Phase.UNKNOWN, "its host cannot be reached")
+        case "DONE":
+            return Answer(Phase.ENDED, clean=True)
+        case "EXIT":
+            return _exited(code, exit_reason)
+    return Answer(Phase.UNKNOWN, f"LSF says {stat}, which nsw does not know")
+
+
+def _waits(reason: str) -> Answer:
+    if _NEVER.search(reason):
+        return Answer(Phase.QUEUED, "the job that it depends on did not succeed", never=True)
+    return Answer(Phase.QUEUED, f"not running yet: {reason.rstrip('.;')}" if reason else None)
+
+
+def _exited(code: str, reason: str) -> Answer:
+    if by := _CANCELLED.search(reason):
+        return Answer(Phase.ENDED, f"the job was killed by {_WHO[by[1]]}", cancelled=True)
+    if word := _TERM.search(reason):
+        return Answer(Phase.ENDED, _ENDED_BY.get(word[0], f"LSF ended the job ({reason})"))
+    if not code.isdigit() or code == "0":
+        return Answer(Phase.ENDED, f"it ended ({reason})" if reason else "it ended, and LSF has no exit status of it")
+    signal = f", as after signal {int(code) - 128}" if int(code) > 128 else ""
+    return ended_by_itself(int(code), signal)
+
+
+def ended_lines(stdout: str) -> list[Line]:
+    """The jobs that `bhist -l` lists: the last event of each decides."""
+    text = _WRAPPED.sub("", stdout)
+    starts = list(_JOB.finditer(text))
+    lines = []
+    for start, after in zip(starts, [*(s.start() for s in starts[1:]), len(text)], strict=False):  # none: one too long
+        index = start[2]
+        name = None if start[3] is None else _plain(start[3])
+        lines.append(Line(start[1], None if index is None else (int(index),), name, _last(text[start.start() : after])))
+    return lines
+
+
+def _last(events: str) -> Answer:
+    """What the events of one job come to."""
+    reason = _TERM.search(events)
+    said, killed = Answer(Phase.QUEUED), None
+    for event in _EVENT.finditer(events):
+        match event.lastgroup:
+            case "run":
+                said = Answer(Phase.RUNNING)
+            case "wait":
+                said = Answer(Phase.QUEUED)
+            case "done":
+                said = Answer(Phase.ENDED, clean=True)
+            case "killed":
+                killed = event["killed"]
+            case "exit" if reason is None and killed is not None:
+                said = Answer(Phase.ENDED, f"the job was killed by {killed}", cancelled=True)
+            case "exit":
+                code = event["code"] or (str(128 + int(event["signal"])) if event["signal"] else "")
+                said = answer("EXIT", code, reason[0] if reason else "", "")
+    return said

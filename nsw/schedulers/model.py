@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from nsw.errors import RefusedError
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 NAME_CHARACTERS = "A-Za-z0-9._-"  # of a submission's name, as in `[...]` of a regular expression
 JOBS = "jobs"  # folder of a campaign, on the site, for what jobs print
 BY_ITSELF = "the job failed"  # with an exit status of its own: what a run says of itself tells more
+NO_ID = "ended"  # stored instead of an id when a submission had ended before its id was known
+_ARRAY = re.compile(r"(?P<job>.+)/(?P<offset>-?\d+)", re.DOTALL)
 
 
 class Phase(StrEnum):
@@ -84,6 +87,65 @@ class Submission:
     gpus: int | None = 0
     native_id: str | None = None
     walltime_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Native:
+    """The scheduler's id of a submission. Ids are opaque text.
+
+    Stored as `123` or, for an array, `123/OFFSET`: the task of an array index is index + OFFSET.
+    """
+
+    job: str
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        return self.job if self.offset is None else f"{self.job}/{self.offset}"
+
+    @classmethod
+    def parse(cls, text: str | None) -> Native | None:
+        """Read the stored form; None when there is no id."""
+        if not text or text == NO_ID:
+            return None
+        match = _ARRAY.fullmatch(text)
+        return cls(match["job"], int(match["offset"])) if match else cls(text)
+
+    @classmethod
+    def of(cls, submission: Submission, job: str, first_index: int = 0) -> Native:
+        """The id of a submission; `first_index` is the array index of its first task."""
+        return cls(job, submission.tasks[0] - first_index if len(submission.tasks) > 1 else None)
+
+    def index(self, task: int) -> int | None:
+        """The array index of a task; None for a job that is no array."""
+        return None if self.offset is None else task - self.offset
+
+    def tasks(self, indices: Sequence[int] | None, tasks: Sequence[int]) -> Iterable[int]:
+        """The tasks of array indices; for a single job its only task. Empty when only one of both is an array."""
+        if self.offset is None or indices is None:
+            return tasks[:1] if self.offset is None and indices is None else ()
+        return [index + self.offset for index in indices]
+
+
+def spans(numbers: Iterable[int]) -> list[str]:
+    """`0-3` and `7` of rising numbers."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][1] == number - 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return [str(a) if a == b else f"{a}-{b}" for a, b in parts]
+
+
+def parse_spans(text: str) -> list[int]:
+    """The numbers of `0-3,7`, `0-6:2` or `0-3,7%2`; a part that is none, as in a text cut short, is left out."""
+    numbers: list[int] = []
+    for part in text.partition("%")[0].split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
+        if match:
+            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
+            numbers += range(first, last + 1, max(1, step))
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,41 +1,54 @@
 """PBS Professional and OpenPBS: the commands to ask it with, and what they print. Pure: argument lists out, text in.
 
 Torque has the same commands with other meanings (docs/schedulers.md); `is_torque` tells it apart.
+
+The JSON of qstat is not used: the client of OpenPBS's main branch prints only the first of several jobs, and that of
+23.06 prints what is no JSON for some values of a job's environment. The text is whole in every version.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import UsageError
-from nsw.recipe.units import clock
-from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Queue, Refusal, told_limit
-from nsw.schedulers.pbs_answers import array_of, listed_lines, subjob
-from nsw.schedulers.pbs_meanings import FULL, REFUSALS, TRANSIENT, VERDICT
-from nsw.schedulers.submission_ids import spans
-from nsw.schedulers.unsupported_keys import own_lines
-from nsw.scripts.pbs import directives
+from nsw.errors import RefusedError, UsageError
+from nsw.recipe.units import clock, format_memory
+from nsw.schedulers.adapter import (
+    Adapter,
+    Capabilities,
+    Facts,
+    Known,
+    Line,
+    Queue,
+    Refusal,
+    directive_value,
+    explained,
+    in_parts,
+    job_ids,
+    limit_words,
+    refused_option,
+    task_words,
+    told_limit,
+)
+from nsw.schedulers.model import BY_ITSELF, FAULTS, Answer, Phase, parse_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nsw.errors import CommandResult
-    from nsw.plan.model import Job
-    from nsw.schedulers.adapter import Line, Request, Watched
-    from nsw.schedulers.submission_ids import Native
+    from nsw.plan.model import Job, Resources
+    from nsw.schedulers.adapter import Request, Watched
+    from nsw.schedulers.model import Native
 
-_ID: Final = re.compile(r"\d+(?:\[\])?\.[A-Za-z0-9][A-Za-z0-9._-]*")
+_ID: Final = r"\d+(?:\[\])?\.[A-Za-z0-9][A-Za-z0-9._-]*"
 # of one id: it is not in the queue (any more)
 _ABSENT: Final = re.compile(
     r"^qstat: (?:Unknown Job Id (?P<unknown>\S+)|(?P<finished>\S+) Job has finished)", re.MULTILINE
 )
-_OVER: Final = re.compile(r"^q(?:del|hold|rls): (Unknown Job Id|Job has finished|Request invalid for state of job)")
 _NO_HISTORY: Final = "not configured to maintain job history"
-_USAGE: Final = re.compile(r"^(usage:|\t|       qsub --version|qsub: $)")
-_LONGEST_LIST: Final = 200  # ids on one command line
 _LONGEST_ARRAY: Final = 10000  # unless the server says otherwise
 _TORQUE_BEFORE: Final = 8
 _THROTTLES_SINCE: Final = (20, 0)  # `-J X-Y%N`
@@ -44,6 +57,121 @@ _BY_NAME: Final = (
     'set -f; how=$1; shift; user=$(id -un) || exit; ids=; for name; do found=$(qselect $how -u "$user" -N "$name")'
     ' || exit; ids="$ids $found"; done; [ -z "${ids// /}" ] || exec qstat $how -t -f $ids'
 )
+_JOB: Final = re.compile(r"^Job Id: *(\S+)[^\S\n]*\n", re.MULTILINE)
+# a value goes on in lines that begin with a tab
+_ATTRIBUTE: Final = re.compile(
+    r"^    (Job_Name|Job_Owner|job_state|substate|Exit_status|Stageout_status|comment|Hold_Types|depend|exec_host"
+    r"|run_count|array|array_indices_submitted|array_indices_remaining|Resource_List\.walltime) = (.*(?:\n\t.*)*)",
+    re.MULTILINE,
+)
+_PARTS: Final = re.compile(r"(?P<seq>\d+)(?:\[(?P<index>\d*)\])?(?P<server>\.\S+)?")
+_TERMINATED: Final = re.compile(r" and terminated by (\S+)$")
+_CANNOT: Final = "Can Never Run: "
+_WAITS: Final = "Not Running: "
+_DELETED: Final = "91"  # substate
+_NONE_THERE: Final = re.compile(r"\bT: 0[a-z]*\)")  # of what it lacks the nodes together have none
+# PBS prints its array's attributes for a subjob without a record: it was removed while it waited, or it ended where
+# there is no history, and its own files tell how
+_NO_RECORD: Final = Answer(
+    Phase.ENDED, "the job was deleted", clean=True, cancelled=True,
+    if_begun=Answer(Phase.ENDED, "it ended, and PBS has no record of how,"),
+)  # fmt: skip
+
+# Exit_status below zero: PBS's own verdict on a job
+_VERDICTS: Final = {
+    -1: "PBS could not start the job, before its files were there",
+    -2: "PBS could not start the job, after its files were there",
+    -3: "PBS could not start the job and gave up trying",
+    -4: "a node was rebooted while the job ran",
+    -5: "a node was rebooted, and the job restarted from its checkpoint",
+    -10: "the job's user could not be used on the node",
+    -16: "a site's hook before the job rejected it",
+    -17: "a site's hook before the job deleted it",
+    -18: "a site's hook before the job put it back into the queue",
+    -19: "a site's hook at the job's start failed",
+    -20: "a node of the job failed",
+    -24: "the job used more processors than it asked for",
+    -26: "the job used more virtual memory than it asked for",
+    -27: "the job ran out of memory",
+    -28: "the job used more processor time than it asked for",
+    -29: "the job was over its time limit",
+}
+_OVER_TIME: Final = -29
+
+# letters of Hold_Types
+_HOLDS: Final = {
+    "u": "held by the user: `qrls JOB` releases it",
+    "o": "held by an operator, who can say why",
+    "s": "held by PBS",
+    "p": "held because of a bad password",
+}
+_TRIED_TOO_OFTEN = "too many failed attempts"
+
+
+# what qsub says when it refuses -> the key of `resources` that asks for it, and what to do; the first that fits
+# counts; sites' hooks write sentences of their own, often of several lines
+_REFUSALS: Final[tuple[Known, ...]] = (
+    (r"cannot be used with|Resource invalid in|duplicated resource", "extra",  # before its line's own words
+     "nsw writes -l select; write what the line asks for into a select of your own, or into resources"),
+    (r"filesystem", "extra", "such as extra: ['#PBS -l filesystems=home:eagle'], in the recipe or for the site"),
+    (r"unknown queue", "queue", "`qstat -Q` lists the queues"),
+    (r"queue is not enabled", "queue", "`qstat -Q` says which queues take jobs"),
+    (r"(access to|denied).*queue|queue.*(access|denied|not (allowed|authorized))", "queue",
+     "`qstat -Qf QUEUE` says who may use it"),
+    (r"rejected by all possible destinations", "queue",
+     "nodes and time of the job fit no queue behind this one: `qstat -Qf` lists their limits"),
+    (r"Resource_List\.walltime|wall ?time|time limit", "time",
+     "`qstat -Qf QUEUE` lists resources_max.walltime and resources_min.walltime"),
+    (r"account|project|allocation", "account", "set account in the recipe's resources or for the site"),
+    (r"violates queue and/or server resource limits", "time",
+     ("PBS does not say which: `qstat -Qf QUEUE` lists resources_max and resources_min of walltime, nodect, ncpus"
+      " and ngpus")),
+    (r"unknown resource:?.*ngpus", "gpus",
+     "this PBS has no resource ngpus: write the chunks in the site's words, extra: ['#PBS -l select=...']"),
+    (r"unknown resource", "extra", "`qstat -Qf` and the site's pages name its resources"),
+    (r"ngpus", "gpus", "`pbsnodes -a` lists what the nodes have"),
+    (r"Resource_List\.mem|\bmem(ory)?\b", "memory", "`pbsnodes -a` lists what the nodes have"),
+    (r"nodect|nodes?\b", "nodes", "`qstat -Qf QUEUE` lists resources_max.nodect"),
+    (r"illegal attribute or resource value", "extra",
+     "see -l select and -l place at the head of the job script: `nsw render`"),
+    (r"illegal -j value", None,
+     "this PBS accepts no such array; limits: {max_array: 1} of the site submits jobs one by one"),
+    (r"exceeds server or queue size limit", None, "lower limits.max_array of the site"),
+    (r"illegal -\w value|directive error|invalid option", "extra",
+     "see the head of the job script: `nsw render`"),
+    (r"bad [ug]id", None, "this user may not run jobs here; ask the site"),
+)  # fmt: skip
+
+# exit statuses of qsub that are its verdict: of its own, of a hook (32), of the server (an error number modulo 256:
+# 15004 and up, and from 15104 on those of select and place)
+_VERDICT: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 12, 32, 38, *range(148, 160), *range(164, 202), 227, 236, 241}) - {
+    181,
+    183,
+    185,
+}
+
+# options that a line of the recipe's own may not have, each with the reason
+_REFUSED = {
+    "J": "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
+    "N": "nsw finds its jobs by the names that it gives them",
+    "o": "`nsw logs` prints the job's output, which it looks for where nsw told PBS to write it",
+    "e": "`nsw logs` shows what the job prints, with its errors",
+    "j": "`nsw logs` shows what the job prints, with its errors",
+    "v": "nsw's own -v would replace it; write the variables into the recipe's app.env",
+    "I": "an interactive job would wait for a terminal",
+    "z": "qsub would not print the job's id",
+    "h": "the job would never start; `nsw run` holds nothing back",
+    "C": "the directives that nsw writes begin with #PBS",
+    "S": "the job script is bash",
+    "t": "-t is Torque's; PBS has -J, which nsw writes itself",
+}
+_REFUSED_ATTRIBUTES = {
+    "block": "qsub would wait for the job's end, and nothing else be submitted",
+    "depend": "nsw sets the dependencies itself",
+    "stageout": "nsw fetches what the runs left",
+}
+_CHUNK = re.compile(r"[A-Za-z][\w.-]*=[\w.,-]+(:[A-Za-z][\w.-]*=[\w.,-]+)*")
+_PLAIN = r"[A-Za-z0-9_.,:@%+/=*^~-]+"
 
 
 class Pbs(Adapter):
@@ -55,6 +183,7 @@ class Pbs(Adapter):
     products = MappingProxyType({"OpenPBS or PBS Professional": "pbs_version"})
     relatives = MappingProxyType({"Torque": "^Version:"})
     queue = "qstat"
+    submitted = f"({_ID})"
     history = "qstat -x"
     vanished = (
         "PBS deleted the job without a record, as a routing queue does when no queue behind it accepts the job"
@@ -67,13 +196,66 @@ class Pbs(Adapter):
     # what a job that nsw is started in left, and what turns #PBS lines off; those that say which server stay
     cleared = ("PBS_DPREFIX", "PBS_O_", "PBS_JOB", "PBS_ARRAY", "PBS_NODE", "PBS_TASK", "PBS_QUEUE", "PBS_ENVIRONMENT")
     keys = frozenset({"queue", "account", "exclusive", "gres"})
+    # the server may or may not have heard it
+    passing = (
+        "cannot connect to server|connection (refused|reset|timed out)|couldn't connect to cluster|no route to host"
+        "|communication failure|end of file|expected reply not received|pbs_iff|premature end of message|munge"
+        "|time-?out|server (is )?(busy|shutting down)|resource temporarily unavailable|fork: retry"
+        "|no (free )?connections|internal server error"
+    )
+    full = "would exceed .*limit|maximum number of jobs already in queue"
+    over = r"^q(?:del|hold|rls): (Unknown Job Id|Job has finished|Request invalid for state of job)"
+    # such as the line of the site's cgroup hook
+    memory = (
+        r"^(?:=>> PBS: )?(.*(?:job killed: (?:v?mem|pmem)\b|oom-kill|out of memory|cgroup mem(?:sw)? limit exceeded)"
+        r".*)$"
+    )
+    noise = r"^\s*$|^(usage:|\t|       qsub --version|qsub: $)"
+    preamble = r"^(qsub|qstat|qdel|qselect): "
+    sign_of_life = ("qstat", "-B")
+    facts_command = ("qstat", "-B", "-f")
+    # the queues with their limits, then the default one, then how many GPUs the nodes have
+    queues_command = (
+        "bash", "-c",
+        "qstat -Qf && qstat -B -f && pbsnodes -a 2>/dev/null | grep resources_available.ngpus | sort -u",
+    )  # fmt: skip
 
     # --- submitting ---------------------------------------------------------------------------------------
 
-    def directives(self, job: Job, scratch: str) -> list[str]:
+    def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:
         """The `#PBS` lines."""
-        extra = tuple(own_lines(self, job.resources.extra))
-        return directives(replace(job, resources=replace(job.resources, extra=extra)), scratch)
+        if ":" in scratch:
+            raise UsageError(
+                f"scratch holds a colon, which PBS takes for the end of a host's name: {scratch}",
+                hint="name a folder without one",
+            )
+        if not scratch.isascii():
+            raise UsageError(
+                f"the campaign's folder on the site has a character that qsub does not take in paths: {scratch!a}",
+                hint="name a scratch folder of the site with ASCII characters only,"
+                " or put campaigns elsewhere with --root",
+            )
+        needs = job.resources
+        own = {name for line in extra for name in _resources(line)}
+        lines = [] if "select" in own else [directive("l", f"select={select(needs)}")]
+        if "place" not in own and (where := place(needs)) is not None:
+            lines.append(directive("l", f"place={where}"))
+        lines.append(directive("l", f"walltime={clock(job.walltime_s)}"))
+        lines += [directive(letter, value) for letter, value in (("q", needs.queue), ("A", needs.account)) if value]
+        return [*lines, directive("j", "oe"), directive("o", f"{scratch}/jobs/"), *extra]
+
+    def unwanted(self, line: str) -> tuple[str, str] | None:
+        """The first option or attribute that is nsw's own."""
+        for letter, value in _options(line):
+            why = _REFUSED.get(letter)
+            if letter == "W":
+                why = next((_REFUSED_ATTRIBUTES[n] for n in _names(value) if n in _REFUSED_ATTRIBUTES), None)
+            if letter == "l" and "walltime" in _names(value):
+                why = "nsw requests the time that a job's runs need"
+                raise refused_option("-l walltime", why, "set resources.time, the time of one run")
+            if why:
+                return f"-{letter}", why
+        return None
 
     def submit_command(self, request: Request) -> list[str]:
         """The qsub of a submission: an array when it holds several tasks. A script of PBS has no arguments.
@@ -82,71 +264,32 @@ class Pbs(Adapter):
         """
         submission = request.submission
         tasks = submission.tasks
-        words = [
-            "qsub",
-            "-f",
-            "-N",
-            submission.name,
-            "-j",
-            "oe",
-            "-v",
-            f"NSW_ATTEMPT={submission.attempt},NSW_TASK={tasks[0]}",
-        ]
+        variables = f"NSW_ATTEMPT={submission.attempt},NSW_TASK={tasks[0]}"
+        words = ["qsub", "-f", "-N", submission.name, "-j", "oe", "-v", variables]
         if request.walltime_s is not None:
             words += ["-l", f"walltime={clock(request.walltime_s)}"]
         if request.after is not None:
             words += ["-W", f"depend=afterok:{request.after}"]
         if len(tasks) == 1:
             return [*words, "-o", f"{request.log}.log", request.script]
-        limit = f"%{request.throttle}" if request.throttle is not None and request.throttle < len(tasks) else ""
+        limit = f"%{request.limit}" if request.limit else ""
         return [*words, "-J", f"0-{len(tasks) - 1}{limit}", "-o", f"{request.log}.^array_index^.log", request.script]
-
-    def parse_submitted(self, result: CommandResult) -> str | None:
-        """The id that qsub printed, `12.server` or `12[].server`, among whatever a site's wrapper says."""
-        found = {line.strip() for line in result.stdout.splitlines() if _ID.fullmatch(line.strip())}
-        return found.pop() if len(found) == 1 else None
 
     def refusal(self, result: CommandResult) -> Refusal | None:
         """Why qsub refused: its own verdict, the server's, or that of a site's hook."""
-        if result.timed_out or result.returncode not in VERDICT or self.parse_submitted(result) is not None:
+        if result.timed_out or result.returncode not in _VERDICT or self.parse_submitted(result) is not None:
             return None
         begin = re.search(r"^qsub: ", result.stderr, re.MULTILINE)  # before it a site's wrapper may have talked
         if self.transient(result) or begin is None:
             return None
         said = "; ".join(self.complaints(replace(result, stderr=result.stderr[begin.start() :])))
-        for known in REFUSALS:
-            if known.pattern.search(said):
-                return Refusal(said, known.key, known.hint)
-        return Refusal(said)
-
-    def is_full(self, result: CommandResult) -> bool:
-        """Refused only because enough jobs are in the queue already."""
-        certain = result.returncode in VERDICT and not result.timed_out and not self.transient(result)
-        return certain and FULL.search(result.stderr) is not None
-
-    def transient(self, result: CommandResult) -> bool:
-        """A fault of the moment, which says nothing of the job."""
-        return result.timed_out or TRANSIENT.search(result.stderr) is not None
-
-    def complaints(self, result: CommandResult) -> list[str]:
-        """The lines in which a command said what is wrong, each once, without its name and without its usage."""
-        lines = [line for line in result.stderr.splitlines() if line.strip() and not _USAGE.match(line)]
-        return list(dict.fromkeys(re.sub(r"^(qsub|qstat|qdel|qselect): ", "", line).strip() for line in lines))
+        return explained(said, _REFUSALS) or Refusal(said)
 
     def throttle_command(self, native: Native, limit: int) -> list[str]:
         """Change how many subjobs of an array run at a time."""
         return ["qalter", "-W", f"max_run_subjobs={limit}", native.job]
 
     # --- asking -------------------------------------------------------------------------------------------
-
-    def sign_of_life_command(self) -> list[str]:
-        """What every user may ask and costs little: the server's line."""
-        return ["qstat", "-B"]
-
-    def queues_command(self) -> list[str]:
-        """The queues with their limits, then the default one, then how many GPUs the nodes have."""
-        gpus = "pbsnodes -a 2>/dev/null | grep resources_available.ngpus | sort -u"
-        return ["bash", "-c", f"qstat -Qf && qstat -B -f && {gpus}"]
 
     def parse_queues(self, result: CommandResult) -> list[Queue]:
         """Those that are enabled and started; PBS does not say which nodes are whose, so GPUs are the most of any."""
@@ -160,10 +303,6 @@ class Pbs(Adapter):
                 is_default = default is not None and default[1] == name
                 found.append(Queue(name, gpus, walltime=longest, is_default=is_default))
         return found
-
-    def facts_command(self) -> list[str]:
-        """The server's settings."""
-        return ["qstat", "-B", "-f"]
 
     def parse_facts(self, result: CommandResult) -> Facts:
         """The settings that matter here. That there is no history qstat says itself, whatever the settings show.
@@ -189,7 +328,7 @@ class Pbs(Adapter):
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One qstat for the jobs with ids, their subjobs included; by name where there are none."""
         if all(one.native for one in watched):
-            return ["qstat", "-t", "-f", *_ids(watched)] if watched else ["qstat", "-B"]
+            return ["qstat", "-t", "-f", *job_ids(watched)] if watched else ["qstat", "-B"]
         return _by_name("", [one.name for one in watched])
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
@@ -197,13 +336,19 @@ class Pbs(Adapter):
 
         The exit status is that of one of several ids: it may be 35 or 153 beside good data.
         """
-        return _told(result)
+        if self.transient(result):
+            return None
+        lines = listed_lines(result.stdout)
+        over = {match["unknown"] or match["finished"] for match in _ABSENT.finditer(result.stderr)}
+        if result.returncode != 0 and not over:
+            return None
+        known = {line.job for line in lines} | over
+        asked = [word for word in result.argv if re.fullmatch(_ID, word)]
+        return lines if all(job in known for job in asked) else None
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """The same question with -x."""
-        ids = _ids(watched)
-        some = (ids[at : at + _LONGEST_LIST] for at in range(0, len(ids), _LONGEST_LIST))
-        return [["qstat", "-x", "-t", "-f", *part] for part in some]
+        return [["qstat", "-x", "-t", "-f", *part] for part in in_parts(job_ids(watched))]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:  # noqa: ARG002  names are unique
         """The jobs of these names, also those that are over."""
@@ -211,19 +356,11 @@ class Pbs(Adapter):
 
     def parse_history(self, result: CommandResult) -> list[Line] | None:
         """As the queue."""
-        return None if self.no_history(result) else _told(result)
+        return None if self.no_history(result) else self.parse_queue(result)
 
     def no_history(self, result: CommandResult) -> bool:
         """The server keeps none; it says so with exit status 0."""
         return _NO_HISTORY in result.stderr
-
-    def memory_words(self, log: str) -> str | None:
-        """The line of a job's output that tells of too much memory, such as that of the site's cgroup hook."""
-        match = re.search(
-            r"^.*(?:job killed: (?:v?mem|pmem)\b|oom-kill|out of memory|cgroup mem(?:sw)? limit exceeded).*$", log,
-            re.MULTILINE | re.IGNORECASE,
-        )  # fmt: skip
-        return match and match[0].removeprefix("=>> PBS: ").strip()
 
     # --- names --------------------------------------------------------------------------------------------
 
@@ -240,26 +377,13 @@ class Pbs(Adapter):
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One qdel for all of these; of an array the ranges that hold the named tasks."""
-        words: list[str] = []
-        for one in watched:
-            if one.native is None:
-                continue
-            indices = [index for task in one.tasks if (index := one.native.index(task)) is not None]
-            words += [subjob(one.native.job, span) for span in spans(indices)] if indices else [one.native.job]
+        words = task_words(watched, subjob, apart=True)
         return ["qdel", *words] if words else None
 
     def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
         """One qhold or qrls for all of these. Of an array the subjobs that run go on; a subjob alone cannot be held."""
-        ids = _ids(watched)
+        ids = job_ids(watched)
         return ["qhold" if held else "qrls", *ids] if ids else None
-
-    def held(self, result: CommandResult) -> bool:
-        """Whether all are held or released that have not ended."""
-        return _but_those_over(result)
-
-    def cancelled(self, result: CommandResult) -> bool:
-        """All of it is ending, or was over already: qdel says so of each, with an exit status."""
-        return _but_those_over(result)
 
 
 def is_torque(version: str) -> bool:
@@ -277,30 +401,244 @@ def version_of(text: str) -> tuple[int, ...]:
     return found or (99,)
 
 
-def _ids(watched: Iterable[Watched]) -> list[str]:
-    return list(dict.fromkeys(one.native.job for one in watched if one.native))
-
-
-def _but_those_over(result: CommandResult) -> bool:
-    """Whether a command changed all of its jobs but those that had ended."""
-    if result.timed_out:
-        return False
-    lines = [line for line in result.stderr.splitlines() if line.strip()]
-    return result.returncode == 0 or (bool(lines) and all(_OVER.match(line) for line in lines))
-
-
 def _by_name(how: str, names: Iterable[str]) -> list[str]:
     return ["bash", "-c", _BY_NAME, "nsw", how, *names]
 
 
-def _told(result: CommandResult) -> list[Line] | None:
-    """The lines of a qstat; None when it said nothing of a job that it was asked for."""
-    if result.timed_out or TRANSIENT.search(result.stderr):
-        return None
-    lines = listed_lines(result.stdout)
-    over = {match["unknown"] or match["finished"] for match in _ABSENT.finditer(result.stderr)}
-    if result.returncode != 0 and not over:
-        return None
-    known = {line.job for line in lines} | over
-    asked = [word for word in result.argv if _ID.fullmatch(word)]
-    return lines if all(job in known for job in asked) else None
+def array_of(job: str) -> tuple[str, int | None]:
+    """`12[].server` and 3 of `12[3].server`; any other id as it is, with None."""
+    match = _PARTS.fullmatch(job)
+    if match is None or not match["index"]:
+        return job, None
+    return f"{match['seq']}[]{match['server'] or ''}", int(match["index"])
+
+
+def subjob(array: str, index: str) -> str:
+    """`12[3].server` of `12[].server`; the index may be a range."""
+    return array.replace("[]", f"[{index}]", 1)
+
+
+def listed_lines(stdout: str) -> list[Line]:
+    """The jobs that `qstat -f` listed; an array's own line stands for the subjobs that have none of their own.
+
+    A job without a state (an answer cut short) is left out. A subjob that waits says nothing of a hold of its array.
+    """
+    found: list[Line] = []
+    held: dict[str, Answer] = {}
+    for job, attributes in listed_jobs(stdout):
+        lines = list(_lines(job, attributes))
+        if attributes["job_state"] == "H":
+            held |= {line.job: line.answer for line in lines if line.job == job}
+        elif attributes["job_state"] == "Q":
+            lines = [replace(line, answer=held.get(line.job, line.answer)) for line in lines]
+        found += lines
+    return found
+
+
+def listed_jobs(stdout: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Ids, each with those of its attributes that matter here. Text before the first job is passed over."""
+    starts = list(_JOB.finditer(stdout))
+    for number, start in enumerate(starts):
+        end = starts[number + 1].start() if number + 1 < len(starts) else len(stdout)
+        found = {name: value.replace("\n\t", "") for name, value in _ATTRIBUTE.findall(stdout, start.end(), end)}
+        if "job_state" in found:
+            yield start[1], found
+
+
+def _lines(job: str, attributes: dict[str, str]) -> Iterator[Line]:
+    name, owner = attributes.get("Job_Name"), attributes.get("Job_Owner", "").partition("@")[0] or None
+    told = answer(
+        attributes["job_state"], attributes.get("substate", ""), attributes.get("Exit_status", ""),
+        attributes.get("Stageout_status", ""), attributes.get("comment", ""), attributes.get("Hold_Types", ""),
+        "depend" in attributes, attributes.get("Resource_List.walltime", ""),
+    )  # fmt: skip
+    array, index = array_of(job)
+    if index is not None:
+        if "run_count" not in attributes and "exec_host" not in attributes and told.phase is not Phase.RUNNING:
+            told = _without_record(attributes)
+        yield Line(array, (index,), name, told, owner=owner)
+    elif "array" not in attributes and "[]" not in job:
+        yield Line(job, None, name, told, owner=owner)
+    elif attributes["job_state"] in "FMX":
+        submitted = parse_spans(attributes.get("array_indices_submitted", ""))
+        yield Line(job, submitted, name, _array_over(attributes), owner=owner)
+    else:
+        yield Line(job, parse_spans(attributes.get("array_indices_remaining", "")), name, told, owner=owner)
+
+
+def _without_record(attributes: dict[str, str]) -> Answer:
+    """Of a subjob that has no job of its own: its exit status and substate are its array's."""
+    if attributes["job_state"] in "FX":
+        return _NO_RECORD
+    return answer(attributes["job_state"], "", "", "", attributes.get("comment", ""), "", False, "")
+
+
+def _array_over(attributes: dict[str, str]) -> Answer:
+    """Of subjobs without a record: the exit status of an array is not theirs."""
+    if attributes.get("substate") == _DELETED:
+        return Answer(Phase.ENDED, "the job was deleted", cancelled=True)
+    if "Exit_status" not in attributes:
+        return _never_began(attributes.get("substate", ""), "depend" in attributes)
+    return Answer(Phase.ENDED, "its array is over, and PBS has no record of this task")
+
+
+@lru_cache(maxsize=4096)  # the same words give the same object, by which it is known that nothing is new
+def answer(
+    state: str, substate: str, status: str, stageout: str, comment: str, hold: str, depends: bool, limit: str
+) -> Answer:
+    """What a job's attributes mean together; an unknown state is no statement.
+
+    Args:
+        state: The letter.
+        substate: The number that says more; 91 is deleted.
+        status: Exit_status, empty where there is none.
+        stageout: Stageout_status, likewise.
+        comment: What the scheduler says.
+        hold: Letters of the holds.
+        depends: Whether it depends on another job.
+        limit: Its time limit, HH:MM:SS.
+    """
+    match state:
+        case "Q" | "T" | "B":
+            return _queued(comment, status)
+        case "H":
+            return _held(comment, hold, depends=depends)
+        case "W":
+            return Answer(Phase.QUEUED, "its start time lies ahead")
+        case "R":
+            return Answer(Phase.RUNNING)
+        case "E":  # its exit status is there already, its output may not be
+            return Answer(Phase.RUNNING, "its output is being copied back")
+        case "S" | "U":
+            return Answer(Phase.RUNNING, "suspended by the scheduler")
+        case "F" | "X":
+            return _ended(substate, status, stageout, comment, limit, depends=depends)
+        case "M":
+            return Answer(Phase.UNKNOWN, "PBS moved it to another server, and this one does not see how it goes there")
+    return Answer(Phase.UNKNOWN, f"PBS says {state}, which nsw does not know")
+
+
+def _queued(comment: str, status: str) -> Answer:
+    if comment.startswith(_CANNOT):
+        said = comment.removeprefix(_CANNOT)
+        if _NONE_THERE.search(said):  # as after a restart of the server, before its nodes have reported
+            reason = f"not running yet: PBS sees none of what it needs on any node now: {said}"
+            return Answer(Phase.QUEUED, reason)
+        return Answer(
+            Phase.QUEUED, f"it can never run: {said}; ask for less in the recipe's resources, or name another queue",
+            never=True,
+        )  # fmt: skip
+    if comment.startswith(_WAITS):
+        return Answer(Phase.QUEUED, f"not running yet: {comment.removeprefix(_WAITS).rstrip('.')}")
+    if status:
+        return Answer(Phase.QUEUED, f"put back into the queue ({_verdict(int(status), '', '')})")
+    return Answer(Phase.QUEUED)
+
+
+def _held(comment: str, hold: str, *, depends: bool) -> Answer:
+    if _TRIED_TOO_OFTEN in comment:
+        reason = f"PBS holds it: {comment}; report it to the site's support; `nsw retry` submits it again"
+        return Answer(Phase.QUEUED, reason, never=True, may_run=True)
+    if "s" in hold and depends:
+        return Answer(Phase.QUEUED, "waits for the job that it depends on")
+    return Answer(Phase.QUEUED, "; ".join(_HOLDS[letter] for letter in hold if letter in _HOLDS) or "held")
+
+
+def _ended(substate: str, status: str, stageout: str, comment: str, limit: str, *, depends: bool) -> Answer:
+    by = _TERMINATED.search(comment)
+    if not re.fullmatch(r"-?\d+", status):
+        return _never_began(substate, depends)
+    number = int(status)
+    if by is not None or substate == _DELETED:
+        return Answer(Phase.ENDED, f"the job was deleted by {by[1]}" if by else "the job was deleted", cancelled=True)
+    if number == 0 and stageout == "0":
+        return Answer(
+            Phase.ENDED, "PBS could not deliver what the job printed; it is in the node's folder for undelivered files",
+            clean=True,
+        )  # fmt: skip
+    if number == 0:
+        return Answer(Phase.ENDED, clean=True)
+    return Answer(Phase.ENDED, _verdict(number, comment, limit), fault=FAULTS.get(number))
+
+
+def _never_began(substate: str, depends: bool) -> Answer:
+    """Over without an exit status; substate 92 means success elsewhere, and here that it was removed."""
+    if substate == _DELETED:
+        return Answer(Phase.ENDED, "the job was deleted", cancelled=True)
+    if depends:
+        return Answer(Phase.ENDED, "it never began: the job that it depends on did not succeed, and PBS removed it")
+    return Answer(Phase.ENDED, "it ended, and PBS has no exit status of it")
+
+
+def _verdict(number: int, comment: str, limit: str) -> str:
+    """What an exit status other than 0 says."""
+    if number in _VERDICTS:
+        words = limit_words(limit) if number == _OVER_TIME else None
+        return f"{_VERDICTS[number]} of {words}" if words else _VERDICTS[number]
+    if number < 0:
+        return f"PBS ended the job (Exit_status {number}){f': {comment}' if comment else ''}"
+    if number > 256:
+        return f"{BY_ITSELF}: signal {number - 256} ended its script"
+    if number > 128:
+        return f"{BY_ITSELF}: exit status {number}, as after signal {number - 128}"
+    return f"{BY_ITSELF}: exit status {number}"
+
+
+def select(needs: Resources) -> str:
+    """The chunks, one a node: `2:ncpus=8:ngpus=4:mem=32768kb:mpiprocs=4`.
+
+    Raises:
+        RefusedError: The GPUs cannot be divided equally among the nodes, or gres is no part of a chunk.
+    """
+    if needs.gpus % needs.nodes:
+        raise RefusedError(
+            f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} nodes, and all chunks of a PBS job"
+            " are alike",
+            key="gpus",
+            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes},"
+            " or write the chunks yourself: extra: ['#PBS -l select=...']",
+        )
+    if needs.gres is not None and not _CHUNK.fullmatch(needs.gres):
+        raise RefusedError(
+            f"gres is no part of a chunk of PBS: {needs.gres!r}",
+            key="gres",
+            hint="such as gres: 'ngpus=4:gputype=A100' or system=aurora",
+        )
+    processes = max(1, -(-needs.tasks // needs.nodes))
+    memory = None if needs.memory_bytes is None else f"{format_memory(needs.memory_bytes).lower()}b"
+    gpus = needs.gpus // needs.nodes
+    words = [
+        str(needs.nodes),
+        f"ncpus={processes * (needs.cpus_per_task or 1)}",
+        needs.gres or (f"ngpus={gpus}" if gpus else None),  # a site's own words for GPUs take their place
+        None if memory is None else f"mem={memory}",
+        f"mpiprocs={processes}" if processes > 1 and not needs.one_a_node else None,
+    ]
+    return ":".join(word for word in words if word is not None)
+
+
+def place(needs: Resources) -> str | None:
+    """How the chunks are placed: each on a node of its own. None for the queue's default."""
+    words = [*(["scatter"] if needs.nodes > 1 else []), *(["exclhost"] if needs.exclusive else [])]
+    return ":".join(words) or None
+
+
+def directive(letter: str, value: str) -> str:
+    """One line; the value is quoted as qsub's own parser reads quotes: it has no escapes."""
+    return f"#PBS -{letter} {directive_value(letter, value, _PLAIN, 'PBS')}"
+
+
+def _resources(line: str) -> list[str]:
+    """The resources that a line asks for with -l."""
+    return [name for letter, value in _options(line) if letter == "l" for name in _names(value)]
+
+
+def _names(value: str) -> list[str]:
+    return [part.partition("=")[0].strip() for part in value.split(",")]
+
+
+def _options(line: str) -> list[tuple[str, str]]:
+    """Letters and values of a directive's options."""
+    if not line.startswith("#PBS"):
+        return []
+    return re.findall(r"(?:^|\s)-([A-Za-z])\s*((?:\"[^\"]*\"|'[^']*'|[^\s\"'])*)", line[4:])

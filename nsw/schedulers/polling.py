@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from nsw.errors import CommandError, UnreachableError
 from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Facts, Line, Watched
-from nsw.schedulers.model import Answer, Phase
-from nsw.schedulers.submission_ids import Native
+from nsw.schedulers.model import Answer, Native, Phase
 from nsw.transport.commands import PATIENT
 
 if TYPE_CHECKING:
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter
     from nsw.schedulers.model import Submission
-    from nsw.schedulers.poll_interval import Pace
     from nsw.transport.commands import Runner
     from nsw.transport.model import Transport
 
+FIRST_S, MOST_S = 2.0, 60.0  # between questions: it doubles while nothing changes, with jitter
 _SAY_AFTER_S = 600.0  # of polls that failed
 _DETAIL = 10  # polls with a line for each task, once a plain listing was vague
 # parts of the time after which a job counts as lost
@@ -30,6 +29,42 @@ _STALE = 3.0  # only the history still calls it alive
 _ALONE = 0.25  # its siblings are listed, and it is not
 _UNKNOWN = Answer(Phase.UNKNOWN)
 Followed = dict[tuple[str, int], Native]
+
+
+@dataclass(slots=True)
+class Pace:
+    """The next time to ask, and since when there has been no answer. `draw` gives numbers in 0..1."""
+
+    clock: Callable[[], float]
+    draw: Callable[[], float]
+    interval: float = FIRST_S
+    next: float = 0.0
+    failing_since: float | None = None
+    said: bool = False
+
+    def reset(self) -> None:
+        """Something was changed: ask soon."""
+        self.interval = FIRST_S
+        self.next = min(self.next, self.clock() + FIRST_S)
+
+    def now(self) -> None:
+        """Ask at once."""
+        self.next = self.clock()
+
+    def answered(self) -> None:
+        """There was an answer."""
+        self.failing_since, self.said = None, False
+
+    def failing(self) -> float:
+        """There was none; for how many seconds that goes on."""
+        self.asked(changed=False)
+        self.failing_since = self.clock() if self.failing_since is None else self.failing_since
+        return self.clock() - self.failing_since
+
+    def asked(self, *, changed: bool) -> None:
+        """It was asked, and something had changed or not."""
+        self.interval = FIRST_S if changed else min(MOST_S, self.interval * 2)
+        self.next = self.clock() + self.interval * (0.8 + 0.4 * self.draw())
 
 
 @dataclass(slots=True)
@@ -93,10 +128,9 @@ class Polling:
         Raises:
             UnreachableError: It could not be asked.
         """
-        command = self._adapter.facts_command()
-        if command is None:
+        if not self._adapter.facts_command:
             return Facts(history=bool(self._adapter.history))
-        result = self._runner.run(command, timeout=120, retry=PATIENT)
+        result = self._runner.run(self._adapter.facts_command, timeout=120, retry=PATIENT)
         if result.returncode != 0 or result.timed_out:
             raise self._unreachable(result, "asking the cluster for its settings")
         self._pace.answered()

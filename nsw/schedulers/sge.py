@@ -11,10 +11,18 @@ from xml.etree import ElementTree as ET
 
 from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import format_memory
-from nsw.schedulers.adapter import Adapter, Capabilities, Line, Refusal
-from nsw.schedulers.model import Answer, Phase, ended_by_itself
-from nsw.schedulers.submission_ids import spans
-from nsw.schedulers.unsupported_keys import own_lines
+from nsw.schedulers.adapter import (
+    Adapter,
+    Capabilities,
+    Known,
+    Line,
+    Refusal,
+    explained,
+    in_parts,
+    job_ids,
+    task_words,
+)
+from nsw.schedulers.model import Answer, Phase, ended_by_itself, parse_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,19 +30,16 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
     from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.submission_ids import Native
+    from nsw.schedulers.model import Native
 
-_ID: Final = re.compile(r"^(\d+)(?:\.\d+-\d+:\d+)?$", re.MULTILINE)
 _REFUSED: Final = re.compile(r"^(?:Unable to run job: (?!warning)|qsub: (?=Unknown option))(.+)", re.MULTILINE)
-_FULL: Final = re.compile(r"only \d+ jobs are allowed|job rejected: .*per user", re.IGNORECASE)
-_TRANSIENT: Final = re.compile(
-    r"unable to (?:contact|send message to) qmaster|commlib error|gdi request|no response"
-    r"|got (?:send|read) (?:error|timeout)|timed? ?out",
-    re.IGNORECASE,
+_REFUSALS: Final[tuple[Known, ...]] = (
+    ("queue", "queue", None),
+    ("project", "account", None),
+    ("resource|parallel environment", "extra", None),
 )
 _SEPARATOR: Final = re.compile(r"^=+$", re.MULTILINE)
 _NOT_FOUND: Final = re.compile(r"^error: job (?:id|name) \S+ not found", re.MULTILINE)
-_ENDED: Final = re.compile(r"has registered the job|has deleted job|does not exist|is already in deletion|denied: job")
 _EACH: Final = 'code=0; for job; do qacct -j "$job" || code=$?; done; exit "$code"'
 _OPTIONS: Final = frozenset(
     {"N", "o", "e", "j", "t", "tc", "sync", "hold_jid", "hold_jid_ad", "terse", "S", "h", "now"}
@@ -62,16 +67,23 @@ class Sge(Adapter):
         slow_cancel_s=60, submissions_per_command=20,
     )  # fmt: skip
     keys = frozenset({"queue", "account", "exclusive"})
+    submitted = r"(\d+)(?:\.\d+-\d+:\d+)?"
+    # the qmaster may or may not have heard it
+    passing = (
+        "unable to (?:contact|send message to) qmaster|commlib error|gdi request|no response"
+        "|got (?:send|read) (?:error|timeout)|timed? ?out"
+    )
+    full = r"only \d+ jobs are allowed|job rejected: .*per user"
+    over = "has registered the job|has deleted job|does not exist|is already in deletion|denied: job"
 
     # --- submitting ---------------------------------------------------------------------------------------
 
-    def directives(self, job: Job, scratch: str) -> list[str]:
+    def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:
         """The `#$` lines. A site names its parallel environments itself, so several slots need a line of `extra`."""
         if re.search(r"[$:\s]", scratch):
             raise UsageError(f"scratch holds a character that Grid Engine would change: {scratch!r}",
                              hint="name a folder without blanks, colons and dollar signs")  # fmt: skip
         needs = job.resources
-        extra = [_extra(line) for line in own_lines(self, needs.extra)]
         slots = needs.tasks * (needs.cpus_per_task or 1)
         if (slots > 1 or needs.nodes > 1) and not any(re.search(r"\s-pe\s", line) for line in extra):
             raise RefusedError(
@@ -93,6 +105,15 @@ class Sge(Adapter):
         # qdel and a time limit end a job with SIGKILL; with -notify SIGUSR2 comes before, as long as the queue says
         return ["#$ -S /bin/bash", "#$ -notify", *lines, *extra]
 
+    def unwanted(self, line: str) -> tuple[str, str] | None:
+        """The first option that is nsw's own."""
+        for option in re.findall(r"\s-([A-Za-z_]+)", line):
+            if option == "l" and "h_rt" in line:
+                return "-l", "resources.time sets h_rt"
+            if option in _OPTIONS:
+                return f"-{option}", "nsw sets it itself"
+        return None
+
     def submit_command(self, request: Request) -> list[str]:
         """The qsub of a submission: an array from index 1 when it holds several tasks."""
         one = request.submission
@@ -101,33 +122,21 @@ class Sge(Adapter):
             words += ["-l", f"h_rt={request.walltime_s}"]
         if len(one.tasks) > 1:
             words += ["-t", f"1-{len(one.tasks)}", "-o", f"{request.log}.$TASK_ID.log"]
-            if request.throttle is not None and request.throttle < len(one.tasks):
-                words += ["-tc", str(request.throttle)]
+            words += ["-tc", str(request.limit)] if request.limit else []
         else:
             words += ["-o", f"{request.log}.log"]
         return [*words, request.script, str(one.attempt), str(one.tasks[0])]
-
-    def parse_submitted(self, result: CommandResult) -> str | None:
-        """The id that `-terse` prints, `12` or `12.1-5:1`."""
-        found = set(_ID.findall(result.stdout))
-        return found.pop() if len(found) == 1 else None
 
     def refusal(self, result: CommandResult) -> Refusal | None:
         """Why qsub refused, in its own sentence."""
         match = _REFUSED.search(result.stderr)
         if match is None or result.returncode == 0 or self.transient(result) or self.parse_submitted(result):
             return None
-        key = next((key for word, key in (("queue", "queue"), ("project", "account"), ("resource", "extra"),
-                                          ("parallel environment", "extra")) if word in match[1]), None)  # fmt: skip
-        return Refusal(match[1].strip(), key)
-
-    def is_full(self, result: CommandResult) -> bool:
-        """Enough jobs are in the queue already."""
-        return not self.transient(result) and result.returncode != 0 and _FULL.search(result.stderr) is not None
+        return explained(match[1].strip(), _REFUSALS) or Refusal(match[1].strip())
 
     def transient(self, result: CommandResult) -> bool:
-        """The qmaster may or may not have heard it."""
-        return result.timed_out or (result.returncode != 0 and _TRANSIENT.search(result.stderr) is not None)
+        """Not where it went on in the end."""
+        return result.timed_out or (result.returncode != 0 and super().transient(result))
 
     def throttle_command(self, native: Native, limit: int) -> list[str]:
         """Change how many tasks of an array run at a time."""
@@ -152,8 +161,7 @@ class Sge(Adapter):
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """A qacct for each, in one command: it takes only one."""
-        ids = list(dict.fromkeys(one.native.job for one in watched if one.native))
-        return [["bash", "-c", _EACH, "nsw", *ids[at : at + 100]] for at in range(0, len(ids), 100)]
+        return [["bash", "-c", _EACH, "nsw", *part] for part in in_parts(job_ids(watched), 100)]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:  # noqa: ARG002  names are unique
         """The same by names."""
@@ -168,28 +176,13 @@ class Sge(Adapter):
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One qdel for all of these, of an array the ranges that hold the named tasks."""
-        words: list[str] = []
-        for one in watched:
-            if one.native is not None:
-                indices = [index for task in one.tasks if (index := one.native.index(task)) is not None]
-                words += [f"{one.native.job}.{span}" for span in spans(indices)] if indices else [one.native.job]
+        words = task_words(watched, "{}.{}".format, apart=True)
         return ["qdel", *words] if words else None
 
     def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
         """One qhold or qrls for all of these; what runs goes on, and only a restart of it would be held."""
-        ids = list(dict.fromkeys(one.native.job for one in watched if one.native))
+        ids = job_ids(watched)
         return ["qhold" if held else "qrls", ",".join(ids)] if ids else None
-
-    def held(self, result: CommandResult) -> bool:
-        """Whether all are held or released that have not ended."""
-        return self.cancelled(result)
-
-    def cancelled(self, result: CommandResult) -> bool:
-        """All of it is ending, or was over already."""
-        if result.timed_out:
-            return False
-        lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
-        return result.returncode == 0 or (bool(lines) and all(_ENDED.search(line) for line in lines))
 
 
 def _record(text: str) -> Line | None:
@@ -207,11 +200,8 @@ def _line(job: ET.Element) -> Line | None:
     if not number.isdigit():
         return None
     tasks = job.findtext("tasks")
-    indices: list[int] = []
-    for first, last, step in re.findall(r"(\d+)(?:-(\d+)(?::(\d+))?)?", tasks or ""):
-        indices += range(int(first), int(last or first) + 1, int(step or 1) or 1)
     name, owner = job.findtext("JB_name"), job.findtext("JB_owner")
-    return Line(number, indices if tasks else None, name, _live(state), owner=owner)
+    return Line(number, parse_spans(tasks) if tasks else None, name, _live(state), owner=owner)
 
 
 def _live(state: str) -> Answer:
@@ -236,14 +226,3 @@ def _ended(failed: str, status: str) -> Answer:
     if number is None:
         return Answer(Phase.ENDED, "it ended, and Grid Engine has no exit status of it")
     return Answer(Phase.ENDED, clean=True) if number[0] == "0" else ended_by_itself(int(number[0]))
-
-
-def _extra(line: str) -> str:
-    if "\n" in line or "\r" in line:
-        raise UsageError(f"resources.extra: a line cannot hold a line break: {line!r}")
-    text = line if line.startswith("#") else f"#$ {line}"
-    for option in re.findall(r"\s-([A-Za-z_]+)", text):
-        if option in _OPTIONS or (option == "l" and "h_rt" in text):
-            what = "resources.time sets h_rt" if option == "l" else "nsw sets it itself"
-            raise RefusedError(f"resources.extra cannot hold -{option}: {what}", key="extra")
-    return text

@@ -3,55 +3,287 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+import shlex
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from nsw.recipe.units import clock, format_duration
-from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Queue, Refusal, told_limit
-from nsw.schedulers.model import FAULTS, Answer, Phase
-from nsw.schedulers.slurm_meanings import (
-    FULL,
-    HELD,
-    NOT_SENT,
-    REFUSALS,
-    SAID,
-    STATES,
-    TRANSIENT,
-    UNUSABLE,
-    reason_of,
+from nsw.errors import UsageError
+from nsw.recipe.units import clock, format_memory
+from nsw.schedulers.adapter import (
+    Adapter,
+    Capabilities,
+    Facts,
+    Known,
+    Line,
+    Queue,
+    Refusal,
+    explained,
+    in_parts,
+    job_ids,
+    limit_words,
+    task_words,
+    told_limit,
 )
-from nsw.schedulers.submission_ids import spans
-from nsw.schedulers.unsupported_keys import own_lines
-from nsw.scripts.slurm import directives
+from nsw.schedulers.model import BY_ITSELF, FAULTS, Answer, Phase, parse_spans, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
     from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.submission_ids import Native
+    from nsw.schedulers.model import Native
 
-_GRES = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\d+))?")  # gpu:a100:4(S:0-1), gpu:4, gpu
-_UNIT = "\x1f"  # no state, reason or name of nsw's holds it
-_SQUEUE_FIELDS = ("%F", "%K", "%T", "%j", "%r", "%l", "%u")
-_SACCT_FIELDS = ("JobID", "JobName", "State", "ExitCode", "NodeList", "Timelimit")
-_SACCT = ("sacct", "-P", "-n", "-X", f"--delimiter={_UNIT}", "-o", ",".join(_SACCT_FIELDS))
-_LONGEST_LIST = 500  # ids on one command line
-_SEVERAL = re.compile(r",(?=[^ _])")  # `ReqNodeNotAvail, UnavailableNodes:n1` is one reason
-_OF_SBATCH = re.compile("^(Batch job submission failed|allocation failure): ")  # the latter with --test-only
-_SUBMITTED = re.compile(r"(?:Submitted batch job )?(\d+)(?:;\S+| on cluster \S+)?")
-_INDEX = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+0)?$")
+_GRES: Final = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\d+))?")  # gpu:a100:4(S:0-1), gpu:4, gpu
+_UNIT: Final = "\x1f"  # no state, reason or name of nsw's holds it
+_SQUEUE_FIELDS: Final = ("%F", "%K", "%T", "%j", "%r", "%l", "%u")
+_SACCT_FIELDS: Final = ("JobID", "JobName", "State", "ExitCode", "NodeList", "Timelimit")
+_SACCT: Final = ("sacct", "-P", "-n", "-X", f"--delimiter={_UNIT}", "-o", ",".join(_SACCT_FIELDS))
+_LONGEST_LIST: Final = 500  # ids on one command line
+_SEVERAL: Final = re.compile(r",(?=[^ _])")  # `ReqNodeNotAvail, UnavailableNodes:n1` is one reason
+_INDEX: Final = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+0)?$")
+_NO_SUCH_JOB: Final = "Invalid job id specified"
 # sbatch's own verdict that nothing was submitted; a site's wrapper may fail with other words after it was
-_VERDICT = re.compile(
+_VERDICT: Final = re.compile(
     r"Batch job submission failed: |allocation failure: |unrecognized option|option requires an argument"
     r"|Failed to validate job spec|Invalid directive found in batch script|This does not look like a batch script"
     r"|Unable to open file"
 )
-# what scontrol says of jobs that have ended, beside the others that it holds
-_NO_SUCH_JOB = "Invalid job id specified"
-_OVER = ("already finished", _NO_SUCH_JOB, "no longer pending")
+# nothing reached the controller: asking again is safe, even for sbatch
+_NOT_SENT: Final = "connect failure|Connection refused|No route to host|Resource temporarily unavailable|fork: retry"
+# the commands are there, and nothing to use them with
+_UNUSABLE: Final = (
+    "Could not establish a configuration source|Unable to process configuration file|Unable to resolve"
+    "|Unable to establish control machine address|authentication error|SlurmctldHost"
+    "|Incompatible versions of client and server code"
+)
+# options that a line of the recipe's own may not have, each with the reason
+_OWN: Final = {
+    ("--array", "-a"): "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
+    ("--clusters", "--cluster", "-M"): "nsw asks the cluster of its own login node, and would take the job for lost",
+    ("--test-only",): "nothing would be submitted; `nsw plan` asks whether the jobs would be accepted",
+    ("--wait", "-W"): "sbatch would wait for the job's end, and nothing else be submitted",
+    ("--job-name", "-J"): "nsw finds its jobs by the names that it gives them",
+    ("--output", "-o"): "`nsw logs` prints the job's output, which it looks for where nsw told Slurm to write it",
+    ("--comment",): "it holds the campaign's id, by which all jobs of a campaign are known",
+    ("--open-mode",): "what a job printed before it was put back into the queue is kept",
+}
+_REFUSED: Final = {option: why for options, why in _OWN.items() for option in options}
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:@%+/=*|&()\[\]~^!<>-]+")
+
+_RELEASE: Final = "`scontrol release JOB` would have released it; `nsw retry` submits it again"
+# states in which a job waits until somebody lets it go, with what to do
+_HELD: Final = {
+    "REQUEUE_HOLD": _RELEASE,
+    "SPECIAL_EXIT": _RELEASE,
+    "RESV_DEL_HOLD": "name another one, or none, in resources.reservation",
+}
+_Q, _R, _E = Phase.QUEUED, Phase.RUNNING, Phase.ENDED
+
+# state -> phase and, of an end that was not good, a sentence
+_STATES: Final[dict[str, tuple[Phase, str | None]]] = {
+    "PENDING": (_Q, None),
+    "CONFIGURING": (_Q, "its nodes are being made ready"),
+    "REQUEUED": (_Q, "put back into the queue"),
+    "REQUEUE_FED": (_Q, "put back into the queue by the federation"),
+    "REQUEUE_HOLD": (_Q, "put back into the queue and held"),
+    "SPECIAL_EXIT": (_Q, "put back into the queue and held, after a special exit"),
+    "RESV_DEL_HOLD": (_Q, "its reservation was deleted, and Slurm holds it"),
+    "POWER_UP_NODE": (_Q, "its nodes are being powered up"),
+    "RUNNING": (_R, None),
+    "COMPLETING": (_R, None),  # its processes may still write
+    "STAGE_OUT": (_R, "its files are being staged out"),
+    "SIGNALING": (_R, None),
+    "SUSPENDED": (_R, "suspended by the scheduler"),
+    "STOPPED": (_R, "stopped; it keeps its processors"),
+    "RESIZING": (_R, None),
+    "EXPEDITING": (_Q, None),
+    "COMPLETED": (_E, None),
+    "FAILED": (_E, BY_ITSELF),
+    "TIMEOUT": (_E, "the job was over its time limit"),
+    "CANCELLED": (_E, "the job was cancelled"),
+    "NODE_FAIL": (_E, "a node of the job failed"),
+    "OUT_OF_MEMORY": (_E, "the job ran out of memory"),
+    "PREEMPTED": (_E, "the job was preempted by another one"),
+    "BOOT_FAIL": (_E, "a node of the job did not boot"),
+    "DEADLINE": (_E, "the job's deadline passed"),
+    "LAUNCH_FAILED": (_E, "the job could not be launched"),
+    "RECONFIG_FAIL": (_E, "a node of the job could not be reconfigured"),
+    # of a federation: this cluster does not know how it goes there, so that the run's own file decides
+    "REVOKED": (Phase.UNKNOWN, "a sibling cluster runs it, and this one does not see how it goes there"),
+}
+
+
+# what squeue gives as the reason of an end and its state has said already
+_SAID = {"TIMEOUT": "TimeLimit", "OUT_OF_MEMORY": "OutOfMemory", "NODE_FAIL": "NodeFail", "PREEMPTED": "Preempted",
+        "DEADLINE": "DeadLine", "FAILED": "NonZeroExitCode"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a job waits: a sentence, and of one that will wait for ever what to do.
+
+    `may_run`: an earlier launch of it may run all the same.
+    """
+
+    sentence: str
+    todo: str | None = None
+    may_run: bool = False
+
+    @property
+    def never(self) -> bool:
+        """Whether it will wait for ever if nobody does anything."""
+        return self.todo is not None
+
+
+_SMALLER = "ask for less in the recipe's resources"
+_OTHER_ACCOUNT = "name another account or qos, or ask the site for more"
+
+_REASONS: Final[dict[str, Reason]] = {
+    "Priority": Reason("others in the queue come first"),
+    "Resources": Reason("waits for free nodes"),
+    "Dependency": Reason("waits for the job that it depends on"),
+    "DependencyNeverSatisfied": Reason(
+        "the job that it depends on can no longer end as needed", "see why that one failed, then `nsw retry`"
+    ),
+    "BeginTime": Reason("its begin time lies ahead (after a requeue Slurm waits two minutes)"),
+    "Licenses": Reason("waits for a licence"),
+    "ReservationLicenses": Reason("the licences it needs are reserved"),
+    "Cleaning": Reason("its earlier try is being cleaned up"),
+    "Prolog": Reason("its prolog runs"),
+    "Reservation": Reason("waits for its reservation to begin"),
+    "ReservationDeleted": Reason("its reservation was deleted", "name another one, or none, in resources.reservation"),
+    "InvalidAccount": Reason("its account is not valid any more", "name another one in resources.account"),
+    "InvalidQOS": Reason("its QOS is not valid any more", "name another one in resources.qos"),
+    "JobHeldUser": Reason("held by the user: `scontrol release JOB` releases it"),
+    "JobHeldAdmin": Reason("held by an administrator, who can say why"),
+    "JobHoldMaxRequeue": Reason("put back into the queue too often, and held", _RELEASE),
+    "job requeued in held state": Reason("put back into the queue and held", _RELEASE),
+    "launch failed requeued held": Reason(
+        "its launch failed, and Slurm holds it until an administrator looks at the node",
+        "report it to the site's support; `nsw retry` tries other nodes", may_run=True,
+    ),
+    "JobArrayTaskLimit": Reason("waits for other tasks of its array (the campaign's limit)"),
+    "NodeDown": Reason("a node that it needs is down"),
+    "ReqNodeNotAvail": Reason("a node that it needs is down, drained or reserved"),
+    "NonZeroExitCode": Reason("it ended with a non-zero exit status"),
+    "PartitionDown": Reason("its partition is down"),
+    "PartitionInactive": Reason("its partition accepts no jobs now"),
+    "PartitionConfig": Reason(
+        "the partition does not allow such a job", "`scontrol show partition` says what it allows"
+    ),
+    "PartitionNodeLimit": Reason("it asks for more nodes than its partition has or allows", "lower resources.nodes"),
+    "PartitionTimeLimit": Reason("it asks for more time than its partition allows", "lower resources.time"),
+    "AccountNotAllowed": Reason("its account is not allowed in this partition", "name another partition or account"),
+    "QOSNotAllowed": Reason(
+        "its QOS is not allowed in this partition or for this account", "name another qos, partition or account"
+    ),
+    "BadConstraints": Reason("no node satisfies what it asks for", "`sinfo -o '%N %f %G'` lists what nodes have"),
+    "MaxMemPerLimit": Reason("it asks for more memory than the site allows a CPU or node", "lower resources.memory"),
+    "DeadLine": Reason("it cannot end before its deadline", "move the deadline, or lower resources.time"),
+    "FrontEndDown": Reason("the front end is down"),
+    "BlockMaxError": Reason("too many blocks failed on its nodes"),
+    "BlockFreeAction": Reason("its blocks are being freed"),
+    "BurstBufferResources": Reason("waits for room in the burst buffer"),
+    "BurstBufferStageIn": Reason("its files are being copied into the burst buffer"),
+    "BurstBufferOperation": Reason(
+        "an operation of the burst buffer failed for it, and Slurm holds it", "see resources.extra; then `nsw retry`"
+    ),
+    "FedJobLock": Reason("waits for the federation"),
+    "SchedDefer": Reason("the scheduler is set to look at it later"),
+    "PowerNotAvail": Reason("waits for power"),
+    "PowerReserved": Reason("the power it needs is reserved"),
+    "MaxPoweredUpNodes": Reason("as many nodes are powered up as may be"),
+    "MpiPortsBusy": Reason("waits for free MPI ports"),
+    "NodesBusy": Reason("its nodes are busy"),
+    "WaitingForScheduling": Reason("the scheduler has not looked at it yet"),
+    "None": Reason(""),
+    "JobLaunchFailure": Reason("Slurm could not launch it: is its output folder there, and is the node well?"),
+    "TimeLimit": Reason("it was over its time limit"),
+    "OutOfMemory": Reason("it ran out of memory"),
+    "SystemFailure": Reason("Slurm, a node or a file system failed"),
+    "InactiveLimit": Reason("it was inactive for too long"),
+    "RaisedSignal": Reason("a signal ended it"),
+    "NodeFail": Reason("a node failed"),
+    "Preempted": Reason("it was preempted"),
+    "AccountingPolicy": Reason("a rule of the accounting holds it for now"),
+    "QOSUsageThreshold": Reason("the QOS's usage threshold is passed"),
+}  # fmt: skip
+
+# how a resource is called in a reason -> how it is asked for, what its minutes are called
+_WHAT = {
+    "CPU": ("CPUs", "CPU"), "Cpu": ("CPUs", "CPU"), "GRES": ("GPUs", "GPU"), "Mem": ("memory", "memory"),
+    "Memory": ("memory", "memory"), "Node": ("nodes", "node"), "License": ("licences", "licence"),
+    "BB": ("burst buffer", "burst buffer"), "Billing": ("billing units", "billing"), "Energy": ("energy", "energy"),
+    "Unknown": ("of a resource", "resource"),
+}  # fmt: skip
+_WHO = {"Assoc": "account", "QOS": "QOS"}
+_ANY = rf"(?P<what>{'|'.join(_WHAT)})"
+_OF = rf"(?P<who>Assoc|QOS)(?:Grp|Max){_ANY}"
+_ENDS = "it starts when other jobs of it end"
+_YOURS = "it starts when your other jobs end"
+
+# families of which Slurm has dozens: what is in braces comes from the reason's name; the first that fits counts
+_FAMILIES: tuple[tuple[str, str, str | None], ...] = (
+    (rf"{_OF}RunMinutes\w*", "the running jobs of the {who} have claimed its {unit} minutes; " + _ENDS, None),
+    (r"(?P<who>Assoc|QOS)GrpWallLimit", "the {who} has used up its time", _OTHER_ACCOUNT),
+    (rf"{_OF}MinutesPerJob\w*", "it may use more {unit} minutes than the {who} allows a job", _SMALLER),
+    (r"(?P<who>Assoc|QOS)MaxWallDurationPerJobLimit", "it asks for more time than the {who} allows a job",
+     "lower resources.time"),
+    (rf"{_OF}Minutes\w*", "the {who} has used up its {unit} minutes", _OTHER_ACCOUNT),
+    (rf"{_OF}Per(?P<one>Job|Node)(Limit)?", "it asks for more {what} than the {who} allows a {one}", _SMALLER),
+    (rf"QOSMin{_ANY}\w*", "the QOS wants jobs that ask for more {what}", "ask for more, or name another qos"),
+    (r"AssocGrp\w+|Association\w+Limit|Max\w+PerAccount", "a limit of the account is reached; " + _ENDS, None),
+    (r"AssocMax\w+", "a limit of your account's association is reached; " + _YOURS, None),
+    (r"QOSGrp\w+", "a limit of the QOS is reached; " + _ENDS, None),
+    (r"QOSMax\w+|QOS(Job|Resource|Time)Limit", "a limit of the QOS for a user is reached; " + _YOURS, None),
+)  # fmt: skip
+
+# sentences that go on with what differs
+_BEGINNINGS = {
+    "ReqNodeNotAvail": "ReqNodeNotAvail",
+    "Nodes required for job are DOWN": "ReqNodeNotAvail",
+    "launch failed requeued held": "launch failed requeued held",
+    "RaisedSignal": "RaisedSignal",
+}
+
+# what sbatch says when it refuses -> the key of `resources` that asks for it, and what to do
+_REFUSALS: Final[tuple[Known, ...]] = (
+    ("invalid partition", "partition", "`sinfo -s` lists the partitions"),
+    ("not permitted to use this partition", "partition", "`scontrol show partition` says who may use it"),
+    ("Required partition not available", "partition", "`sinfo -s` says which partitions are up"),
+    ("Requested partition configuration not available", "partition", "`sinfo -s` lists the partitions"),
+    ("Invalid account or account/partition", "account", "`sacctmgr show assoc user=$USER` lists your accounts"),
+    ("Invalid qos", "qos", "`sacctmgr show qos format=name` lists them"),
+    ("Invalid feature specification", "constraint", "`sinfo -o '%N %f'` lists the nodes' features"),
+    ("reservation is invalid", "reservation", "`scontrol show reservation` lists them"),
+    ("access to requested reservation", "reservation", "`scontrol show reservation` says who may use it"),
+    ("Invalid generic resource", "gres", "`sinfo -o '%N %G'` lists what the nodes have"),
+    ("Invalid GRES", "gres", "a typed and an untyped request of GPUs contradict each other"),
+    ("Memory specification", "memory", "`sinfo -o '%P %m'` lists the nodes' memory"),
+    ("Memory required by task", "memory", "`sinfo -o '%P %m'` lists the nodes' memory"),
+    ("Requested time limit is invalid", "time", "`sinfo -o '%P %l'` lists the partitions' limits"),
+    ("time limit exceeds", "time", "`sinfo -o '%P %l'` lists the partitions' limits"),
+    ("Node count specification invalid", "nodes", "`sinfo -o '%P %D'` lists the partitions' nodes"),
+    ("More processors requested", "cpus_per_task", "`sinfo -o '%P %c'` lists the nodes' CPUs"),
+    ("CPU count per node can not be satisfied", "cpus_per_task", "`sinfo -o '%P %c'` lists the nodes' CPUs"),
+    ("Requested node configuration is not available", "gpus",
+     "no node has that many GPUs and CPUs and that much memory: `sinfo -o '%N %G %c %m'`"),
+    ("Unable to allocate resources", "gpus", "`sinfo -o '%N %G %c %m'` lists what the nodes have"),
+    ("Invalid job array specification", None,
+     "an array is larger than MaxArraySize, or of heterogeneous jobs, which cannot be: limits.max_array: 1"),
+    ("Invalid directive found in batch script", "extra", "see the head of the job script: `nsw render`"),
+    ("unrecognized option", "extra", "see the head of the job script: `nsw render`"),
+    ("option requires an argument", "extra", "see the head of the job script: `nsw render`"),
+    ("Invalid wckey", "extra", "`sacctmgr show wckey` lists them"),
+    ("Invalid license specification", "extra", "`scontrol show licenses` lists them"),
+    ("Job dependency problem", "extra", "a job that the line names is not known to Slurm"),
+    ("Access/permission denied", None, None),
+    ("Failed to validate job spec", None, None),
+    ("does not look like a batch script", None, None),
+    ("Unable to open file", None, "was the campaign's folder on the site removed?"),
+)  # fmt: skip
 
 
 class Slurm(Adapter):
@@ -62,20 +294,65 @@ class Slurm(Adapter):
     submit = "sbatch"
     queue = "squeue"
     history = "sacct"
+    submitted = r"(?:Submitted batch job )?(\d+)(?:;\S+| on cluster \S+)?"
     capabilities = Capabilities(
-        arrays=True, restarts="counted", lists_ended=True, dependencies=True, throttle=True, hold=True, test_run=True
+        arrays=True, restarts="counted", lists_ended=True, dependencies=True, throttle=True, hold=True
     )
     # SLURM_CONF says which cluster and stays
     cleared = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
     kept = ("SLURM_CONF", "SLURM_CONF_SERVER")
     keys = frozenset({"queue", "partition", "account", "qos", "gres", "constraint", "reservation", "exclusive"})
+    passing = (
+        f"{_NOT_SENT}|Socket timed out|Unable to contact slurm controller|Transport endpoint is not connected"
+        "|Zero Bytes were transmitted or received|Unexpected missing socket error|Unexpected message received"
+        "|Communication (connection|shutdown) failure|Message (send|receive|connect) failure"
+        "|Received zero length message|Received message length < 0|Failed to send entire message"
+        "|Header lengths are longer than data received|Unable to create job record, try again"
+        "|Connection reset by peer|Connection timed out|Broken pipe|Slurm backup controller in standby mode"
+        "|Problem talking to the database|Unable to connect to database|Slurmdbd|munge"
+    )
+    full = (
+        "job submit limit|AssocMaxSubmitJobLimit|AssocGrpSubmitJobsLimit|QOSMaxSubmitJobPerUserLimit"
+        "|QOSGrpSubmitJobsLimit|MaxSubmitJobs|temporarily unable to accept job|Job/step already completing"
+    )
+    over = f"already finished|{_NO_SUCH_JOB}|no longer pending"
+    # without cgroups the state does not say so
+    memory = r"^(?:slurmstepd: (?:error: )?)?(.*(?:exceeded memory limit|oom-kill event|Out Of Memory|oom_kill).*)$"
+    noise = r'^\s*$|^(?:sbatch: (?:error: |fatal: )?)?Try "'
+    # `allocation failure` with --test-only
+    preamble = r"^(?:sbatch: (?:error: |fatal: )?)?(?:(?:Batch job submission failed|allocation failure): )?"
+    sign_of_life = ("sinfo", "--noheader", "--format=%P")
+    facts_command = ("scontrol", "show", "config")
+    queues_command = ("sinfo", "--noheader", "--format=%P|%a|%G|%l")
+    accounts_command = ("bash", "-lc", 'sacctmgr -nP show assoc user="$(id -un)" format=account 2>/dev/null')
 
     # --- submitting ---------------------------------------------------------------------------------------
 
-    def directives(self, job: Job, scratch: str) -> list[str]:
+    def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:
         """The `#SBATCH` lines."""
-        extra = tuple(own_lines(self, job.resources.extra))
-        return directives(replace(job, resources=replace(job.resources, extra=extra)), scratch)
+        needs = job.resources
+        asked = {
+            "output": f"{scratch.replace('%', '%%')}/jobs/%x.%j.log",  # nsw names it anew when it submits
+            "time": clock(job.walltime_s),
+            "nodes": needs.nodes,
+            "ntasks": needs.tasks,
+            "ntasks-per-node": -(-needs.tasks // needs.nodes) if needs.tasks > 1 else None,
+            "cpus-per-task": needs.cpus_per_task,
+            "mem": None if needs.memory_bytes is None else format_memory(needs.memory_bytes),
+            "gres": needs.gres,
+            **({} if needs.gres else _gpus(needs.gpus, needs.nodes)),
+            "partition": needs.queue,
+            "account": needs.account,
+            "qos": needs.qos,
+            "constraint": needs.constraint,
+            "reservation": needs.reservation,
+        }
+        lines = [directive(option, value) for option, value in asked.items() if value is not None]
+        return [*lines, *(["#SBATCH --exclusive"] if needs.exclusive else []), *extra]
+
+    def unwanted(self, line: str) -> tuple[str, str] | None:
+        """The first option that is nsw's own."""
+        return next(((option, _REFUSED[option]) for option in _options(line) if option in _REFUSED), None)
 
     def submit_command(self, request: Request) -> list[str]:
         """The sbatch of a submission: an array when it holds several tasks."""
@@ -92,19 +369,10 @@ class Slurm(Adapter):
             words += [f"--dependency=afterok:{request.after}", "--kill-on-invalid-dep=yes"]
         if len(tasks) == 1:
             return [*words, f"--output={base}.log", request.script, str(submission.attempt), str(first)]
-        limit = f"%{request.throttle}" if request.throttle is not None and request.throttle < len(tasks) else ""
+        indices = ",".join(spans(task - first for task in tasks)) + (f"%{request.limit}" if request.limit else "")
         return [
-            *words, f"--array={ranges(t - first for t in tasks)}{limit}", f"--output={base}.%a.log",
-            request.script, str(submission.attempt), str(first),
+            *words, f"--array={indices}", f"--output={base}.%a.log", request.script, str(submission.attempt), str(first)
         ]  # fmt: skip
-
-    def parse_submitted(self, result: CommandResult) -> str | None:
-        """The job id that `sbatch --parsable` printed (`123` or `123;cluster`), among whatever a site's wrapper says.
-
-        None where no line or several could be one: then the job is looked up by its name.
-        """
-        found = {match[1] for line in result.stdout.splitlines() if (match := _SUBMITTED.fullmatch(line.strip()))}
-        return found.pop() if len(found) == 1 else None
 
     def refusal(self, result: CommandResult) -> Refusal | None:
         """Why sbatch refused. Only its own verdict counts, and none that a moment's fault or a wrapper may explain.
@@ -116,26 +384,7 @@ class Slurm(Adapter):
         if self.transient(result) or not_sent(result) or not _VERDICT.search(result.stderr):
             return None
         said = "; ".join(self.complaints(result))
-        for known in REFUSALS:
-            if known.text.lower() in said.lower():
-                return Refusal(said, known.key, known.hint)
-        return Refusal(said, certain=False)
-
-    def is_full(self, result: CommandResult) -> bool:
-        """Refused only because enough is in the queue already."""
-        certain = 0 < result.returncode < 128 and not self.transient(result)  # killed in the middle it tells nothing
-        return certain and any(text in result.stderr for text in FULL)
-
-    def transient(self, result: CommandResult) -> bool:
-        """A fault of the moment, which says nothing of the job."""
-        return result.timed_out or any(text in result.stderr for text in TRANSIENT)
-
-    def complaints(self, result: CommandResult) -> list[str]:
-        """The lines in which a command said what is wrong, each once, without what they all begin with."""
-        lines = [
-            re.sub(r"^sbatch: (error: |fatal: )?", "", line) for line in result.stderr.splitlines() if line.strip()
-        ]
-        return list(dict.fromkeys(_OF_SBATCH.sub("", line) for line in lines if not line.startswith('Try "')))
+        return explained(said, _REFUSALS) or Refusal(said, certain=False)
 
     def test_command(self, script: str) -> list[str]:
         """Ask whether and when a script could run, without submitting it."""
@@ -152,14 +401,6 @@ class Slurm(Adapter):
 
     # --- asking -------------------------------------------------------------------------------------------
 
-    def sign_of_life_command(self) -> list[str]:
-        """What every user may ask and costs little: the partitions' names."""
-        return ["sinfo", "--noheader", "--format=%P"]
-
-    def queues_command(self) -> list[str]:
-        """The partitions, a line for each kind of node in them."""
-        return ["sinfo", "--noheader", "--format=%P|%a|%G|%l"]
-
     def parse_queues(self, result: CommandResult) -> list[Queue]:
         """`gpu*|up|gpu:a100:4(S:0-1)|1-00:00:00`; of a partition's kinds of nodes that with most GPUs."""
         found: dict[str, Queue] = {}
@@ -173,10 +414,6 @@ class Slurm(Adapter):
             if bare and up == "up" and (bare not in found or most > (found[bare].gpus or 0)):
                 found[bare] = Queue(bare, most, kind, told_limit(longest), name.endswith("*"))
         return [replace(one, other_kinds=tuple(sorted(kinds[one.name] - {one.kind}))) for one in found.values()]
-
-    def facts_command(self) -> list[str]:
-        """What the cluster is set to."""
-        return ["scontrol", "show", "config"]
 
     def parse_facts(self, result: CommandResult) -> Facts:
         """The settings that matter here; what is not said is taken as Slurm's default."""
@@ -204,14 +441,11 @@ class Slurm(Adapter):
 
     def owners_command(self, watched: Sequence[Watched]) -> list[str]:
         """The squeue of ids, also of other users' jobs."""
-        ids = dict.fromkeys(one.native.job for one in watched if one.native)
-        return ["squeue", "-h", "-t", "all", "-j", ",".join(ids), "-o", _UNIT.join(_SQUEUE_FIELDS)]
+        return ["squeue", "-h", "-t", "all", "-j", ",".join(job_ids(watched)), "-o", _UNIT.join(_SQUEUE_FIELDS)]
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """The sacct of jobs that squeue does not know any more; without -S it looks at all of history for an id."""
-        ids = list(dict.fromkeys(one.native.job for one in watched if one.native))
-        some = (ids[at : at + _LONGEST_LIST] for at in range(0, len(ids), _LONGEST_LIST))
-        return [[*_SACCT, "-j", ",".join(part)] for part in some]
+        return [[*_SACCT, "-j", ",".join(part)] for part in in_parts(job_ids(watched), _LONGEST_LIST)]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:
         """The sacct of names: a relative start, since clocks and time zones differ and the default is midnight."""
@@ -229,46 +463,16 @@ class Slurm(Adapter):
         missing = "[Errno 2]" in result.stderr or "not found" in result.stderr.lower()
         return (result.returncode == 127 and missing) or "accounting storage is disabled" in result.stderr
 
-    def memory_words(self, log: str) -> str | None:
-        """The line of a job's output that tells of too much memory: without cgroups the state does not say so."""
-        match = re.search(
-            r"^.*(?:exceeded memory limit|oom-kill event|Out Of Memory|oom_kill).*$", log, re.MULTILINE | re.IGNORECASE
-        )
-        return match and re.sub(r"^slurmstepd: (error: )?", "", match[0]).strip()
-
-    def accounts_command(self) -> list[str]:
-        """The user's accounts in Slurm's database, where there is one."""
-        return ["bash", "-lc", 'sacctmgr -nP show assoc user="$(id -un)" format=account 2>/dev/null']
-
-    def parse_accounts(self, result: CommandResult) -> list[str]:
-        """The lines that are a name."""
-        names = (line.strip() for line in result.stdout.splitlines())
-        return list(dict.fromkeys(name for name in names if re.fullmatch(r"[\w.-]+", name)))
-
     # --- ending -------------------------------------------------------------------------------------------
 
     def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
         """One scontrol for all of these; the tasks of an array that run already go on."""
-        jobs = list(dict.fromkeys(one.native.job for one in watched if one.native is not None))
+        jobs = job_ids(watched)
         return ["scontrol", "hold" if held else "release", ",".join(jobs)] if jobs else None
-
-    def held(self, result: CommandResult) -> bool:
-        """Whether all are held or released that have not ended."""
-        if result.timed_out or result.returncode not in {0, 1}:
-            return False
-        return all(any(text in line for text in _OVER) for line in result.stderr.splitlines() if line.strip())
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One scancel for all of these; of unknown and finished jobs scancel says nothing."""
-        words: list[str] = []
-        for one in watched:
-            if one.native is None:
-                continue
-            if one.native.offset is None:
-                words.append(one.native.job)
-            else:
-                offset = one.native.offset
-                words.append(f"{one.native.job}_[{ranges(t - offset for t in one.tasks)}]")
+        words = task_words(watched, "{}_[{}]".format)
         return ["scancel", *words] if words else None
 
 
@@ -279,23 +483,7 @@ def answered(result: CommandResult) -> bool:
 
 def not_sent(result: CommandResult) -> bool:
     """The command certainly did not reach the controller."""
-    return result.returncode == 127 or any(text in result.stderr for text in (*NOT_SENT, *UNUSABLE))
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """`0-3,7` of rising numbers."""
-    return ",".join(spans(numbers))
-
-
-def parse_ranges(text: str) -> list[int]:
-    """The numbers of `0-3,7`, `0-6:2` or `0-3,7%2`; what Slurm cut short (`...`) is left out."""
-    found: list[int] = []
-    for part in text.partition("%")[0].split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part.strip())
-        if match:
-            first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-            found += range(first, last + 1, max(1, step))
-    return found
+    return result.returncode == 127 or re.search(f"{_NOT_SENT}|{_UNUSABLE}", result.stderr) is not None
 
 
 def queue_lines(stdout: str) -> list[Line]:
@@ -315,7 +503,7 @@ def queue_lines(stdout: str) -> list[Line]:
             found.append(Line(base, (int(index),), name, told, owner=owner))
         else:  # cut short after 64 characters; of tasks that wait for different reasons all are named
             vague = "..." in index or _SEVERAL.search(reason) is not None
-            found.append(Line(base, parse_ranges(index.strip("[]")), name, told, vague, owner))
+            found.append(Line(base, parse_spans(index.strip("[]")), name, told, vague, owner))
     return found
 
 
@@ -340,7 +528,7 @@ def history_lines(stdout: str) -> list[Line]:
 
 def _indices(match: re.Match[str]) -> Sequence[int] | None:
     if match["ranges"] is not None:
-        return parse_ranges(match["ranges"])
+        return parse_spans(match["ranges"])
     return None if match["index"] is None else (int(match["index"]),)
 
 
@@ -357,26 +545,60 @@ def _exit_words(code: str) -> str:
 def answer(state: str, reason: str, limit: str = "") -> Answer:
     """What a state and a reason mean together; `limit` is the job's time limit. An unknown state is no statement."""
     word = state.split(" ", 1)[0].rstrip("+").upper()  # CANCELLED by 1000
-    phase, ended = STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
+    phase, ended = _STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
     why = reason_of(reason)
     if phase is Phase.ENDED:
-        more = why.sentence if why and reason != SAID.get(word) else ""
+        more = why.sentence if why and reason != _SAID.get(word) else ""
         said = None if ended is None else f"{ended}: {more}" if more and more not in ended else ended
         if said is not None and (words := limit_words(limit)):
             said = said.replace("its time limit", f"its time limit of {words}", 1)
         return Answer(phase, said, clean=word == "COMPLETED")
-    if word in HELD:
-        return Answer(phase, f"{ended} ({word}); {HELD[word]}", never=True)
+    if word in _HELD:
+        return Answer(phase, f"{ended} ({word}); {_HELD[word]}", never=True)
     if word == "PENDING" and why is not None:
         said = f"{why.sentence} ({reason})" if why.sentence else None
         return Answer(phase, f"{said}; {why.todo}" if why.todo else said, never=why.never, may_run=why.may_run)
     return Answer(phase, ended)
 
 
-def limit_words(limit: str) -> str | None:
-    """`1h30m` for Slurm's `1:30:00` or `01:30:00`; None for what is no time."""
-    match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", limit.strip())
-    if match is None:
-        return None
-    days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
-    return format_duration(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+def reason_of(text: str) -> Reason | None:
+    """The meaning of a reason as squeue prints it (`ReqNodeNotAvail, UnavailableNodes:n1`); None for an empty one."""
+    bare = text.strip("() ").replace("_", " ")  # some commands write underscores for the spaces of a sentence
+    known = _REASONS.get(bare) or _REASONS.get(bare.split(",")[0].split(":")[0].strip())
+    if known is not None:
+        return known
+    for beginning, name in _BEGINNINGS.items():
+        if bare.startswith(beginning):
+            return _REASONS[name]
+    for pattern, sentence, todo in _FAMILIES:
+        if match := re.fullmatch(pattern, bare):
+            found = match.groupdict()
+            what, unit = _WHAT.get(found.get("what") or "", ("", ""))
+            who, one = _WHO.get(found.get("who") or "", ""), (found.get("one") or "").lower()
+            return Reason(sentence.format(who=who, what=what, unit=unit, one=one), todo)
+    return Reason(bare) if bare else None
+
+
+def directive(option: str, value: object) -> str:
+    """One line; the value is quoted as sbatch's own parser reads quotes."""
+    text = str(value)
+    if re.search(r"[\x00-\x1f\x7f]", text):
+        raise UsageError(f"resources: {option} holds a control character: {text!r}")
+    if not _PLAIN.fullmatch(text):
+        text = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return f"#SBATCH --{option}={text}"
+
+
+def _gpus(count: int, nodes: int) -> dict[str, object]:
+    if count == 0:
+        return {}
+    return {"gpus-per-node": count // nodes} if count % nodes == 0 else {"gpus": count}
+
+
+def _options(directive: str) -> list[str]:
+    """The names of the options on a line, as sbatch reads it."""
+    try:
+        words = shlex.split(directive, comments=False)[1:]
+    except ValueError:  # an open quote, of which sbatch says what it thinks
+        words = directive.split()[1:]
+    return [word.partition("=")[0] if word.startswith("--") else word[:2] for word in words if word.startswith("-")]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import NswError, RefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from nsw.errors import Diagnostic
     from nsw.plan.model import Job
@@ -19,15 +18,8 @@ if TYPE_CHECKING:
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
 
-# how the directive lines begin of systems that nsw does not drive
-_OF_OTHERS: Final = ("#FLUX",)
 # keys of `resources` and of sites that not every system has a word for
 _OPTIONAL: Final = ("queue", "partition", "account", "qos", "gres", "reservation", "constraint", "exclusive")
-
-
-def own_lines(adapter: Adapter, lines: Iterable[str]) -> list[str]:
-    """The lines of `extra` less those of other batch systems."""
-    return [line for line in lines if not _of_another(adapter, line)]
 
 
 def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
@@ -53,7 +45,7 @@ def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> 
     found = []
     for document, path, values in _places(loaded, place):
         for number, line in enumerate(values.extra):
-            if _of_another(adapter, line):
+            if not adapter.own_lines([line]):
                 found.append(
                     document.document.diagnostic(
                         (*path, "extra", number),
@@ -88,18 +80,6 @@ def place_of_line(
         if line in values.extra:
             return document, (*path, "extra", list(values.extra).index(line))
     return None
-
-
-def _of_another(adapter: Adapter, line: str) -> bool:
-    return line.startswith("#") and not line.startswith(adapter.marker) and line.startswith(_markers())
-
-
-@lru_cache(maxsize=1)
-def _markers() -> tuple[str, ...]:
-    """How the directive lines of the known batch systems begin."""
-    from nsw.schedulers.recognizing import adapters
-
-    return (*_OF_OTHERS, *(one.marker for one in adapters().values()))
 
 
 def _places(

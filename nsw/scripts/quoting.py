@@ -10,7 +10,15 @@ from nsw.errors import UsageError
 from nsw.profilers.model import Variable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from nsw.recipe.secrets import Secret
+
+# of the file that gives a campaign's secret environment variables to its jobs
+_SECRETS_HEAD = """\
+# The secret environment variables of this campaign. Its jobs read them here: `. secrets.sh NUMBER` exports a set.
+# Nobody but the owner may read this file; nsw removes it when every run is done and complete.
+"""
 
 
 def quote(value: object) -> str:
@@ -29,22 +37,27 @@ def quote_all(values: Iterable[object]) -> str:
     return " ".join(quote(v) for v in values)
 
 
-def directive_value(option: str, value: str, plain: re.Pattern[str], reader: str) -> str:
-    """The value of a directive's option, in quotes unless it is plain, for a reader that knows no escapes.
-
-    Raises:
-        UsageError: It holds a control character, or both kinds of quotes.
-    """
-    if re.search(r"[\x00-\x1f\x7f]", value):
-        raise UsageError(f"resources: -{option} holds a control character: {value!r}")
-    if plain.fullmatch(value):
-        return value
-    mark = "'" if '"' in value else '"'
-    if mark in value:
-        raise UsageError(f"resources: -{option} holds both kinds of quotes, which {reader} cannot read: {value}")
-    return f"{mark}{value}{mark}"
-
-
 def comment(value: object) -> str:
     """Text that is safe behind `#`: on one line, without control characters."""
     return re.sub(r"[\x00-\x1f\x7f\x85\u2028\u2029]+", " ", str(value)).strip()
+
+
+def secrets_text(sets: Sequence[Mapping[str, Secret]], environment: Mapping[str, str]) -> str:
+    """The text of the file; empty where nothing is secret.
+
+    Args:
+        sets: The plan's secrets.
+        environment: nsw's own environment, which must hold what `from_env` names.
+    """
+    if not sets:
+        return ""
+    cases = [
+        f"{number})\n"
+        + "".join(f"  export {name}={quote(_text(secret, environment))}\n" for name, secret in one.items())
+        for number, one in enumerate(sets, 1)
+    ]
+    return f"{_SECRETS_HEAD}case $1 in\n" + "  ;;\n".join(cases) + "  ;;\n*) return 1 ;;\nesac\n"
+
+
+def _text(secret: Secret, environment: Mapping[str, str]) -> str:
+    return secret.value if secret.from_env is None else environment[secret.from_env]

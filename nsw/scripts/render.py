@@ -144,7 +144,7 @@ def _environment(*, sandboxed: bool) -> jinja2.Environment:
 
     from nsw.resources import templates_folder
     from nsw.scripts.sandbox import SiteEnvironment
-    from nsw.site.scheduler_and_transport_names import template_folders
+    from nsw.site.names import template_folders
 
     folders = [str(folder) for folder in (templates_folder(), *template_folders())]
     environment = (

@@ -13,14 +13,13 @@ from nsw.recipe.expressions import Expression, find_name
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.validate import validate
-from nsw.site.files import BUILTIN, FILE_NAME, sources, user_file
 from nsw.site.model import FILL, Site, SitesFile
-from nsw.site.scheduler_and_transport_names import LOCAL
+from nsw.site.names import BUILTIN, FILE_NAME, LOCAL, sources, user_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.recipe.yaml_nodes import Path as NodePath
+    from nsw.recipe.document import KeyPath
 
 _SCALARS = ("name", "account", "queue", "partition", "qos", "scheduler")  # what `scratch` may use
 
@@ -215,7 +214,7 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
                 yield document.diagnostic(block, f"there is no file {shown(file)} beside the sites file")
 
 
-def _gres_names(document: Document, site_path: NodePath, site: dict[str, object]) -> Iterator[Diagnostic]:
+def _gres_names(document: Document, site_path: KeyPath, site: dict[str, object]) -> Iterator[Diagnostic]:
     """A site's words for GPUs are the same for all recipes: they know no parameters."""
     gres = site.get("gres")
     if not isinstance(gres, str):
@@ -233,7 +232,7 @@ def _gres_names(document: Document, site_path: NodePath, site: dict[str, object]
         yield document.at(mark, f"the expression uses '{name}', which gres does not know", hint=hint)
 
 
-def _scratch_names(document: Document, site_path: NodePath, site: dict[str, object]) -> Iterator[Diagnostic]:
+def _scratch_names(document: Document, site_path: KeyPath, site: dict[str, object]) -> Iterator[Diagnostic]:
     scratch = site.get("scratch")
     known = _scalars(site | {"name": site_path[-1]})
     if not isinstance(scratch, str):

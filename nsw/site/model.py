@@ -1,5 +1,6 @@
 """A site as types. Each key is documented here once; the JSON Schema is made from it."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, WithJsonSchema, model_validator
@@ -14,19 +15,19 @@ from nsw.recipe.fields import (
     Filled,
     Flag,
     Line,
+    Model,
     Name,
     Number,
+    Parsed,
     Size,
     Text,
     one_of,
     whole,
 )
-from nsw.recipe.parsed import Parsed
-from nsw.recipe.passes import Model
 from nsw.recipe.profiler_names import LATER, NOT_YET, PROGRAMS, on_a_site
 from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary
-from nsw.site.scheduler_and_transport_names import (
+from nsw.site.names import (
     ADAPTERS,
     LOCAL,
     TRANSPORTS,
@@ -97,6 +98,7 @@ NumberOrAuto = Annotated[
 ]
 
 
+SHIPPED = Path(__file__).with_name("sites.schema.json")
 FILL = "fill"
 _HANDED_OVER = 1000  # runs that a machine without a batch system gets, so that they go on without nsw
 
@@ -284,3 +286,17 @@ class SitesFile(Model):
 
     nsw: Annotated[Literal[1], WithJsonSchema({"const": 1})] = Field(description="Version of the format: 1.")
     sites: dict[Name, Site] = Field(description="The sites by name.")
+
+
+def sites_schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of sites files, for editors."""
+    from nsw.recipe.jsonschema import cleaned, headed
+
+    schema = cleaned(SitesFile.model_json_schema(by_alias=True))
+    del schema["$defs"]["Site"]["properties"]["name"]
+    return headed(
+        schema,
+        title="nsw sites",
+        description="Where campaigns run. Begin the file with this line, and an editor knows its keys: "
+        "# yaml-language-server: $schema=sites.schema.json ('nsw schema sites > sites.schema.json' writes it)",
+    )

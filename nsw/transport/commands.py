@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CampaignError, CommandError, FencedError, HostKeyError, LoginError, UnreachableError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.transport.model import Conditions, Transport
 
-__all__ = ["ONCE", "PATIENT", "Fence", "Retry", "Runner", "take"]
+__all__ = ["PATIENT", "Fence", "Runner", "take"]
 
 _FENCED: Final = 96
 _BUSY: Final = 97
@@ -57,6 +57,8 @@ printf '%s\n%s\n' "$token" "$4" >owner.new && mv -f owner.new owner && echo "$to
 """
 _TAKE_S: Final = 180.0
 _LONGEST_OWNER: Final = 200  # characters
+_LONGEST_PAUSE_S: Final = 30.0
+PATIENT: Final = 4  # tries of a command after faults of the moment
 
 
 class Fence:
@@ -144,23 +146,6 @@ def _fenced(campaign: str, said: str) -> FencedError:
     return fault
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """How often a command is tried and how long is waited in between (seconds, doubling, with jitter)."""
-
-    tries: int = 1
-    first_s: float = 1.0
-    most_s: float = 30.0
-
-    def pause(self, tried: int, random: float) -> float:
-        """Seconds to wait after so many tries; `random` is in 0..1."""
-        return min(self.most_s, self.first_s * 2.0 ** (tried - 1)) * (0.5 + random)
-
-
-ONCE = Retry()
-PATIENT = Retry(tries=4)
-
-
 class Runner:
     """Runs commands over a transport.
 
@@ -197,8 +182,8 @@ class Runner:
         self._draw = draw
         self.calls: Counter[str] = Counter()
 
-    def run(self, argv: Sequence[str], *, timeout: float, retry: Retry = ONCE, changes: bool = False) -> CommandResult:
-        """Run a command; after a fault of the moment again, as often as `retry` says.
+    def run(self, argv: Sequence[str], *, timeout: float, retry: int = 1, changes: bool = False) -> CommandResult:
+        """Run a command; after a fault of the moment again, until it was tried `retry` times.
 
         Returns:
             What it did at last, good or bad.
@@ -212,9 +197,9 @@ class Runner:
             tried += 1
             # whoever is refused would be asked for another code, and locked out in the end
             refused = isinstance(result.unreachable, (HostKeyError, LoginError))
-            if tried >= retry.tries or refused or not self._transient(result):
+            if tried >= retry or refused or not self._transient(result):
                 return result
-            self._sleep(retry.pause(tried, self._draw()))
+            self._sleep(min(_LONGEST_PAUSE_S, 2.0 ** (tried - 1)) * (0.5 + self._draw()))
 
     def run_many(
         self, commands: Sequence[Sequence[str]], *, timeout: float, counted: str, changes: bool = False
@@ -235,14 +220,3 @@ class Runner:
         if fence:
             results = [fence.passed(argv, result) for argv, result in zip(commands, results, strict=True)]
         return [self._plain(result) for result in results]
-
-    def need(self, argv: Sequence[str], *, timeout: float, what: str, retry: Retry = ONCE) -> CommandResult:
-        """As `run`, for a command that must succeed.
-
-        Raises:
-            CommandError: It did not; the error holds all that it said.
-        """
-        result = self.run(argv, timeout=timeout, retry=retry)
-        if result.returncode != 0 or result.timed_out:
-            raise CommandError(result, what=what)
-        return result

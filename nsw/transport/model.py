@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol, Required, TypeAlias, TypedDict
 
 from nsw.errors import NotYetError, UnreachableError
-from nsw.site.scheduler_and_transport_names import transport_path
+from nsw.site.names import transport_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import CommandError, CommandResult, UnreachableError, UsageError
@@ -54,7 +55,6 @@ for folder in "${folders[@]}"; do
 done
 :
 """
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 class RemoteTransport(Transport):
@@ -132,21 +132,18 @@ class RemoteTransport(Transport):
 
     def expand(self, path: str) -> str:
         """With the site's variables."""
-        names = sorted({one or other for one, other in _VARIABLE.findall(path)} | {"HOME", "USER"})
-        script = 'for name; do printf "%s=%s\\0" "$name" "${!name-}"; done; printf "=%s\\0" "$(id -un)"'
-        answer = self._ask(script, *names)
-        pairs = (text.partition("=") for text in answer.stdout.decode(errors="replace").split("\0") if text)
-        known = {name: value for name, _, value in pairs}
-        known["USER"] = known.get("USER") or known.get("", "")
-        missing = [name for name in names if not known.get(name) and re.search(rf"\$\{{?{name}\b", path)]
-        if missing:
-            raise UsageError(f"{path}: {missing[0]} is not set on the site")
-        found = _VARIABLE.sub(lambda match: known[match[1] or match[2]], path)
-        if found == "~" or found.startswith("~/"):
-            found = known.get("HOME", "") + found[1:]
-        if not found.startswith("/") or "$" in found:
-            raise UsageError(f"{path} is {found} on the site: it must be an absolute path")
-        return found
+        answer = self._ask('env -0; printf "USER=%s\\0" "${USER:-$(id -un)}"')
+        pairs = (text.partition("=") for text in answer.stdout.decode(errors="replace").split("\0"))
+        variables = {name: value for name, _, value in pairs if value}
+        try:
+            expanded = Template(re.sub(r"^~(?=/|$)", "$HOME", path)).substitute(variables)
+        except KeyError as missing:
+            raise UsageError(f"{path}: {missing.args[0]} is not set on the site") from None
+        except ValueError:  # a $ that begins no name
+            expanded = path
+        if not expanded.startswith("/") or "$" in expanded:
+            raise UsageError(f"{path} is {expanded} on the site: it must be an absolute path")
+        return expanded
 
     def make_folders(self, there: Sequence[str]) -> None:
         """Make folders in one command."""

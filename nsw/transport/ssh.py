@@ -104,54 +104,40 @@ class Ssh:
     def _connect(self) -> None:
         target, config = resolve(self._host, self._how), {"config": self._how.get("config")}
         for host in [*(resolve(jump, config) for jump in target.jumps), target]:
-            self._hops.append(_hop(host, self._hops[-1] if self._hops else None, self._commands, self._unlocked))
+            self._hops.append(self._logged_in(host, Line(self._socket(host))))
 
-
-def _command_as_socket(command: str, commands: list[subprocess.Popen[bytes]]) -> socket.socket:
-    """The near end of what ssh_config's ProxyCommand connects to; paramiko's own waits for more than has come."""
-    near, far = socket.socketpair()
-    with far:
-        commands.append(
-            subprocess.Popen(
-                ["sh", "-c", f"exec {command}"], stdin=far.fileno(), stdout=far.fileno(), stderr=subprocess.DEVNULL,
-                start_new_session=True,
+    def _socket(self, host: HostConfig) -> Any:
+        """What leads to a host: the connection to the one before it, a command, or the network."""
+        place = (host.hostname, host.port)
+        if self._hops:
+            return self._hops[-1].open_channel("direct-tcpip", place, ("127.0.0.1", 0), timeout=_CONNECT_S)
+        if host.proxy_command is None:
+            return socket.create_connection(place, timeout=_CONNECT_S)
+        near, far = socket.socketpair()  # paramiko's own ProxyCommand waits for more than has come
+        with far:
+            words = ["sh", "-c", f"exec {host.proxy_command}"]
+            self._commands.append(
+                subprocess.Popen(
+                    words, stdin=far.fileno(), stdout=far.fileno(), stderr=subprocess.DEVNULL, start_new_session=True
+                )
             )
-        )  # fmt: skip
-    return near
+        return near
 
-
-def _hop(
-    host: HostConfig,
-    through: paramiko.Transport | None,
-    commands: list[subprocess.Popen[bytes]],
-    unlocked: dict[str, paramiko.PKey],
-) -> paramiko.Transport:
-    """A connection that is logged in, over another one, a command (added to `commands`) or the network.
-
-    `unlocked` holds the keys whose passphrase was given.
-    """
-    known = look_up(host.known_as, host.known_hosts)
-    way: Any
-    if through is not None:
-        way = through.open_channel("direct-tcpip", (host.hostname, host.port), ("127.0.0.1", 0), timeout=_CONNECT_S)
-    elif host.proxy_command is not None:
-        way = _command_as_socket(host.proxy_command, commands)
-    else:
-        way = socket.create_connection((host.hostname, host.port), timeout=_CONNECT_S)
-    line = Line(way)
-    # it logs every lost connection with a traceback, which Python prints where nobody has set up logging
-    logging.getLogger("paramiko").addHandler(logging.NullHandler())
-    transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
-    try:
-        _prefer(transport, known.good)
-        transport.start_client(timeout=_CONNECT_S)
-        verify(transport, host, known)
-        log_in(transport, host, unlocked)
-    except BaseException:
-        transport.close()
-        raise
-    Watch(transport, line)
-    return transport
+    def _logged_in(self, host: HostConfig, line: Line) -> paramiko.Transport:
+        known = look_up(host.known_as, host.known_hosts)
+        # it logs every lost connection with a traceback, which Python prints where nobody has set up logging
+        logging.getLogger("paramiko").addHandler(logging.NullHandler())
+        transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
+        try:
+            _prefer(transport, known.good)
+            transport.start_client(timeout=_CONNECT_S)
+            verify(transport, host, known)
+            log_in(transport, host, self._unlocked)
+        except BaseException:
+            transport.close()
+            raise
+        Watch(transport, line)
+        return transport
 
 
 def _prefer(transport: paramiko.Transport, known: Sequence[paramiko.PKey]) -> None:

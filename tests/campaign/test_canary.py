@@ -2,10 +2,11 @@
 
 import pytest
 
-from nsw.campaign.dependencies import Canary
+from nsw.campaign.dependencies import refused_canary, release_canary, waive_canary
 from nsw.campaign.ledger import Ledger, State
 from nsw.errors import CanaryError, Exit
 from nsw.plan.model import Job, Plan, Resources, Run
+from tests.campaign.stand_ins import Judged
 
 
 def run(id_: str, reports: tuple[str, ...] = ()) -> Run:
@@ -36,14 +37,14 @@ def test_the_first_run_that_leaves_a_report_goes_ahead_alone(ledger):
 
 def test_the_rest_is_held_while_it_is_away(ledger):
     ledger.update_tasks(["profiled"], state=State.RUNNING)
-    canary = Canary(ledger)
+    canary = Judged(ledger)
     canary.check()
     assert allowed(ledger) == []
 
 
 def test_the_rest_follows_when_it_came_back_well(ledger):
     ledger.update_tasks(["profiled"], state=State.DONE)
-    canary = Canary(ledger, lambda _run: None)
+    canary = Judged(ledger, lambda _run: None)
     canary.check()
     assert allowed(ledger) == [0, 2]
 
@@ -58,15 +59,15 @@ def test_the_rest_follows_when_it_came_back_well(ledger):
 )
 def test_the_rest_stays_where_it_is_when_something_is_wrong_until_a_person_goes_on(ledger, state, part):
     ledger.update_tasks(["profiled"], state=state, reason="exit status 3")
-    canary = Canary(ledger, lambda _run: "its report holds no metric")
+    canary = Judged(ledger, lambda _run: "its report holds no metric")
     with pytest.raises(CanaryError, match=part) as raised:
         canary.check()
     assert raised.value.exit_code is Exit.SOME_FAILED
-    assert Canary(ledger).again() == ["profiled"]
-    Canary(ledger).check()  # the next nsw
+    assert refused_canary(ledger) == ["profiled"]
+    Judged(ledger).check()  # the next nsw
     assert allowed(ledger) == [0, 2]
-    Canary(ledger).waive()
-    assert Canary(ledger).again() == []
+    waive_canary(ledger)
+    assert refused_canary(ledger) == []
 
 
 def test_what_shares_the_task_of_the_canary_goes_with_it(tmp_path):
@@ -76,22 +77,22 @@ def test_what_shares_the_task_of_the_canary_goes_with_it(tmp_path):
         ledger.hold_for_canary()
         assert allowed(ledger) == [0]
         ledger.update_tasks(["profiled"], state=State.DONE)
-        Canary(ledger).check()
+        Judged(ledger).check()
         assert allowed(ledger) == [0, 1]
 
 
 def test_a_run_that_a_person_names_goes_without_the_canary(ledger):
     ledger.update_tasks(["profiled"], state=State.CANCELLED)
-    Canary(ledger).tried_again(["other"], named=True)
+    release_canary(ledger, ["other"], named=True)
     assert allowed(ledger) == [2]
-    Canary(ledger).tried_again(["profiled"], named=True)
+    release_canary(ledger, ["profiled"], named=True)
     ledger.release(["profiled"])
     assert allowed(ledger) == [1, 2]
 
 
 def test_a_campaign_that_wants_none_is_left_alone(plain):
     ledger = plain
-    Canary(ledger).check()
+    Judged(ledger).check()
     assert allowed(ledger) == [0, 1, 2]
 
 

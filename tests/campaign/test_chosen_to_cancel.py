@@ -2,11 +2,11 @@
 
 import pytest
 
+from nsw.campaign.cancel import to_cancel
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_rows import Kind
 from nsw.campaign.select_runs import Selection
-from nsw.campaign.steering import to_cancel
 from nsw.plan.model import REDUCTION, Job, Plan, Resources, Run
 
 

@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import TABLE
-from nsw.campaign.choose import Choosing, chooser
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import RECORDED, SITE_DATA
-from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.ledger_rows import RECORDED, SITE_DATA, Choice
 from nsw.campaign.recipe_lock import Basis, recorded
 from nsw.campaign.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.profilers.model import CHOSEN
+from tests.campaign.stand_ins import Met
 
 DATABASE = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200" / "alexnet-g1-b8.sqlite.xz"
 RECIPE = """\
@@ -55,9 +54,9 @@ def ended(ledger, run, seconds):
 
 
 def test_the_launches_are_on_record_and_the_limit_follows_from_the_price_and_then_from_what_finished(folder):
-    lines = []
     with Ledger(folder.ledger) as ledger:
-        choose = chooser(folder, ledger, Choosing(lambda: None, lines.append, lines.append))
+        chooser = Met(folder, ledger, None)
+        choose, lines = chooser.choose, chooser.said
         (source,) = ledger.runs_named([LOOK])
         first = choose(ledger.runs_named([COUNT])[0], [source])
         rows = load_rows(folder, TABLE)
@@ -76,17 +75,18 @@ def test_the_launches_are_on_record_and_the_limit_follows_from_the_price_and_the
 
 
 def test_a_choice_of_the_lockfile_has_its_launches_on_record_as_this_timeline_has_them(folder):
-    basis, lines, warned = Basis("NVIDIA H100"), [], []
-    choosing = Choosing(lambda: basis, lines.append, warned.append)
+    basis = Basis("NVIDIA H100")
     with Ledger(folder.ledger) as ledger:
+        chooser = Met(folder, ledger, basis)
+        lines, warned = chooser.said, chooser.warned
         run, (source,) = ledger.runs_named([COUNT])[0], ledger.runs_named([LOOK])
-        choice = chooser(folder, ledger, choosing)(run, [source])
+        choice = chooser.choose(run, [source])
         chosen = load_rows(folder, TABLE)
         locked = recorded({COUNT: choice}, basis, chosen).model_dump(mode="json")
 
         (folder.tables / f"{TABLE}.parquet").unlink()
         ledger.set_meta(RECORDED, locked)
-        assert chooser(folder, ledger, choosing)(run, [source]) == choice
+        assert chooser.choose(run, [source]) == choice
         assert load_rows(folder, TABLE) == chosen
         assert "as the lockfile records it" in lines[-1]
         assert warned == []
@@ -94,19 +94,19 @@ def test_a_choice_of_the_lockfile_has_its_launches_on_record_as_this_timeline_ha
         (folder.tables / f"{TABLE}.parquet").unlink()
         locked["runs"][COUNT] |= {"kernels": ["_Z4gonev"]}
         ledger.set_meta(RECORDED, locked)
-        assert chooser(folder, ledger, choosing)(run, [source]) == choice
+        assert chooser.choose(run, [source]) == choice
         assert load_rows(folder, TABLE) == []
         assert warned == [f"what {COUNT} measures is not compared with {LOOK}: {LOOK} holds none of these launches"]
 
 
 @pytest.mark.parametrize(("limit", "kept"), [(3600, 3600), (7200, None), (9000, None)])
 def test_a_limit_of_the_lockfile_is_never_above_that_of_this_plan(folder, limit, kept):
-    basis, told = Basis("NVIDIA H100"), []
+    basis = Basis("NVIDIA H100")
     with Ledger(folder.ledger) as ledger:
         run, (source,) = ledger.runs_named([COUNT])[0], ledger.runs_named([LOOK])
         locked = recorded({COUNT: Choice(("--kernel-id", "x"), limit, LOOK, "note")}, basis).model_dump(mode="json")
         ledger.set_meta(RECORDED, locked)
-        choice = chooser(folder, ledger, Choosing(lambda: basis, told.append, told.append))(run, [source])
+        choice = Met(folder, ledger, basis).choose(run, [source])
         assert choice == Choice(("--kernel-id", "x"), kept, LOOK, "note")
 
 
@@ -124,11 +124,11 @@ def test_where_the_site_names_no_chip_the_metrics_are_checked_on_the_one_that_th
     folder, gpu, metrics, skipped, warned
 ):
     folder.recipe.write_text(RECIPE.replace("[ipc]", metrics))
-    warnings = []
     with Ledger(folder.ledger) as ledger:
         ledger.set_meta(SITE_DATA, {"name": "s", "gpus": {}})
-        choose = chooser(folder, ledger, Choosing(lambda: Basis(gpu), lambda _: None, warnings.append))
-        found = choose(ledger.runs_named([COUNT])[0], ledger.runs_named([LOOK]))
+        chooser = Met(folder, ledger, Basis(gpu))
+        warnings = chooser.warned
+        found = chooser.choose(ledger.runs_named([COUNT])[0], ledger.runs_named([LOOK]))
     if skipped:
         assert found.startswith(skipped)
         assert gpu in found

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from nsw.campaign.engine import Holding
-from nsw.campaign.ledger_meta_keys import AT_A_TIME, HELD
+from nsw.campaign.ledger_rows import AT_A_TIME, HELD
 
 
 class Ledger:

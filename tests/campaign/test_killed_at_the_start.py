@@ -10,7 +10,7 @@ import pytest
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import NOTE, SITE
+from nsw.campaign.ledger_rows import NOTE, SITE
 from nsw.plan.model import Plan
 
 # one that is killed within a write: with a small cache SQLite has written some of it to the file already

@@ -7,9 +7,9 @@ from contextlib import closing
 import pytest
 
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_guard import GuardedConnection, explained
-from nsw.campaign.ledger_meta_keys import HELD as HELD_JOBS
-from nsw.campaign.ledger_meta_keys import ORIGINS, PLACES, SITE, SITE_DATA, VERSIONS
+from nsw.campaign.ledger_file import GuardedConnection, explained
+from nsw.campaign.ledger_rows import HELD as HELD_JOBS
+from nsw.campaign.ledger_rows import ORIGINS, PLACES, SITE, SITE_DATA, VERSIONS
 from nsw.errors import CampaignError
 from nsw.plan.model import Job, Plan, Resources, Run
 from tests.fuzz.page_loops import with_page_loop
@@ -24,7 +24,7 @@ STRANGE = {
     "another index": ("CREATE INDEX more ON tasks (host)", "index more"),
     "a virtual table": ("CREATE VIRTUAL TABLE more USING fts5(x)", "table more"),
     "a virtual table in place of one": ("DROP TABLE absent; CREATE VIRTUAL TABLE absent USING fts5(x)", "absent_data"),
-    "a computed column": (COMPUTED, "computed column tasks.more"),
+    "a computed column": (COMPUTED, "table tasks"),
     "an index of an expression": (
         "DROP INDEX tasks_state; CREATE INDEX tasks_state ON tasks (hex(params))",
         "tasks_state",
@@ -77,18 +77,24 @@ def test_a_statement_that_does_not_end_is_ended():
 
 DEEP = "[" * 3_000_000
 HELD = {
-    "no JSON": ("UPDATE tasks SET params = 'x' WHERE id = 'r7'", "r7.*params is not a JSON object"),
-    "JSON of another kind": ("UPDATE tasks SET params = '[1]' WHERE id = 'r7'", "r7.*params is not a JSON object"),
-    "deep JSON": (f"UPDATE tasks SET params = '{DEEP}' WHERE id = 'r7'", "r7.*params is not a JSON object"),
-    "reports that are not texts": ("UPDATE tasks SET reports = '[1]' WHERE id = 'r7'", "r7.*reports are not texts"),
-    "an unknown state": ("UPDATE tasks SET state = 'gone' WHERE id = 'r7'", "gone"),
-    "a text for a number": ("UPDATE tasks SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt has another type"),
-    "bytes for a text": ("UPDATE tasks SET host = x'00ff' WHERE id = 'r7'", "r7.*host has another type"),
-    "no time": ("UPDATE tasks SET started = 9e999 WHERE id = 'r7'", "r7.*not a time"),
-    "a site that is no JSON": ("UPDATE meta SET value = '{' WHERE key = 'site_data'", "site_data is not a JSON object"),
+    "no JSON": ("UPDATE tasks SET params = 'x' WHERE id = 'r7'", "r7.*params is not what nsw writes"),
+    "JSON of another kind": ("UPDATE tasks SET params = '[1]' WHERE id = 'r7'", "r7.*params is not what nsw writes"),
+    "deep JSON": (f"UPDATE tasks SET params = '{DEEP}' WHERE id = 'r7'", "r7.*params is not what nsw writes"),
+    "reports that are not texts": (
+        "UPDATE tasks SET reports = '[1]' WHERE id = 'r7'",
+        "r7.*reports is not what nsw writes",
+    ),
+    "an unknown state": ("UPDATE tasks SET state = 'gone' WHERE id = 'r7'", "'gone': state is not what nsw writes"),
+    "a text for a number": ("UPDATE tasks SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt is not what nsw writes"),
+    "bytes for a text": ("UPDATE tasks SET host = x'00ff' WHERE id = 'r7'", "r7.*host is not what nsw writes"),
+    "no time": ("UPDATE tasks SET started = 9e999 WHERE id = 'r7'", "r7.*started is not what nsw writes"),
+    "a site that is no JSON": (
+        "UPDATE meta SET value = '{' WHERE key = 'site_data'",
+        "site_data is not what nsw writes",
+    ),
     "deep JSON of a site": (
         f"UPDATE meta SET value = '{DEEP}' WHERE key = 'site_data'",
-        "site_data is not a JSON object",
+        "site_data is not what nsw writes",
     ),
     "a site without a scheduler": (
         """UPDATE meta SET value = '{"name": "a", "transport": {"kind": "local"}}' WHERE key = 'site_data'""",
@@ -99,23 +105,38 @@ HELD = {
         "site_data is not a site",
     ),
     "no site at all": ("DELETE FROM meta WHERE key = 'site_data'", "site_data is not a site"),
-    "a fact that is not text": ("UPDATE meta SET value = x'00' WHERE key = 'site_data'", "site_data is not text"),
+    "a fact that is not text": (
+        "UPDATE meta SET value = x'00' WHERE key = 'site_data'",
+        "site_data is not what nsw writes",
+    ),
     "a site's name that fills a screen": (
         "INSERT OR REPLACE INTO meta VALUES ('site', printf('%.*c', 4097, 'x'))",
-        "site is longer than 4,096 characters",
+        "site is not what nsw writes",
     ),
-    "calls that are not numbers": ("INSERT INTO meta VALUES ('calls', '{\"a\": []}')", "calls are not numbers"),
-    "held jobs that are not texts": ("INSERT INTO meta VALUES ('held', '[[1]]')", "held has another type"),
-    "origins that are not pairs": ("INSERT INTO meta VALUES ('origins', '[[\"a\"]]')", "origins has another type"),
-    "a place that is no text": ("INSERT INTO meta VALUES ('places', '{\"time\": 1}')", "places has another type"),
+    "calls that are not numbers": (
+        "INSERT INTO meta VALUES ('calls', '{\"a\": []}')",
+        "calls is not what nsw writes",
+    ),
+    "held jobs that are not texts": (
+        "INSERT INTO meta VALUES ('held', '[[1]]')",
+        "held is not what nsw writes",
+    ),
+    "origins that are not pairs": (
+        "INSERT INTO meta VALUES ('origins', '[[\"a\"]]')",
+        "origins is not what nsw writes",
+    ),
+    "a place that is no text": ("INSERT INTO meta VALUES ('places', '{\"time\": 1}')", "places is not what nsw writes"),
     "a version without its jobs": (
         "INSERT INTO meta VALUES ('versions', '[[{}, 0, 1.5]]')",
-        "versions has another type",
+        "versions is not what nsw writes",
     ),
-    "a beginning that is not a time": ("INSERT INTO meta VALUES ('created', 'nan')", "created is not a time"),
-    "a distant beginning": ("INSERT INTO meta VALUES ('created', '1e300')", "created is not a time"),
-    "an absence without a number": ("INSERT INTO absent VALUES ('a', 'b', 'c')", "absent: runs has another type"),
-    "a problem that is bytes": ("INSERT INTO problems VALUES ('r7', 'a', 'error', x'00', NULL)", "problems: p.message"),
+    "a beginning that is not a time": ("INSERT INTO meta VALUES ('created', 'nan')", "created is not what nsw writes"),
+    "a distant beginning": ("INSERT INTO meta VALUES ('created', '1e300')", "created is not what nsw writes"),
+    "an absence without a number": ("INSERT INTO absent VALUES ('a', 'b', 'c')", "'a': runs is not what nsw writes"),
+    "a problem that is bytes": (
+        "INSERT INTO problems VALUES ('r7', 'a', 'error', x'00', NULL)",
+        "r7.*message is not what nsw writes",
+    ),
 }
 
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from nsw.campaign.folder import CampaignFolder, is_driven, locked
-from nsw.campaign.orphan_commands import wait_for_commands
+from nsw.campaign.handover import wait_for_commands
 from nsw.errors import CampaignLockedError, UnreachableError
 from nsw.transport.local import LocalTransport
 from nsw.transport.model import connect
@@ -16,7 +16,7 @@ HOLDER = """
 import sys
 from pathlib import Path
 from nsw.campaign.folder import CampaignFolder, locked
-from nsw.campaign.orphan_commands import wait_for_commands
+from nsw.campaign.handover import wait_for_commands
 from nsw.transport.local import LocalTransport
 folder = CampaignFolder(Path(sys.argv[1]))
 with locked(folder):

@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 
 from nsw.campaign import choose as choosing
-from nsw.campaign.choose import Choosing, chooser
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import RECORDED
-from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.ledger_rows import RECORDED, Choice
 from nsw.campaign.recipe_lock import Basis, basis_of, chips_of, finish, recorded, why_not
 from nsw.errors import CommandResult
-from nsw.recipe.lock import Lock
+from nsw.recipe.model import Lock
+from tests.campaign.stand_ins import Met
 
 BASIS = Basis("NVIDIA A100", {"ncu": "2024.1", "driver": "535.1"}, {"prog.sh": "0a"}, ({"counters": {"cover": 0.9}},))
 WORDS = ("--kernel-name", "regex:a|b", "--launch-skip", "0")
@@ -43,15 +42,14 @@ def ledger(tmp_path, monkeypatch):
 
 
 def choose(ledger, basis, run=Run):
-    said, warned = [], []
-    made = chooser(Folder(None), ledger, Choosing(lambda: basis, said.append, warned.append))
+    chooser = Met(Folder(None), ledger, basis)
     found = []
     for _ in range(2):
         try:
-            found.append(made(run, [Source]))
+            found.append(chooser.choose(run, [Source]))
         except Exception:  # noqa: BLE001  there is no recipe to choose from: it was tried
             found.append(None)
-    return found, said, warned
+    return found, chooser.said, chooser.warned
 
 
 def test_recorded_choices_hold_where_everything_is_as_it_was(ledger):

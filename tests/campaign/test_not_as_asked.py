@@ -1,6 +1,5 @@
 """What a counters pass was asked for and did not measure: in the problems, in the summary, in a table."""
 
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,11 +8,9 @@ from nsw.analysis.guided import TABLE, Picked, chosen_rows
 from nsw.campaign.answers import _not_as_asked
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.read import checker, read_each
+from nsw.campaign.read import reading
 from nsw.campaign.tables import load_rows, put_rows
 from nsw.plan.model import Job, Plan, Resources, Run
-from nsw.readers.read_many import read_many
-from nsw.recipe.load import load_recipe_text
 
 REPORT = Path(__file__).parents[1] / "fixtures" / "h200" / "ncu-mixed.csv"  # dram__bytes.sum, a duration, occupancy
 RECIPE = """\
@@ -39,6 +36,7 @@ def picked(ordinal, grid="(8, 8, 1)"):
 def folder(tmp_path):
     folder = CampaignFolder(tmp_path)
     folder.tables.mkdir()
+    folder.recipe.write_text(RECIPE)
     home = folder.reports / "c.counters.r1"
     home.mkdir(parents=True)
     (home / "counters.csv").write_bytes(REPORT.read_bytes())
@@ -51,8 +49,7 @@ def folder(tmp_path):
 
 def read_and_check(folder):
     with Ledger(folder.ledger) as ledger:
-        check = checker(folder, ledger, load_recipe_text(RECIPE, "recipe.yaml").recipe)
-        list(read_each(folder, ledger, partial(read_many, workers=1), lambda _: [], checked=check))
+        list(reading(folder, ledger))
         return ledger.problems(), _not_as_asked(ledger, ledger.runs()), ledger.runs()[0].reading
 
 

@@ -6,21 +6,26 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
 
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.read import read_each
+from nsw.campaign.read import reading
 from nsw.campaign.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
-from nsw.readers.read_many import read_many
+from nsw.readers import read_many as many
 
 SUMMARY = """==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
  GPU activities:  100.00%  {n}.000ms         1  {n}.000ms  {n}.000ms  {n}.000ms  kernel_{n}
+"""
+RECIPE = """nsw: 1
+name: n
+app: {command: "true"}
+passes: [{timeline: {name: p, ranks: [3]}}]
+resources: {gpus: 1}
 """
 COUNT = 12
 RUNS = [f"r{n:02}" for n in range(1, COUNT + 1)]
@@ -31,6 +36,7 @@ def campaign(path):
     """A campaign whose runs are done and whose reports are here, in a folder of its own."""
     folder = CampaignFolder(path)
     folder.tables.mkdir(parents=True)
+    folder.recipe.write_text(RECIPE)
     for n, run in enumerate(RUNS, 1):
         home = folder.reports / run
         home.mkdir(parents=True)
@@ -47,9 +53,19 @@ def campaign(path):
     return folder
 
 
-def done(folder, read_reports, progress=lambda _done, _all: None):
-    with Ledger(folder.ledger) as ledger:
-        for done, total in read_each(folder, ledger, read_reports, lambda _: []):
+def by(workers):
+    """Read in so many processes."""
+
+    def read_many(paths, options):
+        return many.read_many(paths, options, workers=workers)
+
+    return read_many
+
+
+def done(folder, read_many, progress=lambda _done, _all: None):
+    with Ledger(folder.ledger) as ledger, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nsw.campaign.read.read_many", read_many)
+        for done, total in reading(folder, ledger):
             progress(done, total)
 
 
@@ -64,7 +80,7 @@ def held(folder):
 def alone(tmp_path):
     """What one process makes of it."""
     folder = campaign(tmp_path / "alone")
-    done(folder, partial(read_many, workers=1))
+    done(folder, by(1))
     return held(folder)
 
 
@@ -79,12 +95,12 @@ def test_what_one_process_reads_is_right(alone):
 
 def test_rows_are_added_to_a_table_that_an_earlier_nsw_wrote_without_a_column(alone, tmp_path):
     folder = campaign(tmp_path / "earlier")
-    done(folder, partial(read_many, workers=1))
+    done(folder, by(1))
     file = folder.tables / "gpu_summary.parquet"
     pq.write_table(pq.read_table(file).drop_columns(["med_ns", "total_bytes"]), file)
     with Ledger(folder.ledger) as ledger:
         ledger.update_tasks(RUNS[:1], reading=Reading.COLLECTED)
-    done(folder, partial(read_many, workers=1))
+    done(folder, by(1))
     rows = {row["run"]: row for row in held(folder)[0]}
     assert set(rows) == {row["run"] for row in alone[0]}
     assert (rows["r01"]["med_ns"], rows["r02"]["med_ns"]) == (None, None)
@@ -94,17 +110,15 @@ def test_rows_are_added_to_a_table_that_an_earlier_nsw_wrote_without_a_column(al
 
 def test_several_processes_leave_the_same(alone, tmp_path):
     folder = campaign(tmp_path / "several")
-    done(folder, partial(read_many, workers=2))
+    done(folder, by(2))
     assert held(folder) == alone
 
 
-def killing(paths):
+def killing(paths, options):
     """Read by a pool in which the fourth file ends the process that reads it, as a fault in a native library does."""
-    from nsw.readers import read_many as many
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(many, "read", ends_at_the_fourth)
-        yield from many.read_many(paths, workers=2)
+        yield from many.read_many(paths, options, workers=2)
 
 
 def ends_at_the_fourth(path, options):
@@ -137,10 +151,10 @@ def test_reading_that_was_broken_off_is_done_again(alone, tmp_path, workers, mon
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        done(folder, partial(read_many, workers=workers), breaks)
+        done(folder, by(workers), breaks)
     states = held(folder)[1]
     assert [r for r in RUNS if states[r] is Reading.COLLECTED] == RUNS[5:]
-    done(folder, partial(read_many, workers=workers))
+    done(folder, by(workers))
     assert held(folder) == alone
 
 
@@ -153,11 +167,11 @@ def test_rows_that_were_written_before_the_run_counted_as_read_are_not_there_twi
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "set_problems", full_disk)
         with pytest.raises(OSError, match="disk"):
-            done(folder, partial(read_many, workers=1))
+            done(folder, by(1))
     rows, states, _ = held(folder)
     assert rows == alone[0]
     assert set(states.values()) == {Reading.COLLECTED}
-    done(folder, partial(read_many, workers=1))
+    done(folder, by(1))
     assert held(folder) == alone
 
 
@@ -165,7 +179,7 @@ def test_what_a_failed_run_did_until_then_is_in_no_table(tmp_path):
     folder = campaign(tmp_path / "failed")
     with Ledger(folder.ledger) as ledger:
         ledger.update_tasks(["r01", DAMAGED], state=State.FAILED)
-    done(folder, partial(read_many, workers=1))
+    done(folder, by(1))
     rows, states, problems = held(folder)
     assert "r01" not in {r["run"] for r in rows}
     assert {"r02", "r04"} <= {r["run"] for r in rows}
@@ -176,7 +190,7 @@ def test_what_a_failed_run_did_until_then_is_in_no_table(tmp_path):
 def test_a_run_that_another_job_started_too_says_so_in_the_tables(tmp_path):
     folder = campaign(tmp_path / "twice")
     (folder.reports / RUNS[0] / "again").write_text("12_0\n")
-    done(folder, partial(read_many, workers=1))
+    done(folder, by(1))
     said = [
         (row["run"], row["report"], row["text"]) for row in load_rows(folder, "facts") if row["key"] == "started_again"
     ]
@@ -188,7 +202,7 @@ import sys
 from pathlib import Path
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.tables import put_rows
-from nsw.campaign.reread import row_count
+from nsw.campaign.tables import row_count
 folder = CampaignFolder(Path(sys.argv[1]))
 for run in ("r1", "r2"):
     put_rows(folder, "figures", run, [{"report": "stdout", "name": "speed", "value": 1.0}])

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from nsw.campaign.builds import Builds
-from nsw.campaign.dependencies import Canary, Stages, choice_file, release_dependents
+from nsw.campaign.dependencies import release_dependents
 from nsw.campaign.driven import Driven
 from nsw.campaign.engine import Driver
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.ledger_needs import Choice
+from nsw.campaign.ledger_rows import SCRATCH, Choice
+from nsw.campaign.stages import choice_file
 from nsw.campaign.start import Ingredients, begin
 from nsw.plan.jobs import pack
 from nsw.plan.model import AROUND_S, Plan, Resources, Run
@@ -22,6 +22,7 @@ from nsw.schedulers.local import LocalScheduler
 from nsw.schedulers.model import Submission
 from nsw.scripts.render import render_job
 from nsw.transport.local import LocalTransport
+from tests.campaign.stand_ins import Fed
 
 CASES = ("n-1", "n-2")
 
@@ -51,9 +52,9 @@ class Campaign:
         self.ledger = Ledger(self.folder.ledger)
         scratch, transport = self.ledger.meta(SCRATCH), LocalTransport()
         it = Driven(self.folder, self.ledger, LocalScheduler(Path(scratch), parallel=2), transport, scratch)
-        stages = self.stages = Stages(it, self.read, self.choose)
+        stages = self.stages = Fed(it, self.read, self.choose)
         self.builds = Builds(it)
-        self.driver = Driver(it, Canary(self.ledger), stages)
+        self.driver = Driver(it, stages=stages)
         self.builds.prepare()
         self.driver.recover()
 
@@ -253,7 +254,7 @@ class Gathering:
             changed=lambda _ids: None,
         )  # fmt: skip
         choose = lambda run, _sources: Choice((), None, run.id)  # noqa: E731
-        self.stages = Stages(driven, self.read_all, choose, lambda: self.now)
+        self.stages = Fed(driven, self.read_all, choose, lambda: self.now)
 
     def read_all(self):
         self.reads += 1

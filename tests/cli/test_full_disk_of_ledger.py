@@ -11,7 +11,7 @@ import pytest
 
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_guard import GuardedConnection, as_campaign_error
+from nsw.campaign.ledger_file import GuardedConnection, as_campaign_error
 from nsw.errors import CampaignError
 
 APP = "{command: 'echo f=2', figures: {f: {regex: 'f=(.*)', unit: s}}}"

@@ -12,8 +12,7 @@ from nsw.cli import logs
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
 from nsw.present.terminal import console, table
 from nsw.recipe import load, matrix
-from nsw.recipe.compose_yaml import MOST_KEYS
-from nsw.recipe.document import LARGEST, parse
+from nsw.recipe.document import LARGEST, MOST_KEYS, parse
 from nsw.recipe.load import MOST_SITES, load_recipe_text
 from nsw.site.load import read_sites
 from tests.cli.conftest import HEAD

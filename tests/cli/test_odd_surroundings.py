@@ -9,7 +9,7 @@ import pytest
 
 from nsw.present.terminal import console
 from nsw.readers.read_many import read_many
-from nsw.site.files import user_file
+from nsw.site.names import user_file
 from nsw.user_folders import user_folder
 
 SUMMARY = """==1== Profiling result:
@@ -83,7 +83,7 @@ def test_where_processes_cannot_share_locks_reports_are_read_one_by_one(tmp_path
 
 def test_a_lock_has_a_descriptor_where_few_are_allowed(tmp_path):
     code = (
-        "import os, sys; from nsw.schedulers.gpus import out_of_the_way as away;"
+        "import os, sys; from nsw.schedulers.local import out_of_the_way as away;"
         " print(away(os.open(sys.argv[1], os.O_RDONLY)))"
     )
     done = subprocess.run(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import SCRATCH
+from nsw.campaign.ledger_rows import SCRATCH
 
 
 def left_on_site(folder):

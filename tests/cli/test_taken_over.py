@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.folder import CampaignFolder
+from nsw.campaign.handover import Handover
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import OWNED_BY, SCRATCH, TAKEN_OVER
-from nsw.campaign.takeover_archive import Handover
+from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import FencedError
 from nsw.transport.local import LocalTransport
 

@@ -128,7 +128,7 @@ def test_without_a_safe_folder_nothing_is_waited_for_and_that_is_said(nsw, recip
     def none():
         raise OSError("no folder is safe")
 
-    monkeypatch.setattr("nsw.schedulers.campaign_turns.claims_folder", none)
+    monkeypatch.setattr("nsw.schedulers.local.claims_folder", none)
     recipe("{command: 'true'}")
     said = nsw("run", "r.yaml", "-s", "here")
     assert (said.code, os.environ.get("NSW_CAMPAIGN")) == (0, None)

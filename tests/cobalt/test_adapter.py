@@ -10,10 +10,8 @@ import pytest
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.plan.model import Job, Resources, Run
 from nsw.schedulers.adapter import Request, Watched
-from nsw.schedulers.cobalt import Cobalt, ended
-from nsw.schedulers.model import Phase, Submission
-from nsw.schedulers.submission_ids import Native
-from nsw.scripts.cobalt import minutes
+from nsw.schedulers.cobalt import Cobalt, ended, minutes
+from nsw.schedulers.model import Native, Phase, Submission
 
 COBALT = Cobalt()
 OBSERVED = Path(__file__).parent / "observed"

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 from nsw.campaign.ledger import Ledger, State
 from nsw.errors import CommandResult
 from nsw.schedulers.adapter import Watched
-from nsw.schedulers.model import Phase
-from nsw.schedulers.submission_ids import Native
-from nsw.site.scheduler_and_transport_names import ADAPTERS
+from nsw.schedulers.model import Native, Phase
+from nsw.site.names import ADAPTERS
 
 if TYPE_CHECKING:
     import subprocess

@@ -9,15 +9,13 @@ from pkgutil import resolve_name
 import pytest
 
 from nsw.errors import CommandResult
-from nsw.recipe.wrong_document import by_text
+from nsw.recipe.load import by_text
 from nsw.resources import templates_folder
-from nsw.schedulers import recognizing
 from nsw.schedulers.adapter import Adapter, Request, Watched
+from nsw.schedulers.create import Owner, is_shared, owner_of, there
 from nsw.schedulers.host import Host
-from nsw.schedulers.model import Submission
-from nsw.schedulers.recognizing import Owner
-from nsw.schedulers.submission_ids import Native
-from nsw.site.scheduler_and_transport_names import ADAPTERS, SUBMITS
+from nsw.schedulers.model import Native, Submission
+from nsw.site.names import ADAPTERS, SUBMITS
 
 ROOT = Path(__file__).parents[2]
 
@@ -131,18 +129,18 @@ def test_attempt_and_first_task_reach_the_script(adapter):
 
 
 def test_an_adapter_whose_command_others_have_too_says_how_it_is_recognized(adapter, name):
-    if name != "host" and recognizing.is_shared(adapter):
+    if name != "host" and is_shared(adapter):
         assert adapter.known_by or adapter.products
 
 
 def test_a_machine_is_recognized_by_what_the_adapters_say():
-    assert recognizing.there({"sbatch", "qsub"}) == ["slurm"]  # Slurm's package brings a qsub of its own
-    assert recognizing.there({"qsub", "qconf"}) == ["sge"]
-    assert set(recognizing.there({"qsub"})) == {"pbs", "cobalt", "sge"}
-    assert recognizing.there({"nvidia-smi"}) == []
-    assert recognizing.owner_of("qsub", "pbs_version = 23.06.06") == Owner("OpenPBS or PBS Professional", "pbs")
-    assert recognizing.owner_of("qsub", "Version: 6.1.2") == Owner("Torque", "")
-    assert recognizing.owner_of("qsub", "unknown option") is None
+    assert there({"sbatch", "qsub"}) == ["slurm"]  # Slurm's package brings a qsub of its own
+    assert there({"qsub", "qconf"}) == ["sge"]
+    assert set(there({"qsub"})) == {"pbs", "cobalt", "sge"}
+    assert there({"nvidia-smi"}) == []
+    assert owner_of("qsub", "pbs_version = 23.06.06") == Owner("OpenPBS or PBS Professional", "pbs")
+    assert owner_of("qsub", "Version: 6.1.2") == Owner("Torque", "")
+    assert owner_of("qsub", "unknown option") is None
 
 
 def test_only_an_id_is_an_id(adapter, name):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.schedulers.submission_ids import Native
-from nsw.site.scheduler_and_transport_names import ADAPTERS
+from nsw.schedulers.model import Native
+from nsw.site.names import ADAPTERS
 from tests.slurm.conftest import accounted, unaccounted  # noqa: F401  fixtures
 
 from .campaigns import folder, in_queue, ran, runs, submitted, until_go, wait_until, words, words_that_cancel

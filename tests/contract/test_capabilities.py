@@ -14,10 +14,9 @@ from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.resources import templates_folder
 from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
 from nsw.schedulers.batch import BatchScheduler, Limits
-from nsw.schedulers.model import Answer, Phase, Submission
-from nsw.schedulers.submission_ids import Native
+from nsw.schedulers.model import Answer, Native, Phase, Submission
 from nsw.scripts.render import render_job
-from nsw.site.scheduler_and_transport_names import ADAPTERS
+from nsw.site.names import ADAPTERS
 
 from .test_adapters import adapter_of
 

@@ -45,7 +45,10 @@ class Far:
         self.control.mkdir(mode=0o700)
         self.scratch.mkdir()
         shutil.chown(self.scratch, user)
-        (self.control / "environment.json").write_text(json.dumps(environment))
+        claims = folder / "run"  # of GPUs and turns: a run that another test left must not hold these
+        claims.mkdir(mode=0o700)
+        shutil.chown(claims, user)
+        (self.control / "environment.json").write_text(json.dumps({"XDG_RUNTIME_DIR": str(claims)} | environment))
         package = folder / "package"
         info = package / "far-1.dist-info"
         info.mkdir(parents=True)

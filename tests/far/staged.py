@@ -15,16 +15,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.campaign import private_folder as private
+from nsw.campaign import site_folder as private
 from nsw.campaign.builds import Builds
-from nsw.campaign.dependencies import Canary, Stages, release_dependents
+from nsw.campaign.dependencies import release_dependents
 from nsw.campaign.driven import Driven
 from nsw.campaign.engine import Driver
 from nsw.campaign.folder import locked
+from nsw.campaign.handover import wait_for_commands
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_meta_keys import SCRATCH
-from nsw.campaign.ledger_needs import Choice
-from nsw.campaign.orphan_commands import wait_for_commands
+from nsw.campaign.ledger_rows import SCRATCH, Choice
 from nsw.campaign.start import Ingredients, begin
 from nsw.errors import NswError, UnreachableError
 from nsw.plan.jobs import pack
@@ -32,6 +31,7 @@ from nsw.plan.model import Plan, Resources, Run
 from nsw.profilers.model import CHOSEN
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.scripts.render import render_job
+from tests.campaign.stand_ins import Fed
 
 from .forked import ended, forked
 
@@ -198,8 +198,8 @@ class Staged:
                     )  # fmt: skip
                     it = Driven(self.folder, ledger, scheduler, transport, scratch)
                     builds = Builds(it)
-                    stages = Stages(it, lambda: self._read(ledger), self._choose, clock)
-                    driver = Driver(it, Canary(ledger), stages)
+                    stages = Fed(it, lambda: self._read(ledger), self._choose, clock)
+                    driver = Driver(it, stages=stages)
                     private.prepare(self.folder, transport, scratch, "nobody")
                     builds.prepare()
                     driver.recover()

@@ -9,7 +9,7 @@ import pytest
 
 from nsw.readers import read
 from nsw.readers.registry import FORMATS
-from nsw.readers.text.peeked_lines import Lines
+from nsw.readers.text.lines import Lines
 
 from . import seeds
 

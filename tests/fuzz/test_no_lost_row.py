@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from nsw.readers import read
@@ -29,7 +31,11 @@ def taken(path, text):
 @pytest.mark.parametrize("name", sorted(TEXTS))
 def test_a_row_that_is_lost_is_told_of(name, damage, tmp_path):
     whole, said = taken(tmp_path / name, TEXTS[name])
+    lines = TEXTS[name].split("\n")
     for what, text in thinned(damage(TEXTS[name]), MOST):
+        changed = re.match(r"line (\d+)", what)
+        if changed and not re.search(r"\d", lines[int(changed[1]) - 1]):
+            continue  # a table whose titles are damaged is not known for one
         found, told = taken(tmp_path / name, text)
         if shifts.lost(whole, found):
             assert told - said, what

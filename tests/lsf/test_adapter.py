@@ -9,10 +9,8 @@ import pytest
 from nsw.errors import CommandResult, RefusedError
 from nsw.plan.model import Job, Resources, Run
 from nsw.schedulers.adapter import Request, Watched
-from nsw.schedulers.lsf import Lsf
-from nsw.schedulers.lsf_answers import answer, ended_lines
-from nsw.schedulers.model import Phase, Submission
-from nsw.schedulers.submission_ids import Native
+from nsw.schedulers.lsf import Lsf, answer, ended_lines
+from nsw.schedulers.model import Native, Phase, Submission
 
 LSF = Lsf()
 

@@ -6,7 +6,7 @@ import json
 
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.lsf import Lsf
-from nsw.schedulers.submission_ids import Native
+from nsw.schedulers.model import Native
 from tests.contract.campaigns import PATIENCE_S, RUN, ran, runs, until_go, wait_until, words
 
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nsw.site.scheduler_and_transport_names import schedulers, transports
+from nsw.site.names import schedulers, transports
 
 ROOT = Path(__file__).parents[2]
 

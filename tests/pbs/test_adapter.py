@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from nsw.errors import CommandResult
 from nsw.schedulers.adapter import Request, Watched
-from nsw.schedulers.model import Phase, Submission
-from nsw.schedulers.pbs import Pbs, is_torque
-from nsw.schedulers.pbs_answers import answer, indices, listed_lines
-from nsw.schedulers.submission_ids import Native
+from nsw.schedulers.model import Native, Phase, Submission, parse_spans
+from nsw.schedulers.pbs import Pbs, answer, is_torque, listed_lines
 
 from .transcripts import all_steps, stdout_of
 
@@ -273,7 +271,7 @@ def test_the_settings_of_a_server_are_read_and_old_versions_have_no_throttles():
 def test_any_text_is_read_without_a_fault(text):
     assert isinstance(listed_lines(text), list)
     assert isinstance(listed_lines(f"Job Id: 1.a\n    job_state = F\n    Exit_status = {text}"), list)
-    assert isinstance(indices(text), list)
+    assert isinstance(parse_spans(text), list)
 
 
 # --- what answers mean ------------------------------------------------------------------------------------

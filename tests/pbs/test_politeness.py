@@ -9,7 +9,7 @@ from pathlib import Path
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.model import Phase, Submission
 from nsw.schedulers.pbs import Pbs as Adapter
-from nsw.schedulers.pbs_answers import listed_lines
+from nsw.schedulers.pbs import listed_lines
 from nsw.transport.local import LocalTransport
 
 

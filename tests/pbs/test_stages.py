@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from nsw.campaign.builds import Builds
-from nsw.campaign.dependencies import Canary, Stages
 from nsw.campaign.driven import Driven
 from nsw.campaign.engine import Driver
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import SCRATCH
+from nsw.campaign.ledger_rows import SCRATCH
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.pbs import Pbs as Adapter
 from nsw.scripts import render
 from nsw.transport.local import LocalTransport
 from tests.campaign import test_stages as local
+from tests.campaign.stand_ins import Fed
 
 
 class Campaign(local.Campaign):
@@ -23,9 +23,9 @@ class Campaign(local.Campaign):
         scratch, transport = self.ledger.meta(SCRATCH), LocalTransport()
         scheduler = BatchScheduler(Adapter(), transport, scratch, self.folder.id, Limits())
         it = Driven(self.folder, self.ledger, scheduler, transport, scratch)
-        stages = Stages(it, self.read, self.choose)
+        stages = Fed(it, self.read, self.choose)
         self.builds = Builds(it)
-        self.driver = Driver(it, Canary(self.ledger), stages)
+        self.driver = Driver(it, stages=stages)
         self.builds.prepare()
         self.driver.recover()
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from nsw.readers import gzip_files, read
 from nsw.readers.model import Options, Sample
-from nsw.readers.pytorch import kineto, kineto_gpu, kineto_stream
-from nsw.readers.pytorch.kineto_breakdown import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
+from nsw.readers.pytorch import kineto, kineto_events, kineto_tables
+from nsw.readers.pytorch.kineto_steps import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
 from nsw.tables import rows
 
 
@@ -287,7 +287,7 @@ def test_a_grid_that_is_none_is_absent_as_a_whole(tmp_path, grid):
 
 
 def test_a_long_trace_of_the_gpu_is_whole_and_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(kineto_gpu, "_CHUNK", 3)
+    monkeypatch.setattr(kineto_tables, "_CHUNK", 3)
     events = [kernel(f"k{n}", float((7 * n) % 10), 1.0) for n in range(10)]
     report = read_text(tmp_path, document(events), tables=frozenset({"gpu_trace"}))
     assert [r["start_ns"] for r in table(report, "gpu_trace")] == [1000 * n for n in range(10)]
@@ -384,7 +384,7 @@ def test_compressed_and_bare_lists_of_events_are_recognised_and_read(tmp_path):
 @pytest.mark.parametrize("members", [1, 3])
 def test_compressed_traces_are_whole_however_much_is_unpacked_at_a_time(tmp_path, monkeypatch, window, packed, members):
     """Also one of several gzip members, as `cat a.gz b.gz` makes it, with zeros behind it."""
-    monkeypatch.setattr(kineto_stream, "_WINDOW", window)
+    monkeypatch.setattr(kineto_events, "_WINDOW", window)
     for name, size in (("_WINDOW", window), ("_PACKED", packed)):
         monkeypatch.setattr(gzip_files, name, size)
     text = document([kernel(f"k{n % 3}", 10.0 * n, 2.0) for n in range(60)]).encode()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nsw.readers.model import Options, Sample
 from nsw.readers.nsys.stats import reader as nsys_stats
 from nsw.readers.nsys.stats.columns import Marks, decide_marks
-from nsw.readers.text.decimal_marks import Votes
+from nsw.readers.text.quantities import Votes
 from nsw.tables import rows
 
 NEW = """\
@@ -265,14 +265,8 @@ def pasted(how):
     """How people paste what nsys printed."""
     lines = KERNELS_2021.splitlines()
     match how:
-        case "every other line blank":
-            return "\n\n".join(lines)
-        case "a comment whose titles moved":
-            return "\n".join(f"//{x[1:]}" if "Time" in x else f"// {x}" for x in lines)
         case "a row that lost its indent":
             return "\n".join(x.strip() if "75.0" in x else x for x in lines)
-        case "remarks behind the names":
-            return "\n".join(f"{x:<74} # the one" if x[-1:] in "b)" else x for x in lines)
         case _:
             return KERNELS_2021.replace("75.0", "75.0%").replace("25.0", "25.0%")
 
@@ -280,10 +274,7 @@ def pasted(how):
 @pytest.mark.parametrize(
     "how",
     [
-        "every other line blank",
-        "a comment whose titles moved",
         "a row that lost its indent",
-        "remarks behind the names",
         "shares with their sign",
     ],
 )
@@ -293,37 +284,6 @@ def test_tables_that_were_pasted_elsewhere(how, tmp_path):
     assert [pick(r, "name", "calls", "total_ns", "time_pct") for r in table(report, "gpu_summary")] == [
         ("k(int)", 2, 3000.0, 75.0),
         ("b", 1, 1000.0, 25.0),
-    ]
-
-
-def notebook(text):
-    cell = {
-        "cell_type": "code",
-        "outputs": [{"name": "stdout", "output_type": "stream", "text": text.splitlines(True)}],
-    }
-    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4}, indent=1)
-
-
-@pytest.mark.parametrize("kept_as", [notebook, lambda text: html.escape(text, quote=False)], ids=["notebook", "page"])
-def test_the_source_of_a_notebook_or_a_page(kept_as, tmp_path):
-    text = KERNELS_2021.replace("k(int)", "k<a>()").removesuffix("\n")  # the last line of an output may have no end
-    report = read_text(tmp_path, kept_as(text))
-    assert not report.problems
-    assert [pick(r, "name", "calls") for r in table(report, "gpu_summary")] == [("k<a>()", 2), ("b", 1)]
-
-
-def test_rows_that_lost_their_indent_and_have_blanks_within_a_cell(tmp_path):
-    text = (
-        " Time (%)  Total Time (ns)  Instances     GridXYZ         BlockXYZ     Name\n"
-        " --------  ---------------  ---------  --------------  --------------  ----\n"
-        "89.4           222397          1    17   17    1    32   32    1  k(int *, int)\n"
-        "10.6            26397          1    17   17    1    32   32    1  other\n"
-    )
-    report = read_text(tmp_path, text)
-    assert not report.problems
-    assert [pick(r, "name", "total_ns", "calls") for r in table(report, "gpu_summary")] == [
-        ("k(int *, int)", 222397.0, 1),
-        ("other", 26397.0, 1),
     ]
 
 
@@ -347,29 +307,6 @@ def test_totals_of_unified_memory(tmp_path):
         "CPU page faults": (30, None),
         "GPU page faults": (43, None),
     }
-
-
-def test_tables_in_markdowns_pipes(tmp_path):
-    text = "| Total (MB) | Count | Avg (MB) | Operation |\n| ---: | --- | --- | --- |\n"
-    text += (
-        "| 7.500 | 3 | 2.500 | **[CUDA memset]** |\n| 1.0 | 1 | 1.0 | `[CUDA memcpy HtoD]` |\n\nmore | of | it | all\n"
-    )
-    report = read_text(tmp_path, f"### Sizes\n\n{text}")
-    assert not report.problems
-    assert [pick(r, "name", "calls", "total_bytes") for r in table(report, "gpu_summary")] == [
-        ("[CUDA memset]", 3, 7500000.0),
-        ("[CUDA memcpy HtoD]", 1, 1000000.0),
-    ]
-
-
-def test_a_table_without_its_dashes(tmp_path):
-    text = " Time (%)  Total Time (ns)  Instances   Avg (ns)  Name\n    75.0  3000  2   1500.0  void k(int, int)\n"
-    report = read_text(tmp_path, f"{text}    25.0  1000  1   1000.0  b\n\n 1 2 3 4 of something else\n")
-    assert not report.problems
-    assert [pick(r, "name", "calls", "total_ns") for r in table(report, "gpu_summary")] == [
-        ("void k(int, int)", 2, 3000.0),
-        ("b", 1, 1000.0),
-    ]
 
 
 def test_sizes_whose_unit_is_in_the_title(tmp_path):

@@ -1,7 +1,6 @@
 """nvprof's text and CSV, whole and damaged, alone and inside the output of jobs."""
 
 import html
-import json
 import re
 import time
 import tracemalloc
@@ -278,7 +277,6 @@ DAMAGE = {
     "indented": lambda t: "".join("\t  " + line for line in t.splitlines(keepends=True)),
     "colours": lambda t: "".join(f"\x1b[32m{line}\x1b[0m\n" for line in t.splitlines()),
     "entities": html.escape,
-    "quoted in a mail": lambda t: "".join("> " + line for line in t.splitlines(keepends=True)),
     "open mpi": lambda t: "".join("[1,0]<stderr>:" + line for line in t.splitlines(keepends=True)),
     "srun": lambda t: "".join(" 0: " + line for line in t.splitlines(keepends=True)),
     "timestamps": lambda t: "".join("2024-05-01T10:00:00.123Z " + line for line in t.splitlines(keepends=True)),
@@ -294,16 +292,6 @@ def test_what_transports_do_to_a_summary_does_not_matter(load, damage):
     report = load(damage(SUMMARY))
     assert summary_facts(report) == summary_facts(load(SUMMARY))
     assert errors(report) == []
-
-
-def test_pipes_of_markdown_are_columns(load):
-    text = (
-        "|Type           |Time(%)|Time   |Calls|Avg     |Min     |Max     |Name            |\n"
-        "|---            |---    |---    |---  |---     |---     |---     |---             |\n"
-        "|GPU activities:|35.80%|131.71us| 1   |131.71us|131.71us|131.71us|main_16_gpu     |\n"
-        "|               |35.68%|131.26us| 1   |131.26us|131.26us|131.26us|main_9_gpu      |\n"
-    )
-    assert [r["name"] for r in table(load(text), "gpu_summary")] == ["main_16_gpu", "main_9_gpu"]
 
 
 def test_ranks_of_a_launcher_are_told_apart_line_by_line(load):
@@ -570,27 +558,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 COMMENTS = {"shell": "# ", "shell, close": "#", "c": "// ", "c block": " * ", "toml": "## "}
 
 
-@pytest.mark.parametrize("mark", COMMENTS.values(), ids=COMMENTS.keys())
-@pytest.mark.parametrize("text", [SUMMARY, TRACE, TRACE_CSV], ids=["summary", "trace", "csv"])
-def test_marks_of_comments_go(load, mark, text):
-    if mark == " * " and text is TRACE_CSV:
-        pytest.skip("a star may be of a name: it goes only before what is surely of a report")
-    commented = load("".join(mark + line for line in text.splitlines(keepends=True)))
-    for name, data in load(text).tables.items():
-        assert table(commented, name) == list(rows(name, data))
-
-
 def test_a_name_that_goes_on_with_a_star_keeps_it(load):
     broken = SUMMARY.replace("(Body*, float", "(Body\n*, float")
     assert "(Body*, float, int)" in table(load(broken), "gpu_summary")[0]["name"]
-
-
-def test_the_cells_of_a_notebook_are_read(load):
-    lines = (SUMMARY + UNIFIED).replace("Simulator", "\x1b[32mSimulator\x1b[0m").splitlines(keepends=True)
-    book = {"cells": [{"outputs": [{"name": "stdout", "text": lines}], "source": ["!nvprof ./nbody\n"]}]}
-    report = load(json.dumps(book, indent=1), "a.ipynb")
-    for name, data in load(SUMMARY + UNIFIED).tables.items():
-        assert table(report, name) == list(rows(name, data))
 
 
 def test_ranges_alone_repeat_no_kernel(load):

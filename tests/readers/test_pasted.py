@@ -1,13 +1,10 @@
-"""Reports as authors keep them: in notebooks, web pages, comments, quotations and logs of CI."""
+"""Reports that were cut, squeezed or put together before they are read."""
 
-import html
-import json
 import re
 
 import pytest
 
 from nsw.readers.detect import read
-from nsw.readers.model import Sample
 from nsw.tables import rows
 
 NCU = """\
@@ -67,20 +64,6 @@ TORCH = """\
 Self CPU time total: 4.000ms
 """
 
-REPORTS = {"ncu": NCU, "ncu-csv": NCU_CSV, "nvprof": NVPROF, "nsys": NSYS, "torch": TORCH}
-
-
-def notebook(text, *, whole=False, indent=1):
-    lines = text.splitlines(keepends=True)
-    output = {"name": "stdout", "output_type": "stream", "text": text if whole else lines}
-    cell = {"cell_type": "code", "metadata": {}, "outputs": [output], "source": ["!profile ./a.out\n", "1"]}
-    separators = (",", ":") if indent is None else None
-    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4}, indent=indent, separators=separators)
-
-
-def prefixed(lead):
-    return lambda text: "\n".join((lead + line).rstrip() for line in text.splitlines()) + "\n"
-
 
 def found(tmp_path, text, name="report"):
     path = tmp_path / name
@@ -91,78 +74,10 @@ def found(tmp_path, text, name="report"):
     return report, told
 
 
-@pytest.mark.parametrize("kind", REPORTS)
-@pytest.mark.parametrize(
-    "kept",
-    [
-        notebook,
-        lambda text: notebook(text, whole=True),
-        lambda text: notebook(text, indent=None),
-        lambda text: notebook(text, whole=True, indent=None),
-    ],
-    ids=["lines", "one text", "one line", "one text in one line"],
-)
-def test_a_notebook_is_read_however_it_was_saved(kind, kept, tmp_path):
-    _, plain = found(tmp_path, REPORTS[kind])
-    report, told = found(tmp_path, kept(REPORTS[kind]), "a.ipynb")
-    assert any(plain.values())
-    assert told == plain
-    assert report.problems == []
-
-
-def test_what_stands_far_behind_in_a_notebook_is_found(tmp_path):
-    _, plain = found(tmp_path, NCU_CSV)
-    _, told = found(tmp_path, notebook("a line of the program\n" * 9000 + NCU_CSV, indent=None))
-    assert told == plain
-
-
-def test_the_number_of_a_line_is_that_of_the_notebooks_json(tmp_path):
-    text = notebook("==ERROR== The application returned an error code (9).\n" + NCU)
-    report, _ = found(tmp_path, text)
-    at = next(n for n, line in enumerate(text.splitlines(), 1) if "ERROR" in line)
-    assert [p.line for p in report.problems] == [at]
-
-
-@pytest.mark.parametrize("text", ['{"traceEvents": [], "cells": 1}', '{"cells": 3}', "[1]", '{"metadata": {}}'])
-def test_other_json_is_no_notebook(text, tmp_path):
-    path = tmp_path / "x"
-    path.write_text(text)
-    assert not Sample(path).is_notebook
-
-
-@pytest.mark.parametrize(
-    "lead", ["// ", "# ", "> ", " * ", "+", "+# ", "2024-05-06T07:08:09.1234567Z ", "    ", "% ", "-- "]
-)
-def test_figures_of_ncu_behind_a_mark_before_each_line_are_read(lead, tmp_path):
-    _, plain = found(tmp_path, NCU)
-    report, told = found(tmp_path, prefixed(lead)(NCU))
-    assert len(told["metrics"]) == 4
-    assert told == plain
-    assert report.problems == []
-
-
-@pytest.mark.parametrize("lead", ["// ", "# ", "> ", " * ", "+", "+# ", "! ", "-- ", "\t"])
-def test_figures_of_nvprof_behind_a_mark_before_each_line_are_read(lead, tmp_path):
-    _, plain = found(tmp_path, NVPROF)
-    report, told = found(tmp_path, prefixed(lead)(NVPROF))
-    assert told == plain
-    assert report.problems == []
-
-
 def test_messages_of_nvprof_without_a_result_are_an_error(tmp_path):
     """The command that a message names is no result."""
     report, _ = found(tmp_path, "==7== NVPROF is profiling process 7, command: ./a.out\nSegmentation fault\n")
     assert [p.severity for p in report.problems] == ["error"]
-
-
-@pytest.mark.parametrize("kind", REPORTS)
-def test_the_tags_of_a_web_page_are_part_of_no_name(kind, tmp_path):
-    _, plain = found(tmp_path, REPORTS[kind])
-    page = (
-        f"<html><body><p>x</p><pre><code>{html.escape(REPORTS[kind], quote=False).rstrip()}</code></pre></body></html>"
-    )
-    _, told = found(tmp_path, page)
-    assert told == plain
 
 
 def test_a_launch_of_ncu_without_figures_is_an_error(tmp_path):

@@ -137,14 +137,6 @@ def test_several_tables_in_a_log_are_blocks_with_their_own_totals(tmp_path):
     ]
 
 
-def test_markdown_with_pipes_and_stars(tmp_path):
-    text = "| Name | Self CPU % | Self CPU | CPU total % | CPU total | CPU time avg | # of Calls |\n"
-    text += "|------|-----|-----|-----|-----|-----|----|\n"
-    text += "| **aten::mm** | 10.00% | **12.979us** | 20.50% | 1.5ms | 750.000us | 7 |\n\ntext\n"
-    [row] = operators(read_text(tmp_path, text))
-    holds(row, name="aten::mm", calls=7, **CPU_ROW)
-
-
 def printed_to_the_left(*rows_, rule=True):
     """A table as PyTorch until 1.4 printed it: everything to the left, in columns of 15."""
     widths = [max(len(r[0]) for r in rows_) + 4, *[16] * (len(rows_[0]) - 1)]
@@ -191,17 +183,6 @@ def test_columns_that_an_author_left_out_are_absent(titles, cells, expected, rul
     assert {key: operators(report)[0][key] for key in expected} == expected
 
 
-def test_markdown_escapes_and_further_places_of_a_stack_in_pipes(tmp_path):
-    text = "| Name | Self CPU % | Self CPU | # of Calls | Source Location |\n| --- | --- | --- | --- | --- |\n"
-    text += "| k(int\\*) | 1.00% | 5.000us | 106 | <built-in \\_f> |\n|  |  |  |  | a/b.py(2): g |\n"
-    report = read_text(tmp_path, text + "| m | 2.00% | 6.000us | 1 | c.py(1): h |\n")
-    assert not report.problems
-    assert [(r["name"], r["source"]) for r in operators(report)] == [
-        ("k(int*)", "<built-in _f>\na/b.py(2): g"),
-        ("m", "c.py(1): h"),
-    ]
-
-
 @pytest.mark.parametrize("rule", [True, False])
 @pytest.mark.parametrize(
     "pasted",
@@ -240,26 +221,6 @@ def test_totals_whose_tables_were_left_out_are_blocks_of_their_own(tmp_path):
         (1, "self_cuda_time_total_ns", 3908000.0),
         (2, "self_cpu_time_total_ns", 1000000.0),
     ]
-
-
-@pytest.mark.parametrize("lead", ["", "# ", "2024-05-01T10:11:12.123Z "])
-def test_pipes_behind_something_else(lead, tmp_path):
-    lines = ["| Name | Self CPU | # of Calls |", "| --- | ---: | ---: |", "| a | 1us | 3 |", "| b | 4us | 6 |"]
-    lines[0] = lines[0].replace("# of", "CPU total | # of")
-    lines[1:] = [x.replace("us |", "us | 7us |").replace("---: | ---:", "---: | ---: | ---:") for x in lines[1:]]
-    report = read_text(tmp_path, "".join(f"{lead}{x}\n" for x in lines))
-    assert not report.problems
-    assert [(r["name"], r["cpu_ns"], r["calls"]) for r in operators(report)] == [("a", 7000.0, 3), ("b", 7000.0, 6)]
-
-
-def test_the_source_of_a_notebook(tmp_path):
-    titles = ("Name", "CPU time", "CUDA time", "Calls", "CPU total", "CUDA total")
-    text = printed_to_the_left(titles, ("view", "6.976us", "2.139us", "120", "837.100us", "256.702us"))
-    cell = {"cell_type": "code", "outputs": [{"output_type": "stream", "text": text.splitlines(True)}]}
-    path = tmp_path / "x.ipynb"
-    path.write_text(json.dumps({"cells": [cell], "nbformat": 4}, indent=1))
-    assert torch_table.sniff(Sample(path)) > 90
-    assert [r["name"] for r in operators(torch_table.read(path, Options()))] == ["view"]
 
 
 def test_names_cut_by_pytorch_are_kept_as_printed(tmp_path):

@@ -9,10 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nsw.errors import InputError
-from nsw.recipe.document import parse
-from nsw.recipe.dump_yaml import as_yaml
+from nsw.recipe.document import as_yaml, parse
 from nsw.recipe.load import load_recipe_text
-from nsw.recipe.numbers_as_written import plain
+from nsw.recipe.units import plain_number
 
 TEXT = """\
 a: &a {x: 1, y: [2, 3]}
@@ -95,14 +94,14 @@ def test_offsets_in_values_are_columns_where_nothing_is_escaped():
 def test_plain_values_follow_yaml_1_2(text, value):
     data = parse(f"k: {text}\n", "f").data["k"]
     assert data == value
-    assert type(plain(data)) is type(value)
+    assert type(plain_number(data)) is type(value)
 
 
 @pytest.mark.parametrize("text", ["1e3", "0x1F", "0o17", "1.10", "5.", ".5", "+3", "-0", "1E+05", "!!float 1e3"])
 def test_a_number_is_written_as_it_stands_in_the_file(text):
     number = parse(f"k: {text}\n", "f").data["k"]
     assert str(number) == f"{number}" == text.removeprefix("!!float ")
-    assert json.loads(json.dumps(number)) == plain(number)
+    assert json.loads(json.dumps(number)) == plain_number(number)
     assert pickle.loads(pickle.dumps(number)).text == number.text
     again = parse(as_yaml({"k": [number, str(number), "plain"]}), "f").data["k"]
     assert [(str(v), type(v)) for v in again] == [(str(number), type(number)), (str(number), str), ("plain", str)]

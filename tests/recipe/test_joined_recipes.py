@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from nsw.recipe.joined_recipes import joined
+from nsw.recipe.load import joined
 from nsw.recipe.model import Recipe
 
 BEFORE = Recipe.model_validate(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nsw.plan.command import words
-from nsw.recipe.dump_yaml import as_yaml
+from nsw.recipe.document import as_yaml
 from nsw.recipe.expressions import Expression
 from nsw.recipe.load import load_recipe_text
 

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.recipe.matrix import MatrixFault, case_id, expand
+from nsw.recipe.matrix import MatrixFault, case_id, expansion
 from nsw.recipe.model import Recipe
 
 
 def cases(**matrix):
-    return expand(Recipe.model_validate({"nsw": 1, "name": "x", "app": {"command": "a"}, "matrix": matrix}))
+    recipe = Recipe.model_validate({"nsw": 1, "name": "x", "app": {"command": "a"}, "matrix": matrix})
+    return expansion(recipe.matrix).cases
 
 
 def values(**matrix):

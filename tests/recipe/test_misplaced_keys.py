@@ -4,8 +4,8 @@ import pytest
 
 from nsw.errors import InputError
 from nsw.recipe.load import load_recipe
-from nsw.recipe.misplaced_keys import homes
 from nsw.recipe.model import Recipe
+from nsw.recipe.validate import homes
 from nsw.site.model import SitesFile
 
 RECIPE = "nsw: 1\nname: t\napp: {command: 'true'}\n"

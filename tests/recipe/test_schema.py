@@ -10,7 +10,7 @@ import pytest
 from nsw.recipe import jsonschema as recipe_schemas
 from nsw.recipe.document import parse
 from nsw.recipe.profiler_names import AUTO, NOT_YET, PROFILERS
-from nsw.site import jsonschema as site_schemas
+from nsw.site import model as site_schemas
 
 FULL_RECIPE = Path(__file__).with_name("full.yaml").read_text()
 FULL_SITES = (Path(__file__).parents[1] / "site/full.yaml").read_text()

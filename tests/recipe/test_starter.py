@@ -4,8 +4,8 @@ import shlex
 
 import pytest
 
-from nsw.recipe.imported_files import files_of
 from nsw.recipe.load import load_recipe_text
+from nsw.recipe.program_files import files_of
 from nsw.recipe.starter import recipe_for, with_all_keys
 
 COMMANDS = [

@@ -7,8 +7,7 @@ import pytest
 
 import nsw
 from nsw.campaign.folder import LEDGER
-from nsw.campaign.ledger_meta_keys import RECIPE
-from nsw.campaign.takeover_archive import pack, unpack
+from nsw.campaign.handover import RECIPE, pack, unpack
 from nsw.errors import CampaignError, FencedError
 from nsw.events import Finished, RunChanged, Started
 from nsw.transport.commands import Fence, take

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import SITE_DATA
+from nsw.campaign.ledger_rows import SITE_DATA
 
 from .conftest import Server
 

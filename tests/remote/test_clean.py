@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from nsw.campaign.clean import require_campaign_folder
 from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.site_folder_cleanup import require_campaign_folder
 from nsw.errors import CampaignError
 
 from .test_campaign import cluster  # noqa: F401  a fixture

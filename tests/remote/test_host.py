@@ -13,8 +13,7 @@ import pytest
 from nsw.schedulers.adapter import Request
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.host import Host
-from nsw.schedulers.model import Phase, Submission
-from nsw.schedulers.submission_ids import Native
+from nsw.schedulers.model import Native, Phase, Submission
 from nsw.transport.local import LocalTransport
 
 NVIDIA_SMI = """#!/bin/sh

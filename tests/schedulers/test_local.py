@@ -16,10 +16,8 @@ from pathlib import Path
 import pytest
 
 from nsw.errors import RefusedError
-from nsw.schedulers import gpus
 from nsw.schedulers.create import create
-from nsw.schedulers.gpus import Gpu
-from nsw.schedulers.local import LocalScheduler
+from nsw.schedulers.local import Gpu, LocalScheduler, claims_folder, detect
 from nsw.schedulers.model import Phase, Submission
 from nsw.transport.local import LocalTransport
 
@@ -146,7 +144,7 @@ def nvidia_smi(tmp_path, monkeypatch):
 def test_the_gpus_are_those_that_the_environment_lets_a_program_see(monkeypatch, mask, indices):
     if mask is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", mask)
-    assert "".join(g.index for g in gpus.detect()) == indices
+    assert "".join(g.index for g in detect()) == indices
 
 
 @pytest.mark.parametrize(
@@ -158,7 +156,7 @@ def test_the_gpus_are_those_that_the_environment_lets_a_program_see(monkeypatch,
 )
 def test_a_driver_that_does_not_answer_means_no_gpu(nvidia_smi, text, code):
     nvidia_smi(text, code)
-    assert gpus.detect() == []
+    assert detect() == []
 
 
 def test_parts_of_a_gpu_are_not_taken_for_gpus(nvidia_smi):
@@ -166,7 +164,7 @@ def test_parts_of_a_gpu_are_not_taken_for_gpus(nvidia_smi):
         "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-5c89)\n"
         "  MIG 3g.20gb     Device  0: (UUID: MIG-aaaa)\n  MIG 3g.20gb     Device  1: (UUID: MIG-bbbb)\n"
     )
-    assert [(g.index, g.name, g.uuid) for g in gpus.detect()] == [("0", "NVIDIA A100-SXM4-40GB", "GPU-5c89")]
+    assert [(g.index, g.name, g.uuid) for g in detect()] == [("0", "NVIDIA A100-SXM4-40GB", "GPU-5c89")]
 
 
 # --- claims -----------------------------------------------------------------------------------------------------
@@ -308,7 +306,7 @@ def runs_on_a_gpu(local, work):
 def test_claims_are_in_a_folder_of_the_user_that_nobody_else_may_write(local, work, shared_tmp):
     assert runs_on_a_gpu(local, work) == []
     folder = shared_tmp / f"nsw-{os.getuid()}"
-    assert gpus.claims_folder() == (folder, [])
+    assert claims_folder() == (folder, [])
     assert folder.stat().st_mode & 0o777 == 0o700
     assert len(list(folder.iterdir())) == 4
 
@@ -349,8 +347,8 @@ def test_a_claims_folder_that_others_may_write_is_not_used(local, work, shared_t
 def test_a_runtime_folder_that_is_not_there_is_passed_over(local, work, shared_tmp, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(shared_tmp / "absent"))
     (said,) = runs_on_a_gpu(local, work)
-    assert f"{shared_tmp / 'absent' / gpus.claims_folder()[0].name}: No such file or directory" in said
-    assert gpus.claims_folder()[0] == shared_tmp / f"nsw-{os.getuid()}"
+    assert f"{shared_tmp / 'absent' / claims_folder()[0].name}: No such file or directory" in said
+    assert claims_folder()[0] == shared_tmp / f"nsw-{os.getuid()}"
 
 
 def test_with_no_safe_folder_a_run_is_refused_with_all_reasons(local, work, shared_tmp):

@@ -8,11 +8,9 @@ from hypothesis import strategies as st
 
 from nsw.errors import CommandResult
 from nsw.schedulers import slurm
-from nsw.schedulers.adapter import Facts, Request, Watched
-from nsw.schedulers.model import Phase, Submission
+from nsw.schedulers.adapter import Facts, Request, Watched, limit_words
+from nsw.schedulers.model import Native, Phase, Submission, parse_spans, spans
 from nsw.schedulers.slurm import Slurm
-from nsw.schedulers.slurm_meanings import STATES
-from nsw.schedulers.submission_ids import Native
 
 SCRIPT = Path("/campaign/scripts/j1.sh")
 SLURM = Slurm()
@@ -62,7 +60,7 @@ def test_a_single_task_is_submitted_without_an_array():
 
 @given(st.sets(st.integers(0, 3000), min_size=1))
 def test_ranges_read_back_are_the_same_numbers(numbers):
-    assert slurm.parse_ranges(slurm.ranges(sorted(numbers))) == sorted(numbers)
+    assert parse_spans(",".join(spans(sorted(numbers)))) == sorted(numbers)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +68,7 @@ def test_ranges_read_back_are_the_same_numbers(numbers):
     [("2-7%2", [2, 3, 4, 5, 6, 7]), ("0-6:3", [0, 3, 6]), ("1,3-4,...", [1, 3, 4]), ("", []), ("x", [])],
 )
 def test_ranges_as_slurm_writes_them(text, numbers):
-    assert slurm.parse_ranges(text) == numbers
+    assert parse_spans(text) == numbers
 
 
 @pytest.mark.parametrize(
@@ -269,14 +267,14 @@ def test_saccts_lines_become_answers_and_what_sbatch_refused_does_not():
     [("2:00", "2m"), ("00:02:00", "2m"), ("1:30:00", "1h30m"), ("1-00:00:00", "1d"), ("UNLIMITED", None), ("", None)],
 )
 def test_a_time_limit_in_words(limit, words):
-    assert slurm.limit_words(limit) == words
+    assert limit_words(limit) == words
 
 
 @given(st.text(), st.text())
 def test_no_state_and_no_reason_is_taken_for_an_end_that_is_none(state, reason):
     answer = slurm.answer(state, reason)
     assert (answer.phase is Phase.ENDED) == (
-        STATES.get(state.split(" ", 1)[0].rstrip("+").upper(), (None,))[0] is Phase.ENDED
+        slurm._STATES.get(state.split(" ", 1)[0].rstrip("+").upper(), (None,))[0] is Phase.ENDED
     )
 
 

@@ -3,9 +3,8 @@
 import pytest
 
 from nsw.recipe.load import load_recipe
-from nsw.schedulers.create import adapter_of
-from nsw.schedulers.recognizing import adapters
-from nsw.schedulers.unsupported_keys import foreign_lines, own_lines, refused_keys
+from nsw.schedulers.create import adapter_of, adapters
+from nsw.schedulers.unsupported_keys import foreign_lines, refused_keys
 from nsw.site.load import load_site
 
 RECIPE = """nsw: 1
@@ -48,8 +47,8 @@ def test_a_line_of_another_system_is_left_out_with_a_warning_at_its_place(files)
     said = "this line is ignored: lines of Slurm begin with #SBATCH"
     assert in_recipe.startswith(f"r.yaml:6:11: {said}\n  6 | ")
     assert in_site.startswith(f"sites.yaml:5:13: {said}\n  5 | ")
-    assert own_lines(slurm, loaded.recipe.resources.extra) == ["#SBATCH --exclusive", "# words", "-x"]
-    assert own_lines(slurm, place.site.extra) == ["--mail-type=none"]
+    assert slurm.own_lines(loaded.recipe.resources.extra) == ["#SBATCH --exclusive", "# words", "-x"]
+    assert slurm.own_lines(place.site.extra) == ["--mail-type=none"]
 
 
 @pytest.mark.parametrize("scheduler", sorted(adapters()))
@@ -58,7 +57,7 @@ def test_no_system_takes_its_own_lines_for_another_s_and_every_one_sees_the_othe
     others = [one.marker for name, one in sorted(adapters().items()) if name != scheduler]
     lines = [f"{marker} -x" for marker in (mine.marker, *others)]
     loaded, place = files(scheduler, f"extra: {lines}")
-    assert own_lines(mine, lines) == lines[:1]
+    assert mine.own_lines(lines) == lines[:1]
     assert len(foreign_lines(mine, loaded, place)) == len(others)
     assert all(f"lines of {mine.name} begin with" in one for one in shown(foreign_lines(mine, loaded, place)))
 

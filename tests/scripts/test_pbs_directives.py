@@ -6,7 +6,7 @@ import pytest
 
 from nsw.errors import RefusedError, UsageError
 from nsw.plan.model import Job, Resources, Run
-from nsw.scripts.pbs import directive, directives, place, select
+from nsw.schedulers.pbs import Pbs, directive, place, select
 
 
 def job(**needs: object) -> Job:
@@ -18,7 +18,7 @@ def job(**needs: object) -> Job:
 def test_a_job_on_two_nodes_with_gpus():
     needs = {"nodes": 2, "gpus": 8, "tasks": 8, "cpus_per_task": 4, "memory_bytes": 32 << 30, "queue": "prod",
              "account": "My Project", "extra": ("#PBS -l filesystems=home:eagle", "-m abe", "# a note")}  # fmt: skip
-    assert directives(job(**needs), "/s") == [
+    assert Pbs().directives(job(**needs), "/s") == [
         "#PBS -l select=2:ncpus=16:ngpus=4:mem=32gb:mpiprocs=4",
         "#PBS -l place=scatter",
         "#PBS -l walltime=00:10:00",
@@ -33,7 +33,7 @@ def test_a_job_on_two_nodes_with_gpus():
 
 
 def test_a_select_or_place_of_the_users_own_replaces_that_of_nsw():
-    lines = directives(job(gpus=4, nodes=2, extra=("#PBS -l select=2:system=polaris -l place=scatter",)), "/s")
+    lines = Pbs().directives(job(gpus=4, nodes=2, extra=("#PBS -l select=2:system=polaris -l place=scatter",)), "/s")
     assert sum("select" in line for line in lines) == 1
     assert sum("place" in line for line in lines) == 1
 
@@ -69,7 +69,7 @@ def test_gpus_that_cannot_be_shared_out_are_refused():
 )  # fmt: skip
 def test_a_line_that_asks_for_what_nsw_sets_is_refused(line):
     with pytest.raises(RefusedError) as refused:
-        directives(job(extra=(line,)), "/s")
+        Pbs().directives(job(extra=(line,)), "/s")
     assert refused.value.key == "extra"
 
 
@@ -84,4 +84,4 @@ def test_values_are_quoted_as_qsub_reads_them():
 
 def test_a_scratch_with_a_colon_would_be_a_host():
     with pytest.raises(UsageError, match="colon"):
-        directives(job(), "host:/s")
+        Pbs().directives(job(), "host:/s")

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from nsw.errors import RefusedError, UsageError
 from nsw.plan.model import Job, Resources, Run
-from nsw.scripts.slurm import clock, directive, directives
+from nsw.recipe.units import clock
+from nsw.schedulers.slurm import Slurm, directive
 
 
 def job(**needs):
@@ -16,7 +17,7 @@ def job(**needs):
 
 
 def lines(**needs):
-    return [line.removeprefix("#SBATCH ") for line in directives(job(**needs), "/scratch/c")]
+    return [line.removeprefix("#SBATCH ") for line in Slurm().directives(job(**needs), "/scratch/c")]
 
 
 def test_what_is_asked_stands_there_and_nothing_else():

@@ -16,7 +16,7 @@ import pytest
 from nsw.campaign import ledger_file
 from nsw.campaign.folder import CampaignFolder, is_driven, locked
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_meta_keys import NOTE, SITE
+from nsw.campaign.ledger_rows import NOTE, SITE
 from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport
@@ -418,7 +418,7 @@ def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
 def test_a_folder_of_the_site_that_another_user_made_first_is_not_used(victim, neighbour):
     """The scratch folder may be one that everybody writes, as /scratch: whoever makes the campaign's first owns it."""
     code = (
-        "import sys; from nsw.campaign.private_folder import _MODES, _make; from nsw.transport.local import LocalTransport;"
+        "import sys; from nsw.campaign.site_folder import _MODES, _make; from nsw.transport.local import LocalTransport;"
         " _make(LocalTransport(), sys.argv[1], _MODES['nobody'])"
     )
     scratch, dear = neighbour.home, victim.home / "dear"

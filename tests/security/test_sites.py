@@ -16,7 +16,7 @@ from nsw.plan.model import Plan, Resources, Run
 from nsw.safe_files import who_else_writes
 from nsw.scripts.render import render_job
 from nsw.scripts.sandbox import LARGEST
-from nsw.site.files import unsafe
+from nsw.site.names import unsafe
 
 from .test_sandbox import ESCAPES
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from nsw.errors import InputError, UsageError
-from nsw.site import files, load
+from nsw.site import load, names
 from nsw.site.load import list_sites, load_site, read_sites
-from nsw.site.scheduler_and_transport_names import schedulers
+from nsw.site.names import schedulers
 
 FULL = Path(__file__).with_name("full.yaml").read_text()
 
@@ -18,7 +18,7 @@ def alone(tmp_path, monkeypatch):
     """No sites files but the tests' own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("NSW_SITES", raising=False)
-    for module in (files, load):
+    for module in (names, load):
         monkeypatch.setattr(module, "user_file", lambda: tmp_path / "user" / "sites.yaml")
 
 

@@ -12,12 +12,11 @@ import pytest
 
 from nsw.campaign.builds import Builds
 from nsw.campaign.collect import Ending
-from nsw.campaign.dependencies import Canary
 from nsw.campaign.driven import Driven
 from nsw.campaign.engine import Driver, go_on
-from nsw.campaign.job_ids import job_ids
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_meta_keys import AT_A_TIME, SCRATCH, STOPPED
+from nsw.campaign.ledger_rows import AT_A_TIME, SCRATCH, STOPPED
+from nsw.campaign.select_runs import job_ids
 from nsw.campaign.watching import Withdrawing
 from nsw.cli import running
 from nsw.errors import CampaignError
@@ -25,6 +24,7 @@ from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.slurm import Slurm
 from nsw.transport import local
 from nsw.transport.local import LocalTransport
+from tests.campaign.stand_ins import Judged
 
 from .test_faults import Clock
 
@@ -62,7 +62,7 @@ class Campaign:
         self.told = []
         it = Driven(self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch, self.told.extend)
         self.builds = Builds(it)
-        self.driver = Driver(it, Canary(self.ledger, self.fault))
+        self.driver = Driver(it, Judged(it, self.fault))
         self.builds.prepare()
         self.driver.recover()
 

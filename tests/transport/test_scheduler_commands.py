@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError
-from nsw.transport.commands import PATIENT, Retry, Runner
+from nsw.transport.commands import PATIENT, Runner
 from nsw.transport.local import LocalTransport
 
 
@@ -33,11 +33,11 @@ def test_a_fault_of_the_moment_is_tried_again_with_growing_pauses():
 
 def test_tries_end():
     run = runner(*[1] * 9)
-    assert run.run(["squeue"], timeout=1, retry=Retry(tries=3)).returncode == 1
+    assert run.run(["squeue"], timeout=1, retry=3).returncode == 1
     assert run.calls["squeue"] == 3
 
 
-@pytest.mark.parametrize(("codes", "retry"), [((2,), PATIENT), ((1,), Retry())])
+@pytest.mark.parametrize(("codes", "retry"), [((2,), PATIENT), ((1,), 1)])
 def test_other_faults_and_commands_that_must_not_be_repeated_are_run_once(codes, retry):
     run = runner(*codes)
     assert run.run(["sbatch"], timeout=1, retry=retry).returncode == codes[0]
@@ -56,21 +56,24 @@ def test_a_refused_login_is_not_tried_again_since_every_try_may_ask_a_person(ref
 
 
 def test_a_pause_is_never_longer_than_its_limit():
-    assert Retry(tries=99, most_s=30).pause(60, 1.0) == 45
+    slept = []
+    run = Runner(Scripted(*[1] * 60), transient=lambda r: r.stderr == "busy", sleep=slept.append, draw=lambda: 1.0)
+    assert run.run(["squeue"], timeout=1, retry=99).returncode == 0
+    assert max(slept) == slept[-1] == 45
 
 
 def test_the_error_holds_the_quoted_command_and_all_it_said():
     run = Runner(LocalTransport(), transient=lambda _: False)
-    with pytest.raises(CommandError) as failed:
-        run.need(["sh", "-c", "echo out; echo err >&2; exit 7"], timeout=300, what="it went wrong")
-    assert failed.value.message == (
+    result = run.run(["sh", "-c", "echo out; echo err >&2; exit 7"], timeout=300)
+    assert CommandError(result, what="it went wrong").message == (
         "it went wrong: sh -c 'echo out; echo err >&2; exit 7' (exit status 7)\n  stdout: out\n  stderr: err"
     )
 
 
 def test_a_command_that_hangs_is_ended():
-    with pytest.raises(CommandError, match="timed out"):
-        Runner(LocalTransport(), transient=lambda _: False).need(["sleep", "60"], timeout=0.1, what="slow")
+    result = Runner(LocalTransport(), transient=lambda _: False).run(["sleep", "60"], timeout=0.1)
+    assert result.timed_out
+    assert "timed out" in CommandError(result, what="slow").message
 
 
 def test_named_variables_are_kept_from_every_command(monkeypatch):

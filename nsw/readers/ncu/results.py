@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from nsw.readers.ncu.rules_and_problems import say_other_marks
 from nsw.readers.ncu.unmeasured_launches import forget_sizes, needs_measuring, unless_zero
 from nsw.readers.ncu.values import ABSENCE, Value, in_ns
-from nsw.readers.text.decimal_marks import has_other_mark
+from nsw.readers.text.quantities import has_other_mark
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable

@@ -12,8 +12,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.text.decimal_marks import Votes, is_marked, last_marks, proven_mark
-from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, Mark, number
+from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, Mark, Votes, is_marked, last_marks, number, proven_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,15 +1,26 @@
-"""Python's own profiler: what `python -m cProfile -o FILE` and `pstats.Stats.dump_stats` leave."""
+"""Python's own profiler: what `python -m cProfile -o FILE` and `pstats.Stats.dump_stats` leave.
+
+`marshal.load` may crash the interpreter on a file made to do so, and reads only what this Python's version knows. A
+profile is a dict of tuples of strings and numbers, encoded alike since Python 2.4, so `Decoder` needs few
+types, no subprocess and no trust. What bounds it: an item takes at least one byte of the file, nesting is limited, and
+only tuples of plain values are ever hashed.
+
+A part of a profile is the import of modules: a price paid once, before the program does its work. What importlib does
+itself and the code of imported modules is import; the time of a function that both call, and the program too, is shared
+out by what the profile says of its callers.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.python.pstats_imports import Entry, Key, import_seconds
-from nsw.readers.python.pstats_marshal import Decoder, MarshalError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from nsw.tables import Row
@@ -155,3 +166,194 @@ def _facts(functions: list[Row]) -> list[Row]:
         facts.append(("function_calls", sum(row["calls"] for row in functions), None))
         facts.append(("primitive_calls", sum(row["primitive_calls"] for row in functions), None))
     return [{"key": key, "value": value, "unit": unit} for key, value, unit in facts]
+
+
+Key: TypeAlias = tuple[str, int, str]  # file, line, function
+
+_MODULE: Final = "<module>"
+_IMPORTING: Final = ("<frozen importlib", "<frozen zipimport", "<frozen runpy")
+_ROUNDS: Final = 100
+_SETTLED: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One function: its own time and that with its callees (s), and its own time by caller (s)."""
+
+    self_s: float
+    total_s: float
+    callers: Mapping[Key, float]
+
+
+def import_seconds(entries: Mapping[Key, Entry]) -> dict[Key, float] | None:
+    """Of each function's own time the part within imports, in s; None where the profile tells no callers."""
+    if not any(entry.callers for entry in entries.values()):
+        return None
+    modules = [key for key in entries if key[2] == _MODULE]
+    program = max(modules, key=lambda key: entries[key].total_s, default=None)
+    share = {key: 1.0 if _is_import(key) and key != program else 0.0 for key in entries}
+    shared = [key for key in entries if not _is_import(key) and entries[key].callers]
+    weights = {key: _weights(entries, key) for key in shared}
+    for _ in range(_ROUNDS):
+        change = 0.0
+        for key in shared:
+            found = sum(weight * share[caller] for caller, weight in weights[key].items())
+            change = max(change, abs(found - share[key]))
+            share[key] = found
+        if change < _SETTLED:
+            break
+    return {key: entries[key].self_s * part for key, part in share.items()}
+
+
+def _is_import(key: Key) -> bool:
+    return key[2] == _MODULE or key[0].startswith(_IMPORTING)
+
+
+def _weights(entries: Mapping[Key, Entry], key: Key) -> dict[Key, float]:
+    """How much of a function's time each caller is charged with, together 1; recursion charges nobody."""
+    callers = {c: max(s, 0.0) for c, s in entries[key].callers.items() if c != key and c in entries}
+    whole = sum(callers.values())
+    if whole <= 0:
+        return dict.fromkeys(callers, 1 / len(callers)) if callers else {}
+    return {caller: seconds / whole for caller, seconds in callers.items()}
+
+
+_REFERENCE_FLAG = 0x80  # the item is numbered, for later items to refer to
+_MAX_DEPTH = 8  # a profile needs 4: dict, tuple, dict of callers, tuple
+_MAX_LONG_DIGITS = 5  # of 15 bits: more than int64 holds
+_CODE = ord("c")
+_END = object()  # closes a dict
+
+
+class MarshalError(Exception):
+    """The bytes are no profile; `offset` is where that showed."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(f"{message} at byte {offset}")
+        self.offset = offset
+
+
+class Decoder:
+    """Reads one marshalled dict from `data`, pair by pair."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+        self._numbered: list[object] = []
+        self._interned: list[str] = []  # Python 2 numbers interned strings apart
+        self._kinds: dict[int, Callable[[int], object]] = {
+            ord("0"): lambda _: _END,
+            ord("N"): lambda _: None,
+            ord("T"): lambda _: True,
+            ord("F"): lambda _: False,
+            ord("i"): lambda _: self._size(),
+            ord("I"): lambda _: int.from_bytes(self._take(8), "little", signed=True),
+            ord("l"): lambda _: self._long(),
+            ord("g"): lambda _: float(struct.unpack("<d", self._take(8))[0]),
+            ord("f"): lambda _: self._text_float(),
+            ord("u"): lambda _: self._text(self._size()),
+            ord("s"): lambda _: self._text(self._size()),
+            ord("a"): lambda _: self._text(self._size()),
+            ord("A"): lambda _: self._text(self._size()),
+            ord("z"): lambda _: self._text(self._byte()),
+            ord("Z"): lambda _: self._text(self._byte()),
+            ord("t"): lambda _: self._intern(),
+            ord("R"): lambda _: self._referred(self._interned),
+            ord("r"): lambda _: self._referred(self._numbered),
+            ord("("): lambda depth: self._tuple(self._size(), depth),
+            ord(")"): lambda depth: self._tuple(self._byte(), depth),
+            ord("{"): lambda depth: dict(self._pairs(depth)),
+        }
+
+    def pairs(self) -> Iterator[tuple[tuple[object, ...], object]]:
+        """The pairs of the outermost dict, as they are read.
+
+        Raises:
+            MarshalError: The bytes end too early or hold what no profile has. Pairs given before are whole.
+        """
+        code = self._byte()
+        if code & ~_REFERENCE_FLAG != ord("{"):
+            raise MarshalError("no dict", 0)
+        if code & _REFERENCE_FLAG:
+            self._numbered.append(None)  # a dict within itself is no profile
+        yield from self._pairs(1)
+
+    def _pairs(self, depth: int) -> Iterator[tuple[tuple[object, ...], object]]:
+        while (key := self._item(depth)) is not _END:
+            # a tuple of tuples that refer to each other would take for ever to hash
+            if not isinstance(key, tuple) or not all(isinstance(part, str | int) for part in key):
+                raise MarshalError("a key that is not (file, line, function)", self._at)
+            value = self._item(depth)
+            if value is _END:
+                raise MarshalError("a key without a value", self._at)
+            yield key, value
+
+    def _item(self, depth: int) -> object:
+        if depth > _MAX_DEPTH:
+            raise MarshalError("nested too deep for a profile", self._at)
+        start = self._at
+        code = self._byte()
+        kind = self._kinds.get(code & ~_REFERENCE_FLAG)
+        if kind is None and code & ~_REFERENCE_FLAG == _CODE:
+            raise MarshalError(
+                "the program's own code, which `python -m profile` leaves there (cProfile does not)", start
+            )
+        if kind is None:
+            raise MarshalError(f"a value of a type that profiles do not contain ({code:#04x})", start)
+        if not code & _REFERENCE_FLAG:
+            return kind(depth + 1)
+        number = len(self._numbered)
+        self._numbered.append(None)  # numbered before its content
+        self._numbered[number] = value = kind(depth + 1)
+        return value
+
+    def _take(self, size: int) -> bytes:
+        end = self._at + size
+        if size < 0 or end > len(self._data):
+            raise MarshalError(f"the file ends within a value that began before byte {self._at}", len(self._data))
+        taken = self._data[self._at : end]
+        self._at = end
+        return taken
+
+    def _byte(self) -> int:
+        return self._take(1)[0]
+
+    def _size(self) -> int:
+        return int.from_bytes(self._take(4), "little", signed=True)
+
+    def _long(self) -> int:
+        digits = self._size()
+        if abs(digits) > _MAX_LONG_DIGITS:
+            raise MarshalError("a number too large for a profile", self._at)
+        parts: tuple[int, ...] = struct.unpack(f"<{abs(digits)}H", self._take(2 * abs(digits)))
+        value = sum(part << (15 * place) for place, part in enumerate(parts))
+        return -value if digits < 0 else value
+
+    def _text_float(self) -> float:
+        text = self._take(self._byte())
+        try:
+            return float(text)
+        except ValueError:
+            raise MarshalError("a malformed number", self._at) from None
+
+    def _text(self, size: int) -> str:
+        return self._take(size).decode("utf-8", errors="replace")
+
+    def _intern(self) -> str:
+        text = self._text(self._size())
+        self._interned.append(text)
+        return text
+
+    def _referred(self, numbered: list[str] | list[object]) -> object:
+        index = self._size()
+        if not 0 <= index < len(numbered) or numbered[index] is None:
+            raise MarshalError("a reference to nothing", self._at)
+        return numbered[index]
+
+    def _tuple(self, size: int, depth: int) -> tuple[object, ...]:
+        if not 0 <= size <= len(self._data) - self._at:
+            raise MarshalError("a tuple longer than the file", self._at)
+        parts = tuple(self._item(depth) for _ in range(size))
+        if _END in parts:
+            raise MarshalError("a tuple with an end mark in it", self._at)
+        return parts

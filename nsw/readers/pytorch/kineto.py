@@ -7,10 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.pytorch import kineto_breakdown, kineto_operators, kineto_phases
-from nsw.readers.pytorch.kineto_collect import ANNOTATION, CALL, NONE, Trace
-from nsw.readers.pytorch.kineto_gpu import GpuTrace, communication, gpu_summary
-from nsw.readers.pytorch.kineto_stream import EventStream, beginning, check_unpacked
+from nsw.readers.pytorch import kineto_steps
+from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, NONE, EventStream, Trace, beginning, check_unpacked
+from nsw.readers.pytorch.kineto_tables import GpuTrace, communication, gpu_summary, operators
 from nsw.readers.timeline.phases_from_traces import wanted
 from nsw.tables import TRACES
 from nsw.tables.unpacking_limit import TooMuchError
@@ -83,7 +82,7 @@ def read(path: Path, options: Options) -> Report:
             f"no summary: {fault}: an event holds a duration of years", fix="profile again, or drop that event"
         )
     if gpu_trace is not None and gpu_trace.count:
-        phases = kineto_phases.of_operations(trace, options.steps, options.warmup)
+        phases = kineto_steps.of_operations(trace, options.steps, options.warmup)
         halves = _start_pm(trace), _duration_pm(trace)
         report.tables["gpu_trace"] = gpu_trace.table(*halves, phases=phases)
     if not (len(trace.host.kind) or len(trace.gpu.kind) or trace.peaks or report.problems):
@@ -103,7 +102,7 @@ def _say_whose(report: Report, trace: Trace) -> None:
 
 def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]) -> None:
     half = _duration_pm(trace)
-    rows, eligible = kineto_operators.operators(trace, _device_kind(header))
+    rows, eligible = operators(trace, _device_kind(header))
     tables: dict[str, list[Row]] = {
         "gpu_summary": gpu_summary(trace),
         "api_summary": _summary(trace, CALL),
@@ -114,14 +113,14 @@ def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]
     }
     if wanted(options):
         every = options.wants("iteration_trace", default=False)
-        tables |= kineto_phases.phase_tables(trace, named_step=options.steps, warmup=options.warmup, every=every)
+        tables |= kineto_steps.phase_tables(trace, named_step=options.steps, warmup=options.warmup, every=every)
     for name, table in tables.items():
         if table and options.wants(name, default=name not in TRACES):
             if name not in _UNROUNDED:
                 _round(table, half)
             report.tables[name] = table
     if options.wants("facts"):
-        facts = _header_facts(header) + _peaks(trace) + kineto_breakdown.facts(trace)
+        facts = _header_facts(header) + _peaks(trace) + kineto_steps.facts(trace)
         if eligible is not None:
             facts.append({"key": "tensor_core_eligible_pct", "value": eligible, "unit": "%"})
         if len(trace.host.kind) or len(trace.gpu.kind):

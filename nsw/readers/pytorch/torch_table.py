@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 
 from nsw.readers.message_meanings import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
-from nsw.readers.text.pasted_lines import pasted_lines, unquoted
+from nsw.readers.text.lines import as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
 from nsw.readers.text.quantities import Quantity, digits, duration, percent, size, whole
-from nsw.readers.text.ranked_lines import as_shown, by_rank
-from nsw.readers.text.table_layouts import piped_cells, ruled_cells, ruled_spans, spaced_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from nsw.readers.text.ranked_lines import Line
-    from nsw.readers.text.table_layouts import Span
+    from nsw.readers.text.lines import Line, Span
     from nsw.tables import Row
 
 # a line that may be the header; `_Table.is_known` decides
@@ -65,7 +62,7 @@ def sniff(sample: Sample) -> int:
         return 0
     before = ""
     for raw in sample.text.replace("**", "").split("\n"):
-        line = unquoted(as_shown(raw))
+        line = as_shown(raw)
         if _may_be_header(line) and _Table(line, before).is_known:
             return 92
         before = line if line.strip() else before
@@ -79,7 +76,7 @@ def read(path: Path, options: Options) -> Report:
     facts: list[Row] = []
     odd: list[tuple[int, str, str]] = []
     block = -1
-    for rank, lines in by_rank(pasted_lines(path)):
+    for rank, lines in by_rank(text_lines(path)):
         table: _Table | None = None
         before = ""
         for number, raw in lines:
@@ -187,10 +184,8 @@ class _Table:
         self.odd: list[tuple[str, str]] = []  # of the last row, title and text of cells that are no figures
         self.ruled = False
         self._spans: tuple[Span, ...] = ()
-        self._piped = header.count("|") >= 4
-        self._is_fenced = "|" in header[: header.find("Name")]  # pipes at both ends of each line
         dashes = _DASHES.search(before)
-        if dashes and not self._piped and header.startswith(before[: dashes.start()].rstrip()):
+        if dashes and header.startswith(before[: dashes.start()].rstrip()):
             self.lay_out(before)
             self.ruled = False  # the dashes below the header are still to come
         self.device: str | None = None
@@ -205,9 +200,7 @@ class _Table:
         self.is_known = known[:1] == ["name"] and bool(figures) and enough
 
     def own(self, text: str) -> str:
-        """A line less what an author, or a log, put before each line of the table."""
-        if self._piped:
-            return text[max(text.find("|"), 0) :] if self._is_fenced else text
+        """A line less what a log put before each line of the table."""
         return text if self._spans else _LEAD.sub("", text)
 
     def lay_out(self, dashes: str) -> None:
@@ -229,19 +222,14 @@ class _Table:
     def more_source(self, text: str) -> str:
         """The text of a line that holds nothing but a further place in the source."""
         has_source = any(c.name == "source" for c in self._columns)
-        if self._piped and has_source:
-            told = {c.name: cell for c, cell in zip(self._columns, self._split(text), strict=False) if cell}
-            return told["source"] if told.keys() == {"source"} else ""
         return text.strip() if has_source and self._spans and not text[: self._spans[1][1]].strip() else ""
 
     def _cut(self, text: str) -> list[str] | None:
-        if not self._spans or self._piped or len(self._spans) != len(self._columns):
+        if not self._spans or len(self._spans) != len(self._columns):
             return None
         return ruled_cells(text, self._spans)
 
     def _split(self, text: str) -> list[str]:
-        if self._piped:
-            return [_ESCAPED.sub(r"\1", " ".join(cell.split())) for cell in piped_cells(text)]
         return spaced_cells(text[self._spans[0][0] if self._spans else 0 :])
 
     def _column(self, header: str) -> _Column:

@@ -1,1 +1,1 @@
-"""Text as users have it: lines pasted anywhere, numbers with any marks and units."""
+"""Text as jobs print it: lines, and numbers with any marks and units."""

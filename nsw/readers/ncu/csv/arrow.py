@@ -21,8 +21,7 @@ from nsw.readers.ncu.csv.block import Block, block_of
 from nsw.readers.ncu.csv.find_plain_rows import OddFileError
 from nsw.readers.ncu.csv.gather import Gather
 from nsw.readers.ncu.csv.page import page_of
-from nsw.readers.text.line_blocks import LONGEST
-from nsw.readers.text.ranked_lines import LOOKED_AT, as_shown, is_labelled, text_lines
+from nsw.readers.text.lines import LONGEST, LOOKED_AT, as_shown, is_labelled, text_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,7 @@ from nsw.readers.ncu.results import Results
 from nsw.readers.ncu.rules_and_problems import RULE_COLUMNS, LeftOut, say_other_marks, warn_of_guess
 from nsw.readers.ncu.unmeasured_launches import NO_SIZE
 from nsw.readers.ncu.values import EVIDENCE_VALUES, Marks, Parser, decide_marks
-from nsw.readers.text.line_blocks import LONGEST
-from nsw.readers.text.ranked_lines import as_shown
+from nsw.readers.text.lines import LONGEST, as_shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from nsw.readers.model import Options, Report
     from nsw.readers.ncu.csv.block import Block, Coded
     from nsw.readers.ncu.results import Names
-    from nsw.readers.text.ranked_lines import Line
+    from nsw.readers.text.lines import Line
     from nsw.tables.data import Row
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nsw.readers.model import Report
     from nsw.readers.ncu.messages import Messages
     from nsw.readers.ncu.results import Names, Results
-    from nsw.readers.text.ranked_lines import Line
+    from nsw.readers.text.lines import Line
     from nsw.tables.data import Row
 
 _TITLED: Final = ('"Kernel Name","', '"Function Name","', '"File Path","', '"File Name","')  # of a source page

@@ -31,7 +31,7 @@ def sniff(sample: Sample) -> int:
 
 def read(path: Path, options: Options) -> Report:
     """Launches, metrics, rules and facts; each CSV of the file is a block."""
-    if path.stat().st_size >= LARGE and not Sample(path).is_notebook:
+    if path.stat().st_size >= LARGE:
         from nsw.readers.ncu.csv import arrow
 
         if (report := arrow.read(path, options)) is not None:
@@ -47,13 +47,12 @@ def read_exactly(path: Path, options: Options) -> Report:
     from nsw.readers.ncu.results import Results
     from nsw.readers.ncu.rules_and_problems import LeftOut
     from nsw.readers.ncu.session import tool_version
-    from nsw.readers.text.pasted_lines import pasted_lines
-    from nsw.readers.text.ranked_lines import by_rank
+    from nsw.readers.text.lines import by_rank, text_lines
 
     report = Report(str(path), tool="ncu", format="ncu-csv")
     results, messages, left, source = Results(), Messages(), LeftOut(), SourceRows()
     blocks = 0
-    for rank, lines in by_rank(pasted_lines(path)):
+    for rank, lines in by_rank(text_lines(path)):
         scan = Scan(report, results, messages, left, rank, blocks, source)
         scan.run(lines)
         blocks = scan.blocks

@@ -15,7 +15,7 @@ from nsw.readers.ncu.csv.page import OWNER_COLUMNS, range_names
 from nsw.readers.ncu.results import ARROW_ROWS, DEVICE_NAMES, DURATIONS, dictionary, nullable
 from nsw.readers.ncu.rules_and_problems import RULE_COLUMNS, section_title
 from nsw.readers.ncu.values import in_ns, whole
-from nsw.readers.text.decimal_marks import has_other_mark
+from nsw.readers.text.quantities import has_other_mark
 
 if TYPE_CHECKING:
     from nsw.readers.model import Options, Report

@@ -14,8 +14,7 @@ from nsw.readers.ncu.session import session_fact, tool_version
 from nsw.readers.ncu.text.header import Header, header_of, is_device_line, is_piece_of_header, process_of
 from nsw.readers.ncu.text.table import Columns, columns_of
 from nsw.readers.ncu.values import Parser, decide_marks, is_misplaced
-from nsw.readers.text.pasted_lines import pasted_lines, without_lead
-from nsw.readers.text.ranked_lines import by_rank
+from nsw.readers.text.lines import by_rank, text_lines
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.readers.model import Options, Sample
-    from nsw.readers.text.ranked_lines import Line
+    from nsw.readers.text.lines import Line
     from nsw.tables.data import Row
 
 _MESSAGE: Final = re.compile(r"^.{0,80}?==(?:PROF|WARNING|ERROR)== ", re.MULTILINE)
@@ -77,7 +76,7 @@ def read(path: Path, options: Options) -> Report:
     """Launches numbered from 0 in order, their metrics and rules; every stream of a rank by itself."""
     report = Report(str(path), tool="ncu", format="ncu-text")
     results, messages, left = Results(), Messages(), LeftOut()
-    for rank, lines in by_rank(pasted_lines(path)):
+    for rank, lines in by_rank(text_lines(path)):
         scan = _Scan(results, messages, rank)
         scan.run(lines)
         if scan.end():
@@ -142,8 +141,7 @@ class _Scan:
     begun: list[tuple[Row, int]] = field(default_factory=list)  # launches and summaries, and the line of each
 
     def run(self, lines: Iterable[Line]) -> None:
-        for number, told in lines:
-            line = without_lead(told)
+        for number, line in lines:
             self.at = number
             if not (self.in_table(line, number) or self.in_advice(line) or self.starts(line, number)):
                 if self.is_behind_its_table(line):

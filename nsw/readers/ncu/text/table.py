@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.text.table_layouts import ruled_cells, ruled_spans
+from nsw.readers.text.lines import ruled_cells, ruled_spans
 
 if TYPE_CHECKING:
-    from nsw.readers.text.table_layouts import Span
+    from nsw.readers.text.lines import Span
 
 _DASHES: Final = re.compile(r"\s*-++(?: ++-++)++\s*")
 _RULE_LINE: Final = re.compile(r"\s*-{5} -{40,}\s*")  # between two pieces of advice, no table

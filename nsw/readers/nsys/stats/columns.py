@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsw.readers.text.decimal_marks import Votes, has_other_mark, proven_mark
-from nsw.readers.text.quantities import TIME_UNITS, Digits, digits, size_factor
+from nsw.readers.text.quantities import TIME_UNITS, Digits, Votes, digits, has_other_mark, proven_mark, size_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

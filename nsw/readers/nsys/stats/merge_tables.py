@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Options, Report
     from nsw.readers.nsys.stats.columns import Marks
-    from nsw.readers.nsys.stats.printed_table import Grid
+    from nsw.readers.nsys.stats.grids import Grid
     from nsw.readers.nsys.stats.reports import Kind
     from nsw.tables import Row
 

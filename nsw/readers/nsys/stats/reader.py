@@ -21,20 +21,19 @@ from nsw.readers.nsys.stats.columns import (
     is_row,
     unknown_unit,
 )
-from nsw.readers.nsys.stats.find_tables import find_grids
+from nsw.readers.nsys.stats.grids import find_grids
 from nsw.readers.nsys.stats.kinds import kind_of, table_name
 from nsw.readers.nsys.stats.merge_tables import Collected
 from nsw.readers.nsys.stats.reports import TABLES, Kind, announced, name_of_file, names_ranges
-from nsw.readers.text.decimal_marks import Votes
-from nsw.readers.text.pasted_lines import pasted_lines
-from nsw.readers.text.ranked_lines import by_rank
+from nsw.readers.text.lines import by_rank, text_lines
+from nsw.readers.text.quantities import Votes
 from nsw.readers.timeline.phases_from_traces import TRACES, add_phases, wanted
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.readers.nsys.stats.printed_table import Grid
+    from nsw.readers.nsys.stats.grids import Grid
 
 # blanks before a title never cross a line: each of many blank lines would be a beginning
 _HEADER = re.compile(
@@ -106,7 +105,7 @@ def read(path: Path, options: Options) -> Report:
     collected = Collected(report, replace(options, tables=asked | {*TRACES}) if asked is not None and more else options)
     votes, gaps = Votes(), _Gaps()
     of_file = name_of_file(path.stem)
-    for rank, lines in by_rank(pasted_lines(path)):
+    for rank, lines in by_rank(text_lines(path)):
         collected.rank = rank
         kind: Kind = "other"
         untitled = _Untitled(report)

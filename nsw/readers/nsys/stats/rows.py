@@ -14,7 +14,7 @@ from nsw.tables.names import api_name, gpu_kind, names_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nsw.readers.nsys.stats.printed_table import Grid
+    from nsw.readers.nsys.stats.grids import Grid
     from nsw.tables import Row
 
 _COUNTS = ("num calls", "calls", "instances", "count", "operations", "range instances")

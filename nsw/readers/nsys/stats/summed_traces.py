@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nsw.readers.nsys.stats.columns import Marks
-    from nsw.readers.nsys.stats.printed_table import Grid
+    from nsw.readers.nsys.stats.grids import Grid
     from nsw.readers.nsys.stats.reports import Kind
     from nsw.tables import Row
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from nsw.readers.nsys.stats.printed_table import Grid
+    from nsw.readers.nsys.stats.grids import Grid
     from nsw.readers.text.quantities import Quantity
 
 _DEVICE = re.compile(r"(.*?) ?\((\d{1,9})\)")

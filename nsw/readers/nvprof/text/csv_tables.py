@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.nvprof.text.counters import DAMAGED, UNITS_NAME, UNITS_SIGN, add_metric, add_units, are_of_one_kind
-from nsw.readers.nvprof.text.damaged_titles import are_damaged_titles
 from nsw.readers.nvprof.text.lines import cells_of
 from nsw.readers.nvprof.text.other_tables import (
     add_memory_row,
@@ -130,9 +129,9 @@ class CsvTable:
 
     def _looks_like_a_row(self, cells: Sequence[str]) -> bool:
         if self._kind == "memory" or cells[0][:1].isdigit() or cells[0].strip() in SECTIONS:
-            return not are_damaged_titles(",".join(cells))
+            return True
         # one that lost its first cell, or what is in it; the first of a metric is a name
-        is_near = abs(len(cells) - len(self._titles)) <= _NEAR and not are_damaged_titles(",".join(cells))
+        is_near = abs(len(cells) - len(self._titles)) <= _NEAR
         if self._kind == "metrics":
             return is_near or bool(_DEVICE.search(cells[0]))
         return is_near and not cells[0].strip()

@@ -1,8 +1,7 @@
 """The lines of a text report as nvprof wrote them: less what transports, terminals and editors put around them.
 
-A report seldom arrives alone: `mpirun --tag-output` and `srun --label` put a rank before each line, log
-services a timestamp, a terminal colours, a web page entities, Markdown pipes, a source file comment marks, a
-notebook JSON. All that goes; the rank is kept.
+A report seldom arrives alone: `mpirun --tag-output` and `srun --label` put a rank before each line, log services a
+timestamp, a terminal colours, a document entities and marks of Markdown. All that goes; the rank is kept.
 """
 
 from __future__ import annotations
@@ -13,10 +12,7 @@ import re
 from itertools import repeat
 from typing import TYPE_CHECKING, TypeAlias
 
-from nsw.readers.text.line_blocks import line_blocks
-from nsw.readers.text.pasted_lines import unquoted
-from nsw.readers.text.ranked_lines import CONTROL
-from nsw.readers.text.table_layouts import piped_cells
+from nsw.readers.text.lines import CONTROL, line_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,20 +30,15 @@ _PREFIX = re.compile(
     | (?P<srun>\d{1,6}):[ ]                                              # srun --label
     | \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[^\s\]]{0,12}\]?[ ]               # timestamps
     | \[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]?[ ]
-    | >[ ]?                                                              # quoted in a mail
-    | \+?[ ]?(?:\#|//+|(?:!|--)(?=[ ]))[ ]?                            # in a comment, perhaps in a difference
-    | \+(?!\+)
-    | \*(?:[ ]|\Z)
+    | \#(?==)                                                             # a heading, in a document
     )""",
     re.VERBOSE,
 )
 _DIGITS = frozenset("0123456789")
-_PREFIX_STARTS = _DIGITS | frozenset("[>#/*+!-")
+_PREFIX_STARTS = _DIGITS | frozenset("[#")
 _HEAD = 14  # characters, among which a prefix of digits has a colon
-_WRAPPED = (_PREFIX_STARTS | {"|"}) - _DIGITS
+_WRAPPED = _PREFIX_STARTS - _DIGITS
 _MARKS = "\x00\x08\x1b\r&\u00a0\\"
-_TREE = re.compile(r"[|\s]*[^|\s][^|]*\Z")  # a branch of a call tree: no cell of a table follows
-_RULE = re.compile(r"[\s|:+-]*\Z")
 
 
 def read_lines(path: Path) -> Iterator[Line]:
@@ -65,7 +56,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def _are_wrapped(lines: Sequence[str]) -> bool:
-    """Whether there may be prefixes, or pipes; without a backslash a quote begins no line in JSON."""
+    """Whether there may be prefixes."""
     heads = [line.lstrip()[:_HEAD] for line in lines]
     firsts = {head[:1] for head in heads}
     if not _WRAPPED.isdisjoint(firsts) or ('"' in firsts and any(map(str.startswith, lines, repeat("\t")))):
@@ -82,16 +73,16 @@ def _marked(first: int, block: str) -> Iterator[Line]:
 
 
 def clean(text: str) -> tuple[int | None, str]:
-    """One line without colours, entities, pipes and prefixes, and the rank that its prefix names."""
+    """One line without colours, entities and prefixes, and the rank that its prefix names."""
     if "\x1b" in text or "\x08" in text or "\x00" in text:
         text = CONTROL.sub("", text)
     if "&" in text and _ENTITY.search(text):
         text = html.unescape(text)
     if "\u00a0" in text:
         text = text.replace("\u00a0", " ")
-    if "<" in text and "|" not in text:
+    if "<" in text:
         text = _TAG.sub("", text)
-    if "\\" in text and unquoted(text) is text:
+    if "\\" in text:
         text = _ESCAPE.sub(r"\1", text)
     return _unwrapped(text)
 
@@ -101,14 +92,8 @@ def _unwrapped(text: str) -> tuple[int | None, str]:
     head = text.lstrip()[:1]
     if head == '"' and text[0] == "\t":
         text = text.lstrip("\t")
-    if head == '"' and (told := unquoted(text)) is not text:
-        text = told
-        head = text.lstrip()[:1]
     if head in _PREFIX_STARTS and head:
         rank, text = _without_prefixes(text)
-        head = text.lstrip()[:1]
-    if head == "|" and text.count("|") >= 3 and _TREE.match(text) is None:
-        text = _from_pipes(text)
     return rank, text
 
 
@@ -122,13 +107,6 @@ def _without_prefixes(text: str) -> tuple[int | None, str]:
         rank = int(own) if own else rank
         text = text[found.end() :]
     return rank, text
-
-
-def _from_pipes(text: str) -> str:
-    """A row of a Markdown table as columns with blanks between them."""
-    if _RULE.match(text):
-        return ""
-    return "  ".join(piped_cells(text))
 
 
 def cells_of(text: str, mark: str) -> list[str]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof.text import counters, cpu_samples, other_tables, summaries, traces
 from nsw.readers.nvprof.text.csv_tables import csv_table, header_of
-from nsw.readers.nvprof.text.damaged_titles import BEGINS, are_damaged_titles, refuse
 from nsw.readers.nvprof.text.lines import clean, read_lines
 from nsw.readers.nvprof.text.state import AGAIN, Sink, Stream
 from nsw.readers.nvprof.text.summaries import nvtx_name, take_old_range
@@ -62,8 +61,7 @@ _TELLS = re.compile(
     |(?:Profiling|Metric|Event|NVTX|Unified\ Memory|CPU\ profiling|System\ profiling)\ |API|GPU|OpenACC|OpenMP
     |"?Sample\ Count|Warning:\ |(?:=\S{0,14}\ )?(?:NV|PG)PROF\ is
     |Dependency|NVLink|PCI|Data\ |Warp|PC\ |Kernel:|Available\ |"?Critical\ path|"","Device"
-    |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)|[\s\ufeff]*"""
-    + BEGINS,
+    |(?:[A-Z][A-Za-z ]{2,30}(?:\((?:excl|incl)\))?:\s*)?\d+(?:\.\d+)?%)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _TELLING = (
@@ -265,9 +263,6 @@ class _Reading:
         if (table := self._table(stream, number, text)) is not None:
             self._check_rows(stream)
             stream.table = table
-        elif are_damaged_titles(text):
-            self._check_rows(stream)
-            refuse(self._sink, stream, number)
 
     def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
         sink = self._sink

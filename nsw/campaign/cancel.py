@@ -1,0 +1,164 @@
+"""`nsw cancel` and `nsw throttle`: end what is under way, or change how many tasks run at a time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign.folder import is_driven
+from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
+from nsw.campaign.ledger_rows import AT_A_TIME
+from nsw.campaign.select_runs import selected
+from nsw.errors import CampaignLockedError, UnreachableError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.campaign.events import Event
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.select_runs import Selection
+
+__all__ = ["Standing", "Throttled", "cancel", "standing_of", "throttle", "to_cancel"]
+
+_PATIENCE_S: Final = 60.0
+_LOOK_S: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a campaign stands.
+
+    Attributes:
+        counts: How many runs are in each state.
+        is_over: No run waits or runs, and no report of a run that is done is still to be reduced on the site.
+        not_reduced: How many runs are done whose reports' reduction was cancelled.
+    """
+
+    counts: dict[str, int]
+    is_over: bool
+    not_reduced: int
+
+
+def standing_of(folder: CampaignFolder) -> Standing:
+    """How a campaign stands, as its ledger knows it."""
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        counts = ledger.counts()
+        reducing = ledger.has_reductions_to_do() or bool(ledger.reductions(tuple(IN_FLIGHT)))
+        done = {run.id for run in ledger.runs(states=(State.DONE,))}
+        not_reduced = len(ledger.reductions((State.CANCELLED,), of=done))
+    return Standing(counts, not reducing and not _open_runs(counts), not_reduced)
+
+
+def _open_runs(counts: dict[str, int]) -> int:
+    return sum(count for state, count in counts.items() if state not in ENDED)
+
+
+def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
+    """The runs that are meant and not over, and the reductions of all that did not fail: all of a task or none.
+
+    A run may be done before it is cancelled; then its reduction is what was meant.
+
+    Raises:
+        UsageError: No run is meant, or one shares its task with others that are not.
+    """
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        every = ledger.runs()
+        meant = selected(ledger, every, selection)
+        chosen = [run for run in meant if run.state not in ENDED]
+        reduced = {run.id for run in meant if run.state is State.DONE or run.state not in ENDED}
+        reductions = [row.id for row in ledger.reductions((State.PLANNED, *IN_FLIGHT), of=reduced)]
+    ids, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in chosen}
+    for run in every:
+        if run.id not in ids and run.state in IN_FLIGHT and (run.job, run.task) in tasks:
+            other = tasks[run.job, run.task]
+            raise UsageError(
+                f"{run.id} shares a task with {other} (limits.runs_per_job); both would be cancelled",
+                hint="name both, or exclude both",
+            )
+    return [*(run.id for run in chosen), *reductions]
+
+
+def cancel(
+    folder: CampaignFolder,
+    listener: Callable[[Event], object] = lambda _event: None,
+    asked: Callable[[], object] = lambda: None,
+    runs: Sequence[str] | None = None,
+) -> None:
+    """End what is queued or running, here or through the nsw that drives the campaign.
+
+    Args:
+        folder: The campaign.
+        listener: Called with each event.
+        asked: Called when another nsw drives the campaign and was asked to cancel; that is waited for up to a minute.
+            If that nsw ends before it did so, this one does it.
+        runs: Only these; None: all.
+
+    Raises:
+        FencedError: Another nsw took the campaign over.
+        CommandError: The scheduler did not cancel the jobs.
+        UnreachableError: The nsw that drives the campaign has not cancelled them yet.
+    """
+    from nsw.campaign.engine import ask_to_cancel, is_asked
+
+    def is_pending() -> bool:
+        return is_asked(folder) and is_driven(folder)
+
+    try:
+        _cancel_here(folder, listener, runs)
+    except CampaignLockedError:
+        ask_to_cancel(folder, runs)
+        asked()
+        deadline = time.monotonic() + _PATIENCE_S
+        while is_pending() and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+        if is_pending():
+            raise UnreachableError(
+                f"the nsw that drives {folder.id} has cancelled nothing within {_PATIENCE_S:g} s; it still tries to",
+                hint="`nsw status` shows what it waits for",
+            ) from None
+        if is_asked(folder):
+            _cancel_here(folder, listener, runs)
+    if standing_of(folder).is_over:
+        with Ledger(folder.ledger) as ledger:
+            if ledger.meta(AT_A_TIME) == 0:  # what `nsw throttle 0` held is cancelled; a retry would wait for ever
+                ledger.set_meta(AT_A_TIME, None)
+
+
+def _cancel_here(folder: CampaignFolder, listener: Callable[[Event], object], runs: Sequence[str] | None) -> None:
+    from nsw.campaign.running import held
+
+    with held(folder, listener) as it:
+        it.driver.recover()
+        it.driver.cancel(runs)
+
+
+@dataclass(frozen=True, slots=True)
+class Throttled:
+    """What a new limit applies to: runs that are not over, and those that a retry would do.
+
+    `not_held` is how many runs the scheduler has that it may start although 0 tasks are wanted.
+    """
+
+    counts: dict[str, int]
+    left: int
+    again: int
+    scheduler: str = ""
+    not_held: int = 0
+
+
+def throttle(folder: CampaignFolder, running: int) -> Throttled:
+    """Let so many tasks run at a time, 0: none; the nsw that drives the campaign reads it from the ledger."""
+    from nsw.schedulers.create import adapter_of
+
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        counts, site = ledger.counts(), ledger.site()
+    left = _open_runs(counts)
+    again = sum(counts.values()) - left - counts.get(State.DONE, 0)
+    if left or again:
+        with Ledger(folder.ledger) as ledger:
+            ledger.set_meta(AT_A_TIME, running)
+    adapter = adapter_of(site.get("scheduler", "local"))
+    if running or adapter is None or adapter.capabilities.hold:
+        return Throttled(counts, left, again)
+    return Throttled(counts, left, again, adapter.name, counts.get(State.SUBMITTED, 0) + counts.get(State.QUEUED, 0))

@@ -1,0 +1,290 @@
+"""`nsw clean`: what a campaign that is over left on its site, how much it is, and its removal.
+
+A file of a run is removed only when a copy is in the campaign's folder here, unless the caller wants everything gone.
+Nothing outside the folder is touched: it is entered without following links, and names are relative to it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign import folder as folders
+from nsw.campaign.collect import KEPT_FILES, brought_folder
+from nsw.campaign.handover import noting_owner, require_owner, require_success, run_fenced
+from nsw.campaign.ledger import ENDED, Ledger, Reading, State
+from nsw.campaign.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
+from nsw.campaign.runs_by_name import as_named
+from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.site_folder import TOOLS
+from nsw.errors import CampaignError
+from nsw.transport.commands import Fence
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+    from pathlib import Path
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.transport.model import Transport
+
+__all__ = ["Cleaning", "FileThere", "Leftovers", "leftovers_of", "on_site", "remove", "require_campaign_folder"]
+
+_ALL: Final = Selection()
+_SECONDS: Final = 600.0
+_ABSENT: Final = 44
+# each plain file with size, number of links and name; `find` does not follow links
+_LIST: Final = r"""
+[ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
+[ -e "$1" ] || exit 44
+[ "$EUID" -ne 0 ] || [ -O "$1" ] || { echo "it belongs to another user" >&2; exit 1; }
+cd -P -- "$1" && find . -xdev -type f -printf '%s\t%n\t%P\0'
+"""
+# first the files named on standard input, then links into the application's folder and the folders left empty
+_REMOVE_SOME: Final = r"""
+[ ! -L "$1" ] && cd -P -- "$1" || exit
+xargs -0 -r rm -f -- || exit
+find . -xdev -type l -lname '../../../*' -delete
+find . -xdev -depth -mindepth 1 -type d -empty -delete
+rmdir -- "$1" 2>/dev/null
+:
+"""
+_REMOVE_ALL: Final = '[ ! -L "$1" ] && rm -rf --one-file-system -- "$1"'
+# what nsw itself put or wrote there, by the first part of its name
+_OWN: Final = frozenset({
+    "app", "choices", "commands", "handover", "jobs", "owner", "private", "provenance", "scripts", "tools",
+})  # fmt: skip
+_MARKERS: Final = frozenset({"claim", "status", "again"})  # of attempts: nsw's own, brought or not
+_APP_OF_PART: Final = re.compile(r"app-\d+")  # the application's files, copied again
+_OF_RUN: Final = re.compile(r"runs/([^/]+)/(?:attempt-(\d+)|[^/]+)/(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class FileThere:
+    """A plain file in the folder: its name relative to it, its size in bytes, how many names it has."""
+
+    name: str
+    size: int
+    links: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leftovers:
+    """What is in the folder on the site: `spare` is nsw's own or was brought, `kept` was never brought.
+
+    `owned`: it names the nsw that may change it. `whole`: nothing of the folder was left out.
+    """
+
+    scratch: str
+    spare: tuple[FileThere, ...] = ()
+    kept: tuple[FileThere, ...] = ()
+    owned: bool = False
+    whole: bool = True
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nothing is there any more."""
+        return not self.spare and not self.kept
+
+    def files(self, *, everything: bool) -> tuple[FileThere, ...]:
+        """What is removed: the spare ones, or all."""
+        return (*self.spare, *self.kept) if everything else self.spare
+
+    def freed(self, *, everything: bool) -> int:
+        """Bytes that the removal frees; a file with another name elsewhere frees none."""
+        return sum(file.size for file in self.files(everything=everything) if file.links == 1)
+
+    def of_runs(self, runs: Collection[str]) -> Leftovers:
+        """Only what these runs left."""
+
+        def theirs(files: Iterable[FileThere]) -> tuple[FileThere, ...]:
+            return tuple(file for file in files if (match := _OF_RUN.fullmatch(file.name)) and match[1] in runs)
+
+        return replace(self, spare=theirs(self.spare), kept=theirs(self.kept), whole=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaning:
+    """A campaign's folder on its site, while the connection is open and no other nsw may drive the campaign.
+
+    Attributes:
+        leftovers: What is in it.
+        where: The site and the folder.
+    """
+
+    leftovers: Leftovers
+    where: str
+    _ledger: Ledger
+    _transport: Transport
+    _fence: Fence | None
+
+    def remove(self, *, everything: bool) -> None:
+        """Remove what is nsw's own or has a copy here; with `everything` also what was never brought.
+
+        Raises:
+            FencedError: An nsw elsewhere owns the campaign.
+            CommandError: Something could not be removed.
+            UnreachableError: The site gave no answer; doing it again removes the rest.
+        """
+        whole = self.leftovers.whole
+        if whole:
+            self._ledger.set_meta(PREPARED, False)  # a retry sends scripts and files again
+        remove(self._transport, self.leftovers, everything=everything, fence=self._fence)
+        if whole:
+            self._ledger.set_meta(CLEANED, time.time())
+
+
+@contextmanager
+def on_site(folder: CampaignFolder, selection: Selection = _ALL) -> Iterator[Cleaning]:
+    """Look at what a campaign left on its site, or some of its runs.
+
+    Raises:
+        UsageError: No run is meant.
+        CampaignError: The campaign is not over, or its reports are not read yet.
+        CampaignLockedError: Another process drives it.
+        FencedError: It is not over, and an nsw elsewhere owns it.
+        UnreachableError: The site cannot be reached.
+    """
+    from nsw.transport.model import connect
+
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        scratch = ledger.meta(SCRATCH)
+        fault = _not_over(folder, ledger)
+        with closing(connect(ledger.site())) as transport, noting_owner(ledger):
+            builds = [(build.id, build.app) for build in ledger.builds()]
+            builds += [(row.id, TOOLS) for row in ledger.reductions()]  # what they made was brought, or made in vain
+            leftovers = leftovers_of(folder, transport, scratch, builds)
+            token = ledger.meta(OWNED_BY) if transport.remote else None
+            # an earlier clean may have taken the file with the owner
+            fence = Fence(scratch, token, folder.id) if token and leftovers.owned else None
+            if fault is not None:
+                require_owner(transport, fence)  # of another nsw's campaign all that the hint advises would be refused
+                raise fault
+            if selection:
+                leftovers = leftovers.of_runs({run.id for run in selected(ledger, ledger.runs(), selection)})
+            yield Cleaning(leftovers, f"{ledger.meta(SITE)}:{scratch}", ledger, transport, fence)
+
+
+def _not_over(folder: CampaignFolder, ledger: Ledger) -> CampaignError | None:
+    """Why nothing may be removed yet; None where the campaign is over and read."""
+    if left := sum(n for state, n in ledger.counts().items() if state not in ENDED):
+        return CampaignError(
+            f"{folder.id} is not over: {plural(left, 'run')} may still need its folder on the site",
+            hint=f"`nsw resume {as_named(folder)}` finishes it, `nsw cancel {as_named(folder)}` abandons it",
+        )
+    unread = [
+        *ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED),
+        *ledger.runs(states=[State.DONE], reading=Reading.NONE),
+    ]
+    if not unread:
+        return None
+    return CampaignError(
+        f"{folder.id}: {plural(len(unread), 'run')} not read yet, such as {unread[0].id}",
+        hint=f"`nsw resume {as_named(folder)}` reads the reports that are here",
+    )
+
+
+def leftovers_of(
+    folder: CampaignFolder, transport: Transport, scratch: str, builds: Iterable[tuple[str, str]]
+) -> Leftovers:
+    """Look at a campaign's folder `scratch` on its site; `builds` are ids of builds and the folders they build in.
+
+    Raises:
+        CampaignError: What is there is not the campaign's own folder.
+        CommandError: It cannot be listed.
+        UnreachableError: The site gave no answer.
+    """
+    require_campaign_folder(folder, scratch)
+    done = transport.run(["bash", "-c", _LIST, "nsw", scratch], timeout=_SECONDS)
+    if done.returncode == _ABSENT and not done.timed_out:
+        return Leftovers(scratch)
+    require_success(
+        done, late=f"{scratch} could not be listed", what=f"{scratch} cannot be listed, and nothing was removed"
+    )
+    is_own = _own_files(folder, dict(builds))
+    spare: list[FileThere] = []
+    kept: list[FileThere] = []
+    for file in _listed(done.stdout):
+        (spare if is_own(file) else kept).append(file)
+    return Leftovers(scratch, tuple(spare), tuple(kept), owned=any(file.name == "owner" for file in spare))
+
+
+def require_campaign_folder(folder: CampaignFolder, scratch: str) -> None:
+    """Raise where a path cannot be the folder of this campaign on a site.
+
+    Raises:
+        CampaignError: It is not absolute, has `..` in it, or does not end in the campaign's id or in its `scratch`.
+    """
+    parts = scratch.split("/")
+    own = parts[-1] == folder.id or parts[-2:] == [folder.id, "scratch"]
+    if not scratch.startswith("/") or ".." in parts or len(parts) < 3 or not own:
+        raise CampaignError(f"{scratch} is not a folder that nsw made for campaign {folder.id}, and is left alone")
+
+
+def _listed(text: str) -> Iterator[FileThere]:
+    for record in text.split("\0"):
+        size, _, rest = record.partition("\t")
+        links, _, name = rest.partition("\t")
+        if size.isdigit() and links.isdigit() and name:
+            yield FileThere(name, int(size), int(links))
+
+
+def _own_files(folder: CampaignFolder, builds: dict[str, str]) -> Callable[[FileThere], bool]:
+    """Tells whether a file may go: nsw's own, empty, a build's, or the same file is here."""
+
+    @cache
+    def brought(run: str, attempt: int) -> Path | None:
+        return brought_folder(folder, run, attempt)
+
+    def is_here(run: str, attempt: int, file: FileThere) -> bool:
+        name, home = file.name.rpartition("/")[2], brought(run, attempt)
+        if home is None:
+            return False
+        places = [home / name]
+        if home == folder.reports / run and name not in KEPT_FILES:
+            places.append(folder.path / "fetched" / run / name)
+        return any(_has(place, file.size) for place in places)
+
+    def is_own(file: FileThere) -> bool:
+        top = file.name.partition("/")[0]
+        if top.partition(".")[0] in _OWN or top in builds.values() or _APP_OF_PART.fullmatch(top):
+            return True
+        match = _OF_RUN.fullmatch(file.name)
+        if match is None:
+            return False
+        run, attempt, name = match[1], match[2], match[3]
+        if file.size == 0 or run in builds or name.partition(".")[0] in _MARKERS:
+            return True
+        if attempt is None or "/" in name or run in {".", ".."}:
+            return False
+        return is_here(run, int(attempt), file)
+
+    return is_own
+
+
+def _has(place: Path, size: int) -> bool:
+    try:
+        return place.is_file() and place.stat().st_size == size
+    except OSError:
+        return False
+
+
+def remove(transport: Transport, leftovers: Leftovers, *, everything: bool, fence: Fence | None = None) -> None:
+    """Remove what is spare, or the folder whole, behind a fence where an nsw elsewhere may own the campaign.
+
+    Raises:
+        FencedError: One does.
+        CommandError: Something could not be removed.
+        UnreachableError: The site gave no answer; doing it again removes the rest.
+    """
+    folder = leftovers.scratch
+    some = not leftovers.whole or (bool(leftovers.kept) and not everything)
+    argv = ["bash", "-c", _REMOVE_SOME if some else _REMOVE_ALL, "nsw", folder]
+    files = leftovers.files(everything=everything) if some else ()
+    names = "".join(f"./{file.name}\0" for file in files).encode()
+    done = run_fenced(transport, fence, argv, timeout=_SECONDS, stdin=names)
+    require_success(done, late=f"{folder} may be removed in part", what=f"{folder} could not be removed completely")

@@ -1,0 +1,345 @@
+"""`nsw run --into`: add to a campaign the runs that a recipe asks for beyond it; or plan runs anew that are retried.
+
+What is added is a part: jobs with scripts of their own, and a folder of its own for a program that is copied again.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.campaign import folder as folders
+from nsw.campaign.dependencies import release_reductions
+from nsw.campaign.engine import go_on
+from nsw.campaign.events import Message
+from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
+from nsw.campaign.ledger_rows import APP_FOLDER, FIGURES_FROM, ORIGINS, PARTS, PREPARED, RECIPE, SITE
+from nsw.campaign.runs_by_name import as_option
+from nsw.campaign.versions import differing, hashes, origins, record, sources_of, versions_of
+from nsw.errors import CampaignError, UsageError
+from nsw.recipe.units import format_duration
+from nsw.wording import and_more
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from nsw.campaign.planning import Planned
+    from nsw.campaign.start import Ready
+    from nsw.plan.model import Part, Plan, Run
+    from nsw.recipe.overrides import Overrides
+
+__all__ = ["Changes", "Extension", "changes", "extend", "extension", "replan"]
+
+_SHOWN: Final = 3  # files in a reason
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """A recipe against a campaign, by the ids of runs.
+
+    Attributes:
+        added: Runs that the campaign lacks.
+        again: Runs that would be done otherwise now, with what changed.
+        same: How many runs stay as they are.
+        absent: How many runs of the campaign the recipe does not have; they stay.
+        program: Whether files of the application changed.
+    """
+
+    added: tuple[str, ...]
+    again: Mapping[str, str]
+    same: int
+    absent: int
+    program: bool
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """All runs to do."""
+        return (*self.added, *self.again)
+
+
+def changes(
+    before: Plan, now: Plan, files_before: Mapping[str, str], files_now: Mapping[str, str], known: Iterable[str],
+    files_of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Changes:  # fmt: skip
+    """Compare what a campaign carried out with what a recipe asks for.
+
+    Args:
+        before: The plan of the campaign's own recipe.
+        now: The plan of the recipe.
+        files_before: The application's files in the campaign, by name, with their hashes.
+        files_now: Those that the recipe names.
+        known: The runs of the campaign.
+        files_of: The same files as `files_before` of those runs that had an older version of the program.
+    """
+    there, old = set(known), {run.id: run for run in before.runs}
+    again = {}
+    for run in now.runs:
+        if run.id in there:
+            files = differing(files_of.get(run.id, files_before), files_now)
+            why = f"{and_more(files, _SHOWN)} changed" if files else _difference(old.get(run.id), run, before, now)
+            if why:
+                again[run.id] = why
+    added = tuple(run.id for run in now.runs if run.id not in there)
+    wanted = {run.id for run in now.runs}
+    builds, builds_before = _builds(now), _builds(before)
+    rebuilt = any(builds[app] != command for app, command in builds_before.items() if app in builds)
+    program = rebuilt or bool(differing(files_before, files_now))
+    return Changes(added, again, len(wanted) - len(added) - len(again), len(there - wanted), program)
+
+
+def _difference(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:
+    """What of a run is other than it was; the time limit does not count, nor which repeat it is."""
+    if old is None:
+        return "the campaign's recipe no longer has it, so what it was is not known"
+    parts = (
+        ("its parameters changed", old.params, new.params),
+        ("the build changed", _builds(before).get(old.app), _builds(now).get(new.app)),
+        ("its command changed", (old.command, old.after, old.tool), (new.command, new.after, new.tool)),
+        ("its environment changed", _environment(old), _environment(new)),
+        ("the set-up changed", (before.setup, before.modules), (now.setup, now.modules)),
+        ("its resources changed", replace(old.resources, time_s=0), replace(new.resources, time_s=0)),
+    )
+    return next((why for why, was, becomes in parts if was != becomes), None)
+
+
+def _environment(run: Run) -> tuple[Any, ...]:
+    return run.env, run.secrets and run.secrets.names
+
+
+def _builds(plan: Plan) -> dict[str, tuple[str, ...]]:
+    return {job.runs[0].app: job.runs[0].command for job in plan.builds}
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """What a recipe adds to a campaign, and the plan of that alone (None: nothing to do)."""
+
+    folder: folders.CampaignFolder
+    changes: Changes
+    planned: Planned | None = None
+    part: Part | None = None
+
+
+def extension(
+    folder: folders.CampaignFolder,
+    recipe: str,
+    sites: Sequence[Path] | None,
+    options: Overrides | None,
+    notify: Callable[[Message], object],
+) -> Extension:
+    """Compare a recipe with a campaign, and plan what it adds; nothing is written.
+
+    Raises:
+        InputError, UsageError: As `make_plan` does.
+        UsageError: A run that would be done again is not over.
+    """
+    from nsw.campaign.planning import make_plan
+
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        site, rows = ledger.meta(SITE), ledger.runs()
+        now = make_plan(recipe, site, sites, options, notify)
+        before = make_plan(str(folder.recipe), site, sites)
+        lock = before.recipe.recipe.lock
+        older = {run.id: version.files for version in versions_of(ledger, rows)[:-1] for run in version.runs}
+        files = lock.files if lock else {}
+        changed = changes(
+            before.plan, now.plan, files, hashes(now.plan.files), [run.id for run in rows], older
+        )  # fmt: skip
+        if going := [run.id for run in rows if run.id in changed.again and run.state in IN_FLIGHT]:
+            raise UsageError(
+                f"{going[0]} would be run again ({changed.again[going[0]]}), and is not over",
+                hint=f"`nsw resume{as_option(folder)}` waits for it, `nsw cancel{as_option(folder)}` ends it",
+            )
+        if not changed.runs:
+            return Extension(folder, changed)
+        part = _next_part(ledger, changed.runs, new_app=changed.program)
+    return Extension(folder, changed, make_plan(recipe, site, sites, options, part=part), part)
+
+
+def extend(it: Extension) -> None:
+    """Add to the campaign what an extension says; it is to be driven then.
+
+    Raises:
+        CampaignLockedError: Another process drives it.
+        InputError: The scheduler would refuse a job.
+    """
+    from nsw.campaign.recipe_lock import read_locked, write_locked
+    from nsw.campaign.start import check, lock_of, resolved
+    from nsw.recipe.load import joined
+
+    assert it.planned is not None
+    assert it.part is not None
+    folder, planned, part = it.folder, it.planned, it.part
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        ready = check(planned)
+        lock, _ = lock_of(planned)
+        data = resolved(planned, lock, app=part.app)
+        there = {run.case_id for run in ledger.runs()}
+        kept = [case.params for case in planned.recipe.left_out if case.id in there]
+        data["matrix"]["exclude"] = [case for case in data["matrix"]["exclude"] if case not in kept]
+        if it.changes.absent:
+            added = {run.case_id: run.params for run in planned.plan.runs if run.case_id not in there}
+            data = joined(read_locked(folder)[1], data, added.values()) or data
+        _add_part(folder, ledger, part, ready, planned.plan.files if it.changes.program else None)
+        with ledger.transaction():
+            _begin_again(folder, ledger, list(it.changes.again))
+            if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
+                ledger.set_meta(RECIPE, str(planned.recipe.path.absolute()))
+                ledger.set_meta(FIGURES_FROM, None)
+                ledger.set_meta(ORIGINS, origins(planned.plan.files, planned.recipe.path))
+            go_on(ledger)
+        write_locked(folder, f"# The recipe of this campaign, part {part.number}.\n", data)
+
+
+def _begin_again(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> None:
+    """Let these runs begin again, whatever became of them."""
+    from nsw.campaign.site_folder import forget_done
+
+    forget_done(folder, ledger, runs)
+    ledger.release(run.id for run in ledger.runs_named(runs) if run.state is not State.PLANNED)
+    release_reductions(ledger, runs)
+    ledger.hold_stage(runs)
+
+
+def replan(
+    folder: folders.CampaignFolder,
+    ledger: Ledger,
+    runs: Sequence[str],
+    notify: Callable[[Message], object],
+    *,
+    time_s: int | None = None,
+    update_app: bool = False,
+    sites: Sequence[Path] | None = None,
+) -> None:
+    """Give runs that are retried jobs of their own, with another time limit or the program as it is now.
+
+    Raises:
+        UsageError: The program's files are gone, or there are none.
+        InputError: The site cannot do it, or its scheduler would refuse a job.
+    """
+    from nsw.campaign.folder import Log
+    from nsw.campaign.planning import make_plan
+    from nsw.campaign.recipe_lock import read_locked, write_locked
+    from nsw.campaign.start import check
+
+    head, data = read_locked(folder)
+    recipe = ledger.meta(RECIPE)
+    files = sources_of(ledger, recipe) if update_app else None
+    now, before = hashes(files or ()), dict((data.get("lock") or {}).get("files") or {})
+    changed = differing(before, now)
+    if update_app and not changed:
+        notify(Message("the program is as it was when it was copied: it is not copied again"))
+        files = None
+    part = _next_part(ledger, runs, new_app=files is not None, time_s=time_s)
+    planned = make_plan(str(folder.recipe), ledger.meta(SITE), sites, part=part)
+    if missing := set(runs) - {run.id for run in planned.plan.runs}:
+        raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so its runs cannot be planned again")
+    _add_part(folder, ledger, part, check(planned), files)
+    told = []
+    if files is not None:
+        ledger.set_meta(ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None))
+        data["app"]["files"] = [f"{part.app}/{name}" for _, name in files]
+        data["lock"]["files"] = now
+        told.append("the program was copied again: " + ", ".join(f"{n} ({now.get(n, 'gone')[:12]})" for n in changed))
+    if time_s is not None:
+        _set_time(data, format_duration(time_s))
+        told.append(f"time limit {format_duration(time_s)}")
+    write_locked(folder, head, data)
+    for line in told:
+        notify(Message(line))
+    Log(folder.log).say(f"part {part.number} ({len(runs)} runs again): {'; '.join(told) or 'as before'}")
+
+
+def _set_time(data: dict[str, Any], time: str) -> None:
+    """The limit in a recipe as data: everywhere that one is set."""
+    data.setdefault("resources", {})["time"] = time
+    for entry in data.get("passes") or ():
+        for given in entry.values():
+            if isinstance(given, dict) and "time" in given:
+                given["time"] = time
+
+
+def _next_part(ledger: Ledger, runs: Iterable[str], *, new_app: bool, time_s: int | None = None) -> Part:
+    """The next part of a campaign: these runs, where `new_app` with a new copy of the program, beside the others."""
+    from nsw.plan.jobs import APP
+    from nsw.plan.model import Part
+
+    number = ledger.meta(PARTS) + 2
+    app = f"{APP}-{number}" if new_app else ledger.meta(APP_FOLDER)
+    return Part(number, frozenset(runs), app, frozenset(build.app for build in ledger.builds()), time_s)
+
+
+def _add_part(
+    folder: folders.CampaignFolder,
+    ledger: Ledger,
+    part: Part,
+    ready: Ready,
+    files: Sequence[tuple[str, str]] | None,
+) -> None:
+    """Put a part's scripts and files here and on the site, then its jobs into the ledger, all or nothing.
+
+    A campaign of which nothing is on its site (it was cleaned, or never began) gets the part here alone: whoever drives
+    it sends everything before the first submission. `files` are the application's, where they are copied again.
+    """
+    from nsw.campaign.handover import site_in_hand
+    from nsw.campaign.site_folder import reducer_to
+    from nsw.campaign.start import write_scripts
+
+    plan = replace(ready.planned.plan, absent=())
+    _keep_secrets(folder, plan)
+    with site_in_hand(folder, ledger) as (transport, scratch):
+        apps = [f"{scratch}/{build.runs[0].app}" for build in plan.builds]
+        staged = _programs(folder.path / part.app, files, apps, f"{scratch}/{part.app}")
+        scripts = write_scripts(folder, plan, lambda job: ready.render(job, folder.id, scratch))
+        sent = scripts if transport.remote else scripts[:1]  # its own scripts are read where they are
+        staged += [(script, f"{scratch}/scripts/{script.name}") for script in sent]
+        if plan.reductions:
+            staged.append(reducer_to(scratch))
+        if ledger.meta(PREPARED):
+            transport.stage(staged)
+            transport.make_folders(apps)
+    with ledger.transaction():
+        ledger.add_part(plan)
+        record(ledger, folder.path, part.app, [job.name for job in plan.jobs], copied=files is not None)
+        ledger.set_meta(PARTS, part.number - 1)
+        ledger.set_meta(APP_FOLDER, part.app)
+
+
+def _programs(
+    here: Path, files: Sequence[tuple[str, str]] | None, builds: Sequence[str], app: str
+) -> list[tuple[Path, str]]:
+    """Copy the program again where that is asked for; what of it goes where on the site."""
+    from nsw.campaign.start import copy_files
+
+    if files is not None:
+        shutil.rmtree(here, ignore_errors=True)  # of an nsw that was killed here
+        here.mkdir()
+        copy_files(files, here)
+        builds = builds or [app]
+    # without new files only parameters that had no build yet need the program
+    return [(here, there) for there in builds] if builds and any(here.iterdir()) else []
+
+
+def _keep_secrets(folder: folders.CampaignFolder, plan: Plan) -> None:
+    """Write down the secrets of a part.
+
+    Raises:
+        UsageError: They are others than those of the campaign.
+    """
+    from nsw.campaign.site_folder import write_secrets
+    from nsw.scripts.quoting import secrets_text
+
+    text = secrets_text(plan.secrets, os.environ)
+    if not text:
+        return
+    if not folder.secrets.exists():
+        write_secrets(folder.secrets, text)
+    elif folder.secrets.read_text(encoding="utf-8") != text:
+        raise UsageError(
+            "the secrets differ from those that runs of this campaign still need",
+            hint=f"finish the campaign first (`nsw resume{as_option(folder)}`), or run the recipe as a new one",
+        )

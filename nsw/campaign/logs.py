@@ -1,0 +1,256 @@
+"""`nsw logs`: what a run or a build printed, at its end or while it goes on: brought files, else the site's own."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+
+from nsw.campaign import folder as folders
+from nsw.campaign.collect import brought_folder
+from nsw.campaign.folder import run_folder
+from nsw.campaign.ledger import ENDED, BuildRow, Ledger, RunRow
+from nsw.campaign.ledger_rows import SCRATCH
+from nsw.campaign.ownership import owner_if_other, tail
+from nsw.campaign.runs_by_name import one_of, the_one
+from nsw.campaign.select_runs import Selection, job_ids, named, selected
+from nsw.errors import NswError, UnreachableError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.transport.model import Transport
+
+__all__ = ["MOST_SHOWN", "Grown", "LeftAlone", "Output", "Row", "can_be_followed", "follow", "row_named"]
+
+Row: TypeAlias = RunRow | BuildRow
+
+MOST_SHOWN: Final = 1 << 26  # bytes
+_FIRST: Final = 1 << 16  # bytes of what is followed that are shown at once
+_MOST_GROWN: Final = 1 << 18  # bytes of a file a look at most; what is more comes with the next
+_PAUSE_S: Final = 1.0
+_PATIENCE: Final = 30  # looks in a row that may fail
+_LOOK_S: Final = 60.0
+# Prints the file's size and, in base64 since output need not be text, what lies behind a place. A place below zero
+# counts from the end. A file that shrank was written anew, and is read from its beginning.
+_ADDED: Final = r"""
+size=$(wc -c 2>/dev/null <"$1") || { echo absent; exit 0; }
+at=$2
+if [ "$at" -lt 0 ]; then at=$((size + at)); [ "$at" -ge 0 ] || at=0; fi
+[ "$at" -le "$size" ] || at=0
+echo "$at"
+tail -c "+$((at + 1))" -- "$1" | head -c "$3" | base64 -w 0
+"""
+
+
+def row_named(folder: CampaignFolder, run: str | None, selection: Selection, *, follow: bool = False) -> Row:
+    """The one run, build or reduction that is meant; with `follow` one that runs rather than one that failed.
+
+    Raises:
+        UsageError: None is, or several are.
+    """
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        known: list[Row] = selected(ledger, [*ledger.builds(), *ledger.runs()], selection)
+        if run is None:
+            return the_one(known, follow=follow)
+        # a reduction is shown when it is named in full: its output is of interest when it failed
+        exact = [row for row in (*known, *ledger.reductions()) if row.id == run]
+        several = exact or named(run, known, job_ids(ledger, known))
+        return the_one(several, follow=follow) if several else one_of(known, run)
+
+
+class Output:
+    """The output of a run as far as it is there: what was brought of this attempt, else the site's own files.
+
+    Another user's campaign names a site and a folder of that user's choice: no connection is made, and only files of
+    that user on this machine are read.
+    """
+
+    def __init__(self, folder: CampaignFolder, row: Row) -> None:
+        with Ledger(folder.ledger, read_only=True) as ledger:
+            self._site, self._scratch = ledger.site(), ledger.meta(SCRATCH)
+            self._log = _log_name(ledger, self._site, row)
+        self._folder, self._row = folder, row
+        self._brought = None if isinstance(row, BuildRow) else brought_folder(folder, row.id, row.attempt)
+        self._transport: Transport | None = None
+        self.notes: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def of(self, name: str) -> bytes | None:
+        """The end of `stdout` or `stderr`.
+
+        Raises:
+            UnreachableError: The site does not answer and nothing was brought.
+        """
+        if self._brought is not None and self._row.state in ENDED:
+            brought = tail(self._folder.path, (self._brought / name,), MOST_SHOWN)
+            if brought is not None:
+                return brought
+        return self._there(f"{run_folder(self._scratch, self._row.id, self._row.attempt)}/{name}", needed=True)
+
+    def job_log(self) -> bytes | None:
+        """The end of what the job's script itself printed; None also where there was no job."""
+        if not self._row.submission:
+            return None
+        return self._there(f"{self._scratch}/jobs/{self._log}", needed=self._brought is None)
+
+    def _there(self, path: str, *, needed: bool) -> bytes | None:
+        if owner_if_other(self._folder.path):
+            return tail(self._folder.path, (Path(path),), MOST_SHOWN)
+        from nsw.transport.model import connect
+
+        try:
+            # without the folder's lock, which who drives it holds
+            self._transport = self._transport or connect(self._site)
+            return self._transport.tail(path, MOST_SHOWN)
+        except NswError as fault:
+            if needed:
+                raise
+            self.notes.append(f"what its job's script printed is on the site, which does not answer: {fault.message}")
+            return None
+
+
+def _log_name(ledger: Ledger, site: dict[str, Any], row: Row) -> str:
+    """The file that a job's own output goes into."""
+    from nsw.schedulers.batch import LOGIN
+    from nsw.schedulers.create import adapter_of
+    from nsw.schedulers.host import Host
+    from nsw.schedulers.model import Native
+
+    on_login = ledger.place_of(row.job) == LOGIN
+    adapter = Host() if on_login else adapter_of(site.get("scheduler", "local"))
+    if adapter is None or not row.submission:
+        return f"{row.submission}.log"
+    return adapter.log_name(row.submission, Native.parse(ledger.native_id(row.submission)), row.task)
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """What a run added to `stdout` or `stderr`; `attempt` counts from 1."""
+
+    attempt: int
+    stream: str
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
+    """Nobody drives the campaign, so nothing more is heard of the run; `over`: it says itself that it has ended."""
+
+    over: bool
+
+
+def can_be_followed(folder: CampaignFolder, row: Row) -> bool:
+    """Whether it is not over, and its files may be asked for where they are written."""
+    return row.state not in ENDED and not owner_if_other(folder.path)
+
+
+def follow(folder: CampaignFolder, row: Row) -> Generator[Row | Grown | LeftAlone]:
+    """What a run prints until it is over, attempt after attempt; its row at each look.
+
+    Raises:
+        UnreachableError: The site did not answer for long.
+    """
+    from nsw.transport.model import connect
+
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        site, scratch = ledger.site(), ledger.meta(SCRATCH)
+    with closing(connect(site)) as transport:
+        following = _Following(folder, transport, scratch)
+        while row.state not in ENDED:
+            row = yield from following.attempt(row) if row.attempt else following.begun(row)
+            if not folders.is_driven(folder) and row.state not in ENDED:
+                yield LeftAlone(bool(row.attempt) and following.is_over(row))
+                return
+
+
+class _Following:
+    """Follows a run from attempt to attempt."""
+
+    def __init__(self, folder: CampaignFolder, transport: Transport, scratch: str) -> None:
+        self._folder = folder
+        self._transport = transport
+        self._scratch = scratch
+
+    def begun(self, row: Row) -> Generator[Row, None, Row]:
+        """The row once it has an attempt or is over, or nobody drives it."""
+        while row.attempt == 0 and row.state not in ENDED and folders.is_driven(self._folder):
+            yield row
+            time.sleep(_PAUSE_S)
+            row = self._now(row)
+        yield row
+        return row
+
+    def attempt(self, row: Row) -> Generator[Row | Grown, None, Row]:
+        """An attempt's output as it grows; the row once the attempt is over, or a later one has begun."""
+        home = run_folder(self._scratch, row.id, row.attempt)
+        places, failures, attempt = {f"{home}/stdout": -_FIRST, f"{home}/stderr": -_FIRST}, 0, row.attempt
+        while True:
+            yield row
+            now = self._now(row)
+            over = now.attempt != row.attempt or now.state in ENDED
+            try:
+                # asked before the files, so that nothing is missed that it printed last
+                over = over or (not folders.is_driven(self._folder) and self.is_over(row))
+                added = _added(self._transport, places)
+                failures = 0
+            except UnreachableError:
+                over, added, failures = False, {}, failures + 1
+                if failures > _PATIENCE:
+                    raise
+            for path in places:
+                yield Grown(attempt, path.rpartition("/")[2], added.get(path, b""))
+            if over and not added:
+                yield now
+                return now
+            row = now if now.attempt == row.attempt else row
+            if not added:
+                time.sleep(_PAUSE_S)
+
+    def is_over(self, row: Row) -> bool:
+        """Whether the attempt itself says that it is over."""
+        from nsw.campaign.judge import read_status
+
+        status = read_status(self._transport, run_folder(self._scratch, row.id, row.attempt))
+        return status is not None and status.state in {"done", "failed", "withdrawn"}
+
+    def _now(self, row: Row) -> Row:
+        with Ledger(self._folder.ledger, read_only=True) as ledger:
+            others: list[Row] = [*ledger.builds(), *ledger.reductions()]
+            same: Sequence[Row] = ledger.runs_named([row.id]) or [one for one in others if one.id == row.id]
+        return same[0]
+
+
+def _added(transport: Transport, places: dict[str, int]) -> dict[str, bytes]:
+    """What was added to each file behind the place up to which it is known, in one round trip; moves the places.
+
+    Raises:
+        UnreachableError: The site could not be asked.
+    """
+    commands = [["bash", "-c", _ADDED, "nsw", path, str(place), str(_MOST_GROWN)] for path, place in places.items()]
+    added: dict[str, bytes] = {}
+    for path, done in zip(list(places), transport.run_many(commands, timeout=_LOOK_S), strict=True):
+        if done.returncode != 0 or done.timed_out:
+            raise UnreachableError(f"{path} cannot be read: {done.stderr.strip() or 'no answer'}")
+        start, _, text = done.stdout.partition("\n")
+        if not start.isdigit():
+            continue  # it is not there yet
+        try:
+            content = base64.b64decode(text)
+        except binascii.Error:
+            raise UnreachableError(f"{path} cannot be read: its content arrived damaged") from None
+        places[path] = int(start) + len(content)
+        if content:
+            added[path] = content
+    return added

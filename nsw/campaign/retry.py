@@ -1,0 +1,287 @@
+"""`nsw resume` and `nsw retry`: go on where an earlier nsw was ended, or with runs that did not succeed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign import folder as folders
+from nsw.campaign.dependencies import (
+    refused_canary,
+    release_canary,
+    release_dependents,
+    release_reductions,
+    waive_canary,
+)
+from nsw.campaign.engine import go_on
+from nsw.campaign.events import Message
+from nsw.campaign.folder import run_of
+from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, State
+from nsw.campaign.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
+from nsw.campaign.running import Running
+from nsw.campaign.runs_by_name import one_of
+from nsw.campaign.select_runs import Selection, job_ids, selected
+from nsw.campaign.select_runs import named as runs_named
+from nsw.campaign.site_folder import forget_done, lacks_secrets
+from nsw.errors import NswError, UsageError
+from nsw.wording import and_more, headline, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from nsw.campaign.ledger import RunRow
+
+__all__ = ["AGAIN", "Change", "resume", "retry"]
+
+AGAIN: Final = (State.FAILED, State.LOST, State.CANCELLED)  # what a retry does again
+_ALL: Final = Selection()
+_SHOWN: Final = 3  # names in a message
+_OPTIONS: Final = ("queue", "partition", "account", "qos", "gres", "extra")  # of a site, for the head of job scripts
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is other when runs are retried.
+
+    Attributes:
+        time_s: The time limit of each run, in seconds; None: as it was.
+        update_app: Whether the program is copied again from where it came.
+        sites: Sites files to search first for the campaign's site.
+    """
+
+    time_s: int | None = None
+    update_app: bool = False
+    sites: Sequence[Path] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a person asked for another limit or program."""
+        return self.time_s is not None or self.update_app
+
+
+AS_BEFORE = Change()
+
+
+def seconds(option: str, time: str | None) -> int | None:
+    """The seconds of a duration such as 30m, which `option` gave.
+
+    Raises:
+        UsageError: It is none.
+    """
+    from nsw.recipe.faults import Fault
+    from nsw.recipe.units import parse_duration
+
+    if time is None:
+        return None
+    try:
+        return parse_duration(time)
+    except Fault as fault:
+        raise UsageError(f"{option}: {fault.message}", hint=fault.hint) from None
+
+
+def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object], download: str | None = None) -> Running:
+    """The campaign, to be driven on; runs that ended well are not done again.
+
+    Args:
+        folder: The campaign.
+        notify: Called with what a person should know.
+        download: How much may be brought from the site from now on, such as 50G; None: as before.
+
+    Raises:
+        CampaignLockedError: Another process drives it.
+    """
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        waive_canary(ledger)
+        go_on(ledger)
+        if download is not None:
+            site = ledger.site()
+            ledger.set_meta(SITE_DATA, site | {"limits": (site.get("limits") or {}) | {"download": download}})
+        if any(ledger.counts().get(state) for state in (State.PLANNED, State.INTENT)):
+            _warn_of_changes(ledger, notify)
+    return Running(folder)
+
+
+def retry(
+    folder: folders.CampaignFolder,
+    runs: Sequence[str],
+    notify: Callable[[Message], object],
+    *,
+    failed: bool = False,
+    choose_again: bool = False,
+    selection: Selection = _ALL,
+    change: Change = AS_BEFORE,
+) -> Running | None:
+    """The campaign, to be driven with runs planned again that did not succeed; None where there are none.
+
+    Args:
+        folder: The campaign.
+        runs: Ids of runs, or parts of them: only these are done. None named: all that failed, were lost or cancelled.
+        notify: Called with what a person should know of the choice.
+        failed: Leave those alone that were cancelled.
+        choose_again: Choose kernels anew for guided counters.
+        selection: Only of these runs.
+        change: Another time limit for them, or the program as it is now.
+
+    Raises:
+        UsageError: A run that is named is not there, did not fail, or cannot be done yet.
+        CampaignLockedError: Another process drives the campaign.
+    """
+    some = bool(runs) or bool(selection)
+    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+        every, canary = ledger.runs(), {*refused_canary(ledger)}
+        states = (State.FAILED, State.LOST) if failed else AGAIN
+        unreduced = _unreduced(ledger, every, states) - canary
+        meant = selected(ledger, every, selection)
+        may = [run for run in meant if _may_be_done(run, states, named=bool(runs)) or run.id in canary | unreduced]
+        chosen = _with_their_tasks(every, _named(every, may, runs, job_ids(ledger, every)), notify, named=bool(runs))
+        if not chosen:
+            _offer_unread(meant, notify)
+            return None
+        again = [run for run in chosen if run.id not in unreduced]
+        ids, only_reduced = [run.id for run in again], [run.id for run in chosen if run.id in unreduced]
+        if again:
+            _prepare(folder, ledger, again, change, notify)
+        forget_done(folder, ledger, ids)
+        with ledger.transaction():
+            ledger.release(ids)
+            release_reductions(ledger, only_reduced)
+            ledger.update_tasks(only_reduced, reading=Reading.NONE)
+            todo = [*release_dependents(ledger, ids, choose_again=choose_again), *only_reduced]
+            release_canary(ledger, ids, named=some)
+            go_on(ledger)
+    return Running(folder, only=todo if some else None)
+
+
+def _may_be_done(run: RunRow, states: Collection[State], *, named: bool) -> bool:
+    """Whether a retry does it again: one with missing or unreadable reports only where it is named.
+
+    Where only a reader was missing, a retry mends nothing.
+    """
+    return run.state in states or lacks_figure(run) or (named and lacks_reports(run))
+
+
+def _named(
+    known: Sequence[RunRow], may: Sequence[RunRow], words: Sequence[str], jobs: Mapping[str, str]
+) -> list[RunRow]:
+    """Of the runs that may be done again those that the words name; without words all."""
+    if not words:
+        return list(may)
+    ids = {run.id for word in words for run in _of_word(word, known, may, jobs)}
+    return [run for run in may if run.id in ids]
+
+
+def _of_word(word: str, known: Sequence[RunRow], may: Sequence[RunRow], jobs: Mapping[str, str]) -> Sequence[RunRow]:
+    """Of what a word names the runs to do again; of a part of an id the only run that has it."""
+    several, ids = runs_named(word, known, jobs), {run.id for run in may}
+    if several and several[0].id != word:
+        if both := [run for run in several if run.id in ids]:
+            return both
+        if len(several) > 1:
+            names = and_more([run.id for run in several], _SHOWN)
+            raise UsageError(
+                f"{word}: none of these runs failed, so none is run again: {names}",
+                hint="`nsw run RECIPE --into CAMPAIGN` does those again whose program or parameters changed",
+            )
+        word = several[0].id
+    some = [run for run in may if word in run.id]
+    run = one_of(known if several or not some else some, word)
+    if run.id not in ids:
+        more = f"`nsw run RECIPE --into CAMPAIGN --case {run.case_id} --set repeats=N`"
+        hint = f"{more}, with more repeats than it has, adds a run of the same case"
+        raise UsageError(
+            f"run {run.id} did not fail, and is not run again", hint=hint if run.state is State.DONE else None
+        )
+    return [run]
+
+
+def _with_their_tasks(
+    runs: Sequence[RunRow], chosen: Sequence[RunRow], notify: Callable[[Message], object], *, named: bool
+) -> list[RunRow]:
+    """What is done again, in the plan's order: runs that the site packs into one task have one script.
+
+    Of those that did not succeed all are done again, or none while one is not over.
+
+    Raises:
+        UsageError: One that is named cannot be done yet.
+    """
+    again, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in reversed(chosen)}
+    going = {_task(run): run.id for run in runs if _task(run) in tasks and run.state in IN_FLIGHT}
+    if held := [run for run in chosen if _task(run) in going]:
+        names = and_more([run.id for run in held], _SHOWN)
+        why = f"{names}: shares a task with {going[_task(held[0])]}, which is not over"
+        if named:
+            raise UsageError(f"{why}, and cannot be run again before that", hint="`nsw resume` waits for it")
+        notify(Message(f"not yet again: {why}"))
+        again -= {run.id for run in held}
+    whole = tasks.keys() - going.keys()
+    mates = [run for run in runs if run.id not in again and _task(run) in whole]
+    if beside := [run for run in mates if run.state in {State.PLANNED, *AGAIN}]:
+        names = and_more([run.id for run in beside], _SHOWN)
+        with_one = tasks[_task(beside[0])]
+        notify(Message(f"done too: {names}, in one task with {with_one} (limits.runs_per_job)"))
+        again |= {run.id for run in beside if run.state in AGAIN}
+    return [run for run in runs if run.id in again]
+
+
+def _task(run: RunRow) -> tuple[str, int]:
+    return run.job, run.task
+
+
+def _prepare(
+    folder: folders.CampaignFolder,
+    ledger: Ledger,
+    again: Sequence[RunRow],
+    change: Change,
+    notify: Callable[[Message], object],
+) -> None:
+    """Say which runs are done again, and plan them anew where something is other."""
+    lacking, unread = sum(map(lacks_figure, again)), sum(map(lacks_reports, again))
+    notify(Message(f"again: {headline(Counter(run.state for run in again), lacking, unread)}"))
+    if not change.update_app:
+        _warn_of_changes(ledger, notify)
+    corrected = _corrected(ledger, change.sites)
+    # planning again also takes the secrets from nsw's environment, or names the variable that is not set
+    if change.asked or corrected or lacks_secrets(folder, sorted({run.job for run in again})):
+        from nsw.campaign.extend import replan
+
+        ids = [run.id for run in again]
+        replan(folder, ledger, ids, notify, time_s=change.time_s, update_app=change.update_app, sites=change.sites)
+        ledger.set_meta(SITE_DATA, ledger.site() | corrected)
+        if corrected:
+            words = ", ".join(f"{key}: {value}" for key, value in corrected.items())
+            notify(Message(f"the site asks for jobs otherwise by now, and so do these runs ({words})"))
+
+
+def _corrected(ledger: Ledger, sites: Sequence[Path] | None) -> dict[str, object]:
+    """What the campaign's site by now says of the batch system's options, where that is other than at its start."""
+    from nsw.site.load import load_site
+
+    try:
+        now = load_site(ledger.meta(SITE), list(sites) if sites else None).site.model_dump(mode="json", by_alias=True)
+    except NswError:  # it is not described here any more
+        return {}
+    before = ledger.site()
+    return {key: now[key] for key in _OPTIONS if now[key] != before.get(key, [] if key == "extra" else None)}
+
+
+def _offer_unread(runs: Sequence[RunRow], notify: Callable[[Message], object]) -> None:
+    """Name the runs whose reports are missing or unreadable: only a person knows whether another run would help."""
+    if lacking := [run.id for run in runs if lacks_reports(run)]:
+        of = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
+        notify(Message(f"{of}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again"))
+
+
+def _unreduced(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) -> set[str]:
+    """The runs that are done and whose reports could not be reduced: only that is done again."""
+    bad = {run_of(row.id) for row in ledger.reductions(states)}
+    return {run.id for run in runs if run.id in bad and run.state is State.DONE}
+
+
+def _warn_of_changes(ledger: Ledger, notify: Callable[[Message], object]) -> None:
+    """Report that the program or the recipe has changed: the campaign goes on with what it began with."""
+    from nsw.campaign.versions import warning
+
+    if told := warning(ledger):
+        notify(Message(told, "warning"))

@@ -1,0 +1,146 @@
+"""A campaign's folder on its site: closed to other users, with the secrets, and what lets runs begin again there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign.folder import LEDGER, run_folder
+from nsw.campaign.handover import site_in_hand
+from nsw.campaign.ledger_rows import SCRATCH, State
+from nsw.errors import CampaignError, CommandError, UnreachableError
+from nsw.plan.command import FILE, PRIVATE
+from nsw.resources import reducer
+from nsw.schedulers.model import JOBS
+from nsw.scripts.quoting import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+    from nsw.transport.model import Transport
+
+__all__ = [
+    "TOOLS", "follow", "forget_done", "forget_secrets", "lacks_secrets", "prepare", "reducer_to", "write_secrets",
+]  # fmt: skip
+
+TOOLS: Final = "tools"  # folder of nsw's own programs there
+# symbolic, so that the set-group-id bit of a project's folder stays
+_MODES: Final = {"nobody": "u=rwx,go=", "group": "u=rwx,g=rx,o="}
+# where others may write too, one of them may have put a link there first, or a folder, which root could close
+_MAKE: Final = """
+[ -e "$1/$3" ] || made=new
+mkdir -p -- "$1" || exit
+[ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
+[ "$EUID" -ne 0 ] || [ -O "$1" ] || { echo "it belongs to another user" >&2; exit 1; }
+chmod -- "$2" "$1" || exit
+[ -z "$3" ] || mkdir -p -- "$1/$3" || exit
+echo "${made-}"
+"""
+# kept under another name, beside what else the attempt left; done twice it does no more than once
+_ASIDE: Final = r"""
+for run in "$@"; do
+  for file in "$run"/attempt-*/status; do
+    [ ! -e "$file" ] || mv -f "$file" "$file.before-retry" || exit
+  done
+done
+"""
+_COMMAND_S: Final = 60.0
+_ASIDE_S: Final = 120.0
+_READS_SECRETS: Final = b"\n    nsw_secrets "  # of the job's template
+
+
+def write_secrets(file: Path, text: str) -> None:
+    """Write a new file that only its owner can read."""
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:  # noqa: PTH123
+        out.write(text)
+
+
+def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: str) -> bool:
+    """Make the campaign's folder on the site, closed to others, with a folder for jobs and the secrets in it.
+
+    Returns:
+        Whether it, or the folder for jobs, was not there.
+
+    Raises:
+        CampaignError: The site does not let it be made or closed.
+        UnreachableError: The connection was lost.
+    """
+    is_new = _make(transport, scratch, _MODES[share], JOBS)
+    if folder.secrets.exists():
+        _make(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
+        transport.stage([(folder.secrets, f"{scratch}/{FILE}")])
+    return is_new
+
+
+def _make(transport: Transport, there: str, mode: str, inside: str = "") -> bool:
+    """Make a folder there; whether it was not there before."""
+    done = transport.run(["bash", "-c", _MAKE, "nsw", there, mode, inside], timeout=_COMMAND_S)
+    if done.timed_out:
+        raise UnreachableError(f"the campaign's folder {there} could not be made: {done.stderr.strip()}")
+    if done.returncode != 0:
+        raise CampaignError(
+            f"the campaign's folder {there} cannot be made and closed to other users: {done.stderr.strip()}",
+            hint="name another folder as the site's scratch",
+        )
+    return done.stdout.strip() == "new"
+
+
+def forget_secrets(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
+    """Remove the secrets, here and on the site, once no retry needs them: every run is done and lacks nothing."""
+    open_runs = sum(n for state, n in ledger.counts().items() if state != State.DONE)
+    if open_runs or ledger.incomplete() or ledger.unreadable() or not folder.secrets.exists():
+        return
+    done = transport.run(["rm", "-f", "--", f"{scratch}/{FILE}"], timeout=_COMMAND_S)
+    if done.returncode == 0:
+        folder.secrets.unlink()
+
+
+def lacks_secrets(folder: CampaignFolder, jobs: Iterable[str]) -> bool:
+    """Whether the script of one of these jobs reads the secrets, and the file with them was removed."""
+    if folder.secrets.exists():
+        return False
+    scripts = (folder.script(job) for job in jobs)
+    return any(_READS_SECRETS in script.read_bytes() for script in scripts if script.exists())
+
+
+def reducer_to(scratch: str) -> tuple[Path, str]:
+    """The file that reduces reports, and where the scripts of reductions look for it in the folder there."""
+    return reducer(), f"{scratch}/{TOOLS}/reduce_export.py"
+
+
+def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
+    """Let those of these runs that were done begin again: a job's script passes over what was.
+
+    Raises:
+        FencedError: Another nsw took the campaign over.
+        UnreachableError: The site could not be asked.
+    """
+    done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
+    done += [row.id for row in ledger.reductions((State.DONE,), of=set(runs))]
+    if not done:
+        return
+    with site_in_hand(folder, ledger) as (transport, scratch):
+        homes = [run_folder(scratch, run, 1).rpartition("/")[0] for run in done]
+        moved = transport.run(["bash", "-c", _ASIDE, "nsw", *homes], timeout=_ASIDE_S)
+    if moved.returncode != 0:
+        raise UnreachableError(CommandError(moved, what="the earlier attempts could not be moved aside").message)
+
+
+def follow(folder: CampaignFolder, ledger: Ledger) -> None:
+    """Where the campaign was moved with its folder on the site inside its own: to the new place, in ledger and scripts.
+
+    A copy, whose original is still there, keeps the original's folder. A folder on the site outside the campaign's own
+    does not move with it. Jobs that were submitted before go on in the old place. The caller holds the lock.
+    """
+    was, now = Path(ledger.meta(SCRATCH)), (folder.path / "scratch").absolute()
+    if was == now or was.name != now.name or not now.is_dir() or (was.parent / LEDGER).exists():
+        return
+    for script in folder.scripts.glob("*.sh"):
+        made = script.with_suffix(".new")
+        made.write_text(script.read_text(encoding="utf-8").replace(quote(str(was)), quote(str(now))), encoding="utf-8")
+        made.chmod(script.stat().st_mode)
+        made.replace(script)
+    ledger.set_meta(SCRATCH, str(now))

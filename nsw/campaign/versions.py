@@ -1,0 +1,251 @@
+"""Versions of a campaign's program: which run was done with which, and what has changed where the files came from.
+
+A campaign runs the copies that it made. `retry --update-app` and `run --into` copy the program again, so that one
+campaign can hold runs of several versions: their numbers may not be comparable. Who mends the program and retries
+without that must hear that the old one is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, VERSIONS, State
+from nsw.campaign.runs_by_name import as_named
+from nsw.errors import UsageError
+from nsw.quantities import moment
+from nsw.wording import and_more, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from nsw.analysis.blocks import Finding
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_rows import RunRow
+
+__all__ = [
+    "Version", "differing", "files_in", "findings", "hash_of", "hashes", "origins", "problems", "record", "sources_of",
+    "versions_of", "warning",
+]  # fmt: skip
+
+_CHANGED: Final = 3  # files in a message
+_NAMED: Final = 2  # files in the name of a version, cases beside it
+_DIGITS: Final = 12  # of a hash
+_MADE: Final = frozenset({"__pycache__", ".git"})  # what comes into being by itself
+
+
+def files_in(source: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """The files of what an application names, each with its name beside the program; of a folder all below it."""
+    if source.is_dir():
+        for file in sorted(p for p in source.rglob("*") if p.is_file()):
+            yield file, f"{name}/{file.relative_to(source).as_posix()}".removeprefix("/")
+    elif source.is_file():
+        yield source, name
+
+
+def hash_of(file: Path) -> str:
+    """The SHA-256 of a file's content."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def hashes(files: Iterable[tuple[str | Path, str]]) -> dict[str, str]:
+    """The SHA-256 of an application's files by name; given are their places, with their names beside the program."""
+    return {name: hash_of(file) for source, called in files for file, name in files_in(Path(source), called)}
+
+
+def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The names of files that are not as they were, that came or went."""
+    return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of the program.
+
+    Attributes:
+        files: The application's files by name, with their SHA-256.
+        build: Counts the builds of these same files with different commands, from 0.
+        since: When the campaign copied it, in Unix seconds.
+        runs: The runs that have it.
+    """
+
+    files: Mapping[str, str]
+    build: int
+    since: float
+    runs: tuple[RunRow, ...]
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The cases of its runs."""
+        return tuple(dict.fromkeys(run.case_id for run in self.runs))
+
+
+def record(ledger: Ledger, home: Path, app: str, jobs: Sequence[str], *, copied: bool) -> None:
+    """Write down which version the jobs run that are added now, from folder `app` of the campaign's.
+
+    To be called before APP_FOLDER changes; `copied`: the program was copied again.
+    """
+    known = ledger.meta(VERSIONS)
+    if not known:
+        known = [(hashes([(home / ledger.meta(APP_FOLDER), "")]), 0, ledger.created(), [])]
+    if copied:
+        files, (before, build, _, _) = hashes([(home / app, "")]), known[-1]
+        # with the same files the command that builds them is a different one
+        known.append((files, build + 1 if files == before else 0, time.time(), list(jobs)))
+    else:
+        known[-1][3].extend(jobs)
+    ledger.set_meta(VERSIONS, known)
+
+
+def versions_of(ledger: Ledger, runs: Sequence[RunRow]) -> list[Version]:
+    """The versions of the program, the oldest first, with their runs; none where it was never copied again.
+
+    Files that are as they once were are the version that they were then.
+    """
+    known = ledger.meta(VERSIONS)
+    of_job = {job: n for n, (_, _, _, jobs) in enumerate(known) for job in jobs}
+    made: dict[tuple[Any, ...], Version] = {}
+    for n, (files, build, since, _) in enumerate(known):
+        key = (*sorted(files.items()), build)
+        mine = tuple(run for run in runs if of_job.get(run.job, 0) == n)
+        before = made.pop(key, None)  # the newest comes last
+        made[key] = Version(files, build, before.since if before else since, (*(before.runs if before else ()), *mine))
+    return list(made.values())
+
+
+def _done_versions(ledger: Ledger) -> list[tuple[str, Version]]:
+    """The versions that have runs which are done, with these runs; each with a name and since when it is used."""
+    done = [version for version in versions_of(ledger, ledger.runs(states=[State.DONE])) if version.runs]
+    names = sorted({name for version in done for name in version.files})
+    changed = [name for name in names if len({version.files.get(name) for version in done}) > 1]
+    return [(f"{_name(version, changed)} (since {moment(version.since)})", version) for version in done]
+
+
+def _name(version: Version, changed: Sequence[str]) -> str:
+    """`train.py 3f2a1b0c9d8e`: the files that differ between the versions, with the beginning of their hashes."""
+    if not version.files:
+        return "an unknown version"
+    if not changed:
+        return f"build {version.build + 1}"
+    return and_more([f"{name} {version.files.get(name, 'absent')[:_DIGITS]}" for name in changed], _NAMED)
+
+
+def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
+    """A warning for each run of an older version: (run, report, severity, message, what to do)."""
+    done = _done_versions(ledger)
+    return [
+        (run.id, None, "warning", f"done with an older version of the program, {name}; the newest is {done[-1][0]}",
+         _remedy(folder))
+        for name, version in done[:-1] for run in version.runs
+    ]  # fmt: skip
+
+
+def findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
+    """What a reader must know of numbers of several versions: one sentence, and one a case that mixes them."""
+    done = _done_versions(ledger)
+    if len(done) < 2:
+        return []
+    of = "; ".join(f"{name} in {_some_cases(version.cases)}" for name, version in done)
+    cases = tuple(dict.fromkeys(case for _, version in done for case in version.cases))
+    told = f"The numbers are of {len(done)} versions of the program: {of}. Compare cases of one version only;"
+    made = [_finding(f"{told} {_remedy(folder)}.", cases)]
+    for case in cases:
+        mixed = [name for name, version in done if case in version.cases]
+        if len(mixed) > 1:
+            of = ", ".join(mixed)
+            made.append(_finding(f"In {case} runs of {len(mixed)} versions of the program are mixed: {of}.", (case,)))
+    return made
+
+
+def _finding(text: str, cases: tuple[str, ...]) -> Finding:
+    from nsw.analysis.blocks import Evidence, Finding  # here: `nsw status` has nothing to analyse
+
+    return Finding("program_versions", text=text, evidence=(Evidence("runs", cases),))
+
+
+def _some_cases(cases: Sequence[str]) -> str:
+    more = len(cases) - _NAMED
+    return ", ".join(cases[:_NAMED]) + (f" and {plural(more, 'more case')}" if more > 0 else "")
+
+
+def _remedy(folder: CampaignFolder) -> str:
+    """What does the runs of older versions again."""
+    recipe = shlex.quote(str(folder.recipe))
+    return f"`nsw run {recipe} --into {as_named(folder)}` does the runs of older versions again"
+
+
+def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What is written down when a program is copied: its recipe's file and its own, with their hashes."""
+    sources = [*([recipe] if recipe else []), *(Path(source) for source, _ in files)]
+    return [(str(source.absolute()), list(_made_by_people(source).items())) for source in sources]
+
+
+def sources_of(ledger: Ledger, recipe: str | None) -> list[tuple[str, str]]:
+    """Where the application's files came from, each with its name beside the program.
+
+    Raises:
+        UsageError: The campaign copied none, or one is gone.
+    """
+    sources = [Path(source) for source, _ in ledger.meta(ORIGINS) if source != recipe]
+    if not sources:
+        raise UsageError(
+            "the recipe lists no program files (app.files), so there is nothing to copy again",
+            hint="leave out --update-app: a program that the command finds itself always runs as it is now",
+        )
+    for source in sources:
+        if not source.exists():
+            raise UsageError(f"{source} no longer exists, and the program was copied from it")
+    return [(str(source), source.name) for source in sources]
+
+
+def warning(ledger: Ledger) -> str | None:
+    """What a person must know before the campaign goes on; None where nothing changed where it came from."""
+    names = _changed_since(ledger)
+    if not names:
+        return None
+    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(ledger.created()))
+    copies = f"its copy of {began} is" if len(names) == 1 else f"their copies of {began} are"
+    have = "has" if len(names) == 1 else "have"
+    told = f"{and_more(names, _CHANGED)} {have} changed since this campaign began: {copies} used here"
+    recipe = _recipe_of(ledger)
+    if program := [name for name in names if name != recipe]:
+        new = "the new one" if len(program) == 1 else "the new ones"
+        told += f"; `nsw retry --update-app` takes {new}" + (" of the program" if recipe in names else "")
+    if recipe in names:
+        return f"{told}; `nsw run {shlex.quote(recipe)} --into CAMPAIGN` repeats what the new recipe changes"
+    return f"{told}, and so does a new `nsw run`"
+
+
+def _changed_since(ledger: Ledger) -> list[str]:
+    """The files that are not as they were; what is no longer there, or cannot be read, cannot mislead anyone."""
+    changed: list[str] = []
+    for source, before in ledger.meta(ORIGINS):
+        try:
+            now = _made_by_people(Path(source))
+        except OSError:
+            continue
+        if now:
+            changed += (_shown(Path(source) / name) for name in differing(dict(before), now))
+    return changed
+
+
+def _made_by_people(source: Path) -> dict[str, str]:
+    """Every file of it with its hash; the name of a file that is no folder is empty."""
+    return {name: hash_of(file) for file, name in files_in(source, "") if not _MADE.intersection(file.parts)}
+
+
+def _recipe_of(ledger: Ledger) -> str:
+    """The recipe's file as a person would name it, which is the first of what a campaign came from."""
+    first = Path(next((source for source, _ in ledger.meta(ORIGINS)), ""))
+    return _shown(first) if first.suffix in {".yaml", ".yml"} else ""
+
+
+def _shown(path: Path) -> str:
+    """The path as a person in the present folder would name it."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

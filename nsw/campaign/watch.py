@@ -1,0 +1,274 @@
+"""`nsw watch`: a campaign seen without driving it. Another nsw drives it, here or elsewhere, or it was left alone.
+
+Where nobody drives it here, its site is asked, with a copy of the ledger: nothing is written down, submitted,
+cancelled, throttled, brought or claimed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from nsw.campaign import folder as folders
+from nsw.campaign.events import Message, RunChanged, Started
+from nsw.campaign.folder import LEDGER, run_folder
+from nsw.campaign.ledger import ENDED, Ledger, State
+from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH
+from nsw.campaign.ownership import owner_if_other
+from nsw.campaign.runs_by_name import as_named
+from nsw.errors import NswError
+from nsw.site.names import LOCAL
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from nsw.campaign.events import Event
+    from nsw.campaign.ledger import RunRow
+    from nsw.schedulers.batch import BatchScheduler
+    from nsw.schedulers.model import Answer
+    from nsw.transport.model import Transport
+
+__all__ = ["Onlooker", "Watching", "ledger_now"]
+
+_LEDGER_S: Final = 2.0  # between two looks at a ledger that another nsw writes
+_SITE_S: Final = 10.0  # between two looks at the site
+_RELOAD_S: Final = 60.0  # after which the state of an nsw on another machine is brought again
+_OWNER_BYTES: Final = 4096
+
+
+class Onlooker:
+    """What has become of a campaign's runs, as their site knows it.
+
+    Attributes:
+        ledger: A copy, which keeps what was seen.
+        elsewhere: The nsw on another machine that owns the campaign: user, host, since when.
+        changed_any: The site knows more than the ledger here.
+        pause_s: Seconds from one look to the next.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        transport: Transport,
+        scheduler: BatchScheduler | None,
+        elsewhere: str | None,
+    ) -> None:
+        self.ledger = ledger
+        self.elsewhere = elsewhere
+        self.changed_any = False
+        self.pause_s = _SITE_S if transport.remote else _LEDGER_S
+        self._transport = transport
+        self._scheduler = scheduler
+
+    def look(self) -> None:
+        """Ask the site.
+
+        Raises:
+            UnreachableError: It gave no answer.
+        """
+        from nsw.campaign.judge import judge, read_statuses
+        from nsw.schedulers.model import Answer, Phase
+        from nsw.transport.model import Unreadable
+
+        flying = [run for run in self.ledger.runs() if run.state in IN_FLIGHT]
+        answers, unknown = self._answers(flying), Answer(Phase.UNKNOWN)
+        said = {run.id: answers.get(run.submission or "", {}).get(run.task, unknown) for run in flying}
+        scratch = self.ledger.meta(SCRATCH)
+        begun = [run for run in flying if said[run.id].phase is not Phase.QUEUED]
+        homes = {run.id: run_folder(scratch, run.id, run.attempt) for run in begun}
+        statuses = read_statuses(self._transport, homes.values()) if homes else {}
+        with self.ledger.transaction():
+            for run in flying:
+                status = statuses.get(homes.get(run.id, ""))
+                # whether something was submitted is looked up by who drives the campaign
+                if isinstance(status, Unreadable) or (run.state is State.INTENT and status is None):
+                    continue
+                verdict = judge(said[run.id], status)
+                if (verdict.state, verdict.reason) != (run.state, run.reason):
+                    times = {} if status is None else {"started": status.started, "ended": status.ended}
+                    self.ledger.update_tasks([run.id], state=verdict.state, reason=verdict.reason, **times)
+                    self.changed_any = True
+
+    def _answers(self, flying: list[RunRow]) -> dict[str, dict[int, Answer]]:
+        """What the scheduler says of each task, by submission."""
+        names = {run.submission for run in flying}
+        if self._scheduler is None or not names:
+            return {}
+        known = self.ledger.submissions("submitted", defaultdict(Path))  # a look needs no script
+        submitted = [submission for submission in known if submission.name in names]
+        return self._scheduler.look(submitted) if submitted else {}
+
+    def flying(self) -> int:
+        """How many runs the scheduler has."""
+        counts = self.ledger.counts()
+        return sum(counts.get(state, 0) for state in IN_FLIGHT)
+
+
+@contextmanager
+def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[Onlooker]:
+    """Connect to a campaign's site, with a copy of the ledger: of the nsw elsewhere that drives it, or the one here."""
+    from nsw.schedulers.batch import BatchScheduler
+    from nsw.schedulers.create import create
+    from nsw.transport.model import connect
+
+    with closing(connect(site)) as transport, tempfile.TemporaryDirectory(prefix="nsw-watch-") as temporary:
+        copy = Path(temporary, LEDGER)
+        with Ledger(folder.ledger, read_only=True) as ledger:
+            copy.write_bytes(ledger.snapshot())
+            scratch, own = ledger.meta(SCRATCH), ledger.meta(OWNED_BY)
+        elsewhere = _owner_elsewhere(transport, scratch, own) if own is not None else None
+        if elsewhere is not None:
+            _bring_ledger(transport, scratch, copy)
+        scheduler = create(site, transport, scratch, folder.id)
+        with Ledger(copy) as ledger:
+            batch = scheduler if isinstance(scheduler, BatchScheduler) else None
+            yield Onlooker(ledger, transport, batch, elsewhere)
+
+
+def _owner_elsewhere(transport: Transport, scratch: str, own: str) -> str | None:
+    """Who owns the campaign, as its site has it; None where that is this nsw."""
+    from nsw.transport.model import read
+
+    if not transport.remote:
+        return None
+    text = (read(transport, f"{scratch}/owner", _OWNER_BYTES) or b"").decode(errors="replace")
+    token, _, about = text.partition("\n")
+    if token in {"", own}:
+        return None
+    return about.partition("\n")[0].strip() or "who that is, the site does not say"
+
+
+def _bring_ledger(transport: Transport, scratch: str, copy: Path) -> None:
+    """Where an nsw elsewhere drives the campaign, its ledger is the one that knows."""
+    from nsw.campaign.handover import ARCHIVE, unpack
+
+    archive = copy.with_name("archive")
+    transport.get_many([(f"{scratch}/{ARCHIVE}", archive)])
+    copy.write_bytes(unpack(archive.read_bytes())[LEDGER])
+
+
+@contextmanager
+def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooker | None]]:
+    """The campaign's ledger, for reading.
+
+    On this machine, where looking needs no connection and no question to a scheduler, that of an onlooker where nobody
+    drives the campaign: it knows of runs that ended since.
+    """
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        site, counts = ledger.checked_site(), ledger.counts()
+        here = site["scheduler"] == LOCAL and site["transport"]["kind"] == LOCAL
+        left = here and any(counts.get(state) for state in IN_FLIGHT) and not folders.is_driven(folder)
+        if not left or owner_if_other(folder.path):
+            yield ledger, None
+            return
+    with _onlooker(folder, site) as onlooker:
+        onlooker.look()
+        yield onlooker.ledger, onlooker
+
+
+class Watching:
+    """Looks at a campaign while it is iterated, until no run is in flight; it changes nothing, here or on the site.
+
+    `Started` comes first, and again whenever it must look anew, since somebody began or ceased to drive the campaign.
+
+    Args:
+        folder: The campaign.
+        once: Look once.
+    """
+
+    def __init__(self, folder: folders.CampaignFolder, *, once: bool = False) -> None:
+        self.folder = folder
+        self.advice: str | None = None  # what a person should do, once it is over
+        self._once = once
+        self._ledger: Ledger | None = None
+        self._counts: dict[str, int] = {}
+        self._events = self._watch()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event:
+        return next(self._events)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Look no more."""
+        self._events.close()
+
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state, as last seen."""
+        if self._ledger is not None:
+            self._counts = self._ledger.counts()
+        return self._counts
+
+    def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
+        """State, reason, first run and number of the runs that wait; only while it looks."""
+        return self._ledger.why_waiting() if self._ledger is not None else []
+
+    def _watch(self) -> Generator[Event]:
+        over = False
+        while not over:
+            with Ledger(self.folder.ledger, read_only=True) as ledger:
+                if self._is_driven():
+                    over = yield from self._look(ledger, None)
+                    continue
+                site = ledger.checked_site()
+            with _onlooker(self.folder, site) as onlooker:
+                over = yield from self._look(onlooker.ledger, onlooker)
+
+    def _is_driven(self) -> bool:
+        """Whether another nsw writes the ledger here; another user's campaign names a site that is not asked."""
+        return folders.is_driven(self.folder) or owner_if_other(self.folder.path) is not None
+
+    def _look(self, ledger: Ledger, onlooker: Onlooker | None) -> Generator[Event, None, bool]:
+        """Look at a ledger that another nsw writes, or at the site; False when it is time to look anew."""
+        self._ledger, begun, first = ledger, time.monotonic(), True
+        try:
+            yield Started(self.folder.id, self.counts())
+            rows = ledger.runs()
+            yield from self._changed([row for row in rows if row.state is State.RUNNING])
+            while True:
+                before = {row.id: row.state for row in rows}
+                try:
+                    if onlooker is not None:
+                        onlooker.look()
+                except NswError as fault:  # a later one may pass
+                    if first:
+                        raise
+                    yield Message(fault.message, "warning")
+                first, rows = False, ledger.runs()
+                yield from self._changed([row for row in rows if before.get(row.id) is not row.state])
+                if self._once or not (onlooker.flying() if onlooker else any(row.state not in ENDED for row in rows)):
+                    self.advice = self._advice(onlooker) if onlooker else None
+                    return True
+                time.sleep(onlooker.pause_s if onlooker else _LEDGER_S)
+                reload = onlooker is not None and onlooker.elsewhere and time.monotonic() - begun > _RELOAD_S
+                if reload or self._is_driven() == (onlooker is not None):
+                    return False
+        finally:
+            self._ledger = None
+
+    def _advice(self, onlooker: Onlooker) -> str | None:
+        if onlooker.elsewhere:
+            back = f"`nsw attach {self.folder.id}` takes it back"
+            return f"an nsw on another machine drives it: {onlooker.elsewhere}; {back}"
+        if onlooker.changed_any or onlooker.flying() or onlooker.ledger.counts().get(State.PLANNED):
+            return f"nobody drives it: `nsw resume {as_named(self.folder)}` continues, and reads the runs that are done"
+        return None
+
+    def _changed(self, rows: list[RunRow]) -> Generator[Event]:
+        """Events of rows in another state than before."""
+        counts = self.counts()
+        over = sum(counts.get(state, 0) for state in ENDED) - sum(row.state in ENDED for row in rows)
+        for row in rows:
+            over += row.state in ENDED
+            yield RunChanged(row, over, sum(counts.values()))

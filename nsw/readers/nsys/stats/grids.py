@@ -1,0 +1,499 @@
+"""The tables of `nsys stats` in a text, whatever is around them.
+
+All of nsys's formats are known: `column` (columns under dashes), `table` (boxes of + - |), `csv`, `tsv`, `json`,
+`hdoc` and `htable`. Nothing here knows what a column means; `columns.py` says which headers are nsys's own.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import itertools
+import json
+import re
+from collections import deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from nsw.readers.nsys.stats.columns import are_damaged, are_rows, is_header, is_known, is_row
+from nsw.readers.text.lines import Lines, ruled_cells, ruled_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nsw.readers.text.lines import Line, Span
+
+__all__ = ["Grid", "find_grids"]
+
+_TITLES = 5  # lines before a table that may say what it is
+# where a table of HTML, or an array of JSON with one of nsys's titles, begins
+_OPENS = re.compile(
+    r'\s*(?:(<table\b)|\[\s*(?:$|\{\s*"(?:Time|Total|Start|Range|API Start|PID|Name|NVTX Range|Virtual|CPU|Util)))',
+    re.IGNORECASE,
+)
+_PART = 50_000  # rows of one table given at a time
+_RUN = re.compile("-+")
+_BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
+_LEAST_DASHES = 3  # of a column
+_FIRST_CELL = re.compile(
+    r'"?(?:Time ?\(%\)|Total \(|Start \(|API Start|NVTX Range|PID[,;\t]TID|Range[,;\t]Style|Total HtoD'
+    r'|Total Message Volume|Name"?[,;\t]"?Projected Start \(|Virtual Address"?[,;\t]|CPU Page Faults"?[,;\t]"?CPU I'
+    r"|Utilization \(%\))"
+)
+# to look for these first is ten times faster
+_IN_FIRST_CELLS = ("Time", "Total", "Start", "NVTX", "PID", "Range", "Virtual Address", "CPU Page", "Utilization")
+# what nsys prints between tables: no row follows it
+_BETWEEN = re.compile(
+    r"\W*(?:Processing \[|Running \[|SKIPPED: |Generating |\[\d+/\d+\] |\*\* |[A-Z][\w ]{0,60}(?:Statistics|Summary)\b)"
+)
+_LONGEST_RECORD = 100  # lines of one CSV record: names may hold line ends
+_MANY = 500  # rows looked at together
+_FIRST_FEW = (1, 8, 64)  # of them looked at before, since titles that no rows follow may come by the thousand
+_STRAY = 2  # lines of other programs that may be between two rows
+_ROWISH = re.compile(r'(?:"?-?\d[^,;\t]{0,30}|"")?[,;\t]')
+_SHORT_TITLES = re.compile(r'"?CPU Page Faults"?[,;\t]"?CPU I')  # the only table of two columns
+_FIGURES = re.compile(r"\d\s+\d[\d.,]*\s+\d")
+_MOST_LINES = 1000  # of one object or one row of HTML
+_LONGEST = 1 << 24  # characters of an array in one line
+_PAIR = re.compile(r'\s*"([^"]*)"\s*:\s*(.*?),?\s*')
+_CELL = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL | re.IGNORECASE)
+_OBJECT_ENDS = re.compile(r"\s*\},?\s*\]?\s*")
+
+
+@dataclass(slots=True)
+class Grid:
+    """A table, or the next rows of a long one (`part` above 0)."""
+
+    line: int
+    headers: list[str]
+    titles: tuple[str, ...]
+    style: Literal["column", "table", "csv", "json", "html"]
+    rows: list[tuple[int, list[str]]] = field(default_factory=list)
+    part: int = 0
+    stray: list[int] = field(default_factory=list)
+    report: str | None = None  # what nsys calls it, as far as that is known
+    is_damaged: bool = False  # a title is missing or there twice: which column is which is not known, and rows is empty
+
+
+def find_grids(source: Iterable[Line]) -> Iterator[Grid | Line]:
+    """The tables of a text, and between them every other line that is not blank, in their order."""
+    lines = Lines(source)
+    before: deque[str] = deque(maxlen=_TITLES)
+    held: Line | None = None  # it may prove to be a header
+    while (line := lines.take()) is not None:
+        parts = _grids_at(line, held, lines, before)
+        first = next(parts, None)
+        if first is not None:
+            yield first
+            yield from parts
+            before.clear()
+            held = None
+            continue
+        if held is not None and held[1].strip():
+            before.append(held[1].strip())
+            yield held
+        held = line
+    if held is not None and held[1].strip():
+        yield held
+
+
+def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -> Iterator[Grid]:
+    """The parts of the table that begins at this line, if one does."""
+    _, text = line
+    titles = tuple(before)
+    nearer = (*titles, held[1].strip()) if held else titles  # with the line right before this one
+    is_ruled = "--" in text
+    if is_ruled and held is not None and (dashes := dashes_in(text)):
+        yield from under_dashes(dashes, held, lines, titles)
+    elif is_ruled and (border := border_in(text)):
+        yield from boxed(line, border, lines, nearer)
+    elif ("[" in text or "<" in text) and (opens := _OPENS.match(text)) is not None:
+        lines.give_back([line])
+        yield from _marked_up(lines, nearer, is_html=bool(opens[1]))
+    elif first_cell(text) is not None:
+        yield from delimited(line, lines, nearer)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """The dashes that end a line, which say where columns are: their text, where it starts, and what is before it."""
+
+    before: str
+    start: int
+    dashes: str
+
+
+def dashes_in(text: str) -> Ruler | None:
+    """`----  ---  ----`: two columns at least, to the end of the line."""
+    first = len(text.rstrip(_BLANKS + "-"))
+    runs = list(_RUN.finditer(text, first)) if "---" in text[first:] else []
+    count = next((n for n, run in enumerate(reversed(runs)) if len(run[0]) < _LEAST_DASHES), len(runs))
+    if count < 2:
+        return None
+    start = runs[-count].start()
+    return Ruler(text[:start], start, text[start:].rstrip())
+
+
+def border_in(text: str) -> Ruler | None:
+    """`+----+---+`: two columns at least, to the end of the line."""
+    body = text.rstrip()
+    runs = body[len(body.rstrip("+-")) :].split("+")
+    if not (body.endswith("+") and "---" in body):
+        return None
+    columns = runs[1:-1]  # what is before the first + and behind the last is none
+    count = next((n for n, run in enumerate(reversed(columns)) if len(run) < _LEAST_DASHES), len(columns))
+    if count < 2:
+        return None
+    start = len(body) - 1 - sum(len(run) + 1 for run in columns[-count:])
+    return Ruler(text[:start], start, body[start:])
+
+
+def first_cell(text: str) -> re.Match[str] | None:
+    """Where the titles of a table begin in the line, if they do."""
+    return _FIRST_CELL.search(text) if any(word in text for word in _IN_FIRST_CELLS) else None
+
+
+def is_between(text: str) -> bool:
+    """Whether the line ends a table, or begins one."""
+    return _BETWEEN.match(text) is not None or bool(dashes_in(text) or border_in(text)) or first_cell(text) is not None
+
+
+def filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
+    """The table with its rows, a part at a time; it has none where its titles are damaged."""
+    for row in rows:
+        if grid.is_damaged:
+            continue
+        grid.rows.append(row)
+        if len(grid.rows) == _PART:
+            yield grid
+            grid = replace(grid, rows=[], part=grid.part + 1)
+    if grid.rows or grid.part == 0 or grid.stray:
+        yield grid
+
+
+def delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+    """The parts of the table whose titles this line is; nothing where it is none."""
+    number, text = line
+    first = first_cell(text)
+    delimiter = _delimiter(text, first.start()) if first else None
+    if first is None or delimiter is None:
+        return
+    start = _beginning(text, first.start(), delimiter)
+    headers = _cells(text[start:], delimiter)
+    if headers is not None and is_header(headers):
+        grid = Grid(number, headers, titles, "csv", is_damaged=are_damaged(headers))
+        yield from filled(grid, _csv_rows(lines, grid, start, delimiter))
+
+
+def _beginning(text: str, found: int, delimiter: str) -> int:
+    """Where the titles begin: at the first known one, or what is before it is another column."""
+    whole = _cells(text, delimiter) if found else None
+    return 0 if whole and is_known(whole[0]) else found
+
+
+def _delimiter(text: str, start: int) -> str | None:
+    rest = text[start:]
+    found = max(",;\t", key=rest.count)
+    least = 1 if _SHORT_TITLES.match(rest) else 3
+    return found if rest.count(found) >= least else None
+
+
+def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    taken: list[Line] = []
+
+    def one_record() -> Iterator[str]:
+        while len(taken) < _LONGEST_RECORD and (line := lines.take()) is not None:
+            taken.append(line)
+            yield line[1][prefix:] + "\n"
+
+    for row in itertools.count():
+        if row % _MANY == 0:  # where they hold something else, the next hundreds are looked at one by one
+            yield from _many_csv_rows(lines, grid, prefix, delimiter)
+        taken.clear()
+        try:
+            cells = next(csv.reader(one_record(), delimiter=delimiter), None)
+        except csv.Error:
+            cells = None
+        if sum(text.count('"') for _, text in taken) % 2:  # the file ends within a cell
+            cells = None
+        if cells is None or len(cells) != len(grid.headers) or not is_row(grid.headers, cells):
+            lines.give_back(taken)
+            skipped = _csv_strays(lines, grid.headers, prefix, delimiter)
+            if not skipped:
+                return
+            grid.stray.extend(skipped)
+            continue
+        yield taken[0][0], [cell.strip() for cell in cells]
+
+
+def _many_csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows as long as hundreds together are nothing but rows: some ten times faster than one by one."""
+    sizes: tuple[int, ...] = (*_FIRST_FEW, _MANY)
+    while True:
+        part: list[Line] = []
+        rows: list[list[str]] | None = None
+        for size in sizes:
+            part += [line for _, line in zip(range(size - len(part)), iter(lines.take, None), strict=False)]
+            texts = [text[prefix:] for _, text in part] if prefix else [text for _, text in part]
+            rows = _nothing_but_rows(texts, grid.headers, delimiter) if len(part) == size else None
+            if rows is None:
+                lines.give_back(part)
+                return
+        for (number, _), cells in zip(part, rows or (), strict=True):
+            yield number, cells
+        sizes = (_MANY,)
+
+
+def _nothing_but_rows(texts: list[str], headers: list[str], delimiter: str) -> list[list[str]] | None:
+    """The cells of lines each of which is a row; None where one is none, however the lines go on."""
+    try:
+        found = list(csv.reader(texts, delimiter=delimiter))
+    except csv.Error:
+        return None
+    rows = [list(map(str.strip, cells)) for cells in found if len(cells) == len(headers)]
+    return rows if len(rows) == len(texts) and are_rows(headers, rows) else None
+
+
+def _csv_strays(lines: Lines, headers: list[str], prefix: int, delimiter: str) -> list[int]:
+    """Take the lines that are no rows between two rows, or a last row that is damaged; their numbers."""
+    for ahead in range(_STRAY):
+        here, later = lines.peek(ahead), lines.peek(ahead + 1)
+        if here is None or not here[1].strip() or is_between(here[1]):
+            break
+        cells = _cells(later[1][prefix:], delimiter) if later else None
+        if cells and len(cells) == len(headers) and is_row(headers, cells):
+            taken = [lines.take() for _ in range(ahead + 1)]
+            return [line[0] for line in taken if line is not None]
+    last = lines.peek()
+    if last is not None and _ROWISH.match(last[1], prefix) and last[1].count(delimiter) >= len(headers) // 3:
+        lines.take()
+        return [last[0]]
+    return []
+
+
+def _cells(text: str, delimiter: str) -> list[str] | None:
+    try:
+        return next(csv.reader([text], delimiter=delimiter), None)
+    except csv.Error:
+        return None
+
+
+def under_dashes(dashes: Ruler, header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+    """The parts of the table whose titles, `header`, are above a line of dashes."""
+    layout = _under_dashes(dashes)
+    headers = layout.cut(header[1])
+    if headers is not None and is_header(headers):
+        grid = Grid(header[0], headers, titles, "column", is_damaged=are_damaged(headers))
+        yield from filled(grid, _printed_rows(lines, grid, layout))
+
+
+def boxed(line: Line, border: Ruler, lines: Lines, before: tuple[str, ...]) -> Iterator[Grid]:
+    """The parts of the table whose upper border is `line`."""
+    marks = [border.start + m.start() for m in re.finditer(r"\+", border.dashes)]
+    layout = _Layout(tuple((a + 1, b) for a, b in itertools.pairwise(marks)), "|")
+    header, below = lines.peek(0), lines.peek(1)
+    if header is None or below is None or border_in(below[1]) is None:
+        return
+    headers = layout.cut(header[1])
+    if headers is None or not is_header(headers):
+        return
+    lines.take()
+    lines.take()
+    titles = tuple(b for b in before if b)
+    grid = Grid(line[0] + 1, headers, titles, "table", is_damaged=are_damaged(headers))
+    yield from filled(grid, _printed_rows(lines, grid, layout))
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Where the cells of a printed row are."""
+
+    spans: tuple[Span, ...]
+    gap: str  # what is between cells
+
+    def cut(self, text: str) -> list[str] | None:
+        """The cells, or None where text is between them."""
+        begin = self.spans[0][0]
+        if self.gap:
+            return ruled_cells(text, self.spans, mark=self.gap) if text[begin - 1 : begin] == self.gap else None
+        return ruled_cells(text, self.spans, is_last_open=True)
+
+    def split(self, text: str) -> list[str] | None:
+        """The cells of a row that does not keep to its columns: numbers first, then at most one text."""
+        cells = text[self.spans[0][0] :].split(None, len(self.spans) - 1) if text.strip() else []
+        return [cell.strip() for cell in cells] if len(cells) == len(self.spans) else None
+
+
+def _under_dashes(dashes: Ruler) -> _Layout:
+    spans = list(ruled_spans(dashes.before + dashes.dashes, dashes.start))
+    if not dashes.before.strip():  # numbers may begin left of their dashes
+        spans[0] = (0, spans[0][1])
+    return _Layout(tuple(spans), "")
+
+
+def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
+    while (line := lines.peek()) is not None:
+        cells = _printed_row(line[1], grid.headers, layout)
+        if cells is None:
+            skipped = _strays(lines, grid.headers, layout)
+            if not skipped:
+                if _FIGURES.search(line[1]) and not is_between(line[1]):
+                    grid.stray.append(line[0])
+                return
+            grid.stray.extend(skipped)
+            continue
+        lines.take()
+        yield line[0], cells
+
+
+def _printed_row(text: str, headers: list[str], layout: _Layout) -> list[str] | None:
+    cells = layout.cut(text)
+    if cells is not None and is_row(headers, cells):
+        return cells
+    if layout.gap or not _FIGURES.search(text):
+        return None
+    cells = layout.split(text)
+    return cells if cells is not None and is_row(headers, cells) else None
+
+
+def _strays(lines: Lines, headers: list[str], layout: _Layout) -> list[int]:
+    """Take the lines that another program printed between two rows; their numbers."""
+    for ahead in range(_STRAY):
+        here, later = lines.peek(ahead), lines.peek(ahead + 1)
+        if here is None or later is None or not here[1].strip() or is_between(here[1]):
+            return []
+        cells = layout.cut(later[1])
+        if cells is not None and is_row(headers, cells):
+            taken = [lines.take() for _ in range(ahead + 1)]
+            return [line[0] for line in taken if line is not None]
+    return []
+
+
+def _marked_up(lines: Lines, titles: tuple[str, ...], *, is_html: bool) -> Iterator[Grid]:
+    """A table of HTML or an array of JSON; what is neither is put back."""
+    taken: list[Line] = []
+
+    def watched() -> Iterator[Line]:
+        while (line := lines.take()) is not None:
+            taken.append(line)
+            yield line
+
+    rows = html_rows(watched()) if is_html else _json_cells(json_rows(watched()))
+    first = next(rows, None)
+    if first is None or not is_header(first[1]):
+        lines.give_back(taken[1:])  # less the line that looked like one
+        return
+    grid = Grid(first[0], first[1], titles, "html" if is_html else "json", is_damaged=are_damaged(first[1]))
+    yield from filled(grid, _fitting(rows, grid, taken))
+
+
+def _json_cells(rows: Iterator[tuple[int, dict[str, str]]]) -> Iterator[tuple[int, list[str]]]:
+    """The titles, and then the cells below them; a row with other titles has none."""
+    titles: list[str] | None = None
+    for number, row in rows:
+        if titles is None:
+            titles = list(row)
+            yield number, titles
+        yield number, list(row.values()) if list(row) == titles else []
+
+
+def _fitting(rows: Iterator[tuple[int, list[str]]], grid: Grid, taken: list[Line]) -> Iterator[tuple[int, list[str]]]:
+    for number, cells in rows:
+        taken.clear()
+        if len(cells) == len(grid.headers) and is_row(grid.headers, cells):
+            yield number, [cell.strip() for cell in cells]
+        else:
+            grid.stray.append(number)
+
+
+def json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The objects of an array as its lines come, numbers as they are printed; up to what is none."""
+    for number, text in lines:
+        if text.strip() in ("", "["):
+            continue
+        compact = text.strip()
+        if compact.startswith("[{"):
+            yield from ((number, row or {}) for row in _objects(compact))
+            return
+        if not compact.startswith("{"):
+            if '":' in compact or _OBJECT_ENDS.fullmatch(compact):
+                yield number, {}  # of an object whose beginning is lost
+                continue
+            return
+        parts = [compact]
+        if not _OBJECT_ENDS.fullmatch(compact[-2:]) or compact.count("{") > compact.count("}"):
+            for _, more in itertools.islice(lines, _MOST_LINES):
+                parts.append(more)
+                if _OBJECT_ENDS.fullmatch(more):
+                    break
+        row = _object(parts)
+        yield number, row or {}
+        if row is None:
+            return
+        if parts[-1].rstrip().endswith("]"):
+            return
+
+
+def _objects(text: str) -> list[dict[str, str] | None]:
+    """The rows of an array in one line, None for what is none."""
+    if len(text) > _LONGEST:
+        return []
+    try:
+        found = json.loads(text, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return []
+    return list(map(_texts, found))
+
+
+def _object(parts: list[str]) -> dict[str, str] | None:
+    text = "\n".join(parts).strip().rstrip("]").rstrip().rstrip(",")
+    try:
+        return _texts(json.loads(text, parse_int=str, parse_float=str))
+    except (ValueError, RecursionError):
+        return _pairs(parts)
+
+
+def _pairs(parts: list[str]) -> dict[str, str] | None:
+    """Line by line: versions until 2024 leave the quotes within a name as they are."""
+    row: dict[str, str] = {}
+    for line in parts:
+        if line.strip() in ("{", "}", "},", "}]"):
+            continue
+        found = _PAIR.fullmatch(line)
+        if found is None:
+            return None
+        value = found[2]
+        row[found[1]] = value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
+    return row
+
+
+def _texts(found: Any) -> dict[str, str] | None:
+    if not isinstance(found, dict) or any(isinstance(v, dict | list) for v in found.values()):
+        return None
+    return {key: "" if value is None else str(value) for key, value in found.items()}
+
+
+def html_rows(lines: Iterable[Line]) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each <tr> up to the end of the table, titles first; none of a row that is cut off."""
+    parts: list[str] = []
+    first = 0
+    for number, text in lines:
+        if len(parts) > _MOST_LINES:
+            return
+        if "<tr" in text.lower():
+            if _is_begun(parts):
+                yield first, []
+            parts, first = [], number
+        parts.append(text)
+        if "</tr>" in text.lower():
+            yield first, [" ".join(html.unescape(cell).split()) for cell in _CELL.findall("\n".join(parts))]
+            parts = []
+        if "</table>" in text.lower():
+            break
+    if _is_begun(parts):
+        yield first, []
+
+
+def _is_begun(parts: list[str]) -> bool:
+    """Whether the lines hold the beginning of a row."""
+    return any("<td" in part.lower() for part in parts)

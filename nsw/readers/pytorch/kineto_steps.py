@@ -1,0 +1,355 @@
+"""Where the time of a training step went, and the phases of a trace.
+
+As in the TensorBoard plugin of PyTorch, which was withdrawn, each moment of a step belongs to the first of these that
+was under way: kernel, memcpy, memset, communication, runtime (CUDA calls), data loader, CPU operator; what is left is
+other. So the categories add up to the step. Communication is NCCL kernels, by their names, and the annotations `nccl:`
+and `gloo:`. A step lasts from its start on the host, or the end of the GPU work before it if that is later, to the end
+of the last GPU work that it launched; a trace without steps is one, of all its operators. Other than the plugin, nsw
+knows the names of newer kernels and operators, calls fp32 kernels (`_ffma_`) none of tensor cores, and finds the data
+loader in newer traces. Phases follow from step markers, else from annotations, else from the kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, OP, Trace
+from nsw.readers.pytorch.kineto_tables import named
+from nsw.readers.timeline import phases_of_one_process
+from nsw.readers.timeline.iterations import Iterations
+from nsw.readers.timeline.phases_of_one_process import Recorded, launch_times, marks_by_name, phases_of_operations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy as np
+
+    from nsw.readers.pytorch.kineto_events import Trace
+    from nsw.tables import Row
+
+    Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+    Spans: TypeAlias = tuple[Ints, Ints]  # starts and ends, disjoint, ascending
+    from nsw.readers.timeline.iterations import Marks
+
+CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
+_NCCL_KERNEL = re.compile(r"nccl(?:Dev)?Kernel|^nccl\w*Kernel")
+_COMMUNICATION = re.compile(r"(?:nccl|gloo):|c10d::|record_param_comms")
+_DATA_LOADER = re.compile(r"enumerate\(Data(?:Loader\)#.*\.__next__$|Pipe\)#)")
+
+# Kernels that use tensor cores by their names: PyProf's list, with the instructions of newer chips.
+TENSOR_CORE = re.compile(
+    r"[hsi]884|[hsci]1688|hmma|i8816|16816|dgrad_1x1_stride_2x2|first_layer_wgrad_kernel|conv1x1|conv2d_c1_k1"
+    r"|direct_group|xmma_(?:[fdw]\w{4}_)?(?:implicit_gemm|indexed)|xmma_sparse_conv|xmma_warp_specialized_implicit_gemm|xmma_gemm|xmma_sparse_gemm"
+    r"|tensorop|wgmma|64x\d+x16gemm|nvjet|utcmma|tcgen05|flash_fwd|flash_bwd"
+)
+_NO_TENSOR_CORE = re.compile(r"_simt_|_ffma_|f32f32_f32f32_f32_|sgemm_\d+x\d+_\d*+(?:x\d*+)?_?[nt][nt]")
+
+
+def facts(trace: Trace) -> list[Row]:
+    """The mean step and its parts in ns, and for each GPU how it was used during the steps."""
+    import numpy as np
+
+    starts, ends = _steps(trace)
+    if not len(starts) or int(ends[-1]) <= int(starts[0]):
+        return []
+    left = merged(starts, ends)
+    total = _length(left)
+    count = len(trace.steps)
+    of = max(count, 1)
+    rows: list[Row] = [{"key": "steps", "value": count}, {"key": "step_time_ns", "value": total / of, "unit": "ns"}]
+    for category, spans in zip(CATEGORIES, _roles(trace), strict=False):
+        taken = intersected(left, spans)
+        left = subtracted(left, taken)
+        rows.append({"key": f"step_{category}_ns", "value": _length(taken) / of, "unit": "ns"})
+    rows.append({"key": "step_other_ns", "value": _length(left) / of, "unit": "ns"})
+    whole = (np.array([starts[0]]), np.array([ends.max()]))
+    uses, of_operator = _on_tensor_cores(trace), _of_operator(trace)
+    for device, here in _kernels_of_each_device(trace):
+        facts_here = _gpu_facts(trace, here, whole)
+        if (share := _tensor_core_share(trace, here, uses, of_operator)) is not None:
+            facts_here.append({"key": "tensor_core_time_pct", "value": share, "unit": "%"})
+        rows += [row | {"device": device} for row in facts_here]
+    return rows
+
+
+def _kernels_of_each_device(trace: Trace) -> Iterator[tuple[int, Ints]]:
+    """Each device that is known, and the places of its kernels: found together, since a trace may name thousands."""
+    import numpy as np
+
+    devices = np.asarray(trace.gpu.device)
+    kernels = np.flatnonzero(np.asarray(trace.gpu.kind) == 0)
+    kernels = kernels[np.argsort(devices[kernels], kind="stable")]
+    known = np.unique(devices[devices >= 0])
+    first, last = (np.searchsorted(devices[kernels], known, side) for side in ("left", "right"))
+    for device, start, end in zip(known.tolist(), first.tolist(), last.tolist(), strict=True):
+        yield device, kernels[start:end]
+
+
+def _gpu_facts(trace: Trace, here: Ints, window: Spans) -> list[Row]:
+    """Utilisation, and means over the kernels of one GPU, weighted by their time within the steps."""
+    import numpy as np
+
+    gpu = trace.gpu
+    starts = np.asarray(gpu.start)[here]
+    ends = starts + np.asarray(gpu.duration)[here]
+    busy = _length(intersected(window, merged(starts, ends)))
+    rows: list[Row] = [{"key": "gpu_utilization_pct", "value": 100.0 * busy / _length(window), "unit": "%"}]
+    if (efficiency := _sm_efficiency(starts, ends, np.asarray(gpu.blocks_per_sm)[here], window)) is not None:
+        rows.append({"key": "est_sm_efficiency_pct", "value": efficiency, "unit": "%"})
+    weights = (np.minimum(ends, window[1][0]) - np.maximum(starts, window[0][0])).clip(0).astype(np.float64)
+    for key, values, unit in (
+        ("mean_blocks_per_sm", gpu.blocks_per_sm, None),
+        ("mean_est_achieved_occupancy_pct", gpu.occupancy, "%"),
+    ):
+        known = np.asarray(values)[here]
+        there = ~np.isnan(known)
+        if weights[there].sum() > 0:
+            mean = float(np.average(known[there], weights=weights[there]))
+            rows.append({"key": key, "value": mean, "unit": unit})
+    return rows
+
+
+def _on_tensor_cores(trace: Trace) -> Any:
+    """Of each GPU event, whether its name says that it uses tensor cores."""
+    import numpy as np
+
+    return np.array([uses_tensor_cores(n) for n in trace.names], dtype=bool)[np.asarray(trace.gpu.name)]
+
+
+def _of_operator(trace: Trace) -> Any:
+    """Of each GPU event, whether an operator launched it."""
+    import numpy as np
+
+    operators = np.asarray(trace.host.external)[np.asarray(trace.host.kind) == OP]
+    return np.isin(np.asarray(trace.gpu.external), operators[operators >= 0])
+
+
+def _tensor_core_share(trace: Trace, here: Ints, uses: Any, of_operator: Any) -> float | None:
+    """Per cent of the time of these kernels, of those that an operator launched where operators are known."""
+    import numpy as np
+
+    launched = here[of_operator[here]]
+    chosen = launched if len(launched) else here
+    times = np.asarray(trace.gpu.duration)[chosen].astype(np.float64)
+    return 100.0 * float(times[uses[chosen]].sum() / times.sum()) if times.sum() > 0 else None
+
+
+def _sm_efficiency(starts: Ints, ends: Ints, blocks: Any, window: Spans) -> float | None:
+    """Mean of the blocks per SM of all kernels under way, where more than 1 counts as 1; per cent of the window."""
+    import numpy as np
+
+    known = blocks > 0  # NaN is not
+    if not known.any():
+        return None
+    starts, ends = (points[known].clip(window[0][0], window[1][0]) for points in (starts, ends))
+    points = np.concatenate((starts, ends))
+    order = np.argsort(points, kind="stable")
+    level = np.cumsum(np.concatenate((blocks[known], -blocks[known]))[order])[:-1]
+    lengths = np.diff(points[order])
+    return 100.0 * float((level.clip(0.0, 1.0) * lengths).sum()) / _length(window)
+
+
+def uses_tensor_cores(kernel: str) -> bool:
+    """Whether the name of a kernel says that it uses tensor cores: a list of names, no measurement."""
+    return TENSOR_CORE.search(kernel) is not None and _NO_TENSOR_CORE.search(kernel) is None
+
+
+def _steps(trace: Trace) -> Spans:
+    """Starts and ends of the steps; of the whole trace where there are none."""
+    import numpy as np
+
+    gpu_start = np.asarray(trace.gpu.start)
+    gpu_end = gpu_start + np.asarray(trace.gpu.duration)
+    steps = sorted(trace.steps) or _of_operators(trace)
+    if not steps:
+        empty = np.empty(0, np.int64)
+        return (gpu_start.min(keepdims=True), gpu_end.max(keepdims=True)) if len(gpu_start) else (empty, empty)
+    times = launched(trace)
+    inside = [(times >= start) & (times <= end) for start, end in steps]
+    before = steps[0][0]
+    if inside[0].any():
+        # what ran before the first step's own work was launched by a step that is not in the trace
+        foreign = ~np.logical_or.reduce(inside) & (gpu_end < gpu_start[inside[0]].min())
+        before = max([before, *gpu_end[foreign].tolist()])
+    starts_, ends_ = [], []
+    for (start, end), mine in zip(steps, inside, strict=True):
+        first = max(start, before)
+        before = max([first, end, *gpu_end[mine].tolist()])
+        starts_.append(first)
+        ends_.append(before)
+    return np.array(starts_, np.int64), np.array(ends_, np.int64)
+
+
+def _of_operators(trace: Trace) -> list[tuple[int, int]]:
+    """From the start of the first operator to the end of the last, as one step; none without operators."""
+    import numpy as np
+
+    chosen = np.asarray(trace.host.kind) == OP
+    starts = np.asarray(trace.host.start)[chosen]
+    ends = starts + np.asarray(trace.host.duration)[chosen]
+    return [(int(starts.min()), int(ends.max()))] if len(starts) else []
+
+
+def launched(trace: Trace) -> Ints:
+    """When the host launched each GPU event; -1 where no call tells."""
+    import numpy as np
+
+    kind, correlation = np.asarray(trace.host.kind), np.asarray(trace.host.correlation)
+    calls = np.flatnonzero((kind == CALL) & (correlation >= 0))
+    return launch_times(np.asarray(trace.gpu.correlation), correlation[calls], np.asarray(trace.host.start)[calls])
+
+
+def _roles(trace: Trace) -> list[Spans]:
+    """The spans of each category but other, in the order of precedence."""
+    import numpy as np
+
+    names = list(trace.names)
+    nccl = np.array([bool(_NCCL_KERNEL.search(n)) for n in names], dtype=bool)
+    talk = np.array([bool(_COMMUNICATION.match(n)) for n in names], dtype=bool)
+    load = np.array([bool(_DATA_LOADER.match(n)) for n in names], dtype=bool)
+    gpu, host = trace.gpu, trace.host
+    gpu_kind, gpu_name = np.asarray(gpu.kind), np.asarray(gpu.name)
+    kind, name = np.asarray(host.kind), np.asarray(host.name)
+    on_cpu = (kind == OP) | (kind == ANNOTATION)
+    collective = (gpu_kind == 0) & nccl[gpu_name]
+
+    def on_gpu(chosen: Any) -> Spans:
+        starts = np.asarray(gpu.start)[chosen]
+        return merged(starts, starts + np.asarray(gpu.duration)[chosen])
+
+    def on_host(chosen: Any) -> Spans:
+        starts = np.asarray(host.start)[chosen]
+        return merged(starts, starts + np.asarray(host.duration)[chosen])
+
+    communication = merged(
+        *(np.concatenate(pair) for pair in zip(on_gpu(collective), on_host(on_cpu & talk[name]), strict=True))
+    )
+    return [
+        on_gpu((gpu_kind == 0) & ~nccl[gpu_name]),
+        on_gpu(gpu_kind == 1),
+        on_gpu(gpu_kind == 2),
+        communication,
+        on_host(kind == CALL),
+        on_host(on_cpu & load[name]),
+        on_host((kind == OP) & ~load[name] & ~talk[name]),
+    ]
+
+
+def merged(starts: Ints, ends: Ints) -> Spans:
+    """Spans that may overlap as spans that do not."""
+    import numpy as np
+
+    if not len(starts):
+        return starts, ends
+    order = np.argsort(starts, kind="stable")
+    starts, ends = starts[order], np.maximum.accumulate(ends[order])
+    first = np.concatenate(([True], starts[1:] > ends[:-1]))
+    last = np.concatenate((first[1:], [True]))
+    return starts[first], ends[last]
+
+
+def intersected(a: Spans, b: Spans) -> Spans:
+    """What is in both."""
+    import numpy as np
+
+    points = np.concatenate((a[0], a[1], b[0], b[1]))
+    depth = np.concatenate([np.full(len(x), s) for x, s in ((a[0], 1), (a[1], -1), (b[0], 1), (b[1], -1))])
+    order = np.lexsort((depth, points))  # at one moment ends come before starts
+    points, level = points[order], np.cumsum(depth[order])
+    inside = np.flatnonzero(level[:-1] == 2) if len(level) else np.empty(0, np.int64)
+    return points[inside], points[inside + 1]
+
+
+def subtracted(a: Spans, b: Spans) -> Spans:
+    """What is in `a` and not in `b`, which lies within `a`."""
+    import numpy as np
+
+    if not len(b[0]):
+        return a
+    starts = np.sort(np.concatenate((a[0], b[1])))
+    ends = np.sort(np.concatenate((a[1], b[0])))
+    some = ends > starts
+    return starts[some], ends[some]
+
+
+def _length(spans: Spans) -> int:
+    return int((spans[1] - spans[0]).sum())
+
+
+_STEPS: Final = "ProfilerStep#"
+
+
+def phase_tables(trace: Trace, *, named_step: str | None, warmup: int | None, every: bool) -> dict[str, list[Row]]:
+    """The tables of phases and iterations; with `every` also a row an iteration. Empty without GPU work.
+
+    Args:
+        trace: The trace.
+        named_step: The annotation that a recipe names as its step.
+        warmup: How many iterations are warm-up, where a recipe says so.
+        every: Whether `iteration_trace` is wanted.
+    """
+    of = _recorded(trace)
+    if not len(of.start):
+        return {}
+    return phases_of_one_process.phase_tables(of, _span(trace, of), named_step=named_step, warmup=warmup, every=every)
+
+
+def of_operations(trace: Trace, named_step: str | None, warmup: int | None) -> list[str] | None:
+    """The phase of each GPU operation, in the trace's order; None without iterations."""
+    return phases_of_operations(_recorded(trace), named_step, warmup)
+
+
+def _recorded(trace: Trace) -> Recorded:
+    import numpy as np
+
+    gpu, host = trace.gpu, trace.host
+    calls = np.flatnonzero(np.asarray(host.kind) == CALL)
+    return Recorded(
+        names=list(trace.names),
+        named=named,
+        gpu_name=np.asarray(gpu.name),
+        gpu_kind=np.asarray(gpu.kind),
+        start=np.asarray(gpu.start),
+        duration=np.asarray(gpu.duration),
+        launched=launched(trace),
+        device=np.asarray(gpu.device),
+        size=np.asarray(gpu.size),
+        call_name=np.asarray(host.name)[calls],
+        call_start=np.asarray(host.start)[calls],
+        call_duration=np.asarray(host.duration)[calls],
+        marks=_marks(trace),
+        steps=_profiler_steps(trace),
+    )
+
+
+def _profiler_steps(trace: Trace) -> Iterations | None:
+    import numpy as np
+
+    if not trace.steps:
+        return None
+    steps = np.array(sorted(trace.steps), np.int64)
+    return Iterations("profiler_step", _STEPS, steps[:, 0], int(steps[:, 1].max()))
+
+
+def _span(trace: Trace, of: Recorded) -> tuple[int, int]:
+    import numpy as np
+
+    first, last = int(of.start.min()), int((of.start + of.duration).max())
+    start = np.asarray(trace.host.start)
+    if not len(start):
+        return first, last
+    end = start + np.asarray(trace.host.duration)
+    return min(first, int(start.min())), max(last, int(end.max()))
+
+
+def _marks(trace: Trace) -> list[Marks]:
+    """The annotations by name and thread."""
+    import numpy as np
+
+    host, names = trace.host, list(trace.names)
+    chosen = np.flatnonzero(np.asarray(host.kind) == ANNOTATION)
+    starts = np.asarray(host.start)[chosen]
+    ends = starts + np.asarray(host.duration)[chosen]
+    own = [names[code] for code in np.asarray(host.name)[chosen].tolist()]
+    return marks_by_name(own, np.asarray(host.thread)[chosen].tolist(), starts, ends)

@@ -1,0 +1,161 @@
+"""The lines of a job's output: of any encoding, without colours and progress bars, told apart by rank; their cells."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import deque
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from nsw.readers.model import Sample
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+__all__ = [
+    "CONTROL",
+    "LONGEST",
+    "LOOKED_AT",
+    "Line",
+    "LineBlock",
+    "Lines",
+    "Ranked",
+    "Span",
+    "as_shown",
+    "by_rank",
+    "is_labelled",
+    "line_blocks",
+    "ruled_cells",
+    "ruled_spans",
+    "spaced_cells",
+    "text_lines",
+]
+
+Line: TypeAlias = tuple[int, str]
+LineBlock: TypeAlias = tuple[int, str]
+Ranked: TypeAlias = "tuple[int | None, Iterable[Line]]"
+Span: TypeAlias = tuple[int, int]  # where a column begins and ends, in characters
+
+LONGEST: Final = 1 << 17  # characters read at a time; a line of more than twice as many is given in pieces
+LOOKED_AT = 2000  # lines that tell whether a launcher labelled them
+_HELD = 4_000_000  # labelled lines that are sorted by rank in memory
+# colours, titles of terminals, and what only moves or erases
+CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]")
+# srun --label, mpirun --tag-output (Open MPI 4 and 5), Intel MPI -l
+_LABEL = re.compile(r"^(?: *(\d{1,5}): ?|\[(?:\d+,)?(\d{1,5})\](?:<std\w+>)?:? ?)(?=.)")
+_DASHES: Final = re.compile(r"-+")
+_GAP: Final = re.compile(r"\s{2,}")
+
+
+def line_blocks(path: Path) -> Iterator[LineBlock]:
+    r"""Lines joined by `\n`, less the last line end, and the number of the first, from 1.
+
+    A piece of a line that is too long is a block of its own; the pieces have one number.
+    """
+    number, rest = 1, ""
+    with path.open(encoding=Sample(path).encoding, errors="replace", newline="\n") as file:
+        while piece := file.read(LONGEST):
+            rest += piece
+            cut = rest.rfind("\n")
+            if cut >= 0:
+                block, rest = rest[:cut], rest[cut + 1 :]
+                yield number, block
+                number += block.count("\n") + 1
+            if len(rest) > LONGEST:
+                yield number, rest
+                rest = ""
+        if rest:
+            yield number, rest
+
+
+def text_lines(path: Path) -> Iterator[Line]:
+    """Numbered lines, from 1; a line of many megabytes comes in pieces with one number."""
+    for first, block in line_blocks(path):
+        if "\r" not in block and "\x1b" not in block:
+            yield from enumerate(block.split("\n"), first)
+            continue
+        for number, text in enumerate(block.split("\n"), first):
+            yield number, as_shown(text)
+
+
+def as_shown(line: str) -> str:
+    """A line without its end, without colours, and without what a progress bar drew over."""
+    before, _, drawn = line.rstrip("\r").rpartition("\r")
+    if before.startswith('"') and before.count('"') % 2:
+        drawn = line.replace("\r", "")  # the end of a line of source code, in a cell of CSV
+    return CONTROL.sub("", drawn) if "\x1b" in drawn else drawn
+
+
+def is_labelled(first: Sequence[Line]) -> bool:
+    """Whether the first `LOOKED_AT` lines tell that a launcher put the number of a rank before each."""
+    labelled = sum(_LABEL.match(text) is not None for _, text in first)
+    return labelled >= 4 and labelled >= 0.6 * sum(bool(text.strip()) for _, text in first)
+
+
+def by_rank(lines: Iterator[Line]) -> Iterator[Ranked]:
+    """The lines of each rank where a launcher put its number before each, else all lines and None."""
+    first = list(itertools.islice(lines, LOOKED_AT))
+    everything = itertools.chain(first, lines)
+    if not is_labelled(first):
+        yield None, everything
+        return
+    ranks: dict[int | None, list[Line]] = {}
+    for number, text in itertools.islice(everything, _HELD):
+        label = _LABEL.match(text)
+        rank = int(label[1] or label[2]) if label else None
+        ranks.setdefault(rank, []).append((number, text[label.end() :] if label else text))
+    yield from sorted(ranks.items(), key=lambda item: -1 if item[0] is None else item[0])
+    yield None, everything
+
+
+class Lines:
+    """Lines that can be looked at before they are taken."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._source = iter(lines)
+        self._waiting: deque[Line] = deque()
+
+    def take(self) -> Line | None:
+        """The next line, or None at the end."""
+        return self._waiting.popleft() if self._waiting else next(self._source, None)
+
+    def peek(self, ahead: int = 0) -> Line | None:
+        """A line to come, or None at the end."""
+        while len(self._waiting) <= ahead:
+            line = next(self._source, None)
+            if line is None:
+                return None
+            self._waiting.append(line)
+        return self._waiting[ahead]
+
+    def give_back(self, lines: Iterable[Line]) -> None:
+        """Put lines back, the first of them to be taken first."""
+        self._waiting.extendleft(reversed(list(lines)))
+
+
+def ruled_spans(text: str, start: int = 0) -> tuple[Span, ...]:
+    """The columns that the dashes of a line are under, from `start` on."""
+    return tuple(found.span() for found in _DASHES.finditer(text, start))
+
+
+def ruled_cells(text: str, spans: Sequence[Span], *, mark: str = "", is_last_open: bool = False) -> list[str] | None:
+    """The cells of one line; None where text is between the columns.
+
+    Args:
+        text: The line.
+        spans: The columns.
+        mark: What may be between them.
+        is_last_open: Whether the last cell may be longer than its column.
+    """
+    if any(text[stop:start].strip() not in ("", mark) for (_, stop), (start, _) in itertools.pairwise(spans)):
+        return None
+    cells = [text[start:stop].strip() for start, stop in spans]
+    if is_last_open:
+        cells[-1] = text[spans[-1][0] :].strip()
+    return cells
+
+
+def spaced_cells(text: str) -> list[str]:
+    """The cells of a line in which two blanks or more are between them."""
+    return _GAP.split(text.strip())

@@ -1,0 +1,203 @@
+"""The files of a program: which the recipe names, which nsw ships, which its command needs and app.files lacks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from nsw.errors import did_you_mean
+from nsw.recipe.command_words import FILLED, SHELL, filled, first_program, launched, split
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nsw.errors import Diagnostic, Mark
+    from nsw.recipe.document import Document, KeyPath
+    from nsw.recipe.model import App
+
+
+_FOLDER = "apps"
+
+
+def source(folder: Path, name: str) -> Path:
+    """The path of a file of `app.files`: beside the recipe, else the one that nsw ships; it need not exist."""
+    beside = folder / name
+    try:
+        if beside.exists():
+            return beside
+        shipped = _shipped(name)
+    except (OSError, ValueError):
+        return beside
+    return shipped or beside
+
+
+def taken_from_nsw(document: Document, folder: Path, files: Sequence[str]) -> Iterator[Diagnostic]:
+    """A warning at each file that is not beside the recipe and that nsw ships."""
+    for number, name in enumerate(files):
+        if (found := source(folder, name)) != folder / name:
+            hint = f"copy {found} here to change it; `nsw init --from RECIPE` copies a recipe with its files"
+            message = f"{name} is not beside the recipe: the one that nsw ships is used"
+            yield document.diagnostic(("app", "files", number), message, hint=hint)
+
+
+def _shipped(name: str) -> Path | None:
+    from nsw.resources import recipes_folder
+
+    parts = PurePosixPath(name).parts
+    if parts[:1] != (_FOLDER,) or ".." in parts:
+        return None
+    path = recipes_folder().joinpath(*parts)
+    return path if path.exists() else None
+
+
+_MOST_BYTES = 1 << 20
+_MOST_FILES = 50
+
+
+def files_of(words: Sequence[str], folder: Path) -> list[str]:
+    """The files below a folder that a command needs, relative to it: its words that are files, and their imports.
+
+    Args:
+        words: The command.
+        folder: Where it is run.
+    """
+    found: dict[str, None] = {}
+    waiting = [word for word in words if _is_below(folder, word)]
+    while waiting and len(found) < _MOST_FILES:
+        name = PurePosixPath(waiting.pop(0)).as_posix()
+        if name not in found:
+            found[name] = None
+            waiting += _imports(folder, name)
+    return list(found)
+
+
+def _is_below(folder: Path, word: str) -> bool:
+    path = PurePosixPath(word)
+    try:
+        return not path.is_absolute() and ".." not in path.parts and (folder / word).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _imports(folder: Path, name: str) -> Iterator[str]:
+    """The modules and packages beside a Python script that it imports."""
+    path = folder / name
+    if path.suffix != ".py" or path.stat().st_size > _MOST_BYTES:
+        return
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # what it means is not nsw's to judge
+        return
+    parent = PurePosixPath(name).parent
+    for module in _modules(tree):
+        if (folder / parent / f"{module}.py").is_file():
+            yield (parent / f"{module}.py").as_posix()
+        elif (folder / parent / module / "__init__.py").is_file():
+            yield (parent / module).as_posix()
+
+
+def _modules(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (one.name.partition(".")[0] for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module.partition(".")[0]
+
+
+_MAY_BRING: Final = re.compile(r"\b(?:cd|pushd|cp|ln|mv|rsync|git|tar|unzip|curl|wget|make)\b")
+# a set-up of other words may bring files or go elsewhere
+_BRINGS_NOTHING: Final = re.compile(
+    r"\s*(?:module|ml|source|\.|export|conda|mamba|micromamba|spack|set|ulimit|#)(?:\s|$)"
+)
+_WRITES: Final = re.compile(r">|--?(?:o|out|log|save)")  # the word behind it is what the program writes
+_INTERPRETER: Final = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh)")
+_OPTIONS: Final = re.compile(r"-[uOBEsSIvqibxel]+")  # of an interpreter, and none that takes a word
+_SCRIPT: Final = re.compile(r"[\w./+-]+\.(?:py|sh)")
+_PROGRAM: Final = re.compile(r"[\w.+-]+/[\w./+-]+")  # a path; a bare word is looked for on PATH
+
+
+class _Word(NamedTuple):
+    path: KeyPath
+    text: str
+    is_written_whole: bool
+
+
+def unshipped(document: Document, app: App, folder: Path) -> Iterator[Diagnostic]:
+    """Warns of files that the runs will not find.
+
+    Args:
+        document: The recipe.
+        app: Its application; one that is built or in a container may find the files there.
+        folder: The recipe's folder, where the files are looked for.
+    """
+    if app.build or app.container or any(map(_may_bring, app.setup)):
+        return
+    sent = {PurePosixPath(name).name for name in app.files}
+    told = set()
+    for word in _words(document):
+        name = PurePosixPath(word.text)
+        if name.is_absolute() or ".." in name.parts or not name.parts or name.parts[0] in sent or name in told:
+            continue
+        if not _is_file(folder / name):
+            continue
+        told.add(name)
+        files = f"files: [{', '.join([*app.files, str(name)])}]"
+        hint = files if len(name.parts) == 1 else f"{files}, which puts {name.name} beside the program"
+        mark = document.mark(word.path) if word.is_written_whole else _mark(document, word)
+        message = f"{name} is beside the recipe but not in app.files: the runs will not find it"
+        yield document.at(mark, message, hint=hint)
+    yield from _missing_script(document, sent, folder)
+
+
+def _missing_script(document: Document, sent: set[str], folder: Path) -> Iterator[Diagnostic]:
+    """Warns of a script that python or a shell is to run, or of a program named by its path, that is nowhere."""
+    words = first_program(document)
+    start = launched(words)
+    words = list(start.program) if start else words
+    if not words:
+        return
+    is_script = _INTERPRETER.fullmatch(words[0]) is not None
+    text = next((word for word in words[1:] if not _OPTIONS.fullmatch(word)), "") if is_script else words[0]
+    name = PurePosixPath(text)
+    if not (_SCRIPT if is_script else _PROGRAM).fullmatch(text) or name.is_absolute() or ".." in name.parts:
+        return
+    if name.parts[0] in sent or _is_file(folder / name):
+        return
+    hint = did_you_mean(str(name), sorted(sent)) or "add it to app.files, or write its absolute path"
+    message = f"{name} is not in app.files: the runs will not find it"
+    yield document.at(document.mark(("app", "command")), message, hint=hint)
+
+
+def _may_bring(setup: str) -> bool:
+    return _MAY_BRING.search(setup) is not None or not all(map(_BRINGS_NOTHING.match, setup.strip().splitlines()))
+
+
+def _words(document: Document) -> Iterator[_Word]:
+    """The words of the command that may be files which it needs."""
+    command = document.get(("app", "command"))
+    if isinstance(command, str):
+        words = [] if _MAY_BRING.search(command) else split(command)
+        paths: list[KeyPath] = [("app", "command")] * len(words)
+    else:
+        words = [filled(str(word)) for word in command]
+        paths = [("app", "command", n) for n in range(len(words))]
+    before = "&"
+    for path, word in zip(paths, words, strict=True):
+        starts, before_it, before = not before.strip(SHELL), before, word
+        is_on_path = starts and "/" not in word
+        if word and FILLED not in word and not is_on_path and not _WRITES.match(before_it):
+            yield _Word(path, word, len(path) > len(("app", "command")))
+
+
+def _mark(document: Document, word: _Word) -> Mark | None:
+    found = re.search(rf"(?<!\S){re.escape(word.text)}(?!\S)", document.get(word.path))
+    return document.mark_in_value(word.path, found.start() if found else None, len(word.text))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,138 @@
+"""What is known of sites without reading a file: where sites files are looked for, and what they may name.
+
+Schedulers and transports are a line each here, or an entry point of another package, which registers with
+`[project.entry-points."nsw.schedulers"]` or `"nsw.transports"`; the values are as here. It imports little: completion
+asks it at every Tab.
+
+A sites file decides what is run and holds templates of job scripts. One that was not asked for by name is read only if
+no other user can have written it; and one that merely lies in the current folder, as a download may, adds sites and
+never takes the place of one.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from nsw.entry_points import registered
+from nsw.safe_files import who_else_writes
+from nsw.user_folders import user_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BUILTIN: Final = Path(__file__).with_name("builtin.yaml")
+FILE_NAME: Final = "sites.yaml"
+ENVIRONMENT: Final = "NSW_SITES"  # files, separated as in PATH
+
+# batch system -> its nsw.schedulers.adapter.Adapter; its job script is templates/job/NAME.sh.j2
+ADAPTERS: Final = {
+    "slurm": "nsw.schedulers.slurm:Slurm",
+    "pbs": "nsw.schedulers.pbs:Pbs",
+    "cobalt": "nsw.schedulers.cobalt:Cobalt",
+    "lsf": "nsw.schedulers.lsf:Lsf",
+    "sge": "nsw.schedulers.sge:Sge",
+}
+
+# batch system -> its adapter's `submit`, which is looked for on PATH without loading an adapter; one may be left out
+SUBMITS: Final = {"slurm": "sbatch", "pbs": "qsub", "cobalt": "qsub", "lsf": "bsub", "sge": "qsub"}
+
+# kind of transport -> the function that gives a nsw.transport.model.Transport
+TRANSPORTS: Final = {
+    "local": "nsw.transport.local:connect",
+    "ssh": "nsw.transport.ssh:connect",
+    "openssh": "nsw.transport.openssh:connect",
+}
+
+FIRST_TRANSPORT: Final = "openssh"  # of a site elsewhere that `nsw init` writes
+
+LOCAL: Final = "local"  # this machine, or the machine behind a transport, without a batch system
+
+
+def schedulers() -> tuple[str, ...]:
+    """The names that `scheduler` may have."""
+    return (LOCAL, *ADAPTERS, *registered("nsw.schedulers"))
+
+
+def transports() -> tuple[str, ...]:
+    """The names that `transport` may have."""
+    return (*TRANSPORTS, *registered("nsw.transports"))
+
+
+def adapter_path(scheduler: str) -> str | None:
+    """`module:name` of a batch system's adapter; None for what is none."""
+    return ADAPTERS.get(scheduler) or registered("nsw.schedulers").get(scheduler)
+
+
+def transport_path(kind: str) -> str | None:
+    """`module:name` of a transport's `connect`; None for an unknown kind."""
+    return TRANSPORTS.get(kind) or registered("nsw.transports").get(kind)
+
+
+def template_folders() -> list[Path]:
+    """Where other packages have job scripts for their schedulers: the folder `templates` beside each adapter's module.
+
+    In it are files such as `job/NAME.sh.j2`.
+    """
+    folders = []
+    for path in registered("nsw.schedulers").values():
+        found = find_spec(path.partition(":")[0])
+        if found is not None and found.origin is not None:
+            folders.append(Path(found.origin).parent / "templates")
+    return folders
+
+
+class Source(NamedTuple):
+    """A sites file in the order of the search.
+
+    `named` was asked for by --sites or $NSW_SITES; `beside` is that of the current folder; `unsafe` says why one is
+    not read, as a sentence.
+    """
+
+    path: Path
+    named: bool = False
+    beside: bool = False
+    unsafe: str | None = None
+
+
+def sources(files: Sequence[Path] | None = None) -> list[Source]:
+    """The files searched, in order: those given, $NSW_SITES, the user's, the built-in one, ./sites.yaml.
+
+    Files that were asked for by name are listed whether they exist or not. A FIFO or folder of that name is listed too,
+    since ignoring it would choose another site: reading it is an error.
+    """
+    named = [*(files or ()), *(Path(p) for p in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if p)]
+    own, beside = user_file(), Path(FILE_NAME)
+    order = [
+        *(Source(path, named=True) for path in named),
+        *([Source(own, unsafe=unsafe(own))] if own is not None and own.exists() else []),
+        Source(BUILTIN),
+        *([Source(beside, beside=True, unsafe=unsafe(beside))] if beside.exists() else []),
+    ]
+    unique: dict[Path, Source] = {}
+    for source in order:
+        unique.setdefault(source.path.absolute(), source)
+    return list(unique.values())
+
+
+def unsafe(path: Path) -> str | None:
+    """Why another user may have written what a file holds: it, its folder, or those of the file that it links to."""
+    real = path.resolve()
+    for one in dict.fromkeys((real, real.parent, path.absolute().parent)):
+        try:
+            why = who_else_writes(one)
+        except OSError as fault:
+            why = f"cannot be looked at ({fault.strerror})"
+        if why:
+            return f"{'it' if one == real else f'its folder {one}'} {why}"
+    return None
+
+
+def user_file() -> Path | None:
+    """The sites file in the user's configuration folder, which need not be there; None for a user without a home."""
+    with suppress(OSError):
+        return user_folder("config") / FILE_NAME
+    return None
