@@ -110,6 +110,7 @@ class Table(Block):
     """
 
     kind: ClassVar[str] = "table"
+    drawn: ClassVar[tuple[str, ...]] = ()  # the fields that say what is drawn of it; a plain table has no picture
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -129,8 +130,8 @@ class Table(Block):
 
     @property
     def parts(self) -> dict[str, str | tuple[str, ...]]:
-        """Which column (or columns) plays which part in a picture of it; a plain table has no picture."""
-        return {}
+        """Which column (or columns) plays which part in a picture of it."""
+        return {name: getattr(self, name) for name in self.drawn}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +139,10 @@ class Curve(Table):
     """A line a series: `y` over `x`, one line for each combination of the columns `series`."""
 
     kind: ClassVar[str] = "curve"
+    drawn: ClassVar[tuple[str, ...]] = ("x", "y", "series")
     x: str = ""
     y: str = ""
     series: tuple[str, ...] = ()
-
-    @property
-    def parts(self) -> dict[str, str | tuple[str, ...]]:
-        """The axes, and what tells the lines apart."""
-        return {"x": self.x, "y": self.y, "series": self.series}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,13 +150,9 @@ class Bars(Table):
     """A bar a row: `value` beside its `label`."""
 
     kind: ClassVar[str] = "bars"
+    drawn: ClassVar[tuple[str, ...]] = ("label", "value")
     label: str = ""
     value: str = ""
-
-    @property
-    def parts(self) -> dict[str, str | tuple[str, ...]]:
-        """Label and value."""
-        return {"label": self.label, "value": self.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +160,10 @@ class HeatMap(Table):
     """A field a row: `value` at `x` and `y`."""
 
     kind: ClassVar[str] = "heat map"
+    drawn: ClassVar[tuple[str, ...]] = ("x", "y", "value")
     x: str = ""
     y: str = ""
     value: str = ""
-
-    @property
-    def parts(self) -> dict[str, str | tuple[str, ...]]:
-        """The axes and the value."""
-        return {"x": self.x, "y": self.y, "value": self.value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,15 +188,11 @@ class Scatter(Table):
     """A point a row, under ceilings."""
 
     kind: ClassVar[str] = "scatter"
+    drawn: ClassVar[tuple[str, ...]] = ("x", "y", "label")
     x: str = ""
     y: str = ""
     label: str = ""
     ceilings: tuple[Ceiling, ...] = ()
-
-    @property
-    def parts(self) -> dict[str, str | tuple[str, ...]]:
-        """The axes and the label."""
-        return {"x": self.x, "y": self.y, "label": self.label}
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,10 +200,6 @@ class Timeline(Table):
     """Stretches of time that follow each other: `length` (ns) of each `label`."""
 
     kind: ClassVar[str] = "timeline"
+    drawn: ClassVar[tuple[str, ...]] = ("label", "length")
     label: str = ""
     length: str = ""
-
-    @property
-    def parts(self) -> dict[str, str | tuple[str, ...]]:
-        """Label and length."""
-        return {"label": self.label, "length": self.length}

@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.steady import process_name, process_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -76,7 +78,7 @@ def idle_gpu(iterations: Iterable[Row], phase_summary: Iterable[Row]) -> IdleGpu
     steady: dict[tuple[Any, ...], list[Row]] = {}
     for row in phase_summary:
         if row["phase"] == "steady":
-            steady.setdefault(_process(row), []).append(row)
+            steady.setdefault(process_of(row), []).append(row)
     runs = [_of_run(rows, steady) for rows in by_run.values()]
     idle = sorted((one for one in runs if one is not None), key=lambda one: one.busy_pct)
     middle = len(runs) // 2
@@ -85,24 +87,24 @@ def idle_gpu(iterations: Iterable[Row], phase_summary: Iterable[Row]) -> IdleGpu
 
 def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> IdleGpu | None:
     """The process whose GPU is idle most; None where other processes may be what its GPU is busy with."""
-    busy = {_process(row): share for row in rows if (share := _busy_pct(row)) is not None}
-    known = [row for row in rows if _process(row) in busy and row.get("med_gpu_ops") and row["steady"] >= _FEWEST]
+    busy = {process_of(row): share for row in rows if (share := _busy_pct(row)) is not None}
+    known = [row for row in rows if process_of(row) in busy and row.get("med_gpu_ops") and row["steady"] >= _FEWEST]
     if not known:
         return None
-    least = min(known, key=lambda row: busy[_process(row)])
-    devices = {_process(row): _device(steady.get(_process(row), ())) for row in rows}
-    device = devices[_process(least)]
+    least = min(known, key=lambda row: busy[process_of(row)])
+    devices = {process_of(row): _device(steady.get(process_of(row), ())) for row in rows}
+    device = devices[process_of(least)]
     others = [row for row in rows if row is not least]
-    sharing = [row for row in others if _process(row) in busy and _may_share(least, row, devices)]
-    if sum(busy[_process(row)] for row in (least, *sharing)) >= BUSY_PCT:
+    sharing = [row for row in others if process_of(row) in busy and _may_share(least, row, devices)]
+    if sum(busy[process_of(row)] for row in (least, *sharing)) >= BUSY_PCT:
         return None
-    alike = any(devices[_process(row)] == device for row in others)
+    alike = any(devices[process_of(row)] == device for row in others)
     return _of_process(
         least,
-        steady.get(_process(least), ()),
+        steady.get(process_of(least), ()),
         processes=len(rows),
         collectives=any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
-        process=_named(least, None if alike else device) if others else "",
+        process=process_name(least, None if alike else device) if others else "",
     )
 
 
@@ -165,15 +167,5 @@ def _may_share(one: Row, other: Row, devices: Mapping[tuple[Any, ...], int | Non
     hosts = {one.get("host"), other.get("host")}
     if None not in hosts and len(hosts) > 1:
         return False
-    numbers = {devices[_process(one)], devices[_process(other)]}
+    numbers = {devices[process_of(one)], devices[process_of(other)]}
     return None in numbers or len(numbers) == 1
-
-
-def _process(row: Row) -> tuple[Any, ...]:
-    return row.get("run"), row.get("report"), row.get("rank"), row.get("pid")
-
-
-def _named(row: Row, device: int | None) -> str:
-    if row.get("rank") is not None:
-        return f"rank {row['rank']}"
-    return f"the process on GPU {device}" if device is not None else f"process {row.get('pid')}"

@@ -101,13 +101,13 @@ def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
         if not mine:
             continue
         longest = max(mine, key=lambda r: r["duration_ns"])
-        processes = {_process(r) for r in mine}
+        processes = {process_of(r) for r in mine}
         api = [r["api_ns"] for r in mine if r.get("api_ns") is not None]
         found.append(
             Phase(
                 phase, _mean(mine, "duration_ns"), _mean(mine, "gpu_ns"), _mean(mine, "gpu_busy_ns"),
                 sum(api) / len(api) if api else None, longest.get("iterations"),
-                _most([r for r in parts if r["phase"] == phase and _process(r) in processes], len(processes)),
+                _most([r for r in parts if r["phase"] == phase and process_of(r) in processes], len(processes)),
             )
         )  # fmt: skip
     return tuple(found)
@@ -159,7 +159,7 @@ def waiting(rows: Sequence[Row], gpu_ns: float) -> Waiting | None:
     by_run: dict[Any, dict[tuple[Any, ...], list[Row]]] = {}
     for row in rows:
         if row.get("library") == "nccl" or row.get("kind") == "nccl":
-            by_run.setdefault(row.get("run"), {}).setdefault(_process(row), []).append(row)
+            by_run.setdefault(row.get("run"), {}).setdefault(process_of(row), []).append(row)
     waited, late = 0.0, ""
     for ranks in by_run.values():
         calls = {sum(r.get("calls") or 0 for r in mine) for mine in ranks.values()}
@@ -168,21 +168,23 @@ def waiting(rows: Sequence[Row], gpu_ns: float) -> Waiting | None:
         took = {rank: sum(r.get("total_ns") or 0.0 for r in mine) for rank, mine in ranks.items()}
         least = min(took, key=lambda rank: took[rank])
         waited += sum(took.values()) - len(took) * took[least]
-        late = _called(ranks[least][0])
+        late = process_name(ranks[least][0], ranks[least][0].get("device"))
     return Waiting(100 * waited / gpu_ns, late) if late and gpu_ns else None
 
 
-def _called(row: Row) -> str:
+def process_name(row: Row, device: int | None) -> str:
+    """A process for people: by its rank, else by its only GPU."""
     if row.get("rank") is not None:
         return f"rank {row['rank']}"
-    return f"the process on GPU {row['device']}" if row.get("device") is not None else f"process {row.get('pid')}"
+    return f"the process on GPU {device}" if device is not None else f"process {row.get('pid')}"
 
 
 def _report(row: Row) -> tuple[Any, Any]:
     return row.get("run"), row.get("report")
 
 
-def _process(row: Row) -> tuple[Any, ...]:
+def process_of(row: Row) -> tuple[Any, ...]:
+    """What tells a process from the others of a campaign."""
     return row.get("run"), row.get("report"), row.get("rank"), row.get("pid")
 
 

@@ -1,8 +1,7 @@
 """Data out: JSON with `nsw_json`, CSV that no cell can break, Parquet; on stdout, and in files, one a table.
 
 Rows of a large table become JSON as the text of each column, put together by Arrow. A million rows as Python dicts take
-several times longer to write than to read; this is the same data as the JSON of each row. Neighbouring columns whose
-pairs of values repeat are put together once a pair.
+several times longer to write than to read; this is the same data as the JSON of each row.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from contextlib import ExitStack
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TextIO, TypeAlias
@@ -149,14 +147,6 @@ _EXACT: Final = 2.0**53  # whole numbers below are exact
 _AS_THEY_ARE: Final = r"^[ !#-\[\]-~]*$"  # texts of which JSON escapes nothing
 
 
-@dataclass(frozen=True, slots=True)
-class _Coded:
-    """Texts that repeat: a number for each row, and the text that it stands for."""
-
-    codes: Numbers
-    texts: pa.StringArray
-
-
 def json_rows(name: str, data: pa.Table) -> Iterator[bytes | memoryview]:
     """The rows of table `name` as objects with every column of its schema, ", " between them, in pieces of UTF-8."""
     columns = TABLES[name].names
@@ -180,60 +170,24 @@ def _objects(columns: tuple[str, ...], batch: pa.RecordBatch) -> bytes | memoryv
     """The rows of a batch with ", " between them."""
     import pyarrow.compute as pc
 
-    most = max(1, batch.num_rows // _REPEATS)
     parts: list[Any] = ["{"]
     for at, column in enumerate(columns):
-        parts.append(f"{', ' if at else ''}{json_text(column)}: ")
-        parts.append(_cells(batch[column], most) if column in batch.schema.names else "null")
-    parts.append("}, ")
-    whole = [part.texts.take(_arrow(part.codes)) if isinstance(part, _Coded) else part for part in _joined(parts, most)]
-    if all(isinstance(part, str) for part in whole):
-        return b", ".join(["".join(whole)[:-2].encode()] * batch.num_rows)
-    rows = pc.binary_join_element_wise(*whole, "")
+        cells = _cells(batch[column]) if column in batch.schema.names else "null"
+        head = f"{', ' if at else ''}{json_text(column)}: "
+        for part in (head, cells):
+            if isinstance(part, str) and isinstance(parts[-1], str):
+                parts[-1] += part
+            else:
+                parts.append(part)
+    if len(parts) == 1:
+        return b", ".join([f"{parts[0]}}}".encode()] * batch.num_rows)
+    rows = pc.binary_join_element_wise(*parts, "}, ", "")
     length: int = pc.sum(pc.binary_length(rows)).as_py() - len(", ")
     return memoryview(rows.buffers()[2])[:length]
 
 
-def _joined(parts: list[Any], most: int) -> list[Any]:
-    """The parts with neighbours put together: texts that all rows share, and codes of at most so many texts."""
-    found: list[Any] = []
-    for part in parts:
-        if not found or (one := _together(found[-1], part, most)) is None:
-            found.append(part)
-        else:
-            found[-1] = one
-    return found
-
-
-def _together(left: Any, right: Any, most: int) -> Any:
-    """Two parts as one; None where their texts do not repeat enough."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    if isinstance(left, str) and isinstance(right, str):
-        return left + right
-    if isinstance(left, str) and isinstance(right, _Coded):
-        return _Coded(right.codes, pc.binary_join_element_wise(left, right.texts, ""))
-    if isinstance(left, _Coded) and isinstance(right, str):
-        return _Coded(left.codes, pc.binary_join_element_wise(left.texts, right, ""))
-    if not isinstance(left, _Coded) or not isinstance(right, _Coded):
-        return None
-    many = len(right.texts)
-    codes = left.codes * many + right.codes
-    pairs = np.arange(len(left.texts) * many)
-    if len(pairs) > most:
-        each = _arrow(codes).dictionary_encode()
-        if len(each.dictionary) > most:
-            return None
-        pairs, codes = each.dictionary.to_numpy(), each.indices.to_numpy().astype(np.int64)
-    first, second = (texts.take(_arrow(which)) for texts, which in
-                     ((left.texts, pairs // many), (right.texts, pairs % many)))  # fmt: skip
-    return _Coded(codes, pc.binary_join_element_wise(first, second, ""))
-
-
-def _cells(column: pa.Array, most: int) -> _Coded | pa.StringArray | str:
-    """The JSON text of each cell: one where all are the same, codes where they repeat."""
-    import numpy as np
+def _cells(column: pa.Array) -> pa.StringArray | str:
+    """The JSON text of each cell; one where all are absent."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -244,16 +198,10 @@ def _cells(column: pa.Array, most: int) -> _Coded | pa.StringArray | str:
             return _texts(column)
         column = column.dictionary_encode()
     words = column.dictionary
-    codes = pc.fill_null(column.indices, len(words)).to_numpy().astype(np.int64)
-    if len(words) > most:  # of many only those that occur here
-        each = _arrow(codes).dictionary_encode()
-        words = pc.take(words, pc.if_else(pc.less(each.dictionary, len(words)), each.dictionary, None))
-        codes = each.indices.to_numpy().astype(np.int64)
-    texts = pc.fill_null(_texts(words), "null")
-    if not codes.any() and len(codes):
-        return str(texts[0].as_py())
-    texts = pa.concat_arrays([texts, pa.array(["null"], texts.type)])
-    return _Coded(codes, texts) if len(texts) <= most else texts.take(_arrow(codes))
+    if len(words) > len(column):  # of many only those that occur here
+        column = pc.cast(column, words.type).dictionary_encode()
+        words = column.dictionary
+    return pc.fill_null(_texts(words).take(column.indices), "null")
 
 
 def _repeats(column: pa.Array) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.blocks import Bars, Column, Evidence, Note, Table, Timeline
@@ -140,7 +140,7 @@ def _case(case: CaseSummary, cover: float) -> list[Block]:
         *(
             Note("figure", f"{f.name} {number(f.median)} {f.unit or ''}"
                  f" ({f.pass_name}{', profiled' if f.profiled else ''}; {plural(f.runs, 'run')})",
-                 case=case.id, shown="full", evidence=(Evidence("figures", (case.id,)),))
+                 **_full(case, "figures"))
             for f in case.figures
         ),
         *_phases(case),
@@ -150,17 +150,17 @@ def _case(case: CaseSummary, cover: float) -> list[Block]:
     ]  # fmt: skip
     if case.copies:
         rows = tuple((c.name, c.calls, c.total_ns, c.total_bytes, c.bytes_per_s) for c in case.copies)
-        evidence = (Evidence("copies", (case.id,)),)
-        found.append(
-            Table("copies", f"copies and sets{where}", _COPIES, rows, case=case.id, shown="full", evidence=evidence)
-        )
+        found.append(Table("copies", f"copies and sets{where}", _COPIES, rows, **_full(case, "copies")))
     if case.import_ns:
-        found.append(
-            Note("imports", f"imports of modules {duration(case.import_ns)}: not in what follows", case=case.id,
-                 shown="full", evidence=(Evidence("functions", (case.id,)),))
-        )  # fmt: skip
+        text = f"imports of modules {duration(case.import_ns)}: not in what follows"
+        found.append(Note("imports", text, **_full(case, "functions")))
     functions = f"Python functions that take {portion} of self time"
     return [*found, *_shares(case, "functions", functions, case.functions)]
+
+
+def _full(case: CaseSummary, table: str) -> dict[str, Any]:
+    """What the blocks of a case in full share."""
+    return {"case": case.id, "shown": "full", "evidence": (Evidence(table, (case.id,)),)}
 
 
 def _heading(case: CaseSummary, where: str) -> str:
@@ -180,11 +180,10 @@ def _phases(case: CaseSummary) -> list[Block]:
             f"no iterations were found ({case.one_phase}): what follows is of the whole run, set-up included."
             " `report: {steps: {nvtx: RANGE}}` in the recipe names a range of the program"
         )
-        return [Note("phases", text, case=case.id, shown="full", evidence=(Evidence("phases", (case.id,)),))]
+        return [Note("phases", text, **_full(case, "phases"))]
     if one is None:
         return []
     of = f", in each of {one.processes} processes" if one.processes > 1 else ""
-    evidence = (Evidence("iterations", (case.id,)),)
     text = (
         f"{plural(one.count, 'iteration')} ({told_by(one)}{of}): median {duration(one.med_ns)},"
         f" {duration(one.least_ns)} .. {duration(one.most_ns)}, the longest is number {one.slowest};"
@@ -192,17 +191,15 @@ def _phases(case: CaseSummary) -> list[Block]:
     )
     rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _spent_on(p)) for p in case.phases)
     return [
-        Note("iterations", text, case=case.id, shown="full", evidence=evidence),
+        Note("iterations", text, **_full(case, "iterations")),
         Timeline(
             "phases",
             "phases; what follows is of the steady state",
             _PHASES,
             rows,
-            case=case.id,
-            shown="full",
-            evidence=(Evidence("phases", (case.id,)),),
             label="phase",
             length="duration_ns",
+            **_full(case, "phases"),
         ),
     ]
 
@@ -232,10 +229,8 @@ def _shares(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -
             rows,
             wide="name",
             least=("mean_ns", "cumulative_pct", "calls"),
-            case=case.id,
-            shown="full",
-            evidence=(Evidence(name, (case.id,)),),
             label="name",
             value="share_pct",
+            **_full(case, name),
         )
     ]
