@@ -11,7 +11,7 @@ from nsw.campaign.judge import parse_status
 from nsw.campaign.ledger_rows import NOTE, SITE, Cause, Reading, State, lacks_reports
 from nsw.campaign.ownership import open_file
 from nsw.campaign.recipe_lock import recipe_of
-from nsw.campaign.runs_by_name import as_option
+from nsw.campaign.selection import as_option
 from nsw.campaign.start import how_to_send
 from nsw.campaign.versions import findings
 from nsw.site.names import LOCAL

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.folder import is_driven
 from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_rows import AT_A_TIME
-from nsw.campaign.select_runs import selected
+from nsw.campaign.selection import selected
 from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.events import Event
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.select_runs import Selection
+    from nsw.campaign.selection import Selection
 
 __all__ = ["Standing", "Throttled", "cancel", "standing_of", "throttle", "to_cancel"]
 

@@ -18,8 +18,7 @@ from nsw.campaign.collect import KEPT_FILES, brought_folder
 from nsw.campaign.handover import noting_owner, require_owner, require_success, run_fenced
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
 from nsw.campaign.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
-from nsw.campaign.runs_by_name import as_named
-from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.selection import Selection, as_named, selected
 from nsw.campaign.site_folder import TOOLS
 from nsw.errors import CampaignError
 from nsw.transport.commands import Fence

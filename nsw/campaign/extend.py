@@ -18,7 +18,7 @@ from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_rows import APP_FOLDER, FIGURES_FROM, ORIGINS, PARTS, PREPARED, RECIPE, SITE
-from nsw.campaign.runs_by_name import as_option
+from nsw.campaign.selection import as_option
 from nsw.campaign.versions import differing, hashes, origins, record, sources_of, versions_of
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration

@@ -16,8 +16,7 @@ from nsw.campaign.folder import run_folder
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import SCRATCH
 from nsw.campaign.ownership import owner_if_other, tail
-from nsw.campaign.runs_by_name import one_of, the_one
-from nsw.campaign.select_runs import Selection, job_ids, named, selected
+from nsw.campaign.selection import Selection, job_ids, named, one_of, selected, the_one
 from nsw.errors import NswError, UnreachableError
 
 if TYPE_CHECKING:

@@ -20,9 +20,8 @@ from nsw.campaign.folder import run_of
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, State
 from nsw.campaign.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
 from nsw.campaign.running import Running
-from nsw.campaign.runs_by_name import one_of
-from nsw.campaign.select_runs import Selection, job_ids, selected
-from nsw.campaign.select_runs import named as runs_named
+from nsw.campaign.selection import Selection, job_ids, one_of, selected
+from nsw.campaign.selection import named as runs_named
 from nsw.campaign.site_folder import forget_done, lacks_secrets
 from nsw.errors import NswError, UsageError
 from nsw.wording import and_more, headline, plural

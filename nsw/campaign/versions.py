@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, VERSIONS, State
-from nsw.campaign.runs_by_name import as_named
+from nsw.campaign.selection import as_named
 from nsw.errors import UsageError
 from nsw.quantities import moment
 from nsw.wording import and_more, plural

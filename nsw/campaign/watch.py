@@ -19,7 +19,7 @@ from nsw.campaign.folder import LEDGER, run_folder
 from nsw.campaign.ledger import ENDED, Ledger, State
 from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
 from nsw.campaign.ownership import owner_if_other
-from nsw.campaign.runs_by_name import as_named
+from nsw.campaign.selection import as_named
 from nsw.errors import NswError
 from nsw.site.names import LOCAL
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.clean import Cleaning
-    from nsw.campaign.select_runs import Selection
+    from nsw.campaign.selection import Selection
 
 _SHOWN = 8
 

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from nsw.campaign.fetch import GUI_FILES, on_site
-from nsw.campaign.runs_by_name import campaign_of_words
+from nsw.campaign.selection import campaign_of_words
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
 from nsw.present.live import DownloadBar
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nsw.campaign.select_runs import Selection
+    from nsw.campaign.selection import Selection
 
 _SHOWN = 20
 

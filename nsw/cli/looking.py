@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign import versions
-from nsw.campaign.answers import how_to_repeat
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, what_lacks
 from nsw.campaign.ownership import owner_if_other
-from nsw.campaign.runs_by_name import as_named, as_option, campaign_and_runs
-from nsw.campaign.select_runs import job_ids, selected
+from nsw.campaign.selection import as_named, as_option, campaign_and_runs, job_ids, selected
 from nsw.cli import writing
 from nsw.cli.notices import warn
 from nsw.errors import Exit
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.runs_by_name import Which
+    from nsw.campaign.selection import Which
     from nsw.campaign.watch import Onlooker
 
 
@@ -169,6 +167,8 @@ def _head(
         what = f"{plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for {resume}"
         steps.append(what if waiting else f"{resume} goes on")
     if (bad or incomplete) and may_go_on:
+        from nsw.campaign.answers import how_to_repeat  # here: most looks need nothing of recipes
+
         again = how_to_repeat(folder, ledger, f" -c {as_named(folder)}")
         steps.append(f"`nsw logs RUN{as_option(folder)}` prints a run's output; {again}")
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_rows import STOPPED
-from nsw.campaign.runs_by_name import as_named, campaign_of_words
-from nsw.campaign.select_runs import Selection
+from nsw.campaign.selection import Selection, as_named, campaign_of_words
 from nsw.cli import answering, notices
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
