@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Part, Plan, Run
     from nsw.recipe.overrides import Overrides
 
-__all__ = ["Changes", "Extension", "changes", "extend", "extension", "replan"]
+__all__ = ["Change", "Changes", "Extension", "changes", "extend", "extension", "replan"]
 
 _SHOWN: Final = 3  # files in a reason
 
@@ -205,15 +205,32 @@ def _begin_again(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]
     ledger.hold_stage(runs)
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is other when runs are retried.
+
+    Attributes:
+        time_s: The time limit of each run, in seconds; None: as it was.
+        update_app: Whether the program is copied again from where it came.
+        sites: Sites files to search first for the campaign's site.
+    """
+
+    time_s: int | None = None
+    update_app: bool = False
+    sites: Sequence[Path] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a person asked for another limit or program."""
+        return self.time_s is not None or self.update_app
+
+
 def replan(
     folder: folders.CampaignFolder,
     ledger: Ledger,
     runs: Sequence[str],
+    change: Change,
     notify: Callable[[Message], object],
-    *,
-    time_s: int | None = None,
-    update_app: bool = False,
-    sites: Sequence[Path] | None = None,
 ) -> None:
     """Give runs that are retried jobs of their own, with another time limit or the program as it is now.
 
@@ -228,14 +245,14 @@ def replan(
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
-    files = sources_of(ledger, recipe) if update_app else None
+    files = sources_of(ledger, recipe) if change.update_app else None
     now, before = hashes(files or ()), dict((data.get("lock") or {}).get("files") or {})
     changed = differing(before, now)
-    if update_app and not changed:
+    if change.update_app and not changed:
         notify(Message("the program is as it was when it was copied: it is not copied again"))
         files = None
-    part = _next_part(ledger, runs, new_app=files is not None, time_s=time_s)
-    planned = make_plan(str(folder.recipe), ledger.meta(SITE), sites, part=part)
+    part = _next_part(ledger, runs, new_app=files is not None, time_s=change.time_s)
+    planned = make_plan(str(folder.recipe), ledger.meta(SITE), change.sites, part=part)
     if missing := set(runs) - {run.id for run in planned.plan.runs}:
         raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so its runs cannot be planned again")
     _add_part(folder, ledger, part, check(planned), files)
@@ -245,9 +262,9 @@ def replan(
         data["app"]["files"] = [f"{part.app}/{name}" for _, name in files]
         data["lock"]["files"] = now
         told.append("the program was copied again: " + ", ".join(f"{n} ({now.get(n, 'gone')[:12]})" for n in changed))
-    if time_s is not None:
-        _set_time(data, format_duration(time_s))
-        told.append(f"time limit {format_duration(time_s)}")
+    if change.time_s is not None:
+        _set_time(data, limit := format_duration(change.time_s))
+        told.append(f"time limit {limit}")
     write_locked(folder, head, data)
     for line in told:
         notify(Message(line))
