@@ -111,7 +111,8 @@ def retry(
         states = (State.FAILED, State.LOST) if failed else _AGAIN
         unreduced = _unreduced(ledger, every, states) - canary
         meant = selected(ledger, every, selection)
-        may = [run for run in meant if _may_be_done(run, states, named=bool(runs)) or run.id in canary | unreduced]
+        first = canary | unreduced
+        may = [run for run in meant if _may_be_done(run, states, named=bool(runs)) or run.id in first]
         chosen = _with_their_tasks(every, _named(every, may, runs, job_ids(ledger, every)), notify, named=bool(runs))
         if not chosen:
             _offer_unread(meant, notify)
@@ -183,7 +184,7 @@ def _with_their_tasks(
     Raises:
         UsageError: One that is named cannot be done yet.
     """
-    again, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in reversed(chosen)}
+    again, tasks = {run.id for run in chosen}, {_task(run): run.id for run in reversed(chosen)}
     going = {_task(run): run.id for run in runs if _task(run) in tasks and run.state in IN_FLIGHT}
     if held := [run for run in chosen if _task(run) in going]:
         names = and_more([run.id for run in held], _SHOWN)

@@ -1,4 +1,4 @@
-"""`nsw status`, `problems`, `ls`, `schema`, `sites`: looking, without driving anything."""
+"""`nsw status`, `watch`, `problems`, `ls`, `schema`, `sites`: looking, without driving anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER,
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.selection import as_named, as_option, campaign_and_runs, job_ids, selected
 from nsw.cli import writing
-from nsw.cli.notices import warn
+from nsw.cli.notices import tell, warn
 from nsw.errors import Exit
 from nsw.present import emit
 
@@ -186,6 +186,37 @@ def _reductions(ledger: Ledger) -> dict[str, int]:
     from collections import Counter
 
     return dict(Counter(str(row.state) for row in ledger.reductions()))
+
+
+def watch(campaign: str | None, root: Path | None, *, once: bool) -> int:
+    """Show how a campaign's runs go until none is in flight, or once.
+
+    Raises:
+        UnreachableError: The site cannot be reached, at the first look.
+    """
+    from nsw.campaign.events import Started
+    from nsw.campaign.watch import Watching
+    from nsw.present.live import Watch
+    from nsw.present.untrusted_text import say
+    from nsw.wording import headline
+
+    folder = folders.find(folders.root(root), campaign)
+    with Watching(folder, once=once) as watching:
+        view = Watch(watching)
+        try:
+            for event in watching:
+                if isinstance(event, Started):  # it looks anew: at the site, or at what another nsw writes
+                    view.stop()
+                    view = Watch(watching)
+                view.show(event)
+        except KeyboardInterrupt:
+            return Exit.INTERRUPTED
+        finally:
+            view.stop()
+        say(f"{folder.id}: {headline(watching.counts())}")
+        if watching.advice:
+            tell(watching.advice)
+    return Exit.GOOD
 
 
 def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:

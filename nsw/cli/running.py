@@ -1,4 +1,4 @@
-"""`nsw run`, `resume`, `retry`, `cancel`, `throttle`: show what the service does, and ask where it must be asked."""
+"""`nsw run`, `resume`, `attach`, `retry`, `cancel`, `throttle`: show what happens, and ask where it must be asked."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from nsw.campaign.attach import Attachable
     from nsw.campaign.events import Event
     from nsw.campaign.running import Running
     from nsw.recipe.overrides import Overrides
@@ -113,6 +114,40 @@ def resume(campaign: str | None, root: Path | None, download: str | None = None,
 
     folder = folders.find(folders.root(root), campaign)
     return _carry_out(retrying.resume(folder, notices.show, download), now=now)
+
+
+def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None, root: Path | None) -> int:
+    """Take a campaign over and go on with it; with none named, list those of the site.
+
+    Without `site` it is the one of the campaign, where that is here already, else the default one.
+
+    Raises:
+        UsageError: The site is this machine.
+        CampaignError: There is no such campaign, or it cannot be taken over.
+        UnreachableError: The site cannot be reached.
+    """
+    from nsw.campaign.attach import campaigns_on_site, site_of_campaign_here
+
+    if site is None and campaign is not None:
+        site = site_of_campaign_here(campaign, root)
+    with campaigns_on_site(site, sites) as there:
+        if campaign is None:
+            _list_campaigns(there.campaigns, f"{there.place.site.name}:{there.base}")
+            return Exit.GOOD
+        found = there.attach(campaign, root)
+    if found.taken_over:
+        by = f" from {found.owner}" if found.owner else ""
+        tell(f"campaign {found.folder.path}: taken over{by}")
+    return resume(str(found.folder.path), root)
+
+
+def _list_campaigns(known: Sequence[Attachable], where: str) -> None:
+    from nsw.present.terminal import console, table
+
+    if known:
+        console().print(table(None, ("campaign", "owner"), [(one.id, one.owner) for one in known], wide="owner"))
+    else:
+        tell(f"there is no campaign to attach to in {where}")
 
 
 def retry(
