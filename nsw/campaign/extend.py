@@ -238,7 +238,7 @@ def replan(
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
-    files = sources_of(ledger, recipe) if change.update_app else None
+    files = sources_of(ledger) if change.update_app else None
     now, before = hashes(files or ()), dict((data.get("lock") or {}).get("files") or {})
     changed = differing(before, now)
     if change.update_app and not changed:

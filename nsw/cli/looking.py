@@ -128,10 +128,10 @@ def _progress(
     folder: folders.CampaignFolder, ledger: Ledger, counts: Mapping[str, int], runs: Sequence[RunRow]
 ) -> dict[str, Any]:
     """How long it goes on already, how long it will, and what the running programs printed last."""
-    from nsw.campaign.running import lines_now
-
     if not any(counts.get(state) for state in State if state not in ENDED):
         return {"elapsed_s": None, "seconds_left": None, "last_lines": {}}
+    from nsw.campaign.running import lines_now
+
     now, driven = time.time(), folders.is_driven(folder)
     running = [run for run in runs if run.state is State.RUNNING]
     begun = ledger.began()
