@@ -206,19 +206,21 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     from nsw.campaign import cancel as cancelling
 
     folder = folders.find(folders.root(root), campaign)
-    found = cancelling.throttle(folder, running)
-    if not found.left:
-        later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if found.again and running else ""
-        later = later or ("; what `nsw retry` releases is held until `nsw throttle N`" if found.again else "")
-        over = f"{folder.id} is over, and nothing is left to throttle ({headline(found.counts)}){later}"
-        tell(over)
+    standing = cancelling.standing_of(folder)
+    unheld = cancelling.throttle(folder, running)
+    if not standing.left:
+        later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if standing.again and running else ""
+        later = later or ("; what `nsw retry` releases is held until `nsw throttle N`" if standing.again else "")
+        tell(f"{folder.id} is over, and nothing is left to throttle ({headline(standing.counts)}){later}")
         return Exit.GOOD
+    not_over = f"{plural(standing.left, 'run')} not over"
     if running:
-        say(f"{folder.id}: {plural(running, 'task')} at a time; {plural(found.left, 'run')} not over")
+        say(f"{folder.id}: {plural(running, 'task')} at a time; {not_over}")
     else:
-        say(f"{folder.id}: held; no new run starts until `nsw throttle N`; {plural(found.left, 'run')} not over")
-        if found.not_held:
-            say(f"nsw cannot hold jobs of {found.scheduler}: the {found.not_held} that it has may begin")
+        say(f"{folder.id}: held; no new run starts until `nsw throttle N`; {not_over}")
+        waiting = standing.counts.get(State.SUBMITTED, 0) + standing.counts.get(State.QUEUED, 0)
+        if unheld and waiting:
+            say(f"nsw cannot hold jobs of {unheld}: the {waiting} that it has may begin")
     if not folders.is_driven(folder):
         tell(f"`nsw resume {as_named(folder)}` continues it")
     return Exit.GOOD
