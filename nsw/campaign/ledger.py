@@ -148,6 +148,9 @@ class Ledger:
         row = self._db.execute(query, values).fetchone()
         return row[0] if row else None
 
+    def _count(self, query: str) -> int:
+        return int(self._value(query))
+
     def _damaged(self, what: object) -> CampaignError:
         return CampaignError(f"{self._path} is damaged: {what}")
 
@@ -404,23 +407,21 @@ class Ledger:
 
     def unread(self) -> int:
         """How many runs have reports that wait to be read."""
-        found: int = self._value(
+        return self._count(
             "SELECT count(*) FROM tasks WHERE kind = 'run' AND reading = 'collected' AND state IN ('done', 'failed')"
         )
-        return found
 
     def incomplete(self) -> int:
         """How many runs are done and printed no value for a required figure."""
-        return self._done_and(Reading.INCOMPLETE)
+        return self._count(
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'incomplete'"
+        )
 
     def unreadable(self) -> int:
         """How many runs are done and left reports that cannot be read."""
-        return self._done_and(Reading.UNREADABLE)
-
-    def _done_and(self, reading: Reading) -> int:
-        query = "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = ?"
-        found: int = self._value(query, (reading,))
-        return found
+        return self._count(
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'unreadable'"
+        )
 
     # --- what comes next ----------------------------------------------------------------------------------
 
@@ -581,8 +582,8 @@ class Ledger:
         # by job and task, of which there is an index
         return self._rows(
             Flying,
-            "SELECT id, job, task, attempt, state, cause, detail, kind FROM tasks WHERE job = ? AND task BETWEEN ? AND ?"
-            " AND submission = ? AND state IN ('intent', 'submitted', 'queued', 'running')",
+            "SELECT id, job, task, attempt, state, cause, detail, kind FROM tasks"
+            " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state IN ('intent', 'submitted', 'queued', 'running')",
             _whole(submission),
         )
 
@@ -698,11 +699,10 @@ class Ledger:
 
     def held_by_canary(self) -> int:
         """How many planned runs wait for it."""
-        found: int = self._value(
+        return self._count(
             "SELECT count(*) FROM needs n JOIN tasks w ON w.id = n.task"
             " WHERE n.why = 'canary' AND n.state <> 'met' AND n.task <> n.source AND w.state = 'planned'"
         )
-        return found
 
     # --- stages -------------------------------------------------------------------------------------------
 
