@@ -56,6 +56,26 @@ if TYPE_CHECKING:
 __all__ = ["ENDED", "IN_FLIGHT", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
 
 T = TypeVar("T")
+# Rows are inserted task by task: the first ones name the next tasks without looking at all of them. The attempt is new
+# to all of the task, also to those that are over, since submissions are named by it. A build goes only if a run that
+# may go needs it; a task goes if it holds nothing that still waits (a packed task holds one stage), but for a build
+# whose job the batch system makes it wait for. CROSS JOIN and + keep SQLite from going over all open needs for each.
+_PENDING: Final = """
+SELECT job, task, (SELECT max(attempt) + 1 FROM tasks r WHERE r.job = p.job AND r.task = p.task) AS attempt,
+  max(gpus) AS gpus
+FROM (
+  SELECT * FROM tasks t WHERE kind = :kind AND state = 'planned' AND place = coalesce(:place, place)
+  AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = t.job AND o.task = t.task)
+  AND (kind <> 'build' OR EXISTS (
+    SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task WHERE n.source = t.id AND r.state = 'planned'
+    AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = r.job AND o.task = r.task)))
+  AND NOT EXISTS (
+    SELECT 1 FROM tasks w CROSS JOIN needs n ON n.task = w.id WHERE w.job = t.job AND w.task = t.task
+    AND w.state = 'planned' AND +n.state = 'open' AND n.source <> w.id
+    AND NOT (:leave_builds AND n.why = 'build' AND n.source IN (SELECT id FROM submitted_builds WHERE place = 'job')))
+  ORDER BY seq LIMIT :limit
+) p GROUP BY job, task ORDER BY min(seq)
+"""
 
 
 class Ledger:
@@ -127,6 +147,9 @@ class Ledger:
         """The first value of the first row; None where there is none."""
         row = self._db.execute(query, values).fetchone()
         return row[0] if row else None
+
+    def _count(self, query: str) -> int:
+        return int(self._value(query))
 
     def _damaged(self, what: object) -> CampaignError:
         return CampaignError(f"{self._path} is damaged: {what}")
@@ -286,7 +309,7 @@ class Ledger:
             RunRow,
             "SELECT * FROM tasks WHERE kind = 'run' AND job = ? AND task IN (SELECT value FROM json_each(?))"
             " ORDER BY seq",
-            (job, json.dumps(tasks)),
+            (job, _list(tasks)),
         )
 
     def runs_named(self, ids: Iterable[str]) -> list[RunRow]:
@@ -294,7 +317,7 @@ class Ledger:
         return self._rows(
             RunRow,
             "SELECT * FROM tasks WHERE kind = 'run' AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
-            (json.dumps(list(ids)),),
+            (_list(ids),),
         )
 
     def done_with_a_word(self) -> list[RunRow]:
@@ -315,7 +338,7 @@ class Ledger:
             RunRow,
             "SELECT * FROM tasks WHERE kind = ? AND state IN (SELECT value FROM json_each(?))"
             " AND reading = coalesce(?, reading) ORDER BY seq",
-            (kind, json.dumps(list(states)), reading),
+            (kind, _list(states), reading),
         )
 
     def builds(self) -> list[BuildRow]:
@@ -348,7 +371,7 @@ class Ledger:
             " WHERE kind = 'run' AND substr(name, 1, length(:begin)) = :begin"
             " AND (state IN (SELECT value FROM json_each(:states)) OR reading IN ('incomplete', 'unreadable'))"
             " GROUP BY name ORDER BY min(seq) LIMIT :most",
-            {"of": of, "begin": begin, "states": json.dumps(list(states)), "most": most},
+            {"of": of, "begin": begin, "states": _list(states), "most": most},
         )
 
     # --- how far it is ------------------------------------------------------------------------------------
@@ -384,23 +407,21 @@ class Ledger:
 
     def unread(self) -> int:
         """How many runs have reports that wait to be read."""
-        found: int = self._value(
+        return self._count(
             "SELECT count(*) FROM tasks WHERE kind = 'run' AND reading = 'collected' AND state IN ('done', 'failed')"
         )
-        return found
 
     def incomplete(self) -> int:
         """How many runs are done and printed no value for a required figure."""
-        return self._done_and(Reading.INCOMPLETE)
+        return self._count(
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'incomplete'"
+        )
 
     def unreadable(self) -> int:
         """How many runs are done and left reports that cannot be read."""
-        return self._done_and(Reading.UNREADABLE)
-
-    def _done_and(self, reading: Reading) -> int:
-        query = "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = ?"
-        found: int = self._value(query, (reading,))
-        return found
+        return self._count(
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'unreadable'"
+        )
 
     # --- what comes next ----------------------------------------------------------------------------------
 
@@ -423,7 +444,7 @@ class Ledger:
         self._db.execute(
             "INSERT INTO passed_over SELECT DISTINCT job, task FROM tasks WHERE kind = 'run' AND (job, task) NOT IN"
             " (SELECT job, task FROM tasks WHERE id IN (SELECT value FROM json_each(?)))",
-            (json.dumps(list(ids)),),
+            (_list(ids),),
         )
 
     def has_planned(self) -> bool:
@@ -452,7 +473,7 @@ class Ledger:
         """Those of these tasks that wait to be submitted."""
         return self._column(
             "SELECT id FROM tasks WHERE state = 'planned' AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
-            (json.dumps(list(ids)),),
+            (_list(ids),),
         )
 
     # --- what becomes of it -------------------------------------------------------------------------------
@@ -561,8 +582,8 @@ class Ledger:
         # by job and task, of which there is an index
         return self._rows(
             Flying,
-            "SELECT * FROM tasks WHERE job = ? AND task BETWEEN ? AND ?"
-            " AND submission = ? AND state IN ('intent', 'submitted', 'queued', 'running')",
+            "SELECT id, job, task, attempt, state, cause, detail, kind FROM tasks"
+            " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state IN ('intent', 'submitted', 'queued', 'running')",
             _whole(submission),
         )
 
@@ -610,7 +631,7 @@ class Ledger:
         found = self._column(
             "SELECT task FROM needs WHERE source IN (SELECT value FROM json_each(?))"
             " AND state = 'open' AND why IN ('build', 'run')",
-            (json.dumps(list(sources)),),
+            (_list(sources),),
         )
         return set(found)
 
@@ -678,11 +699,10 @@ class Ledger:
 
     def held_by_canary(self) -> int:
         """How many planned runs wait for it."""
-        found: int = self._value(
+        return self._count(
             "SELECT count(*) FROM needs n JOIN tasks w ON w.id = n.task"
             " WHERE n.why = 'canary' AND n.state <> 'met' AND n.task <> n.source AND w.state = 'planned'"
         )
-        return found
 
     # --- stages -------------------------------------------------------------------------------------------
 
@@ -721,11 +741,12 @@ class Ledger:
 
     def dependents(self, runs: Iterable[str]) -> list[str]:
         """The tasks that wait, or waited, for any of these runs, or for the CASE.PASS of one."""
-        query = (
-            "SELECT n.task FROM tasks s JOIN needs n ON (n.why = 'run' AND n.source = s.id)"
-            " OR (n.why = 'stage' AND n.source = s.case_id || '.' || s.pass_name) WHERE s.id = ?"
+        return self._column(
+            "SELECT DISTINCT n.task FROM tasks s JOIN needs n ON (n.why = 'run' AND n.source = s.id)"
+            " OR (n.why = 'stage' AND n.source = s.case_id || '.' || s.pass_name)"
+            " WHERE s.id IN (SELECT value FROM json_each(?))",
+            (_list(runs),),
         )
-        return list(dict.fromkeys(task for run in runs for task in self._column(query, (run,))))
 
     def choose_for(self, run: str, choice: Choice) -> None:
         """Write down a choice."""
@@ -740,26 +761,9 @@ class Ledger:
         return {one.run: Choice(one.arguments, one.limit_s, one.source, one.note) for one in found}
 
 
-# Rows are inserted task by task: the first ones name the next tasks without looking at all of them. The attempt is new
-# to all of the task, also to those that are over, since submissions are named by it. A build goes only if a run that
-# may go needs it; a task goes if it holds nothing that still waits (a packed task holds one stage), but for a build
-# whose job the batch system makes it wait for. CROSS JOIN and + keep SQLite from going over all open needs for each.
-_PENDING: Final = """
-SELECT job, task, (SELECT max(attempt) + 1 FROM tasks r WHERE r.job = p.job AND r.task = p.task) AS attempt,
-  max(gpus) AS gpus
-FROM (
-  SELECT * FROM tasks t WHERE kind = :kind AND state = 'planned' AND place = coalesce(:place, place)
-  AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = t.job AND o.task = t.task)
-  AND (kind <> 'build' OR EXISTS (
-    SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task WHERE n.source = t.id AND r.state = 'planned'
-    AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = r.job AND o.task = r.task)))
-  AND NOT EXISTS (
-    SELECT 1 FROM tasks w CROSS JOIN needs n ON n.task = w.id WHERE w.job = t.job AND w.task = t.task
-    AND w.state = 'planned' AND +n.state = 'open' AND n.source <> w.id
-    AND NOT (:leave_builds AND n.why = 'build' AND n.source IN (SELECT id FROM submitted_builds WHERE place = 'job')))
-  ORDER BY seq LIMIT :limit
-) p GROUP BY job, task ORDER BY min(seq)
-"""
+def _list(values: Iterable[object]) -> str:
+    """Values for `IN (SELECT value FROM json_each(?))`."""
+    return json.dumps(list(values))
 
 
 def _whole(submission: Submission) -> tuple[str, int, int, str]:

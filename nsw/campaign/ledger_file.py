@@ -1,8 +1,8 @@
 """The file of a ledger: its tables, and opening it to look, which changes nothing there, or to drive its campaign.
 
 An nsw that was killed within a write leaves a journal, and SQLite takes the write back at the next opening. It then
-also deletes the file that the journal's end names, if any: who made the journal chooses which. A ledger with such a
-journal, or of another user, is therefore read from a private copy, and a journal that names a file is refused.
+also deletes the file that the journal's end names, if any: who made the journal chooses which. A ledger with a journal,
+or of another user, is therefore read from a private copy, and a journal that names a file is refused.
 
 A SQLite file can also hold code: a view that recurses, a trigger, a column that is computed. Its pages can point to
 each other in circles. Both are found at the opening; a budget of steps bounds the rest.
@@ -124,8 +124,12 @@ def open_ledger(path: Path, *, create: bool, read_only: bool) -> tuple[GuardedCo
             if create:
                 db = _connect(path, "rwc")
                 db.executescript(f"{SCHEMA}PRAGMA user_version = {STATE_VERSION};")
+            elif read_only:
+                db = _open_to_look(path, opened)
             else:
-                db = _open_to_look(path, opened) if read_only else _open_to_drive(path)
+                require_own(path.parent)
+                _refuse_what_is_beside(path)
+                db = _connect(path, "rw")
             opened.callback(db.close)
             _refuse_other_version(db, path)
             _refuse_strange(db, path)
@@ -144,21 +148,12 @@ def _connect(path: Path, mode: str) -> GuardedConnection:
 
 
 def _open_to_look(path: Path, opened: ExitStack) -> GuardedConnection:
-    if is_own(path.parent):
-        _refuse_what_is_beside(path)
-        db = _connect(path, "ro")
-        if not _has_broken_write(db):
-            return db
-        db.close()
+    _refuse_what_is_beside(path)
+    if is_own(path.parent) and not _journal(path).exists():
+        return _connect(path, "ro")
     copy = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="nsw-ledger-")), path.name)
     _copy_ledger(path, copy)
     return _connect(copy, "rw")
-
-
-def _open_to_drive(path: Path) -> GuardedConnection:
-    require_own(path.parent)
-    _refuse_what_is_beside(path)
-    return _connect(path, "rw")
 
 
 # --- the file, and what is beside it ------------------------------------------------------------------------------
@@ -193,15 +188,6 @@ def _refuse_other_file(journal: BinaryIO, path: Path) -> None:
             f"{_journal(path)} names another file, which SQLite would delete; no nsw writes such a journal",
             hint="ask who made this campaign; without the journal its state may be damaged",
         )
-
-
-def _has_broken_write(db: sqlite3.Connection) -> bool:
-    """Whether a killed nsw left a write half done, which who only reads cannot take back."""
-    try:
-        db.execute("PRAGMA user_version").fetchone()
-    except sqlite3.DatabaseError as fault:  # any other is said by who asks for more
-        return fault.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK
-    return False
 
 
 def _copy_ledger(path: Path, copy: Path) -> None:
@@ -273,9 +259,8 @@ def _refuse_strange(db: GuardedConnection, path: Path) -> None:
     found = db.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")  # NULL: index of a key
     strange = [f"{kind} {name}" for kind, name, sql in found if sql not in made]
     if strange:
-        more = f" and {len(strange) - _SEEN} more" if len(strange) > _SEEN else ""
         raise CampaignError(
-            f"{path} contains something that nsw never writes: {', '.join(strange[:_SEEN])}{more}",
+            f"{path} contains something that nsw never writes: {', '.join(strange[:_SEEN])}",
             hint="nsw does not read it: ask who made it",
         )
     (fault,) = db.execute("PRAGMA quick_check(1)").fetchone()

@@ -378,9 +378,9 @@ def _plain(kind: Any, value: Any) -> Any:
 
 def _shaped(kind: Any, value: Any) -> Any:
     """JSON as a type."""
-    origin, parts = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
+    origin, parts = get_origin(kind), get_args(kind)
     if origin is dict and isinstance(value, dict):
         return {key: _shaped(parts[1], each) for key, each in value.items()}
     if origin is list and isinstance(value, list):
@@ -398,20 +398,26 @@ def _parsed(kind: Any, text: str) -> Any:
         raise ValueError from None
 
 
-def _reader(kind: Any) -> Callable[[Any], Any]:
-    """What makes a column's value one of its type; it raises ValueError for any other."""
-    if isinstance(kind, EnumType):
-        return kind
-    if get_origin(kind) is UnionType and isinstance(values := get_args(kind)[0], EnumType):
-        return lambda value: None if value is None else values(value)
-    if get_origin(kind) is tuple:
-        return lru_cache(maxsize=1024)(partial(_parsed, kind))  # many runs have reports of the same names
-    return partial(_parsed if get_origin(kind) is dict else _plain, kind)
+def _perhaps(values: EnumType, value: str | None) -> Any:
+    return None if value is None else values(value)
 
 
 @cache
-def _readers(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any]]:
-    return {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+def _columns(kind: Callable[..., Any]) -> dict[str, tuple[tuple[type, ...], Callable[[Any], Any] | None]]:
+    """Of each field of a row its types in the file, and what makes it another, which raises ValueError."""
+    found: dict[str, tuple[tuple[type, ...], Callable[[Any], Any] | None]] = {}
+    for name, hint in get_type_hints(kind).items():
+        if isinstance(hint, EnumType):
+            found[name] = (str,), hint
+        elif isinstance(values := (get_args(hint) or (None,))[0], EnumType):
+            found[name] = (str, type(None)), partial(_perhaps, values)
+        elif get_origin(hint) is dict:
+            found[name] = (str,), partial(_parsed, dict)  # of anything
+        elif get_origin(hint) is tuple:  # many runs have reports of the same names
+            found[name] = (str,), lru_cache(maxsize=1024)(partial(_parsed, hint))
+        else:
+            found[name] = get_args(hint) or (hint,), partial(_plain, hint) if float in get_args(hint) else None
+    return found
 
 
 def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tuple[Any, ...]], T]:
@@ -419,16 +425,21 @@ def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tupl
 
     It raises ValueError for a row that nsw does not write.
     """
-    readers = {name: read for name, read in _readers(kind).items() if name in columns}
-    pick = itemgetter(*map(columns.index, readers))
+    fields = {name: field for name, field in _columns(kind).items() if name in columns}
+    names, types = list(fields), [types for types, _ in fields.values()]
+    others = [(at, convert) for at, (_, convert) in enumerate(fields.values()) if convert]
+    pick = itemgetter(*map(columns.index, names))
 
     def read_row(row: tuple[Any, ...]) -> T:
-        raw, values = pick(row), []
-        for (name, read), value in zip(readers.items(), raw, strict=True):
-            try:
-                values.append(read(value))
-            except ValueError:
-                raise ValueError(f"{raw[0]!r}: {name} is not what nsw writes") from None
+        values, at = list(pick(row)), 0
+        try:
+            if not all(map(isinstance, values, types)):
+                at = list(map(isinstance, values, types)).index(False)
+                raise ValueError  # noqa: TRY301  as what converts does
+            for at, convert in others:
+                values[at] = convert(values[at])
+        except ValueError:
+            raise ValueError(f"{values[0]!r}: {names[at]} is not what nsw writes") from None
         return kind(*values)
 
     return read_row
