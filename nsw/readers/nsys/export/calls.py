@@ -15,14 +15,14 @@ from nsw.readers.nsys.export.source import (
     process_of,
     require_integers,
 )
-from nsw.readers.timeline.communication_by_name import bytes_are_sent
+from nsw.readers.timeline.phases import bytes_are_sent
 from nsw.readers.timeline.statistics import group, merge, statistics, with_shares
 from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
     from nsw.readers.nsys.export.phases import Split
     from nsw.readers.nsys.export.source import Source
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
     from nsw.tables import Row
 
 _OPENACC = {

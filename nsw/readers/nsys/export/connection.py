@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from nsw.readers.nsys.export.source import Batch
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
 
 _BATCH = 65536  # rows a batch
 _IDS = 500  # ids a query; SQLite takes 999 variables in its oldest builds

@@ -20,7 +20,7 @@ from nsw.readers.nsys.export.source import (
     require_integers,
     total,
 )
-from nsw.readers.timeline.communication_by_name import nccl_operation
+from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.nsys.export.phases import Split
     from nsw.readers.nsys.export.source import Source
-    from nsw.readers.timeline.array_types import IntArray
-    from nsw.readers.timeline.durations_by_phase import Groups, Some
+    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import Groups, Some
     from nsw.tables import Row
 
 # ENUM_CUDA_MEMCPY_OPER as exports from 2022.4 on spell it; older ones have no such table.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nsw.readers.nsys.export.source import Batch
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
 
 _PROCESS = ~0xFFFFFF  # a serialized global id without its thread
 _NOWHERE = -1  # the code of a call that lies in no range

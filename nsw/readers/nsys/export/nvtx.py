@@ -11,7 +11,7 @@ from nsw.readers.timeline.statistics import group, merge, statistics, with_share
 
 if TYPE_CHECKING:
     from nsw.readers.nsys.export.source import Batch, Source
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
     from nsw.tables import Row
 
 # ENUM_NSYS_EVENT_TYPE; NVTXT is the variant that is read from text files.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nsw.readers.nsys.export.gpu_work_by_range import Cells
     from nsw.readers.nsys.export.nvtx import Ranges
     from nsw.readers.nsys.export.source import Batch
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
     from nsw.tables import Row
 
 _MOST = 10**9  # pairs of such a range and a cell that are looked at; a sound report has none

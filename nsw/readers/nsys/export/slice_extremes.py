@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
 
 _BLOCK = 32  # values folded into one before the table of powers is built; 1/32 of its memory
 _SLICES = 1 << 16  # slices looked at a time

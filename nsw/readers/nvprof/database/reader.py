@@ -40,7 +40,7 @@ from nsw.readers.nvprof.database.records import (
 )
 from nsw.readers.nvprof.table_builder import Columns
 from nsw.readers.sqlite_files import MAGIC, faults, may_not_end, open_read_only
-from nsw.readers.timeline.phases_from_traces import wanted
+from nsw.readers.timeline.process_phases import wanted
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables.names import names_of
 
