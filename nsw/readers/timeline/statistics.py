@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     import numpy as np
 
@@ -90,9 +89,6 @@ def _by_packing(keys: IntArray, values: IntArray, first: int, low: int, bits: in
     packed &= (1 << bits) - 1
     packed += low
     return Grouped(tuple(found), tuple(bounds), packed)
-
-
-L = TypeVar("L", bound=Hashable)
 
 
 def merge(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
