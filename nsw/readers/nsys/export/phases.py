@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.nsys.export.gpu_work_by_range import Lookup
+from nsw.readers.nsys.export.nvtx import Lookup
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
