@@ -256,7 +256,6 @@ def add_phases(report: Report, options: Options) -> None:
     origin = _one_origin(trace, chosen)
     if origin is None:
         return
-    from nsw.readers.timeline.process_phases import phase_tables
 
     of = _recorded(trace, kinds, report.tables.get("api_trace", []))
     first, last = int(of.start.min()), int((of.start + of.duration).max())
@@ -272,7 +271,6 @@ def _kinds(trace: TableData) -> IntArray:
     import numpy as np
 
     from nsw.readers.timeline.columns import words
-    from nsw.readers.timeline.process_phases import KINDS
 
     codes, kinds = words(trace, "kind")
     known = [KINDS.index(kind) if kind in KINDS else _NO_OPERATION for kind in kinds]
@@ -305,7 +303,6 @@ def _recorded(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
     import numpy as np
 
     from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
-    from nsw.readers.timeline.process_phases import Recorded, launch_times
 
     chosen, timed = kinds != _NO_OPERATION, _timed(calls)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
-from nsw.readers.sqlite_files import MAGIC, faults, may_not_end, open_read_only, read_only_uri
+from nsw.readers.untrusted_files import SQLITE_MAGIC, faults, may_not_end, open_read_only, read_only_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ _CHECKED = 64 << 20  # bytes; larger files are not checked for structure before 
 
 def sniff(sample: Sample) -> int:
     """Certain of a database with a table that only nsys makes."""
-    if not sample.head.startswith(MAGIC):
+    if not sample.head.startswith(SQLITE_MAGIC):
         return 0
     try:
         connection = open_read_only(sample.path)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.invariants import LONGEST_NS
-from nsw.readers.message_meanings import explain
+from nsw.readers.messages import explain
 from nsw.readers.model import MOST_SHOWN, Problem
 from nsw.readers.nsys.export import nvtx, summaries, traces
 from nsw.readers.nsys.export.nvtx import nvtx_gpu_summary

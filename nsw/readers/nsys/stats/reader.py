@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.message_meanings import known_message
+from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys.stats import rows as make
 from nsw.readers.nsys.stats.columns import (
