@@ -16,7 +16,7 @@ from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.tables import load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
 from nsw.profilers.files_of_one_recording import parts
-from nsw.readers.messages_in_output import said_in
+from nsw.readers.messages import said_in
 from nsw.readers.model import Options
 from nsw.readers.program_figures import figures
 from nsw.readers.read_many import read_many

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Options, Report
     from nsw.readers.ncu.values import Values
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
     from nsw.tables.data import Row, TableData
 
 ARROW_ROWS: Final = 20_000  # more metrics than this become an Arrow table instead of dicts
