@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from nsw.tables.data import Row
 
 LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
-_JOINED_BLOCKS: Final = 32  # so that each is worth being taken apart in a thread
+_JOINED_BLOCKS: Final = 16  # so that each is worth being taken apart in a thread
 _HEADERS: Final = (
     '"ID","Process ID"', '"Process ID","Process Name"', '"Session Attribute","Value"', '"Address","Source"',
     '"#","Source"', '"Line No","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name",
