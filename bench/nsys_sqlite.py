@@ -2,8 +2,8 @@
 
     python bench/nsys_sqlite.py [--launches 1000000 10000000] [--ranges 20000] [--repeat 3]
 
-Compared are the driver, the standard sqlite3 alone, and `nsys stats -r cuda_gpu_kern_sum` where an nsys is on
-PATH. The best of the repeats is printed; the load of the machine stands beside it.
+Compared are nsw, and `nsys stats -r cuda_gpu_kern_sum` where an nsys is on PATH. The best of the
+repeats is printed; the load of the machine stands beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from nsys_sqlite_databases import make
 READ = (
     "from pathlib import Path; from nsw.readers import read; import sys; r = read(Path(sys.argv[1])); assert r.tables"
 )
-NO_DRIVER = "import sys; sys.modules['adbc_driver_sqlite'] = None; "
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -46,7 +45,6 @@ def measured(command, repeat):
 
 def ways(database):
     yield "nsw", [sys.executable, "-c", READ, str(database)]
-    yield "nsw, sqlite3 only", [sys.executable, "-c", NO_DRIVER + READ, str(database)]
     if nsys := shutil.which("nsys"):
         yield "nsys stats kern_sum", [nsys, "stats", "-q", "-r", "cuda_gpu_kern_sum", "--format", "csv", str(database)]
 

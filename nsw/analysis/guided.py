@@ -411,7 +411,6 @@ def _arguments(
 
 
 TABLE: Final = "chosen_launches"
-MOVED: Final = "launches moved between the passes: "  # how each sentence begins
 MEASURED, OTHER_SHAPE, MISSING, UNEXPECTED = "measured", "other shape", "missing", "unexpected"
 _LISTED: Final = 3
 _FIX: Final = (
@@ -469,7 +468,7 @@ def moved_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         )
     if some := [row for row in rows if row["state"] == UNEXPECTED]:
         told.append(f"{len(some)} launches were measured that the timeline did not choose: {_counted(some)}")
-    return [(MOVED + text, _FIX) for text in told]
+    return [(f"launches moved between the passes: {text}", _FIX) for text in told]
 
 
 def _by_names(launches: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

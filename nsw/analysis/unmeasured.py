@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from nsw.metrics import Chip
 
-MISSING: Final = "metric missing: "  # how each sentence begins
 _SHOWN: Final = 4  # names of metrics or kernels in a sentence
 _HINT: Final = "`nsw metrics check NAME --chip CHIP` checks a name; `ncu --query-metrics` lists what the site's ncu has"
 
@@ -75,7 +74,7 @@ def sentences(found: Sequence[Unmeasured]) -> list[tuple[str, str]]:
     for (without, kernels, why), names in groups.items():
         of = f"all {kernels} kernels" if len(without) == kernels else f"{len(without)} of {kernels} kernels"
         which = "" if len(without) == kernels else f", such as {without[0]}"
-        told.append((f"{MISSING}{first_of(names, _SHOWN)}, of {of}{which}: {why}", _HINT))
+        told.append((f"metric missing: {first_of(names, _SHOWN)}, of {of}{which}: {why}", _HINT))
     return told
 
 

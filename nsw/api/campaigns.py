@@ -157,7 +157,7 @@ class Campaign:
         """One row a run: id (the tables' `run`), pass, state, times, parameters (`param_state` where one clashes)."""
         import pandas as pd
 
-        from nsw.campaign.select_runs import job_ids
+        from nsw.campaign.selection import job_ids
         from nsw.present.status_view import flat_run
 
         with Ledger(self._of.ledger, read_only=True) as ledger:
@@ -227,7 +227,7 @@ class Campaign:
             UnreachableError: The site cannot be reached.
         """
         from nsw.campaign.fetch import on_site
-        from nsw.campaign.select_runs import Selection
+        from nsw.campaign.selection import Selection
 
         with on_site(self._of, names(runs), names(files), Selection()) as found:
             found.bring()

@@ -17,7 +17,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign import retry as retrying
 from nsw.campaign.events import Message
 from nsw.campaign.running import Running as Driven
-from nsw.campaign.select_runs import Selection
+from nsw.campaign.selection import Selection
 from nsw.errors import UsageError
 from nsw.wording import headline, plural
 

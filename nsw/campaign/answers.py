@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.placement import Span, pairs, sentences
 from nsw.analysis.summary import CampaignData
 from nsw.campaign.judge import parse_status
-from nsw.campaign.ledger_rows import NOTE, SITE, Reading, State, lacks_reports
+from nsw.campaign.ledger_rows import NOTE, SITE, Cause, Reading, State, lacks_reports
 from nsw.campaign.ownership import open_file
 from nsw.campaign.recipe_lock import recipe_of
-from nsw.campaign.runs_by_name import as_option
+from nsw.campaign.selection import as_option
 from nsw.campaign.start import how_to_send
 from nsw.campaign.versions import findings
 from nsw.site.names import LOCAL
@@ -62,7 +62,6 @@ def _given(folder: CampaignFolder, run: str) -> frozenset[str] | None:
     return None if status is None else frozenset(filter(None, (status.gpus or "").split(",")))
 
 
-_OVER: Final = "over its time limit"  # as every scheduler's adapter words it
 _TIMES: Final = 4  # the new limit, in times of what the longest run took
 _UNKNOWN_S: Final = 450.0  # of a run whose times nobody wrote down: 30 minutes are offered
 
@@ -77,7 +76,7 @@ def how_to_repeat(folder: CampaignFolder, ledger: Ledger, which: str) -> str:
     """
     if (sending := how_to_send(folder, ledger)) is not None:
         return sending
-    over = [run for run in ledger.runs(states=(State.FAILED,)) if _OVER in (run.reason or "")]
+    over = [run for run in ledger.runs(states=(State.FAILED,)) if run.cause is Cause.OVER_TIME]
     if not over:
         return f"`nsw retry{which}` repeats what did not succeed"
     took = max(run.ended - run.started if run.started and run.ended else _UNKNOWN_S for run in over)
@@ -195,14 +194,11 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
 
 def _not_as_asked(ledger: Ledger, runs: list[Any]) -> list[str]:
     """What counters passes asked for and did not measure, once for all runs of a pass."""
-    from nsw.analysis.guided import MOVED
-    from nsw.analysis.unmeasured import MISSING
-
     pass_of = {run.id: run.pass_name for run in runs}
     found: dict[tuple[str, str], list[str]] = {}
-    for run, _, _, message, _ in ledger.problems():
-        if run in pass_of and message.startswith((MISSING, MOVED)):
-            found.setdefault((pass_of[run], message), []).append(run)
+    for problem in ledger.not_as_asked():
+        if problem.run in pass_of:
+            found.setdefault((pass_of[problem.run], problem.message), []).append(problem.run)
     return [f"{message} (pass {name}, {plural(len(some), 'run')})" for (name, message), some in found.items()]
 
 

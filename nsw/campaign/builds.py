@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.judge import read_status
-from nsw.campaign.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, State
+from nsw.campaign.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, Cause, State
 from nsw.campaign.site_folder import reducer_to
 from nsw.errors import CampaignError
 from nsw.plan.jobs import APP
@@ -115,7 +115,7 @@ class Builds:
             how += f": {build.reason}" if build.reason else ""
         elif status.state == "running":
             how = "was ended before it was done" + (f": {build.reason}" if build.reason else "")
-        elif (status.reason or "").startswith("exit status"):
+        elif status.reason is not None and status.reason.cause is Cause.EXIT:
             how = f"failed with {status.reason}"
         else:
             how = f"failed: {status.reason}"

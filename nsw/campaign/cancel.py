@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.folder import is_driven
 from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_rows import AT_A_TIME
-from nsw.campaign.select_runs import selected
+from nsw.campaign.selection import selected
 from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from nsw.campaign.events import Event
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.select_runs import Selection
+    from nsw.campaign.selection import Selection
 
-__all__ = ["Standing", "Throttled", "cancel", "standing_of", "throttle", "to_cancel"]
+__all__ = ["Standing", "cancel", "standing_of", "throttle", "to_cancel"]
 
 _PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.1
@@ -39,19 +39,26 @@ class Standing:
     is_over: bool
     not_reduced: int
 
+    @property
+    def left(self) -> int:
+        """How many runs are not over."""
+        return sum(count for state, count in self.counts.items() if state not in ENDED)
+
+    @property
+    def again(self) -> int:
+        """How many runs a retry would do."""
+        return sum(self.counts.values()) - self.left - self.counts.get(State.DONE, 0)
+
 
 def standing_of(folder: CampaignFolder) -> Standing:
     """How a campaign stands, as its ledger knows it."""
     with Ledger(folder.ledger, read_only=True) as ledger:
         counts = ledger.counts()
-        reducing = ledger.has_reductions_to_do() or bool(ledger.reductions(tuple(IN_FLIGHT)))
+        going = any(state not in ENDED for state in counts) or ledger.has_reductions_to_do()
+        is_over = not going and not ledger.reductions(tuple(IN_FLIGHT))
         done = {run.id for run in ledger.runs(states=(State.DONE,))}
         not_reduced = len(ledger.reductions((State.CANCELLED,), of=done))
-    return Standing(counts, not reducing and not _open_runs(counts), not_reduced)
-
-
-def _open_runs(counts: dict[str, int]) -> int:
-    return sum(count for state, count in counts.items() if state not in ENDED)
+    return Standing(counts, is_over, not_reduced)
 
 
 def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
@@ -133,32 +140,17 @@ def _cancel_here(folder: CampaignFolder, listener: Callable[[Event], object], ru
         it.driver.cancel(runs)
 
 
-@dataclass(frozen=True, slots=True)
-class Throttled:
-    """What a new limit applies to: runs that are not over, and those that a retry would do.
+def throttle(folder: CampaignFolder, running: int) -> str | None:
+    """Let so many tasks run at a time, 0: none; the nsw that drives the campaign reads it from the ledger.
 
-    `not_held` is how many runs the scheduler has that it may start although 0 tasks are wanted.
+    Returns:
+        The scheduler, where it may start what it has although 0 tasks are wanted.
     """
-
-    counts: dict[str, int]
-    left: int
-    again: int
-    scheduler: str = ""
-    not_held: int = 0
-
-
-def throttle(folder: CampaignFolder, running: int) -> Throttled:
-    """Let so many tasks run at a time, 0: none; the nsw that drives the campaign reads it from the ledger."""
     from nsw.schedulers.create import adapter_of
 
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with Ledger(folder.ledger) as ledger:
         counts, site = ledger.counts(), ledger.site()
-    left = _open_runs(counts)
-    again = sum(counts.values()) - left - counts.get(State.DONE, 0)
-    if left or again:
-        with Ledger(folder.ledger) as ledger:
+        if sum(counts.values()) > counts.get(State.DONE, 0):
             ledger.set_meta(AT_A_TIME, running)
     adapter = adapter_of(site.get("scheduler", "local"))
-    if running or adapter is None or adapter.capabilities.hold:
-        return Throttled(counts, left, again)
-    return Throttled(counts, left, again, adapter.name, counts.get(State.SUBMITTED, 0) + counts.get(State.QUEUED, 0))
+    return None if running or adapter is None or adapter.capabilities.hold else adapter.name

@@ -10,7 +10,7 @@ import re
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
@@ -18,15 +18,14 @@ from nsw.campaign.collect import KEPT_FILES, brought_folder
 from nsw.campaign.handover import noting_owner, require_owner, require_success, run_fenced
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
 from nsw.campaign.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
-from nsw.campaign.runs_by_name import as_named
-from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.selection import Selection, as_named, selected
 from nsw.campaign.site_folder import TOOLS
 from nsw.errors import CampaignError
 from nsw.transport.commands import Fence
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
@@ -205,11 +204,12 @@ def leftovers_of(
     require_success(
         done, late=f"{scratch} could not be listed", what=f"{scratch} cannot be listed, and nothing was removed"
     )
-    is_own = _own_files(folder, dict(builds))
+    built, home_of = dict(builds), cache(partial(brought_folder, folder))
     spare: list[FileThere] = []
     kept: list[FileThere] = []
     for file in _listed(done.stdout):
-        (spare if is_own(file) else kept).append(file)
+        is_spare = _is_own(file, built) or _is_here(file, folder, home_of)
+        (spare if is_spare else kept).append(file)
     return Leftovers(scratch, tuple(spare), tuple(kept), owned=any(file.name == "owner" for file in spare))
 
 
@@ -233,37 +233,27 @@ def _listed(text: str) -> Iterator[FileThere]:
             yield FileThere(name, int(size), int(links))
 
 
-def _own_files(folder: CampaignFolder, builds: dict[str, str]) -> Callable[[FileThere], bool]:
-    """Tells whether a file may go: nsw's own, empty, a build's, or the same file is here."""
+def _is_own(file: FileThere, builds: Mapping[str, str]) -> bool:
+    """Whether it is nsw's own, empty, or of a build."""
+    top = file.name.partition("/")[0]
+    if top.partition(".")[0] in _OWN or top in builds.values() or _APP_OF_PART.fullmatch(top):
+        return True
+    match = _OF_RUN.fullmatch(file.name)
+    return match is not None and (file.size == 0 or match[1] in builds or match[3].partition(".")[0] in _MARKERS)
 
-    @cache
-    def brought(run: str, attempt: int) -> Path | None:
-        return brought_folder(folder, run, attempt)
 
-    def is_here(run: str, attempt: int, file: FileThere) -> bool:
-        name, home = file.name.rpartition("/")[2], brought(run, attempt)
-        if home is None:
-            return False
-        places = [home / name]
-        if home == folder.reports / run and name not in KEPT_FILES:
-            places.append(folder.path / "fetched" / run / name)
-        return any(_has(place, file.size) for place in places)
-
-    def is_own(file: FileThere) -> bool:
-        top = file.name.partition("/")[0]
-        if top.partition(".")[0] in _OWN or top in builds.values() or _APP_OF_PART.fullmatch(top):
-            return True
-        match = _OF_RUN.fullmatch(file.name)
-        if match is None:
-            return False
-        run, attempt, name = match[1], match[2], match[3]
-        if file.size == 0 or run in builds or name.partition(".")[0] in _MARKERS:
-            return True
-        if attempt is None or "/" in name or run in {".", ".."}:
-            return False
-        return is_here(run, int(attempt), file)
-
-    return is_own
+def _is_here(file: FileThere, folder: CampaignFolder, home_of: Callable[[str, int], Path | None]) -> bool:
+    """Whether the same file of a run is here; `home_of` is where the files of an attempt were brought to."""
+    match = _OF_RUN.fullmatch(file.name)
+    if match is None or match[2] is None or "/" in match[3] or match[1] in {".", ".."}:
+        return False
+    run, name = match[1], match[3]
+    if (home := home_of(run, int(match[2]))) is None:
+        return False
+    places = [home / name]
+    if home == folder.reports / run and name not in KEPT_FILES:
+        places.append(folder.path / "fetched" / run / name)
+    return any(_has(place, file.size) for place in places)
 
 
 def _has(place: Path, size: int) -> bool:

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.folder import run_folder, run_of
-from nsw.campaign.judge import Verdict, judge, read_status, read_statuses, reason_with
-from nsw.campaign.ledger_rows import COLLECT, Kind, Reading, State
+from nsw.campaign.judge import Verdict, judge, read_status, read_statuses, reason_with, with_more
+from nsw.campaign.ledger_rows import COLLECT, Kind, Reading, Reason, State
 from nsw.errors import CampaignError, UnreachableError
 from nsw.safe_files import read_plain
 from nsw.schedulers.model import Answer, Phase
@@ -324,7 +324,7 @@ class Ending:
         """Write down an end whose files are here."""
         one, verdict = end.one, end.verdict
         if (wrong := self._useless.pop(one.id, None)) is not None:
-            verdict = Verdict(State.FAILED, wrong, ended=True)
+            verdict = Verdict(State.FAILED, Reason(wrong), ended=True)
         if one.kind is Kind.RUN:
             stderr = read_tail(self._it.folder.reports / one.id / "stderr", _LAST_BYTES)
             waits = verdict.state is State.DONE and one.id in self._reduced
@@ -336,7 +336,7 @@ class Ending:
             more = {}
         verdict = self._with_last_words(verdict, stderr)
         if (twice := started_again(self._it.folder, one.id)) is not None:
-            verdict = replace(verdict, reason="; ".join(filter(None, (verdict.reason, twice))))
+            verdict = replace(verdict, reason=with_more(verdict.reason, twice))
         self._write([one.id], verdict, end.status, attempt=end.attempt, **more)
         if one.kind is Kind.REDUCTION:  # also when it failed: then reading says so
             self._it.ledger.update_tasks([run_of(one.id)], reading=Reading.COLLECTED)

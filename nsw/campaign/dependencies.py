@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from nsw.campaign.judge import Verdict
-from nsw.campaign.ledger_rows import RECORDED, Kind, Met, State, Why
+from nsw.campaign.ledger_rows import RECORDED, Cause, Kind, Met, Reason, State, Why
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ class Needs:
         """The next tasks to submit, or only those of a place; at most so many runs are looked at."""
         if self._ledger.any_waits():
             self._ledger.meet_done()
-        return self._ledger.pending(limit, leave_builds=self._scheduler.dependencies, place=place, kinds=kinds)
+        return self._ledger.pending(limit, leave_builds=self._scheduler.can.dependencies, place=place, kinds=kinds)
 
     def doomed(self) -> dict[str, Verdict]:
         """The tasks, planned or in flight, that can not begin, each with its end."""
@@ -63,8 +63,9 @@ def _end(one: Doomed) -> Verdict:
     how = "was lost" if one.state is State.LOST else f"was {one.state}" if one.state is State.CANCELLED else "failed"
     if one.why is Why.BUILD:
         reason = f"its build {how}: {one.reason}; `nsw logs {one.source}` prints its output"
-        return Verdict(State.FAILED, reason, ended=True)
-    return Verdict(State.CANCELLED, f"{SKIPPED}{one.source} {how}: {one.reason or 'no reason'}", ended=True)
+        return Verdict(State.FAILED, Reason(reason), ended=True)
+    reason = f"{one.source} {how}: {one.reason or 'no reason'}"
+    return Verdict(State.CANCELLED, Reason(reason, Cause.SKIPPED), ended=True)
 
 
 def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: bool) -> list[str]:
@@ -77,7 +78,7 @@ def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: boo
     """
     release_reductions(ledger, runs)
     depending = ledger.runs_named(ledger.dependents(runs))
-    skipped = [r.id for r in depending if r.state is State.CANCELLED and (r.reason or "").startswith(SKIPPED)]
+    skipped = [r.id for r in depending if r.state is State.CANCELLED and r.cause is Cause.SKIPPED]
     ledger.release(skipped)
     ledger.hold_stage(skipped)
     if choose_again:
@@ -94,9 +95,6 @@ def release_reductions(ledger: Ledger, runs: Sequence[str]) -> None:
     again = [row.id for row in ledger.reductions(of=set(runs)) if row.state is not State.PLANNED]
     ledger.release(again)
     ledger.hold_reductions(again)
-
-
-SKIPPED: Final = "skipped: "  # how the reason of a run begins whose source did not give what it needs
 
 
 def refused_canary(ledger: Ledger) -> list[str]:

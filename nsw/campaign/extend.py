@@ -9,7 +9,6 @@ import os
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign import folder as folders
@@ -18,7 +17,7 @@ from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_rows import APP_FOLDER, FIGURES_FROM, ORIGINS, PARTS, PREPARED, RECIPE, SITE
-from nsw.campaign.runs_by_name import as_option
+from nsw.campaign.selection import as_option
 from nsw.campaign.versions import differing, hashes, origins, record, sources_of, versions_of
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Part, Plan, Run
     from nsw.recipe.overrides import Overrides
 
-__all__ = ["Changes", "Extension", "changes", "extend", "extension", "replan"]
+__all__ = ["Change", "Changes", "Extension", "extend", "extension", "replan"]
 
 _SHOWN: Final = 3  # files in a reason
 
@@ -61,34 +60,29 @@ class Changes:
         return (*self.added, *self.again)
 
 
-def changes(
-    before: Plan, now: Plan, files_before: Mapping[str, str], files_now: Mapping[str, str], known: Iterable[str],
-    files_of: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-) -> Changes:  # fmt: skip
+def _changes(before: Plan, now: Plan, files_of: Mapping[str, Mapping[str, str]], files: Mapping[str, str]) -> Changes:
     """Compare what a campaign carried out with what a recipe asks for.
 
     Args:
         before: The plan of the campaign's own recipe.
         now: The plan of the recipe.
-        files_before: The application's files in the campaign, by name, with their hashes.
-        files_now: Those that the recipe names.
-        known: The runs of the campaign.
-        files_of: The same files as `files_before` of those runs that had an older version of the program.
+        files_of: The application's files that each run of the campaign has, by name, with their hashes.
+        files: The newest of these in the campaign.
     """
-    there, old = set(known), {run.id: run for run in before.runs}
+    old, files_now = {run.id: run for run in before.runs}, hashes(now.files)
     again = {}
     for run in now.runs:
-        if run.id in there:
-            files = differing(files_of.get(run.id, files_before), files_now)
-            why = f"{and_more(files, _SHOWN)} changed" if files else _difference(old.get(run.id), run, before, now)
+        if run.id in files_of:
+            changed = differing(files_of[run.id], files_now)
+            why = f"{and_more(changed, _SHOWN)} changed" if changed else _difference(old.get(run.id), run, before, now)
             if why:
                 again[run.id] = why
-    added = tuple(run.id for run in now.runs if run.id not in there)
     wanted = {run.id for run in now.runs}
+    added = tuple(run.id for run in now.runs if run.id not in files_of)
     builds, builds_before = _builds(now), _builds(before)
     rebuilt = any(builds[app] != command for app, command in builds_before.items() if app in builds)
-    program = rebuilt or bool(differing(files_before, files_now))
-    return Changes(added, again, len(wanted) - len(added) - len(again), len(there - wanted), program)
+    same, absent = len(wanted) - len(added) - len(again), len(files_of.keys() - wanted)
+    return Changes(added, again, same, absent, program=rebuilt or bool(differing(files, files_now)))
 
 
 def _difference(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:
@@ -144,11 +138,10 @@ def extension(
         now = make_plan(recipe, site, sites, options, notify)
         before = make_plan(str(folder.recipe), site, sites)
         lock = before.recipe.recipe.lock
-        older = {run.id: version.files for version in versions_of(ledger, rows)[:-1] for run in version.runs}
         files = lock.files if lock else {}
-        changed = changes(
-            before.plan, now.plan, files, hashes(now.plan.files), [run.id for run in rows], older
-        )  # fmt: skip
+        files_of: dict[str, Mapping[str, str]] = {run.id: files for run in rows}
+        files_of |= {run.id: version.files for version in versions_of(ledger, rows)[:-1] for run in version.runs}
+        changed = _changes(before.plan, now.plan, files_of, files)
         if going := [run.id for run in rows if run.id in changed.again and run.state in IN_FLIGHT]:
             raise UsageError(
                 f"{going[0]} would be run again ({changed.again[going[0]]}), and is not over",
@@ -205,15 +198,32 @@ def _begin_again(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]
     ledger.hold_stage(runs)
 
 
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is other when runs are retried.
+
+    Attributes:
+        time_s: The time limit of each run, in seconds; None: as it was.
+        update_app: Whether the program is copied again from where it came.
+        sites: Sites files to search first for the campaign's site.
+    """
+
+    time_s: int | None = None
+    update_app: bool = False
+    sites: Sequence[Path] | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether a person asked for another limit or program."""
+        return self.time_s is not None or self.update_app
+
+
 def replan(
     folder: folders.CampaignFolder,
     ledger: Ledger,
     runs: Sequence[str],
+    change: Change,
     notify: Callable[[Message], object],
-    *,
-    time_s: int | None = None,
-    update_app: bool = False,
-    sites: Sequence[Path] | None = None,
 ) -> None:
     """Give runs that are retried jobs of their own, with another time limit or the program as it is now.
 
@@ -228,14 +238,14 @@ def replan(
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
-    files = sources_of(ledger, recipe) if update_app else None
+    files = sources_of(ledger) if change.update_app else None
     now, before = hashes(files or ()), dict((data.get("lock") or {}).get("files") or {})
     changed = differing(before, now)
-    if update_app and not changed:
+    if change.update_app and not changed:
         notify(Message("the program is as it was when it was copied: it is not copied again"))
         files = None
-    part = _next_part(ledger, runs, new_app=files is not None, time_s=time_s)
-    planned = make_plan(str(folder.recipe), ledger.meta(SITE), sites, part=part)
+    part = _next_part(ledger, runs, new_app=files is not None, time_s=change.time_s)
+    planned = make_plan(str(folder.recipe), ledger.meta(SITE), change.sites, part=part)
     if missing := set(runs) - {run.id for run in planned.plan.runs}:
         raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so its runs cannot be planned again")
     _add_part(folder, ledger, part, check(planned), files)
@@ -245,9 +255,9 @@ def replan(
         data["app"]["files"] = [f"{part.app}/{name}" for _, name in files]
         data["lock"]["files"] = now
         told.append("the program was copied again: " + ", ".join(f"{n} ({now.get(n, 'gone')[:12]})" for n in changed))
-    if time_s is not None:
-        _set_time(data, format_duration(time_s))
-        told.append(f"time limit {format_duration(time_s)}")
+    if change.time_s is not None:
+        _set_time(data, limit := format_duration(change.time_s))
+        told.append(f"time limit {limit}")
     write_locked(folder, head, data)
     for line in told:
         notify(Message(line))

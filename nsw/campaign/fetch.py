@@ -16,7 +16,7 @@ from nsw.campaign.folder import run_folder
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import SCRATCH
 from nsw.campaign.ownership import require_own
-from nsw.campaign.select_runs import job_ids, needed, selected
+from nsw.campaign.selection import job_ids, needed, selected
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.select_runs import Selection
+    from nsw.campaign.selection import Selection
     from nsw.transport.model import Transport
 
 __all__ = ["GUI_FILES", "DownloadProgress", "FileThere", "FilesThere", "on_site", "watch_downloads"]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.ledger import State
+from nsw.campaign.ledger_rows import Cause, Reason
 from nsw.errors import UnreachableError
-from nsw.schedulers.model import BY_ITSELF, Answer, Phase
+from nsw.schedulers.model import Answer, Phase
 from nsw.transport.model import Unreadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from nsw.transport.model import Transport
 
@@ -32,7 +33,7 @@ class Status:
     started: float | None = None
     ended: float | None = None
     exit_code: int | None = None
-    reason: str | None = None
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Verdict:
     """What is known of a run now; `ended` says that nothing more will come of this attempt."""
 
     state: State
-    reason: str | None = None
+    reason: Reason | None = None
     ended: bool = False
 
 
@@ -56,7 +57,7 @@ def parse_status(content: bytes | None) -> Status | None:
     if facts.get("state") not in {"running", "done", "failed", "withdrawn"}:
         return None
     if facts.get("signalled"):
-        facts = {key: value for key, value in facts.items() if key not in {"end", "exit_code", "reason"}}
+        facts = {key: value for key, value in facts.items() if key not in {"end", "exit_code", "cause", "reason"}}
         facts["state"] = "running"
     return Status(
         state=facts["state"],
@@ -66,8 +67,13 @@ def parse_status(content: bytes | None) -> Status | None:
         started=_number(facts.get("start")),
         ended=_number(facts.get("end")),
         exit_code=int(facts["exit_code"]) if facts.get("exit_code", "").isdigit() else None,
-        reason=facts.get("reason") or None,
+        reason=_reason(facts),
     )
+
+
+def _reason(facts: Mapping[str, str]) -> Reason | None:
+    cause = next((cause for cause in (Cause.SET_UP, Cause.EXIT, Cause.OVER_TIME) if cause == facts.get("cause")), None)
+    return Reason.of(facts.get("reason") or None, cause)
 
 
 def as_begun(answer: Answer, status: Status | None) -> Answer:
@@ -82,28 +88,35 @@ def judge(answer: Answer, status: Status | None) -> Verdict:
     if status is not None and status.state in {"done", "failed"}:
         if status.state == "done":
             return Verdict(State.DONE, status.reason, ended=True)
-        tells = answer.phase in {Phase.ENDED, Phase.LOST} and not _is_own(answer.reason)
-        more = answer.reason if tells else None
-        return Verdict(State.FAILED, "; ".join(filter(None, (_why(status), more))) or None, ended=True)
+        tells = answer.phase in {Phase.ENDED, Phase.LOST} and not answer.by_itself
+        reason = with_more(_why(status), answer.reason if tells else None)
+        return Verdict(State.FAILED, reason and replace(reason, cause=_of_limit(answer) or reason.cause), ended=True)
     if status is not None and status.state == "withdrawn":
         status = None
     if answer.phase is Phase.LOST:
         begun = "" if status is None else "; it had begun and may still be running: only `nsw retry` begins it again"
-        return Verdict(State.LOST, f"{answer.reason}{begun}", ended=True)
+        return Verdict(State.LOST, Reason(f"{answer.reason}{begun}"), ended=True)
     if answer.phase is Phase.ENDED and answer.cancelled and status is None:
-        return Verdict(State.CANCELLED, f"{answer.reason} before it began", ended=True)
+        return Verdict(State.CANCELLED, Reason(f"{answer.reason} before it began"), ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
-        return Verdict(State.FAILED, _cut_short(answer, status), ended=True)
+        return Verdict(State.FAILED, Reason(_cut_short(answer, status), _of_limit(answer)), ended=True)
     if status is not None:
         return Verdict(State.RUNNING)
     return Verdict(
         {Phase.QUEUED: State.QUEUED, Phase.RUNNING: State.RUNNING}.get(answer.phase, State.SUBMITTED),
-        answer.reason,
+        Reason.of(answer.reason, Cause.HELD if answer.held else None),
     )
 
 
-def _is_own(reason: str | None) -> bool:
-    return reason is not None and reason.startswith(BY_ITSELF)
+def _of_limit(answer: Answer) -> Cause | None:
+    return Cause.OVER_TIME if answer.over_time else None
+
+
+def with_more(reason: Reason | None, more: str | None) -> Reason | None:
+    """A reason with words behind it."""
+    if reason is None or more is None:
+        return Reason(more) if more else reason
+    return replace(reason, detail=f"{reason.detail}; {more}")
 
 
 def _cut_short(answer: Answer, status: Status | None) -> str:
@@ -123,12 +136,14 @@ def _cut_short(answer: Answer, status: Status | None) -> str:
     return "its job ended in the middle of this run: killed, or the machine went down"
 
 
-def _why(status: Status) -> str | None:
+def _why(status: Status) -> Reason | None:
     """Its reason; an exit status that may tell of a signal, with its name."""
     signals = {int(s): s.name for s in signal.Signals}
     name = signals.get((status.exit_code or 0) - 128)
-    plain = status.reason == f"exit status {status.exit_code}"
-    return f"{status.reason} (128 + {name})" if name and plain else status.reason
+    reason = status.reason
+    if reason is None or reason.cause is not Cause.EXIT or name is None:
+        return reason
+    return replace(reason, detail=f"{reason.detail} (128 + {name})")
 
 
 def _number(text: str | None) -> float | None:
@@ -219,10 +234,9 @@ _NOT_FOUND: Final = re.compile(r"(?:^|\s)(module|ml|conda|mamba|micromamba|spack
 _INIT: Final = re.compile(r"'?(conda|mamba|micromamba) init'?|\b(shell has not been properly configured)")
 # what a shell says of a program that a signal ended: the batch system's own reason has said it already
 _OF_A_SIGNAL: Final = frozenset({"Terminated", "Killed", "Hangup"})
-SET_UP: Final = "set-up failed: "  # how the reason of a run begins that set-up kept from beginning
 
 
-def reason_with(reason: str | None, stderr: bytes | None, *, login_shell: bool) -> str | None:
+def reason_with(reason: Reason | None, stderr: bytes | None, *, login_shell: bool) -> Reason | None:
     """The reason of a failed run or build with what it said last, and with what to do where its set-up shows that.
 
     Args:
@@ -231,15 +245,15 @@ def reason_with(reason: str | None, stderr: bytes | None, *, login_shell: bool) 
         login_shell: Whether jobs of the site start in a login shell.
     """
     words = last_words(stderr)
-    if words is None or reason is None:
-        return reason or words
-    if words in _OF_A_SIGNAL:
+    if reason is None:
+        return Reason(words) if words else None
+    if words is None or words in _OF_A_SIGNAL:
         return reason
-    if not reason.startswith(SET_UP):
-        return f"{reason}: {words}"
-    words = _BASH_AT.sub("", words)
-    hint = _to_do(words, login_shell=login_shell)
-    return f"{reason}: {words}" + (f" ({hint})" if hint else "")
+    if reason.cause is Cause.SET_UP:
+        words = _BASH_AT.sub("", words)
+        hint = _to_do(words, login_shell=login_shell)
+        words += f" ({hint})" if hint else ""
+    return replace(reason, detail=f"{reason.detail}: {words}")
 
 
 def _to_do(words: str, *, login_shell: bool) -> str | None:

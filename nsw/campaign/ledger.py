@@ -32,6 +32,7 @@ from nsw.campaign.ledger_rows import (
     Pending,
     Problem,
     Reading,
+    Reason,
     RunRow,
     Sent,
     State,
@@ -55,7 +56,26 @@ if TYPE_CHECKING:
 __all__ = ["ENDED", "IN_FLIGHT", "BuildRow", "Ledger", "Reading", "RunRow", "State"]
 
 T = TypeVar("T")
-_DOUBT: Final = "not submitted, as far as is known, since"
+# Rows are inserted task by task: the first ones name the next tasks without looking at all of them. The attempt is new
+# to all of the task, also to those that are over, since submissions are named by it. A build goes only if a run that
+# may go needs it; a task goes if it holds nothing that still waits (a packed task holds one stage), but for a build
+# whose job the batch system makes it wait for. CROSS JOIN and + keep SQLite from going over all open needs for each.
+_PENDING: Final = """
+SELECT job, task, (SELECT max(attempt) + 1 FROM tasks r WHERE r.job = p.job AND r.task = p.task) AS attempt,
+  max(gpus) AS gpus
+FROM (
+  SELECT * FROM tasks t WHERE kind = :kind AND state = 'planned' AND place = coalesce(:place, place)
+  AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = t.job AND o.task = t.task)
+  AND (kind <> 'build' OR EXISTS (
+    SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task WHERE n.source = t.id AND r.state = 'planned'
+    AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = r.job AND o.task = r.task)))
+  AND NOT EXISTS (
+    SELECT 1 FROM tasks w CROSS JOIN needs n ON n.task = w.id WHERE w.job = t.job AND w.task = t.task
+    AND w.state = 'planned' AND +n.state = 'open' AND n.source <> w.id
+    AND NOT (:leave_builds AND n.why = 'build' AND n.source IN (SELECT id FROM submitted_builds WHERE place = 'job')))
+  ORDER BY seq LIMIT :limit
+) p GROUP BY job, task ORDER BY min(seq)
+"""
 
 
 class Ledger:
@@ -128,6 +148,9 @@ class Ledger:
         row = self._db.execute(query, values).fetchone()
         return row[0] if row else None
 
+    def _count(self, query: str) -> int:
+        return int(self._value(query))
+
     def _damaged(self, what: object) -> CampaignError:
         return CampaignError(f"{self._path} is damaged: {what}")
 
@@ -192,14 +215,27 @@ class Ledger:
         """What was asked and could not be done here."""
         return self._rows(Absent, "SELECT * FROM absent")
 
-    def set_problems(self, run: str, problems: Iterable[tuple[str | None, str, str, str | None]]) -> None:
-        """Replace what is known to be wrong with a run's reports: report, severity, message, fix."""
+    def set_problems(
+        self, run: str, problems: Iterable[tuple[str | None, str, str, str | None]], not_as_asked: Collection[str] = ()
+    ) -> None:
+        """Replace what is known to be wrong with a run's reports: report, severity, message, fix.
+
+        `not_as_asked` are the messages of counters that were asked for and not measured.
+        """
         self._db.execute("DELETE FROM problems WHERE run = ?", (run,))
-        self._db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?)", [(run, *p) for p in problems])
+        rows = [(run, *problem, problem[2] in not_as_asked) for problem in problems]
+        self._db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def problems(self) -> list[Problem]:
         """What is known to be wrong with reports, in the plan's order."""
         return self._rows(Problem, "SELECT p.* FROM problems p JOIN tasks r ON r.id = p.run ORDER BY r.seq, p.rowid")
+
+    def not_as_asked(self) -> list[Problem]:
+        """Those of counters that were asked for and not measured."""
+        return self._rows(
+            Problem,
+            "SELECT p.* FROM problems p JOIN tasks r ON r.id = p.run WHERE p.not_as_asked ORDER BY r.seq, p.rowid",
+        )
 
     # --- the plan -----------------------------------------------------------------------------------------
 
@@ -273,7 +309,7 @@ class Ledger:
             RunRow,
             "SELECT * FROM tasks WHERE kind = 'run' AND job = ? AND task IN (SELECT value FROM json_each(?))"
             " ORDER BY seq",
-            (job, json.dumps(tasks)),
+            (job, _list(tasks)),
         )
 
     def runs_named(self, ids: Iterable[str]) -> list[RunRow]:
@@ -281,7 +317,7 @@ class Ledger:
         return self._rows(
             RunRow,
             "SELECT * FROM tasks WHERE kind = 'run' AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
-            (json.dumps(list(ids)),),
+            (_list(ids),),
         )
 
     def done_with_a_word(self) -> list[RunRow]:
@@ -302,7 +338,7 @@ class Ledger:
             RunRow,
             "SELECT * FROM tasks WHERE kind = ? AND state IN (SELECT value FROM json_each(?))"
             " AND reading = coalesce(?, reading) ORDER BY seq",
-            (kind, json.dumps(list(states)), reading),
+            (kind, _list(states), reading),
         )
 
     def builds(self) -> list[BuildRow]:
@@ -335,7 +371,7 @@ class Ledger:
             " WHERE kind = 'run' AND substr(name, 1, length(:begin)) = :begin"
             " AND (state IN (SELECT value FROM json_each(:states)) OR reading IN ('incomplete', 'unreadable'))"
             " GROUP BY name ORDER BY min(seq) LIMIT :most",
-            {"of": of, "begin": begin, "states": json.dumps(list(states)), "most": most},
+            {"of": of, "begin": begin, "states": _list(states), "most": most},
         )
 
     # --- how far it is ------------------------------------------------------------------------------------
@@ -362,30 +398,30 @@ class Ledger:
     def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
         """What is submitted and has not begun: state, why it waits, the first such run, how many there are."""
         query = (
-            "SELECT state, reason, id, count(*) AS runs, min(seq) FROM tasks WHERE kind = 'run'"
-            " AND state IN ('intent', 'submitted', 'queued') GROUP BY state, reason ORDER BY min(seq)"
+            "SELECT state, cause, detail, id, count(*) AS runs, min(seq) FROM tasks WHERE kind = 'run'"
+            " AND state IN ('intent', 'submitted', 'queued') GROUP BY state, cause, detail ORDER BY min(seq)"
         )
-        return list(self._rows(Waiting, query))
+        waiting = self._rows(Waiting, query)
+        return [(row.state, None if row.detail is None else str(Reason(row.detail, row.cause)), row.id, row.runs)
+                for row in waiting]  # fmt: skip
 
     def unread(self) -> int:
         """How many runs have reports that wait to be read."""
-        found: int = self._value(
+        return self._count(
             "SELECT count(*) FROM tasks WHERE kind = 'run' AND reading = 'collected' AND state IN ('done', 'failed')"
         )
-        return found
 
     def incomplete(self) -> int:
         """How many runs are done and printed no value for a required figure."""
-        return self._done_and(Reading.INCOMPLETE)
+        return self._count(
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'incomplete'"
+        )
 
     def unreadable(self) -> int:
         """How many runs are done and left reports that cannot be read."""
-        return self._done_and(Reading.UNREADABLE)
-
-    def _done_and(self, reading: Reading) -> int:
-        query = "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = ?"
-        found: int = self._value(query, (reading,))
-        return found
+        return self._count(
+            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'unreadable'"
+        )
 
     # --- what comes next ----------------------------------------------------------------------------------
 
@@ -408,7 +444,7 @@ class Ledger:
         self._db.execute(
             "INSERT INTO passed_over SELECT DISTINCT job, task FROM tasks WHERE kind = 'run' AND (job, task) NOT IN"
             " (SELECT job, task FROM tasks WHERE id IN (SELECT value FROM json_each(?)))",
-            (json.dumps(list(ids)),),
+            (_list(ids),),
         )
 
     def has_planned(self) -> bool:
@@ -437,13 +473,17 @@ class Ledger:
         """Those of these tasks that wait to be submitted."""
         return self._column(
             "SELECT id FROM tasks WHERE state = 'planned' AND id IN (SELECT value FROM json_each(?)) ORDER BY seq",
-            (json.dumps(list(ids)),),
+            (_list(ids),),
         )
 
     # --- what becomes of it -------------------------------------------------------------------------------
 
     def update_tasks(self, ids: Iterable[str], **values: Any) -> None:
-        """Set columns of tasks."""
+        """Set columns of tasks; `reason` is a Reason, or words that nsw never acts on."""
+        if "reason" in values:
+            reason = values.pop("reason")
+            known = Reason(reason) if isinstance(reason, str) else reason
+            values["detail"], values["cause"] = (None, None) if known is None else (known.detail, known.cause)
         names = ", ".join(f"{name} = ?" for name in values)
         self._db.executemany(
             f"UPDATE tasks SET {names} WHERE id = ?",  # noqa: S608  names of columns
@@ -453,8 +493,8 @@ class Ledger:
     def release(self, ids: Iterable[str]) -> None:
         """Plan these tasks again; their earlier attempts keep their folders."""
         self._db.executemany(
-            "UPDATE tasks SET state = 'planned', reason = NULL, exit_code = NULL, started = NULL, ended = NULL,"
-            " submission = NULL, reading = 'none' WHERE id = ?",
+            "UPDATE tasks SET state = 'planned', cause = NULL, detail = NULL, exit_code = NULL, started = NULL,"
+            " ended = NULL, submission = NULL, reading = 'none' WHERE id = ?",
             [(id_,) for id_ in ids],
         )
 
@@ -493,17 +533,18 @@ class Ledger:
             )
             self._db.execute(
                 "UPDATE tasks SET state = 'submitted',"
-                " reason = CASE WHEN reason LIKE ? || '%' THEN NULL ELSE reason END"
+                " detail = CASE WHEN cause = 'doubt' THEN NULL ELSE detail END,"
+                " cause = CASE WHEN cause = 'doubt' THEN NULL ELSE cause END"
                 " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state = 'intent'",
-                (_DOUBT, *_whole(submission)),
+                _whole(submission),
             )
 
     def doubt(self, submission: Submission, why: str, since: float) -> None:
         """Write down why it is not known whether the scheduler has it, until it is; `since` is in Unix seconds."""
         when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(since))
         self._db.execute(
-            "UPDATE tasks SET reason = ? WHERE job = ? AND submission = ? AND state = 'intent'",
-            (f"{_DOUBT} {when}: {why}", submission.job, submission.name),
+            "UPDATE tasks SET cause = 'doubt', detail = ? WHERE job = ? AND submission = ? AND state = 'intent'",
+            (f"{when}: {why}", submission.job, submission.name),
         )
 
     def withdraw(self, submission: Submission, *, unfound: bool = False) -> None:
@@ -526,7 +567,7 @@ class Ledger:
         """The tasks that wait here and whose next or present attempt the scheduler may have all the same."""
         return self._rows(
             Flying,
-            "SELECT t.id, t.job, t.task, s.attempt, t.state, t.reason, t.kind FROM submissions s JOIN tasks t"
+            "SELECT t.id, t.job, t.task, s.attempt, t.state, t.cause, t.detail, t.kind FROM submissions s JOIN tasks t"
             " ON t.job = s.job AND t.attempt = s.attempt AND t.state = 'intent' AND s.state = 'intent'"
             " OR t.job = s.job AND t.attempt = s.attempt - 1 AND t.state = 'planned' AND s.state = 'unfound'"
             " WHERE t.task IN (SELECT value FROM json_each(s.tasks))",
@@ -541,8 +582,8 @@ class Ledger:
         # by job and task, of which there is an index
         return self._rows(
             Flying,
-            "SELECT * FROM tasks WHERE job = ? AND task BETWEEN ? AND ?"
-            " AND submission = ? AND state IN ('intent', 'submitted', 'queued', 'running')",
+            "SELECT id, job, task, attempt, state, cause, detail, kind FROM tasks"
+            " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state IN ('intent', 'submitted', 'queued', 'running')",
             _whole(submission),
         )
 
@@ -590,7 +631,7 @@ class Ledger:
         found = self._column(
             "SELECT task FROM needs WHERE source IN (SELECT value FROM json_each(?))"
             " AND state = 'open' AND why IN ('build', 'run')",
-            (json.dumps(list(sources)),),
+            (_list(sources),),
         )
         return set(found)
 
@@ -658,11 +699,10 @@ class Ledger:
 
     def held_by_canary(self) -> int:
         """How many planned runs wait for it."""
-        found: int = self._value(
+        return self._count(
             "SELECT count(*) FROM needs n JOIN tasks w ON w.id = n.task"
             " WHERE n.why = 'canary' AND n.state <> 'met' AND n.task <> n.source AND w.state = 'planned'"
         )
-        return found
 
     # --- stages -------------------------------------------------------------------------------------------
 
@@ -701,11 +741,12 @@ class Ledger:
 
     def dependents(self, runs: Iterable[str]) -> list[str]:
         """The tasks that wait, or waited, for any of these runs, or for the CASE.PASS of one."""
-        query = (
-            "SELECT n.task FROM tasks s JOIN needs n ON (n.why = 'run' AND n.source = s.id)"
-            " OR (n.why = 'stage' AND n.source = s.case_id || '.' || s.pass_name) WHERE s.id = ?"
+        return self._column(
+            "SELECT DISTINCT n.task FROM tasks s JOIN needs n ON (n.why = 'run' AND n.source = s.id)"
+            " OR (n.why = 'stage' AND n.source = s.case_id || '.' || s.pass_name)"
+            " WHERE s.id IN (SELECT value FROM json_each(?))",
+            (_list(runs),),
         )
-        return list(dict.fromkeys(task for run in runs for task in self._column(query, (run,))))
 
     def choose_for(self, run: str, choice: Choice) -> None:
         """Write down a choice."""
@@ -720,26 +761,9 @@ class Ledger:
         return {one.run: Choice(one.arguments, one.limit_s, one.source, one.note) for one in found}
 
 
-# Rows are inserted task by task: the first ones name the next tasks without looking at all of them. The attempt is new
-# to all of the task, also to those that are over, since submissions are named by it. A build goes only if a run that
-# may go needs it; a task goes if it holds nothing that still waits (a packed task holds one stage), but for a build
-# whose job the batch system makes it wait for. CROSS JOIN and + keep SQLite from going over all open needs for each.
-_PENDING: Final = """
-SELECT job, task, (SELECT max(attempt) + 1 FROM tasks r WHERE r.job = p.job AND r.task = p.task) AS attempt,
-  max(gpus) AS gpus
-FROM (
-  SELECT * FROM tasks t WHERE kind = :kind AND state = 'planned' AND place = coalesce(:place, place)
-  AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = t.job AND o.task = t.task)
-  AND (kind <> 'build' OR EXISTS (
-    SELECT 1 FROM needs n JOIN tasks r ON r.id = n.task WHERE n.source = t.id AND r.state = 'planned'
-    AND NOT EXISTS (SELECT 1 FROM passed_over o WHERE o.job = r.job AND o.task = r.task)))
-  AND NOT EXISTS (
-    SELECT 1 FROM tasks w CROSS JOIN needs n ON n.task = w.id WHERE w.job = t.job AND w.task = t.task
-    AND w.state = 'planned' AND +n.state = 'open' AND n.source <> w.id
-    AND NOT (:leave_builds AND n.why = 'build' AND n.source IN (SELECT id FROM submitted_builds WHERE place = 'job')))
-  ORDER BY seq LIMIT :limit
-) p GROUP BY job, task ORDER BY min(seq)
-"""
+def _list(values: Iterable[object]) -> str:
+    """Values for `IN (SELECT value FROM json_each(?))`."""
+    return json.dumps(list(values))
 
 
 def _whole(submission: Submission) -> tuple[str, int, int, str]:

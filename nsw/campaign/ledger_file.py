@@ -1,8 +1,8 @@
 """The file of a ledger: its tables, and opening it to look, which changes nothing there, or to drive its campaign.
 
 An nsw that was killed within a write leaves a journal, and SQLite takes the write back at the next opening. It then
-also deletes the file that the journal's end names, if any: who made the journal chooses which. A ledger with such a
-journal, or of another user, is therefore read from a private copy, and a journal that names a file is refused.
+also deletes the file that the journal's end names, if any: who made the journal chooses which. A ledger with a journal,
+or of another user, is therefore read from a private copy, and a journal that names a file is refused.
 
 A SQLite file can also hold code: a view that recurses, a trigger, a column that is computed. Its pages can point to
 each other in circles. Both are found at the opening; a budget of steps bounds the rest.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SCHEMA", "STATE_VERSION", "GuardedConnection", "as_campaign_error", "explained", "open_ledger"]
 
-STATE_VERSION: Final = 3  # 2: builds have a table; 3: runs and builds are tasks, in one table, with needs
+STATE_VERSION: Final = 4  # 3: runs and builds are tasks, in one table, with needs; 4: causes of reasons
 
 # a ledger that holds any other statement than these, to the letter, is refused
 SCHEMA: Final = """
@@ -40,13 +40,14 @@ CREATE TABLE submissions (
   attempt INTEGER NOT NULL, gpus INTEGER NOT NULL, native_id TEXT, state TEXT NOT NULL, created REAL NOT NULL);
 CREATE INDEX submissions_state ON submissions (state);
 CREATE TABLE absent (what TEXT NOT NULL, reason TEXT NOT NULL, runs INTEGER NOT NULL);
-CREATE TABLE problems (run TEXT NOT NULL, report TEXT, severity TEXT NOT NULL, message TEXT NOT NULL, fix TEXT);
+CREATE TABLE problems (run TEXT NOT NULL, report TEXT, severity TEXT NOT NULL, message TEXT NOT NULL, fix TEXT,
+  not_as_asked INTEGER NOT NULL);
 CREATE TABLE tasks (
   seq INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, kind TEXT NOT NULL, place TEXT NOT NULL,
   case_id TEXT NOT NULL, params TEXT NOT NULL, pass_name TEXT NOT NULL, pass_kind TEXT NOT NULL, tool TEXT,
   repeat INTEGER NOT NULL, job TEXT NOT NULL, task INTEGER NOT NULL, gpus INTEGER NOT NULL, reports TEXT NOT NULL,
   app TEXT, command TEXT, seconds_limit INTEGER,
-  state TEXT NOT NULL DEFAULT 'planned', attempt INTEGER NOT NULL DEFAULT 0, reason TEXT, exit_code INTEGER,
+  state TEXT NOT NULL DEFAULT 'planned', attempt INTEGER NOT NULL DEFAULT 0, cause TEXT, detail TEXT, exit_code INTEGER,
   host TEXT, started REAL, ended REAL, reading TEXT NOT NULL DEFAULT 'none', submission TEXT);
 CREATE INDEX tasks_job ON tasks (job, task);
 CREATE INDEX tasks_state ON tasks (kind, state);
@@ -66,7 +67,7 @@ CREATE TEMP VIEW submitted_builds AS
   SELECT s.id, s.place, b.native_id FROM tasks s JOIN submissions b ON b.name = s.submission
   WHERE s.kind = 'build' AND s.state IN ('submitted', 'queued', 'running') AND b.native_id <> 'ended';
 CREATE TEMP VIEW doomed AS
-  SELECT n.task, n.why, n.source, s.state, s.reason FROM needs n JOIN tasks s ON s.id = n.source
+  SELECT n.task, n.why, n.source, s.state, s.cause, s.detail FROM needs n JOIN tasks s ON s.id = n.source
   WHERE n.state = 'open' AND n.why IN ('build', 'run')
   AND (s.state IN ('failed', 'lost') OR (s.state = 'cancelled' AND s.kind <> 'build'));
 """
@@ -123,8 +124,12 @@ def open_ledger(path: Path, *, create: bool, read_only: bool) -> tuple[GuardedCo
             if create:
                 db = _connect(path, "rwc")
                 db.executescript(f"{SCHEMA}PRAGMA user_version = {STATE_VERSION};")
+            elif read_only:
+                db = _open_to_look(path, opened)
             else:
-                db = _open_to_look(path, opened) if read_only else _open_to_drive(path)
+                require_own(path.parent)
+                _refuse_what_is_beside(path)
+                db = _connect(path, "rw")
             opened.callback(db.close)
             _refuse_other_version(db, path)
             _refuse_strange(db, path)
@@ -143,21 +148,12 @@ def _connect(path: Path, mode: str) -> GuardedConnection:
 
 
 def _open_to_look(path: Path, opened: ExitStack) -> GuardedConnection:
-    if is_own(path.parent):
-        _refuse_what_is_beside(path)
-        db = _connect(path, "ro")
-        if not _has_broken_write(db):
-            return db
-        db.close()
+    _refuse_what_is_beside(path)
+    if is_own(path.parent) and not _journal(path).exists():
+        return _connect(path, "ro")
     copy = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="nsw-ledger-")), path.name)
     _copy_ledger(path, copy)
     return _connect(copy, "rw")
-
-
-def _open_to_drive(path: Path) -> GuardedConnection:
-    require_own(path.parent)
-    _refuse_what_is_beside(path)
-    return _connect(path, "rw")
 
 
 # --- the file, and what is beside it ------------------------------------------------------------------------------
@@ -192,15 +188,6 @@ def _refuse_other_file(journal: BinaryIO, path: Path) -> None:
             f"{_journal(path)} names another file, which SQLite would delete; no nsw writes such a journal",
             hint="ask who made this campaign; without the journal its state may be damaged",
         )
-
-
-def _has_broken_write(db: sqlite3.Connection) -> bool:
-    """Whether a killed nsw left a write half done, which who only reads cannot take back."""
-    try:
-        db.execute("PRAGMA user_version").fetchone()
-    except sqlite3.DatabaseError as fault:  # any other is said by who asks for more
-        return fault.sqlite_errorcode == sqlite3.SQLITE_READONLY_ROLLBACK
-    return False
 
 
 def _copy_ledger(path: Path, copy: Path) -> None:
@@ -272,9 +259,8 @@ def _refuse_strange(db: GuardedConnection, path: Path) -> None:
     found = db.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")  # NULL: index of a key
     strange = [f"{kind} {name}" for kind, name, sql in found if sql not in made]
     if strange:
-        more = f" and {len(strange) - _SEEN} more" if len(strange) > _SEEN else ""
         raise CampaignError(
-            f"{path} contains something that nsw never writes: {', '.join(strange[:_SEEN])}{more}",
+            f"{path} contains something that nsw never writes: {', '.join(strange[:_SEEN])}",
             hint="nsw does not read it: ask who made it",
         )
     (fault,) = db.execute("PRAGMA quick_check(1)").fetchone()

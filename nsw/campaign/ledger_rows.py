@@ -109,6 +109,39 @@ class Reading(StrEnum):
 WERE_READ = (Reading.READ, Reading.INCOMPLETE)  # their rows are in the tables
 
 
+class Cause(StrEnum):
+    """Why a task is in its state, as far as nsw acts on it."""
+
+    SKIPPED = "skipped"  # its source did not give what it needs
+    SET_UP = "set-up"  # the recipe's set-up kept the program from beginning
+    EXIT = "exit"  # the program ended by itself with an exit status
+    OVER_TIME = "over-time"  # of the run's own limit
+    HELD = "held"  # by its user, in the scheduler's queue
+    DOUBT = "doubt"  # whether the scheduler has it
+
+
+_SENTENCES: Final = {
+    Cause.SKIPPED: "skipped: {}",
+    Cause.DOUBT: "not submitted, as far as is known, since {}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a task is in its state: what nsw acts on, and what is known beside it. The sentence is made here alone."""
+
+    detail: str
+    cause: Cause | None = None
+
+    def __str__(self) -> str:
+        return _SENTENCES.get(self.cause, "{}").format(self.detail) if self.cause else self.detail
+
+    @classmethod
+    def of(cls, detail: str | None, cause: Cause | None) -> Reason | None:
+        """From the columns of a task."""
+        return None if detail is None else cls(detail, cause)
+
+
 @dataclass(frozen=True, slots=True)
 class RunRow:
     """One run as the ledger knows it; times are Unix seconds, and repeat 0 is a warm-up, which no statistics see."""
@@ -126,13 +159,19 @@ class RunRow:
     reports: tuple[str, ...]
     state: State
     attempt: int
-    reason: str | None
+    detail: str | None
     exit_code: int | None
     host: str | None
     started: float | None
     ended: float | None
     reading: Reading
     submission: str | None
+    cause: Cause | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is in its state, as a sentence."""
+        return _sentence(self.detail, self.cause)
 
     @property
     def seconds(self) -> float | None:
@@ -157,12 +196,18 @@ class BuildRow:
     gpus: int
     state: State = State.PLANNED
     attempt: int = 0
-    reason: str | None = None
+    detail: str | None = None
     exit_code: int | None = None
     host: str | None = None
     started: float | None = None
     ended: float | None = None
     submission: str | None = None
+    cause: Cause | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is in its state, as a sentence."""
+        return _sentence(self.detail, self.cause)
 
     @property
     def task(self) -> int:
@@ -184,9 +229,19 @@ class Flying:
     task: int
     attempt: int
     state: State
-    reason: str | None
+    detail: str | None
     kind: Kind = Kind.RUN
     begun: bool = False  # when and where it began is written down
+    cause: Cause | None = None
+
+    @property
+    def reason(self) -> Reason | None:
+        """Why it is in its state."""
+        return Reason.of(self.detail, self.cause)
+
+    @reason.setter
+    def reason(self, reason: Reason | None) -> None:
+        self.detail, self.cause = (None, None) if reason is None else (reason.detail, reason.cause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +269,13 @@ class Doomed:
     why: Why
     source: str
     state: State  # of the source
-    reason: str | None  # of the source
+    detail: str | None  # of the source, as its cause
+    cause: Cause | None
+
+    @property
+    def reason(self) -> str | None:
+        """Why the source is in its state, as a sentence."""
+        return _sentence(self.detail, self.cause)
 
 
 class Pending(NamedTuple):
@@ -248,7 +309,8 @@ class Waiting(NamedTuple):
     """Runs that are submitted and wait for the same reason."""
 
     state: State
-    reason: str | None
+    detail: str | None
+    cause: Cause | None
     id: str  # of the first
     runs: int
 
@@ -281,6 +343,11 @@ class Problem(NamedTuple):
     fix: str | None
 
 
+def _sentence(detail: str | None, cause: Cause | None) -> str | None:
+    reason = Reason.of(detail, cause)
+    return None if reason is None else str(reason)
+
+
 def lacks_figure(row: RunRow | BuildRow) -> bool:
     """Whether it is a run that is done and printed no value for a required figure."""
     return isinstance(row, RunRow) and row.state is State.DONE and row.reading is Reading.INCOMPLETE
@@ -311,9 +378,9 @@ def _plain(kind: Any, value: Any) -> Any:
 
 def _shaped(kind: Any, value: Any) -> Any:
     """JSON as a type."""
-    origin, parts = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
+    origin, parts = get_origin(kind), get_args(kind)
     if origin is dict and isinstance(value, dict):
         return {key: _shaped(parts[1], each) for key, each in value.items()}
     if origin is list and isinstance(value, list):
@@ -331,18 +398,26 @@ def _parsed(kind: Any, text: str) -> Any:
         raise ValueError from None
 
 
-def _reader(kind: Any) -> Callable[[Any], Any]:
-    """What makes a column's value one of its type; it raises ValueError for any other."""
-    if isinstance(kind, EnumType):
-        return kind
-    if get_origin(kind) is tuple:
-        return lru_cache(maxsize=1024)(partial(_parsed, kind))  # many runs have reports of the same names
-    return partial(_parsed if get_origin(kind) is dict else _plain, kind)
+def _perhaps(values: EnumType, value: str | None) -> Any:
+    return None if value is None else values(value)
 
 
 @cache
-def _readers(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any]]:
-    return {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+def _columns(kind: Callable[..., Any]) -> dict[str, tuple[tuple[type, ...], Callable[[Any], Any] | None]]:
+    """Of each field of a row its types in the file, and what makes it another, which raises ValueError."""
+    found: dict[str, tuple[tuple[type, ...], Callable[[Any], Any] | None]] = {}
+    for name, hint in get_type_hints(kind).items():
+        if isinstance(hint, EnumType):
+            found[name] = (str,), hint
+        elif isinstance(values := (get_args(hint) or (None,))[0], EnumType):
+            found[name] = (str, type(None)), partial(_perhaps, values)
+        elif get_origin(hint) is dict:
+            found[name] = (str,), partial(_parsed, dict)  # of anything
+        elif get_origin(hint) is tuple:  # many runs have reports of the same names
+            found[name] = (str,), lru_cache(maxsize=1024)(partial(_parsed, hint))
+        else:
+            found[name] = get_args(hint) or (hint,), partial(_plain, hint) if float in get_args(hint) else None
+    return found
 
 
 def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tuple[Any, ...]], T]:
@@ -350,16 +425,21 @@ def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tupl
 
     It raises ValueError for a row that nsw does not write.
     """
-    readers = {name: read for name, read in _readers(kind).items() if name in columns}
-    pick = itemgetter(*map(columns.index, readers))
+    fields = {name: field for name, field in _columns(kind).items() if name in columns}
+    names, types = list(fields), [types for types, _ in fields.values()]
+    others = [(at, convert) for at, (_, convert) in enumerate(fields.values()) if convert]
+    pick = itemgetter(*map(columns.index, names))
 
     def read_row(row: tuple[Any, ...]) -> T:
-        raw, values = pick(row), []
-        for (name, read), value in zip(readers.items(), raw, strict=True):
-            try:
-                values.append(read(value))
-            except ValueError:
-                raise ValueError(f"{raw[0]!r}: {name} is not what nsw writes") from None
+        values, at = list(pick(row)), 0
+        try:
+            if not all(map(isinstance, values, types)):
+                at = list(map(isinstance, values, types)).index(False)
+                raise ValueError  # noqa: TRY301  as what converts does
+            for at, convert in others:
+                values[at] = convert(values[at])
+        except ValueError:
+            raise ValueError(f"{values[0]!r}: {names[at]} is not what nsw writes") from None
         return kind(*values)
 
     return read_row

@@ -16,8 +16,7 @@ from nsw.campaign.folder import run_folder
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import SCRATCH
 from nsw.campaign.ownership import owner_if_other, tail
-from nsw.campaign.runs_by_name import one_of, the_one
-from nsw.campaign.select_runs import Selection, job_ids, named, selected
+from nsw.campaign.selection import Selection, job_ids, named, one_of, selected, the_one
 from nsw.errors import NswError, UnreachableError
 
 if TYPE_CHECKING:
@@ -169,41 +168,35 @@ def follow(folder: CampaignFolder, row: Row) -> Generator[Row | Grown | LeftAlon
     with closing(connect(site)) as transport:
         following = _Following(folder, transport, scratch)
         while row.state not in ENDED:
-            row = yield from following.attempt(row) if row.attempt else following.begun(row)
+            row = yield from following.attempt(row)
             if not folders.is_driven(folder) and row.state not in ENDED:
-                yield LeftAlone(bool(row.attempt) and following.is_over(row))
+                yield LeftAlone(following.is_over(row))
                 return
 
 
+@dataclass(frozen=True, slots=True)
 class _Following:
     """Follows a run from attempt to attempt."""
 
-    def __init__(self, folder: CampaignFolder, transport: Transport, scratch: str) -> None:
-        self._folder = folder
-        self._transport = transport
-        self._scratch = scratch
-
-    def begun(self, row: Row) -> Generator[Row, None, Row]:
-        """The row once it has an attempt or is over, or nobody drives it."""
-        while row.attempt == 0 and row.state not in ENDED and folders.is_driven(self._folder):
-            yield row
-            time.sleep(_PAUSE_S)
-            row = self._now(row)
-        yield row
-        return row
+    folder: CampaignFolder
+    transport: Transport
+    scratch: str
 
     def attempt(self, row: Row) -> Generator[Row | Grown, None, Row]:
-        """An attempt's output as it grows; the row once the attempt is over, or a later one has begun."""
-        home = run_folder(self._scratch, row.id, row.attempt)
-        places, failures, attempt = {f"{home}/stdout": -_FIRST, f"{home}/stderr": -_FIRST}, 0, row.attempt
+        """An attempt's output as it grows, or nothing before the first; the row once it is over, or a later one began.
+
+        A run that has not begun is left once nobody drives the campaign.
+        """
+        home, attempt, failures = run_folder(self.scratch, row.id, row.attempt), row.attempt, 0
+        places = {f"{home}/{name}": -_FIRST for name in ("stdout", "stderr") if attempt}
         while True:
             yield row
             now = self._now(row)
-            over = now.attempt != row.attempt or now.state in ENDED
+            over = now.attempt != attempt or now.state in ENDED
             try:
                 # asked before the files, so that nothing is missed that it printed last
-                over = over or (not folders.is_driven(self._folder) and self.is_over(row))
-                added = _added(self._transport, places)
+                over = over or (not folders.is_driven(self.folder) and (attempt == 0 or self.is_over(row)))
+                added = _added(self.transport, places) if places else {}
                 failures = 0
             except UnreachableError:
                 over, added, failures = False, {}, failures + 1
@@ -214,7 +207,7 @@ class _Following:
             if over and not added:
                 yield now
                 return now
-            row = now if now.attempt == row.attempt else row
+            row = now if now.attempt == attempt else row
             if not added:
                 time.sleep(_PAUSE_S)
 
@@ -222,11 +215,13 @@ class _Following:
         """Whether the attempt itself says that it is over."""
         from nsw.campaign.judge import read_status
 
-        status = read_status(self._transport, run_folder(self._scratch, row.id, row.attempt))
+        if row.attempt == 0:
+            return False
+        status = read_status(self.transport, run_folder(self.scratch, row.id, row.attempt))
         return status is not None and status.state in {"done", "failed", "withdrawn"}
 
     def _now(self, row: Row) -> Row:
-        with Ledger(self._folder.ledger, read_only=True) as ledger:
+        with Ledger(self.folder.ledger, read_only=True) as ledger:
             others: list[Row] = [*ledger.builds(), *ledger.reductions()]
             same: Sequence[Row] = ledger.runs_named([row.id]) or [one for one in others if one.id == row.id]
         return same[0]

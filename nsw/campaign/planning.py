@@ -156,12 +156,12 @@ def make_plan(
         InputError: The recipe or a sites file has faults, or the site cannot do it.
         UsageError: There is no such recipe or site, or an option fits nothing.
     """
-    from nsw.campaign.site_facts import facts
     from nsw.plan.build import build_plan
     from nsw.recipe.load import load_recipe
     from nsw.schedulers.create import adapter_of
     from nsw.schedulers.unsupported_keys import foreign_lines, refused_keys
     from nsw.site.load import load_site
+    from nsw.site_check.facts import facts
 
     place = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
     loaded = load_recipe(recipe_path(recipe, notify), place.site.name, options)

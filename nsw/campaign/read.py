@@ -16,7 +16,7 @@ from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.tables import load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
 from nsw.profilers.files_of_one_recording import parts
-from nsw.readers.messages_in_output import said_in
+from nsw.readers.messages import said_in
 from nsw.readers.model import Options
 from nsw.readers.program_figures import figures
 from nsw.readers.read_many import read_many
@@ -144,6 +144,7 @@ class _Read:
         self.tables: dict[str, list[dict[str, Any]]] = {}
         self.problems: list[tuple[str | None, str, str, str | None]] = []
         self.lacking = 0
+        self.not_as_asked: list[str] = []
 
     @property
     def reading(self) -> Reading:
@@ -276,6 +277,7 @@ class _Reader:
             told += moved_sentences(compared)
         for text, fix in told:
             read.report("warning", text, fix)
+        read.not_as_asked = [text for text, _ in told]
 
     def _read_figures(self, read: _Read, output: Path) -> None:
         """Find the figures in what a run printed; that a required one is not there is an error, of another a note."""
@@ -369,4 +371,4 @@ def _flush(folder: CampaignFolder, ledger: Ledger, batch: Sequence[_Read]) -> No
     with ledger.transaction():
         for read in batch:
             ledger.update_tasks([read.run.id], reading=read.reading)
-            ledger.set_problems(read.run.id, read.problems)
+            ledger.set_problems(read.run.id, read.problems, read.not_as_asked)

@@ -12,8 +12,7 @@ from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import FIGURES_FROM, RECIPE, SITE, Reading, State
 from nsw.campaign.read import read_reports
 from nsw.campaign.recipe_lock import read_locked, recipe_of, write_locked
-from nsw.campaign.runs_by_name import as_option
-from nsw.campaign.select_runs import Selection, selected
+from nsw.campaign.selection import Selection, as_option, selected
 from nsw.campaign.tables import load_rows, row_count, table_files
 from nsw.errors import CampaignError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
@@ -16,13 +15,13 @@ from nsw.campaign.dependencies import (
 )
 from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
+from nsw.campaign.extend import Change, replan
 from nsw.campaign.folder import run_of
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, State
 from nsw.campaign.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
 from nsw.campaign.running import Running
-from nsw.campaign.runs_by_name import one_of
-from nsw.campaign.select_runs import Selection, job_ids, selected
-from nsw.campaign.select_runs import named as runs_named
+from nsw.campaign.selection import Selection, job_ids, one_of, selected
+from nsw.campaign.selection import named as runs_named
 from nsw.campaign.site_folder import forget_done, lacks_secrets
 from nsw.errors import NswError, UsageError
 from nsw.wording import and_more, headline, plural
@@ -33,35 +32,13 @@ if TYPE_CHECKING:
 
     from nsw.campaign.ledger import RunRow
 
-__all__ = ["AGAIN", "Change", "resume", "retry"]
+__all__ = ["Change", "resume", "retry", "seconds"]
 
-AGAIN: Final = (State.FAILED, State.LOST, State.CANCELLED)  # what a retry does again
+_AGAIN: Final = (State.FAILED, State.LOST, State.CANCELLED)  # what a retry does again
 _ALL: Final = Selection()
+_AS_BEFORE: Final = Change()
 _SHOWN: Final = 3  # names in a message
 _OPTIONS: Final = ("queue", "partition", "account", "qos", "gres", "extra")  # of a site, for the head of job scripts
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What is other when runs are retried.
-
-    Attributes:
-        time_s: The time limit of each run, in seconds; None: as it was.
-        update_app: Whether the program is copied again from where it came.
-        sites: Sites files to search first for the campaign's site.
-    """
-
-    time_s: int | None = None
-    update_app: bool = False
-    sites: Sequence[Path] | None = None
-
-    @property
-    def asked(self) -> bool:
-        """Whether a person asked for another limit or program."""
-        return self.time_s is not None or self.update_app
-
-
-AS_BEFORE = Change()
 
 
 def seconds(option: str, time: str | None) -> int | None:
@@ -111,7 +88,7 @@ def retry(
     failed: bool = False,
     choose_again: bool = False,
     selection: Selection = _ALL,
-    change: Change = AS_BEFORE,
+    change: Change = _AS_BEFORE,
 ) -> Running | None:
     """The campaign, to be driven with runs planned again that did not succeed; None where there are none.
 
@@ -131,10 +108,11 @@ def retry(
     some = bool(runs) or bool(selection)
     with folders.locked(folder), Ledger(folder.ledger) as ledger:
         every, canary = ledger.runs(), {*refused_canary(ledger)}
-        states = (State.FAILED, State.LOST) if failed else AGAIN
+        states = (State.FAILED, State.LOST) if failed else _AGAIN
         unreduced = _unreduced(ledger, every, states) - canary
         meant = selected(ledger, every, selection)
-        may = [run for run in meant if _may_be_done(run, states, named=bool(runs)) or run.id in canary | unreduced]
+        first = canary | unreduced
+        may = [run for run in meant if _may_be_done(run, states, named=bool(runs)) or run.id in first]
         chosen = _with_their_tasks(every, _named(every, may, runs, job_ids(ledger, every)), notify, named=bool(runs))
         if not chosen:
             _offer_unread(meant, notify)
@@ -206,7 +184,7 @@ def _with_their_tasks(
     Raises:
         UsageError: One that is named cannot be done yet.
     """
-    again, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in reversed(chosen)}
+    again, tasks = {run.id for run in chosen}, {_task(run): run.id for run in reversed(chosen)}
     going = {_task(run): run.id for run in runs if _task(run) in tasks and run.state in IN_FLIGHT}
     if held := [run for run in chosen if _task(run) in going]:
         names = and_more([run.id for run in held], _SHOWN)
@@ -217,11 +195,11 @@ def _with_their_tasks(
         again -= {run.id for run in held}
     whole = tasks.keys() - going.keys()
     mates = [run for run in runs if run.id not in again and _task(run) in whole]
-    if beside := [run for run in mates if run.state in {State.PLANNED, *AGAIN}]:
+    if beside := [run for run in mates if run.state in {State.PLANNED, *_AGAIN}]:
         names = and_more([run.id for run in beside], _SHOWN)
         with_one = tasks[_task(beside[0])]
         notify(Message(f"done too: {names}, in one task with {with_one} (limits.runs_per_job)"))
-        again |= {run.id for run in beside if run.state in AGAIN}
+        again |= {run.id for run in beside if run.state in _AGAIN}
     return [run for run in runs if run.id in again]
 
 
@@ -244,10 +222,7 @@ def _prepare(
     corrected = _corrected(ledger, change.sites)
     # planning again also takes the secrets from nsw's environment, or names the variable that is not set
     if change.asked or corrected or lacks_secrets(folder, sorted({run.job for run in again})):
-        from nsw.campaign.extend import replan
-
-        ids = [run.id for run in again]
-        replan(folder, ledger, ids, notify, time_s=change.time_s, update_app=change.update_app, sites=change.sites)
+        replan(folder, ledger, [run.id for run in again], change, notify)
         ledger.set_meta(SITE_DATA, ledger.site() | corrected)
         if corrected:
             words = ", ".join(f"{key}: {value}" for key, value in corrected.items())

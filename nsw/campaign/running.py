@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign import folder as folders
-from nsw.campaign.dependencies import SKIPPED
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.events import (
     BuildChanged,
@@ -26,9 +25,9 @@ from nsw.campaign.events import (
 )
 from nsw.campaign.folder import Log, run_folder, run_of
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, State
+from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, Cause, State
 from nsw.campaign.ownership import owner_if_other
-from nsw.campaign.select_runs import job_ids
+from nsw.campaign.selection import job_ids
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
@@ -261,7 +260,7 @@ class _Changes:
             self._log.say(f"{row.id} {row.state}{why}")
             if row.state is State.DONE:
                 self._emit(Message(f"{over}/{len(rows)} reduced   {run_of(row.id)}"))
-            elif row.state in ENDED and not (row.reason or "").startswith(SKIPPED):
+            elif row.state in ENDED and row.cause is not Cause.SKIPPED:
                 self._emit(Message(f"the report of {run_of(row.id)} was not reduced on the site{why}", "warning"))
 
 
@@ -369,7 +368,7 @@ class Running:
 
     def _with_what_to_do(self) -> Generator[None]:
         """The rounds; an error that ends them names the command that goes on."""
-        from nsw.campaign.runs_by_name import as_named
+        from nsw.campaign.selection import as_named
 
         try:
             yield from self._carry_out()
@@ -447,7 +446,7 @@ class Running:
 
     def _wait_for_turn(self, it: Held) -> Generator[None]:
         """Wait until no other campaign of this user runs on this machine, unless nothing of this one is to begin."""
-        from nsw.campaign.runs_by_name import as_option
+        from nsw.campaign.selection import as_option
 
         site = it.ledger.site()
         here = site.get("scheduler") == LOCAL and (site.get("transport") or {}).get("kind", LOCAL) == LOCAL

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.choose import Chooser
-from nsw.campaign.dependencies import SKIPPED
-from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Met, Reading, State
+from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Cause, Met, Reading, Reason, State
 from nsw.campaign.read import fault_of, read_reports
 from nsw.errors import CanaryError, NswError
 from nsw.plan.model import GRACE_S, around_s
@@ -199,7 +198,7 @@ class Stages:
             self._it.ledger.choose_for(run, found)
 
     def _skip(self, run: str, why: str) -> None:
-        self._it.ledger.update_tasks([run], state=State.CANCELLED, reason=f"{SKIPPED}{why}")
+        self._it.ledger.update_tasks([run], state=State.CANCELLED, reason=Reason(why, Cause.SKIPPED))
         self._it.changed([run])
 
     def _let_go(self, sources: dict[str, list[RunRow]]) -> None:

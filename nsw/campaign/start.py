@@ -21,7 +21,7 @@ from nsw.campaign.dry_run import ask, reach, way_to
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
 from nsw.campaign.ownership import group_may_read, is_own
-from nsw.campaign.runs_by_name import as_named
+from nsw.campaign.selection import as_named
 from nsw.campaign.site_folder import write_secrets
 from nsw.campaign.versions import origins
 from nsw.errors import CampaignError, InputError, NswError, UsageError

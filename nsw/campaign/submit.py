@@ -235,8 +235,8 @@ class Submitting:
     def _submissions(self, pending: Iterable[Pending], most: int, place: str) -> list[Submission]:
         scheduler = self._it.scheduler
         found = submissions(
-            self._it.folder, pending, most, contiguous=scheduler.contiguous,
-            names=(scheduler.longest_name, scheduler.name_characters),
+            self._it.folder, pending, most, contiguous=scheduler.can.contiguous,
+            names=(scheduler.can.longest_name, scheduler.can.name_characters),
         )  # fmt: skip
         if place == JOB and not scheduler.shares_machine:
             return found
@@ -273,7 +273,8 @@ class Submitting:
             room = room_of(self._flight.submissions()) if scheduler.batches else 1
             if room <= 0:
                 return
-            some, left = left[: min(scheduler.together, room)], left[min(scheduler.together, room) :]
+            most = min(scheduler.can.submissions_per_command, room)
+            some, left = left[:most], left[most:]
             if not self._submit(some) and scheduler.batches:
                 return
 

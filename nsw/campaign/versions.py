@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, VERSIONS, State
-from nsw.campaign.runs_by_name import as_named
+from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, State
+from nsw.campaign.selection import as_named
 from nsw.errors import UsageError
 from nsw.quantities import moment
 from nsw.wording import and_more, plural
@@ -186,13 +186,13 @@ def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple
     return [(str(source.absolute()), list(_made_by_people(source).items())) for source in sources]
 
 
-def sources_of(ledger: Ledger, recipe: str | None) -> list[tuple[str, str]]:
+def sources_of(ledger: Ledger) -> list[tuple[str, str]]:
     """Where the application's files came from, each with its name beside the program.
 
     Raises:
         UsageError: The campaign copied none, or one is gone.
     """
-    sources = [Path(source) for source, _ in ledger.meta(ORIGINS) if source != recipe]
+    sources = [Path(source) for source, _ in ledger.meta(ORIGINS) if source != ledger.meta(RECIPE)]
     if not sources:
         raise UsageError(
             "the recipe lists no program files (app.files), so there is nothing to copy again",
@@ -213,7 +213,7 @@ def warning(ledger: Ledger) -> str | None:
     copies = f"its copy of {began} is" if len(names) == 1 else f"their copies of {began} are"
     have = "has" if len(names) == 1 else "have"
     told = f"{and_more(names, _CHANGED)} {have} changed since this campaign began: {copies} used here"
-    recipe = _recipe_of(ledger)
+    recipe = _shown(Path(ledger.meta(RECIPE) or ""))
     if program := [name for name in names if name != recipe]:
         new = "the new one" if len(program) == 1 else "the new ones"
         told += f"; `nsw retry --update-app` takes {new}" + (" of the program" if recipe in names else "")
@@ -238,12 +238,6 @@ def _changed_since(ledger: Ledger) -> list[str]:
 def _made_by_people(source: Path) -> dict[str, str]:
     """Every file of it with its hash; the name of a file that is no folder is empty."""
     return {name: hash_of(file) for file, name in files_in(source, "") if not _MADE.intersection(file.parts)}
-
-
-def _recipe_of(ledger: Ledger) -> str:
-    """The recipe's file as a person would name it, which is the first of what a campaign came from."""
-    first = Path(next((source for source, _ in ledger.meta(ORIGINS)), ""))
-    return _shown(first) if first.suffix in {".yaml", ".yml"} else ""
 
 
 def _shown(path: Path) -> str:

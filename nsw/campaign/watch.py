@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections import defaultdict
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -17,9 +18,9 @@ from nsw.campaign import folder as folders
 from nsw.campaign.events import Message, RunChanged, Started
 from nsw.campaign.folder import LEDGER, run_folder
 from nsw.campaign.ledger import ENDED, Ledger, State
-from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH
+from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
 from nsw.campaign.ownership import owner_if_other
-from nsw.campaign.runs_by_name import as_named
+from nsw.campaign.selection import as_named
 from nsw.errors import NswError
 from nsw.site.names import LOCAL
 
@@ -40,29 +41,23 @@ _RELOAD_S: Final = 60.0  # after which the state of an nsw on another machine is
 _OWNER_BYTES: Final = 4096
 
 
+@dataclass(slots=True)
 class Onlooker:
     """What has become of a campaign's runs, as their site knows it.
 
     Attributes:
         ledger: A copy, which keeps what was seen.
         elsewhere: The nsw on another machine that owns the campaign: user, host, since when.
-        changed_any: The site knows more than the ledger here.
         pause_s: Seconds from one look to the next.
+        changed_any: The site knows more than the ledger here.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        transport: Transport,
-        scheduler: BatchScheduler | None,
-        elsewhere: str | None,
-    ) -> None:
-        self.ledger = ledger
-        self.elsewhere = elsewhere
-        self.changed_any = False
-        self.pause_s = _SITE_S if transport.remote else _LEDGER_S
-        self._transport = transport
-        self._scheduler = scheduler
+    ledger: Ledger
+    elsewhere: str | None
+    pause_s: float
+    _transport: Transport
+    _scheduler: BatchScheduler | None
+    changed_any: bool = False
 
     def look(self) -> None:
         """Ask the site.
@@ -88,7 +83,7 @@ class Onlooker:
                 if isinstance(status, Unreadable) or (run.state is State.INTENT and status is None):
                     continue
                 verdict = judge(said[run.id], status)
-                if (verdict.state, verdict.reason) != (run.state, run.reason):
+                if (verdict.state, verdict.reason) != (run.state, Reason.of(run.detail, run.cause)):
                     times = {} if status is None else {"started": status.started, "ended": status.ended}
                     self.ledger.update_tasks([run.id], state=verdict.state, reason=verdict.reason, **times)
                     self.changed_any = True
@@ -126,7 +121,7 @@ def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[
         scheduler = create(site, transport, scratch, folder.id)
         with Ledger(copy) as ledger:
             batch = scheduler if isinstance(scheduler, BatchScheduler) else None
-            yield Onlooker(ledger, transport, batch, elsewhere)
+            yield Onlooker(ledger, elsewhere, _SITE_S if transport.remote else _LEDGER_S, transport, batch)
 
 
 def _owner_elsewhere(transport: Transport, scratch: str, own: str) -> str | None:

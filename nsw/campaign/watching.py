@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.collect import End
 from nsw.campaign.judge import Verdict, as_begun, judge
-from nsw.campaign.ledger_rows import Flying, Kind, State
+from nsw.campaign.ledger_rows import Flying, Kind, Reason, State
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
 
@@ -218,7 +218,7 @@ class Watching:
         It looks at lost runs, and at those that failed by the scheduler's word alone, without an end of their own.
         """
         lost = [
-            Flying(run.id, run.job, run.task, run.attempt, run.state, run.reason)
+            Flying(run.id, run.job, run.task, run.attempt, run.state, run.detail)
             for run in self._it.ledger.runs(states=[State.LOST, State.FAILED])
             if run.attempt and run.ended is None
         ]
@@ -328,7 +328,7 @@ class Watching:
                 gone = (
                     f"its job ended well, and {self._it.home(one.id, one.attempt)} is not there: moved or removed since"
                 )
-                verdict = replace(verdict, reason=gone)
+                verdict = replace(verdict, reason=Reason(gone))
             end = self._ending.end_of(one, verdict, status)
             return replace(end, second=self._passed_over(name, one, status))
         # a scheduler may report a job as running before the job has reported where and since when
@@ -511,4 +511,4 @@ def _never(answer: Answer, status: Status | None) -> Verdict:
     if status is not None and status.state == "done":
         return Verdict(State.DONE, ended=True)
     what = "it would never have begun" if status is None else "it would never have begun again"
-    return Verdict(State.FAILED, f"{what}: {answer.reason}", ended=True)
+    return Verdict(State.FAILED, Reason(f"{what}: {answer.reason}"), ended=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign.answers import how_to_repeat, is_good, summary_of
 from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.runs_by_name import as_named, as_option
+from nsw.campaign.selection import as_named, as_option
 from nsw.errors import Exit
 from nsw.wording import headline
 

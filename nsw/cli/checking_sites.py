@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.events import Event
-    from nsw.campaign.site_check_result import Check
+    from nsw.site_check.facts import Check
 
 _INDENT = 24  # columns before what was found
 _LEAST = 20  # columns for it on a narrow terminal
@@ -22,12 +22,12 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 
 def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = False) -> int:
     """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
-    from nsw.campaign import checking_sites
-    from nsw.campaign.site_check_result import Verdict
+    from nsw.campaign import check_site
     from nsw.present import emit
+    from nsw.site_check.facts import Verdict
 
     found: list[Check] = []
-    for one in checking_sites.check(name, sites, _say, node=node):
+    for one in check_site.check(name, sites, _say, node=node):
         found.append(one)
         if format != "json":
             _print(one)

@@ -304,9 +304,9 @@ def fetch(
     exclude: Without = None,
 ) -> None:
     """Download files of runs that were left on the site, such as reports for Nsight's GUIs."""
-    from nsw.cli import fetching
+    from nsw.cli import site_files
 
-    raise typer.Exit(fetching.fetch(runs or [], files or [], campaign, root, yes, _selection(case, exclude)))
+    raise typer.Exit(site_files.fetch(runs or [], files or [], campaign, root, yes, _selection(case, exclude)))
 
 
 @_command()
@@ -341,9 +341,9 @@ def attach(
 
     The nsw that drove it before submits nothing more from then on.
     """
-    from nsw.cli import attaching
+    from nsw.cli import running
 
-    raise typer.Exit(attaching.attach(campaign, site, sites, root))
+    raise typer.Exit(running.attach(campaign, site, sites, root))
 
 
 @_command()
@@ -363,10 +363,10 @@ def clean(
     yes: Yes = False,
 ) -> None:
     """Remove what a finished campaign left on its site; reports and tables here stay."""
-    from nsw.cli import cleaning
+    from nsw.cli import site_files
 
     which, selection = _either(campaign, named), _selection(case, exclude)
-    raise typer.Exit(cleaning.clean(which, root, selection, everything=everything, dry_run=dry_run, yes=yes))
+    raise typer.Exit(site_files.clean(which, root, selection, everything=everything, dry_run=dry_run, yes=yes))
 
 
 @_command()

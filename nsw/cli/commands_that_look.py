@@ -60,9 +60,9 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Print the state once and exit.", show_default=False)] = False,
 ) -> None:
     """Show the live progress of a campaign that another nsw drives or that no nsw drives; read-only."""
-    from nsw.cli import watching
+    from nsw.cli import looking
 
-    raise typer.Exit(watching.watch(_either(campaign, named), root, once=once))
+    raise typer.Exit(looking.watch(_either(campaign, named), root, once=once))
 
 
 @_command()

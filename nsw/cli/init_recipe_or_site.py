@@ -72,7 +72,7 @@ def site(name: str, host: str | None, output: Path | None, force: bool) -> int:
         UsageError: The file has such a site already, or its batch system is none that nsw knows.
         UnreachableError: The host does not answer.
     """
-    from nsw.campaign.starter_files import survey_site
+    from nsw.site_check.starter import survey_site
 
     made = survey_site(name, host, output, force=force)
     try:

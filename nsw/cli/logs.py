@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.ledger import ENDED
 from nsw.campaign.ledger_rows import what_lacks
 from nsw.campaign.logs import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, follow, row_named
-from nsw.campaign.runs_by_name import as_named, as_option, campaign_of_words
+from nsw.campaign.selection import as_named, as_option, campaign_of_words
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import BuildRow, RunRow
-    from nsw.campaign.select_runs import Selection
+    from nsw.campaign.selection import Selection
 
 _LONGEST = 1 << 16  # characters of a line that are shown
 _MOST_LINES = 2_000_000  # that are shown: the rest of a file takes gigabytes as texts

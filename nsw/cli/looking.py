@@ -1,4 +1,4 @@
-"""`nsw status`, `problems`, `ls`, `schema`, `sites`: looking, without driving anything."""
+"""`nsw status`, `watch`, `problems`, `ls`, `schema`, `sites`: looking, without driving anything."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign import folder as folders
 from nsw.campaign import versions
-from nsw.campaign.answers import how_to_repeat
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, what_lacks
 from nsw.campaign.ownership import owner_if_other
-from nsw.campaign.runs_by_name import as_named, as_option, campaign_and_runs
-from nsw.campaign.select_runs import job_ids, selected
+from nsw.campaign.selection import as_named, as_option, campaign_and_runs, job_ids, selected
 from nsw.cli import writing
-from nsw.cli.notices import warn
+from nsw.cli.notices import tell, warn
 from nsw.errors import Exit
 from nsw.present import emit
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.runs_by_name import Which
+    from nsw.campaign.selection import Which
     from nsw.campaign.watch import Onlooker
 
 
@@ -130,10 +128,10 @@ def _progress(
     folder: folders.CampaignFolder, ledger: Ledger, counts: Mapping[str, int], runs: Sequence[RunRow]
 ) -> dict[str, Any]:
     """How long it goes on already, how long it will, and what the running programs printed last."""
-    from nsw.campaign.running import lines_now
-
     if not any(counts.get(state) for state in State if state not in ENDED):
         return {"elapsed_s": None, "seconds_left": None, "last_lines": {}}
+    from nsw.campaign.running import lines_now
+
     now, driven = time.time(), folders.is_driven(folder)
     running = [run for run in runs if run.state is State.RUNNING]
     begun = ledger.began()
@@ -169,6 +167,8 @@ def _head(
         what = f"{plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for {resume}"
         steps.append(what if waiting else f"{resume} goes on")
     if (bad or incomplete) and may_go_on:
+        from nsw.campaign.answers import how_to_repeat  # here: most looks need nothing of recipes
+
         again = how_to_repeat(folder, ledger, f" -c {as_named(folder)}")
         steps.append(f"`nsw logs RUN{as_option(folder)}` prints a run's output; {again}")
     return {"campaign": folder.id, "folder": str(folder.path), "owner": other,
@@ -186,6 +186,37 @@ def _reductions(ledger: Ledger) -> dict[str, int]:
     from collections import Counter
 
     return dict(Counter(str(row.state) for row in ledger.reductions()))
+
+
+def watch(campaign: str | None, root: Path | None, *, once: bool) -> int:
+    """Show how a campaign's runs go until none is in flight, or once.
+
+    Raises:
+        UnreachableError: The site cannot be reached, at the first look.
+    """
+    from nsw.campaign.events import Started
+    from nsw.campaign.watch import Watching
+    from nsw.present.live import Watch
+    from nsw.present.untrusted_text import say
+    from nsw.wording import headline
+
+    folder = folders.find(folders.root(root), campaign)
+    with Watching(folder, once=once) as watching:
+        view = Watch(watching)
+        try:
+            for event in watching:
+                if isinstance(event, Started):  # it looks anew: at the site, or at what another nsw writes
+                    view.stop()
+                    view = Watch(watching)
+                view.show(event)
+        except KeyboardInterrupt:
+            return Exit.INTERRUPTED
+        finally:
+            view.stop()
+        say(f"{folder.id}: {headline(watching.counts())}")
+        if watching.advice:
+            tell(watching.advice)
+    return Exit.GOOD
 
 
 def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:

@@ -69,7 +69,7 @@ def _chip(named: str | None) -> Chip | None:
 
 
 def _chip_of(place: LoadedSite) -> Chip:
-    from nsw.campaign.site_metrics import chip_of
+    from nsw.site_check.facts import chip_of
 
     found = find_chip(chip_of(place))
     if found is None:
@@ -81,12 +81,12 @@ def _chip_of(place: LoadedSite) -> Chip:
 
 def _listed_by(place: LoadedSite | None, chip: Chip | None, tool: Tool | None) -> frozenset[str] | None:
     """The names that the site's own ncu lists, where it measures the chip and can be asked."""
-    from nsw.campaign.site_metrics import site_metrics
+    from nsw.site_check.facts import site_metrics
 
     if place is None or chip is None or (tool or tool_for(chip)) != "ncu":
         return None
     found = site_metrics(place, chip)
-    tell(found.note)
+    tell(found.note if found.names is not None else f"{found.note}: by the shipped lists")
     return found.names
 
 

@@ -13,7 +13,7 @@ from nsw.cli.output import output_path
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
-    from nsw.campaign.select_runs import Selection
+    from nsw.campaign.selection import Selection
     from nsw.recipe.overrides import Overrides
 
 
@@ -177,7 +177,7 @@ Without = Annotated[
 
 def selection(only: list[str] | None, without: list[str] | None) -> Selection:
     """The runs that are meant."""
-    from nsw.campaign.select_runs import Selection
+    from nsw.campaign.selection import Selection
 
     return Selection(tuple(only or ()), tuple(without or ()))
 

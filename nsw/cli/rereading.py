@@ -14,7 +14,7 @@ from nsw.present.untrusted_text import say
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.campaign.select_runs import Selection
+    from nsw.campaign.selection import Selection
 
 
 def reread(campaign: str | None, root: Path | None, recipe: Path | None, selection: Selection) -> int:

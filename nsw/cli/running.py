@@ -1,4 +1,4 @@
-"""`nsw run`, `resume`, `retry`, `cancel`, `throttle`: show what the service does, and ask where it must be asked."""
+"""`nsw run`, `resume`, `attach`, `retry`, `cancel`, `throttle`: show what happens, and ask where it must be asked."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_rows import STOPPED
-from nsw.campaign.runs_by_name import as_named, campaign_of_words
-from nsw.campaign.select_runs import Selection
+from nsw.campaign.selection import Selection, as_named, campaign_of_words
 from nsw.cli import answering, notices
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from nsw.campaign.attach import Attachable
     from nsw.campaign.events import Event
     from nsw.campaign.running import Running
     from nsw.recipe.overrides import Overrides
@@ -40,12 +40,12 @@ def run(
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.campaign import start
-    from nsw.campaign.kept_checks import warnings
     from nsw.campaign.planning import make_plan
     from nsw.campaign.running import Running
     from nsw.campaign.start import expected_cost
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
+    from nsw.site_check.facts import warnings
 
     home = folders.root_to_write(root)
     planned = make_plan(recipe, site, sites, options, notices.show)
@@ -116,6 +116,40 @@ def resume(campaign: str | None, root: Path | None, download: str | None = None,
     return _carry_out(retrying.resume(folder, notices.show, download), now=now)
 
 
+def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None, root: Path | None) -> int:
+    """Take a campaign over and go on with it; with none named, list those of the site.
+
+    Without `site` it is the one of the campaign, where that is here already, else the default one.
+
+    Raises:
+        UsageError: The site is this machine.
+        CampaignError: There is no such campaign, or it cannot be taken over.
+        UnreachableError: The site cannot be reached.
+    """
+    from nsw.campaign.attach import campaigns_on_site, site_of_campaign_here
+
+    if site is None and campaign is not None:
+        site = site_of_campaign_here(campaign, root)
+    with campaigns_on_site(site, sites) as there:
+        if campaign is None:
+            _list_campaigns(there.campaigns, f"{there.place.site.name}:{there.base}")
+            return Exit.GOOD
+        found = there.attach(campaign, root)
+    if found.taken_over:
+        by = f" from {found.owner}" if found.owner else ""
+        tell(f"campaign {found.folder.path}: taken over{by}")
+    return resume(str(found.folder.path), root)
+
+
+def _list_campaigns(known: Sequence[Attachable], where: str) -> None:
+    from nsw.present.terminal import console, table
+
+    if known:
+        console().print(table(None, ("campaign", "owner"), [(one.id, one.owner) for one in known], wide="owner"))
+    else:
+        tell(f"there is no campaign to attach to in {where}")
+
+
 def retry(
     runs: list[str],
     campaign: str | None,
@@ -172,19 +206,21 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     from nsw.campaign import cancel as cancelling
 
     folder = folders.find(folders.root(root), campaign)
-    found = cancelling.throttle(folder, running)
-    if not found.left:
-        later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if found.again and running else ""
-        later = later or ("; what `nsw retry` releases is held until `nsw throttle N`" if found.again else "")
-        over = f"{folder.id} is over, and nothing is left to throttle ({headline(found.counts)}){later}"
-        tell(over)
+    standing = cancelling.standing_of(folder)
+    unheld = cancelling.throttle(folder, running)
+    if not standing.left:
+        later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if standing.again and running else ""
+        later = later or ("; what `nsw retry` releases is held until `nsw throttle N`" if standing.again else "")
+        tell(f"{folder.id} is over, and nothing is left to throttle ({headline(standing.counts)}){later}")
         return Exit.GOOD
+    not_over = f"{plural(standing.left, 'run')} not over"
     if running:
-        say(f"{folder.id}: {plural(running, 'task')} at a time; {plural(found.left, 'run')} not over")
+        say(f"{folder.id}: {plural(running, 'task')} at a time; {not_over}")
     else:
-        say(f"{folder.id}: held; no new run starts until `nsw throttle N`; {plural(found.left, 'run')} not over")
-        if found.not_held:
-            say(f"nsw cannot hold jobs of {found.scheduler}: the {found.not_held} that it has may begin")
+        say(f"{folder.id}: held; no new run starts until `nsw throttle N`; {not_over}")
+        waiting = standing.counts.get(State.SUBMITTED, 0) + standing.counts.get(State.QUEUED, 0)
+        if unheld and waiting:
+            say(f"nsw cannot hold jobs of {unheld}: the {waiting} that it has may begin")
     if not folders.is_driven(folder):
         tell(f"`nsw resume {as_named(folder)}` continues it")
     return Exit.GOOD

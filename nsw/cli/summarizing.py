@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.answers import summary_of
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import NOTE
-from nsw.campaign.runs_by_name import as_named, campaign_and_runs
-from nsw.campaign.select_runs import selected
+from nsw.campaign.selection import as_named, campaign_and_runs, selected
 from nsw.cli import answering, writing
 from nsw.cli.notices import tell
 from nsw.errors import Exit, UsageError, did_you_mean
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.summary import Summary
     from nsw.campaign import folder as folders
-    from nsw.campaign.runs_by_name import Which
+    from nsw.campaign.selection import Which
 
 Rows = list[dict[str, Any]]
 RUNS = "runs"  # a row a run; its parameters are the fields of one column
@@ -137,7 +136,7 @@ class _Tables:
         return [row for row in load_rows(self._folder, name) if row["run"] in self._runs]
 
     def _run_rows(self) -> Rows:
-        from nsw.campaign.select_runs import job_ids
+        from nsw.campaign.selection import job_ids
         from nsw.present.status_view import run_data
 
         runs = [run for run in self._ledger.runs() if run.id in self._runs]

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError
 from nsw.plan import counters
 from nsw.plan.command import PRIVATE, RECORD_ENVIRONMENT, Box, words
-from nsw.plan.jobs import APP, apart, are_tasks, build_job, pack, reductions, repeats_of, side_by_side, too_many_runs
+from nsw.plan.jobs import (
+    APP,
+    WARM_UP,
+    apart,
+    are_tasks,
+    build_job,
+    pack,
+    reductions,
+    repeats_of,
+    side_by_side,
+    too_many_runs,
+)
 from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
 from nsw.plan.layout import Demand, Layout, layout_of
 from nsw.plan.model import Absent, Part, Plan, Run, RunSecrets, around_s
@@ -26,7 +37,7 @@ from nsw.site.model import FILL
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from nsw.plan.model import Job, Resources, SiteFacts
     from nsw.recipe.load import LoadedRecipe
@@ -97,6 +108,20 @@ def build_plan(
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class _CaseProgram:
+    """What all runs of a case have in common: the program, how it is started and on what."""
+
+    case: Case
+    needs: Resources
+    env: dict[str, str]
+    secrets: int  # which of the plan's, counted from 1; 0: none
+    words: tuple[str, ...]
+    launch: Launch
+    app: str
+    box: Box | None
+
+
 class _Builder:
     """Makes runs case by case and gathers what is wrong or absent on the way."""
 
@@ -127,48 +152,74 @@ class _Builder:
         recipe = self._loaded.recipe
         values = {**case.params, "case": case.id, "site": self._site_values}
         try:
-            needs = self._resolver.resources(recipe.resources, self._place.site, values)
-            env, secret = self._env(values)
-            program = self._program(values)
-            how = self._launch(values, needs)
-            needs = replace(needs, tasks=how.layout.tasks, one_a_node=how.kind == "torchrun")
-            app = self._app(case, needs, values)
-            box = self._box(app, values, secret)
-            limits = [self._limit(number, one, needs, values) for number, one in enumerate(self._passes)]
-            commands = [self._profiled(n, one, case, program, how, box, secret) for n, one in enumerate(self._passes)]
+            program = self._case_program(case, values)
+            limits = [self._limit(number, one, program.needs, values) for number, one in enumerate(self._passes)]
+            commands = [self._profiled(number, one, program) for number, one in enumerate(self._passes)]
         except UnresolvedError as fault:
             self._of_cases.setdefault((fault.path, fault.message, fault.hint), []).append(case.id)
             return []
-        if self._fit and (too_many := self._too_many_for(needs)):
+        if self._fit and (too_many := self._too_many_for(program.needs)):
             names = [id_ for one in self._passes for id_, _ in repeats_of(recipe, one, case.id)]
             self.absent.setdefault((f"case {case.id}", too_many), []).extend(names)
             return []
-        self._check_gpus(needs)
-        self.notes |= dict.fromkeys(notes_of(how))
-        made: list[Run] = []
+        self._check_gpus(program.needs)
+        self.notes |= dict.fromkeys(notes_of(program.launch))
         impossible = {one.name: done.impossible for one, (_, done) in zip(self._passes, commands, strict=True)}
+        runs: list[Run] = []
         for one, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
-            source = None if self._facts.replay else counters.source_of(one, self._passes)
-            repeats = repeats_of(recipe, one, case.id)
-            ids = [id_ for id_, _ in repeats]
             self._check_time(limit, ("resources", "time") if one.time is None else ("passes",))
+            source = None if self._facts.replay else counters.source_of(one, self._passes)
             why = done.impossible
             if why is None and source is not None and impossible[source] is not None:
                 why = f"pass {source}, which chooses its kernels, is not here either: {impossible[source]}"
             if why is not None:
-                self.absent.setdefault((f"pass {one.name}", why), []).extend(ids)
+                names = [id_ for id_, _ in repeats_of(recipe, one, case.id)]
+                self.absent.setdefault((f"pass {one.name}", why), []).extend(names)
                 continue
             if isinstance(one, CountersPass):
                 self.notes |= dict.fromkeys(counters.notes(one, tool, self._chip))
-            made += [
-                Run(id_, case.id, case.params, one.name, one.kind, tool, n, done.command, env, limit,
-                    # of a warm-up nothing is read, so nothing is reduced
-                    done.reports if n or not done.reduction else (), done.after, app, self._run_secrets(secret, tool),
-                    f"{case.id}.{source}" if source else "", done.reduction, how.layout,
-                    (*done.before, *functions_before(done.command)))
-                for id_, n in repeats
-            ]  # fmt: skip
-        return made
+            run = self._run(program, one, tool, done)
+            run = replace(run, resources=limit, needs=f"{case.id}.{source}" if source else "")
+            runs += self._repeated(run, one)
+        return runs
+
+    def _case_program(self, case: Case, values: Mapping[str, Any]) -> _CaseProgram:
+        site = self._place.site
+        needs = self._resolver.resources(self._loaded.recipe.resources, site, values)
+        env, secrets = self._env(values)
+        words = self._program(values)
+        launch = self._launch(values, needs)
+        needs = replace(needs, tasks=launch.layout.tasks, one_a_node=launch.kind == "torchrun")
+        app = self._app(case, needs, values)
+        box = self._box(app, values, secrets)
+        return _CaseProgram(case, needs, env=env, secrets=secrets, words=words, launch=launch, app=app, box=box)
+
+    def _run(self, program: _CaseProgram, one: Any, tool: str | None, done: Profiled) -> Run:
+        return Run(
+            id="",
+            case_id=program.case.id,
+            params=program.case.params,
+            pass_name=one.name,
+            pass_kind=one.kind,
+            tool=tool,
+            repeat=1,
+            command=done.command,
+            env=program.env,
+            resources=program.needs,
+            reports=done.reports,
+            after=done.after,
+            app=program.app,
+            secrets=self._run_secrets(program.secrets, tool),
+            reduction=done.reduction,
+            layout=program.launch.layout,
+            before=(*done.before, *functions_before(done.command)),
+        )
+
+    def _repeated(self, run: Run, one: Any) -> Iterator[Run]:
+        for id_, repeat in repeats_of(self._loaded.recipe, one, run.case_id):
+            # of a warm-up nothing is read, so nothing is reduced
+            reports = () if repeat == WARM_UP and run.reduction else run.reports
+            yield replace(run, id=id_, repeat=repeat, reports=reports)
 
     def files(self) -> list[tuple[str, str]]:
         """The application's files: where they are, their name beside the program."""
@@ -298,24 +349,31 @@ class _Builder:
         folders = ([app] if recipe.files or recipe.build else []) + ([PRIVATE] if secret else [])
         return Box(given.runtime, image, options, given.profiler == "inside", (*folders, SCRIPTS))
 
-    def _profiled(
-        self, number: int, one: Any, case: Case, program: tuple[str, ...], how: Launch, box: Box | None, secret: int
-    ) -> tuple[str | None, Profiled]:
+    def _profiled(self, number: int, one: Any, program: _CaseProgram) -> tuple[str | None, Profiled]:
         if self._facts.replay is not None:
-            command = self._facts.replay(case.params, one.kind)
+            command = self._facts.replay(program.case.params, one.kind)
             if command is None:
                 return None, Profiled(
                     impossible="was not recorded; the demo replays recipes/alexnet_scaling.yaml under nsys"
                 )
             return self._facts.replayed_tool, Profiled(command, self._facts.replayed_reports)
-        recipe = self._loaded.recipe
-        configured = {str(tool): path for tool, path in self._place.site.profilers.items()}
+        recipe, site = self._loaded.recipe, self._place.site
         inside = None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside"
         with standing_at("passes", number, one.kind, "ranks"):
-            return profiled(one, program, how, self._facts, configured, inside=inside,
-                            export_here=recipe.collect == "tables", reduce_there=are_tasks(self._place.site),
-                            box=box, secrets=secret,
-                            chip=self._chip, chooses=counters.chooses(one, self._passes))  # fmt: skip
+            return profiled(
+                one,
+                program.words,
+                program.launch,
+                self._facts,
+                {str(tool): path for tool, path in site.profilers.items()},
+                inside=inside,
+                export_here=recipe.collect == "tables",
+                reduce_there=are_tasks(site),
+                box=program.box,
+                secrets=program.secrets,
+                chip=self._chip,
+                chooses=counters.chooses(one, self._passes),
+            )
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
         limits = self._place.site.limits

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger_rows import State, what_lacks
+from nsw.campaign.ledger_rows import Cause, State, what_lacks
 from nsw.present.problems import show_problems
 from nsw.present.terminal import seconds, table
 from nsw.wording import absent_lines, headline
@@ -143,9 +143,7 @@ def _cells(run: RunRow, jobs: Mapping[str, str], said: Mapping[str, str]) -> tup
 
 def _held_by_nsw(run: RunRow) -> RunRow:
     """While nsw holds a campaign, the scheduler's advice to release the job by hand would only undo that."""
-    reason = run.reason or ""
-    by_user = run.state == "queued" and reason.startswith("held") and "releases it" in reason
-    return replace(run, reason="held by `nsw throttle 0`") if by_user else run
+    return replace(run, detail="held by `nsw throttle 0`") if run.cause is Cause.HELD else run
 
 
 def _why(run: RunRow) -> str | None:

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from nsw.readers.gzip_files import MAGIC as GZIP
-from nsw.readers.gzip_files import read_packed
 from nsw.readers.invariants import leave_out_broken_rows
-from nsw.readers.messages_in_output import only_said
-from nsw.readers.mixed_text import add_others
-from nsw.readers.model import SURE_OF_ALL, Options, Reader, Report, Sample
+from nsw.readers.messages import only_said
+from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
 from nsw.readers.not_a_report import explain, is_archive, pointer, special, unopened
 from nsw.readers.registry import FORMATS, Format
+from nsw.readers.untrusted_files import GZIP_MAGIC, read_packed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nsw.readers.not_a_report import NotReport
 
 CERTAIN = 100
-HOLDS_NOTHING = "holds nothing of"  # begins what is said of a report without the tables that were asked for
 _OF_ITERATIONS = frozenset({"iterations", "iteration_trace", "phase_summary"})
 _NO_ITERATIONS = "no iterations were found; of a timeline `--table phases` says why"
-UNKNOWN = "no known report format"
 _NO_THREAD = "can't start new thread"  # for its stack there is no memory
 _MORE_MEMORY = "read it where there is more, or export it with fewer events (nsys: --filter-time)"
 
@@ -48,7 +45,8 @@ def read(path: Path, options: Options | None = None) -> Report:
             report.error("the file contains no results")
         else:
             why = _NO_ITERATIONS if asked <= _OF_ITERATIONS else None
-            report.error(f"{HOLDS_NOTHING} {', '.join(sorted(asked))}", fix=why)
+            report.lack = Lack.TABLES
+            report.error(f"holds nothing of {', '.join(sorted(asked))}", fix=why)
     return report
 
 
@@ -56,34 +54,30 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
     """Read a file; `nested`: it was packed itself, and one that is packed twice is left alone."""
     report = Report(str(path))
     if (other := special(path)) is not None:
-        report.error(other.message, fix=other.fix)
-        return report
+        return _no_report(report, other)
     try:
         sample = Sample(path)
     except OSError as fault:
-        why = unopened(path, fault.strerror or str(fault))
-        report.error(why.message, fix=why.fix)
-        return report
+        return _no_report(report, unopened(path, fault.strerror or str(fault)))
     if sample.size == 0 and not sample.is_folder:
         report.error("the file is empty", fix="the profiler or the copy was cut short: run or copy again")
         return report
     if not sample.is_folder and (other := pointer(sample)) is not None:
-        report.error(other.message, fix=other.fix)
-        return report
+        return _no_report(report, other)
     found = detect(sample)
-    if found is None and sample.head.startswith(GZIP) and not nested and not is_archive(sample):
+    if found is None and sample.head.startswith(GZIP_MAGIC) and not nested and not is_archive(sample):
         inside = read_packed(path, options, lambda one: detect(Sample(one)) is not None, partial(_read, nested=True))
         if inside is not None:
             return inside
     if found is None:
         if not sample.is_folder and (other := explain(sample)) is not None:
-            report.error(other.message, fix=other.fix)
-            return report
+            return _no_report(report, other)
         if (spoken := only_said(sample)) is not None:
             report.tool, report.problems = spoken
             report.error(f"contains only messages of {report.tool}, no results")
             return report
-        report.error(UNKNOWN, fix="`nsw read --formats` lists what can be read")
+        report.lack = Lack.UNKNOWN
+        report.error("no known report format", fix="`nsw read --formats` lists what can be read")
         return report
     format_, reader = found
     try:
@@ -98,6 +92,12 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
     report.format = report.format or format_.id
     if not any(len(t) for t in report.tables.values()) and not sample.is_folder and not report.refused:
         _look_again(report, sample)
+    return report
+
+
+def _no_report(report: Report, other: NotReport) -> Report:
+    report.error(other.message, fix=other.fix)
+    report.lack = Lack.POINTER if other.is_pointer else None
     return report
 
 
@@ -140,3 +140,46 @@ def _surest(sample: Sample) -> tuple[int, Format, Reader] | None:
         if sure >= CERTAIN:  # a magic number: the other readers need not even be loaded
             break
     return best
+
+
+# One of these words is in each report of a format: what is looked for before its reader is asked.
+TEXTS: Final = {
+    "nvprof-text": ("rofiling result", "PROF is profiling", "== NVTX result", "== OpenACC (", "== OpenMP ("),
+    "nsys-stats": ("Total Time", "Total (", "Start (", "PID,TID", "PID\tTID", "Total Proj"),
+    "ncu-text": (", Context ", ", Invocations ", "Session Attribute"),
+    "ncu-csv": ("Process ID", "Session Attribute", '"Source"', "Metric Name", "Kernel Name", "PL_Type"),
+    "torch-table": ("Self CPU", "CPU total", "CPU time", "Self CUDA", "CUDA total", "CUDA time", "Self XPU"),
+}
+_RESULTS: Final = 75  # how sure a reader is at least of what has tables
+_NO_RESULT: Final = "facts"
+
+
+def add_others(report: Report, sample: Sample, chosen: Format, options: Options) -> None:
+    """Add the tables of every other tool whose report is in the file too; say which are, and which cannot be.
+
+    Tables of two tools are not mixed: rows of the same table would number their blocks alike.
+    """
+    if chosen.id not in TEXTS:
+        return
+    sample.is_looked_through = False
+    for format_ in FORMATS:
+        if format_.id == chosen.id or not any(word in sample.text for word in TEXTS.get(format_.id, ())):
+            continue
+        reader = cast("Reader", importlib.import_module(format_.module))
+        if reader.sniff(sample) < _RESULTS:
+            continue
+        other = reader.read(sample.path, options)
+        names = [name for name, table in other.tables.items() if len(table) and name != _NO_RESULT]
+        if not names:
+            continue
+        if any(len(report.tables.get(name, ())) for name in names):
+            report.error(
+                f"holds a report of {format_.tool} ({format_.id}) too, which is not read",
+                fix="put each report into a file of its own",
+            )
+            continue
+        report.warn(f"holds a report of {format_.tool} too: its tables are {', '.join(sorted(names))}")
+        report.tables |= {name: other.tables[name] for name in names}
+        report.problems += other.problems
+        if facts := other.tables.get(_NO_RESULT):
+            report.tables[_NO_RESULT] = [*report.tables.get(_NO_RESULT, []), *facts]

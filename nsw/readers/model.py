@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import cached_property
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -37,6 +38,14 @@ class Problem:
     fix: str | None = None
 
 
+class Lack(Enum):
+    """Why a report has no tables, where somebody decides by it; its problems say the same in words."""
+
+    POINTER = auto()  # it stands for a file that is elsewhere
+    UNKNOWN = auto()  # no reader knows it
+    TABLES = auto()  # it has none of the tables that were asked for
+
+
 @dataclass(slots=True)
 class Report:
     """One file, read: its tables by name (nsw.tables.schema) and its problems."""
@@ -48,6 +57,7 @@ class Report:
     tables: dict[str, TableData] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     refused: bool = False  # for its size: a report of its format, of which not all is read
+    lack: Lack | None = None
 
     def refuse(self, fault: TooMuchError, *, but: str | None = None) -> None:
         """Note that the file unpacks to too much, and how to read it all the same."""

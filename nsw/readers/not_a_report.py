@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Sample
 
-LFS, ANNEX = "a Git LFS pointer", "a git-annex"  # how what is said of such files begins
 _GET = "run `git annex get` on it"
 _LFS = b"version https://git-lfs.github.com/spec/v1"
 _LFS_SIZE = re.compile(rb"^size (\d{1,15})$", re.MULTILINE)
@@ -64,6 +63,7 @@ class NotReport(NamedTuple):
 
     message: str
     fix: str | None
+    is_pointer: bool = False  # to a file that is elsewhere
 
 
 def pointer(sample: Sample) -> NotReport | None:
@@ -72,9 +72,10 @@ def pointer(sample: Sample) -> NotReport | None:
     if head.startswith(_LFS):
         size = _LFS_SIZE.search(head[:1024])
         what = f" of {int(size[1]):,} bytes" if size else ""
-        return NotReport(f"{LFS} to a file{what}, not the file itself", "run `git lfs pull` in its repository")
+        said = f"a Git LFS pointer to a file{what}, not the file itself"
+        return NotReport(said, "run `git lfs pull` in its repository", is_pointer=True)
     if _ANNEX.match(head):
-        return NotReport(f"{ANNEX} pointer, not the file itself", _GET)
+        return NotReport("a git-annex pointer, not the file itself", _GET, is_pointer=True)
     return None
 
 
@@ -84,7 +85,7 @@ def unopened(path: Path, reason: str) -> NotReport:
         return NotReport(f"cannot be opened: {reason}", None)
     target = os.readlink(path)  # noqa: PTH115  its text, which need not be a path here
     if ".git/annex/objects/" in target:
-        return NotReport(f"{ANNEX} link to a file that is not here", _GET)
+        return NotReport("a git-annex link to a file that is not here", _GET, is_pointer=True)
     return NotReport(f"a link to {target}, which is not there", "copy the file here, or correct the link")
 
 

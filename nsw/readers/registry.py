@@ -108,7 +108,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "ncu-csv",
         "ncu",
-        "nsw.readers.ncu.csv.reader",
+        "nsw.readers.ncu.csv_reader",
         "ncu --csv: details, raw, source, summary and session pages, amid other output",
         "Nsight Compute 2019 to 2026; UTF-16; thousands separators of any place",
         (*_COUNTERS, "source_metrics"),
@@ -182,7 +182,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "ncu-text",
         "ncu",
-        "nsw.readers.ncu.text.reader",
+        "nsw.readers.ncu.text_reader",
         "ncu's pages as text, also inside job output",
         "Nsight Compute 2019 to 2026",
         _COUNTERS,
@@ -197,7 +197,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "ncu-binary",
         "ncu",
-        "nsw.readers.ncu.binary.reader",
+        "nsw.readers.ncu.binary_reader",
         ".ncu-rep: read where ncu_report or an ncu is found",
         "what ncu_report (pip install 'nsw[ncu]') or the ncu that is found can load; .nsight-cuprof-report likewise",
         _COUNTERS,

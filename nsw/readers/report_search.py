@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import os
+import sqlite3
+import zlib
+from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from nsw.profilers.files_of_one_recording import parts
+from nsw.readers.detect import detect
+from nsw.readers.model import Lack, Sample
+from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from nsw.readers.model import Report
 
@@ -33,8 +43,6 @@ class ReportSearch:
             if not path.is_dir():
                 yield path
                 continue
-            from nsw.readers.folders import below, is_report
-
             if is_report(path):
                 yield path
                 continue
@@ -47,13 +55,82 @@ class ReportSearch:
     def known(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports without those of searched files that no profiler wrote; broken ones are among them."""
         for report in reports:
-            if report.path in self.searched and report.tool is None and _is_another_file(report):
+            if report.path in self.searched and report.tool is None and not is_meant_as_report(report):
                 continue
             self.reports += report.path in self.searched
             yield report
 
 
-def _is_another_file(report: Report) -> bool:
-    from nsw.readers.folders import is_meant_as_report
+# nothing but profilers writes files of these names
+_REPORTS = (
+    ".nsys-rep", ".qdrep", ".qdstrm", ".ncu-rep", ".nsight-cuprof-report", ".nvvp", ".nvprof", ".pstats",
+    ".pt.trace.json", ".pt.trace.json.gz",
+)  # fmt: skip
+# others write such files too: they are meant as reports while they cannot be opened as what they are named
+_DATABASES = (".sqlite", ".sqlite3")
+_PACKED = (".sqlite.gz", ".json.gz")
+_MAYBE = (*_DATABASES, *_PACKED, ".prof", ".cprof")
+_WRITTEN = (*_MAYBE, ".json", ".csv", ".txt")  # what a pointer may stand for
 
-    return not is_meant_as_report(report)
+
+def is_meant_as_report(report: Report) -> bool:
+    """Whether a file that no reader recognised was to be a report, by its name: it is broken then, and not other."""
+    name = report.path.lower()
+    if name.endswith(_REPORTS):
+        return True
+    if report.lack is Lack.POINTER:
+        return name.endswith(_WRITTEN)
+    return name.endswith(_MAYBE) and not _is_whole(report)
+
+
+def _is_whole(report: Report) -> bool:
+    """Whether a file of an ambiguous name is what that says, as far as its beginning tells: another program's."""
+    path = Path(report.path)
+    name = path.name.lower()
+    try:
+        if name.endswith(_PACKED):
+            with gzip.open(path) as packed:
+                begin = packed.read(1 << 20)
+            return bool(begin) and (".sqlite" not in name or begin.startswith(SQLITE_MAGIC))
+        if name.endswith(_DATABASES):
+            with path.open("rb") as file:
+                return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC and _can_be_asked(path)
+    except (OSError, EOFError, zlib.error, sqlite3.Error):
+        return False
+    return report.lack is Lack.UNKNOWN
+
+
+def _can_be_asked(path: Path) -> bool:
+    with closing(open_read_only(path)) as database:
+        return database.execute("SELECT count(*) FROM sqlite_master").fetchone() is not None
+
+
+def is_report(folder: Path) -> bool:
+    """Whether the folder is itself a report."""
+    try:
+        return detect(Sample(folder)) is not None
+    except OSError:
+        return False
+
+
+def below(folder: Path) -> Iterator[Path]:
+    """Every file below a folder, in order of their names, and folders that are reports instead of their files.
+
+    Hidden files and folders are passed over; links to folders are not followed. Files are not looked into:
+    whether one is a report is known when it is read.
+    """
+    for place, folders, files in os.walk(folder):
+        here = Path(place)
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        for name in [f for f in folders if is_report(here / f)]:
+            folders.remove(name)
+            yield here / name
+        # of a report and the pages exported from it, one; each row is wanted once
+        wanted = (name for name, part in parts(f for f in files if not f.startswith(".")).items() if part.only is None)
+        found = (here / name for name in wanted)
+        yield from (f for f in found if f.is_file() or _leads_nowhere(f))
+
+
+def _leads_nowhere(file: Path) -> bool:
+    """Whether it is a link whose report is not here, as git-annex leaves them."""
+    return file.name.lower().endswith((*_REPORTS, *_WRITTEN)) and file.is_symlink() and not file.exists()

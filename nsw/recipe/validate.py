@@ -15,7 +15,7 @@ from nsw.recipe.faults import Fault, shown
 from nsw.recipe.shown_lines import glued_name, without_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nsw.recipe.document import Document, KeyPath
 
@@ -42,13 +42,17 @@ def homes(model: type[BaseModel], key: str) -> list[str]:
     return []
 
 
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
 def _keys(model: type[BaseModel]) -> dict[str, Any]:
     return {field.alias or name: field.annotation for name, field in model.model_fields.items()}
 
 
 def _models(kind: Any) -> list[tuple[str, type[BaseModel]]]:
     """The models in a type, each with what stands between the key and it."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
+    if _is_model(kind):
         return [("", kind)]
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
@@ -62,19 +66,11 @@ def _models(kind: Any) -> list[tuple[str, type[BaseModel]]]:
 _MOST_NAMES = 2  # names in a message
 
 
-def set_right(document: Document, kind_at: Callable[[KeyPath], Any]) -> tuple[Document, list[Diagnostic]]:
-    """The document as it was meant, so that what else is wrong with it shows too.
-
-    Args:
-        document: The file.
-        kind_at: What the model has at a path: a model, another type, or None where it has nothing.
-
-    Returns:
-        The document with such keys where they belong, and a fault for each key that they belong below.
-    """
+def _indented(document: Document, model: type[BaseModel]) -> tuple[Document, list[Diagnostic]]:
+    """The document with keys that are beside the one that they belong below where they belong, and a fault for each."""
     faults: list[Diagnostic] = []
     for path in list(_maps(document.root, ())):
-        while (node := document.node(path)) is not None and (found := _slip(node, path, kind_at)):
+        while (node := document.node(path)) is not None and (found := _slip(node, path, model)):
             key, names = found
             faults.append(_fault(document, path, key, names))
             document = document.with_root(_moved(document.root, path, key, names))
@@ -92,15 +88,16 @@ def _maps(node: Node, path: KeyPath) -> Iterator[KeyPath]:
             yield from _maps(child, (*path, index))
 
 
-def _slip(node: Node, path: KeyPath, kind_at: Callable[[KeyPath], Any]) -> tuple[str, list[str]] | None:
+def _slip(node: Node, path: KeyPath, model: type[BaseModel]) -> tuple[str, list[str]] | None:
     """An empty key, and those right behind it that can only belong below it."""
     assert isinstance(node.value, dict)
-    known = keys_of(kind_at(path))
+    known = _known_keys(kind_at(model, path))
     names = list(node.value)
     for number, key in enumerate(names):
-        if node.value[key].value is not None or not takes_keys(kind := kind_at((*path, key))):
+        kind = kind_at(model, (*path, key))
+        if node.value[key].value is not None or not (_is_model(kind) or get_origin(kind) is dict):
             continue
-        inner = keys_of(kind)
+        inner = _known_keys(kind)
         below = list(takewhile(lambda name: _belongs(name, known, inner), names[number + 1 :]))  # noqa: B023  used at once
         if below:
             return key, below
@@ -116,20 +113,9 @@ def _belongs(name: str, known: Sequence[str] | None, inner: Sequence[str] | None
     return name in inner if inner is not None else nearest(name, known) is None
 
 
-def keys_of(kind: Any) -> list[str] | None:
+def _known_keys(kind: Any) -> list[str] | None:
     """The keys of a model; None of what takes any."""
-    if not (isinstance(kind, type) and issubclass(kind, BaseModel)) or kind.model_config.get("extra") == "allow":
-        return None
-    return [field.alias or name for name, field in kind.model_fields.items()]
-
-
-def takes_keys(kind: Any) -> bool:
-    """Whether it is a map of any sort."""
-    return keys_of(kind) is not None or getattr(kind, "__origin__", None) is dict or _is_open(kind)
-
-
-def _is_open(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
+    return list(_keys(kind)) if _is_model(kind) and kind.model_config.get("extra") != "allow" else None
 
 
 def _fault(document: Document, path: KeyPath, key: str, names: list[str]) -> Diagnostic:
@@ -180,7 +166,7 @@ def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tupl
     """
     slips: list[Diagnostic] = []
     if not below:
-        document, slips = set_right(document, lambda path: kind_at(model, path))
+        document, slips = _indented(document, model)
     for _ in range(_ROUNDS):
         try:
             found = model.model_validate(document.get(below))
@@ -202,9 +188,7 @@ def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tupl
 def fields_at(model: type[BaseModel], path: Sequence[str | int]) -> Mapping[str, Any] | None:
     """The keys that the model knows at `path`, or None where it takes any."""
     kind = kind_at(model, path)
-    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
-        return None
-    return {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+    return _keys(kind) if _is_model(kind) else None
 
 
 def kind_at(model: type[BaseModel], path: Sequence[str | int]) -> Any:
@@ -221,14 +205,13 @@ def _bare(kind: Any) -> Any:
         kind = get_args(kind)[0]
     if get_origin(kind) in {Union, UnionType}:
         members = [_bare(k) for k in get_args(kind) if k is not type(None)]
-        models = [k for k in members if isinstance(k, type) and issubclass(k, BaseModel)]
-        return models[0] if models else members[0]
+        return next(filter(_is_model, members), members[0])
     return kind
 
 
 def _below(kind: Any, part: str | int) -> Any:
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return next((f.annotation for n, f in kind.model_fields.items() if (f.alias or n) == part), Any)
+    if _is_model(kind):
+        return _keys(kind).get(str(part), Any)
     arguments = get_args(kind)
     return arguments[-1] if arguments else Any
 

@@ -11,12 +11,12 @@ import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from nsw.errors import RefusedError, UsageError
 from nsw.recipe.faults import Fault
 from nsw.recipe.units import format_duration, parse_duration
-from nsw.schedulers.model import NAME_CHARACTERS, Native, spans
+from nsw.schedulers.model import Capabilities, Native, spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,59 +24,6 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.plan.model import Job
     from nsw.schedulers.model import Answer, Submission
-
-
-@dataclass(frozen=True, slots=True)
-class Capabilities:
-    """What a batch system can do. The defaults describe the plainest one.
-
-    Attributes:
-        arrays: Has job arrays.
-        first_index: Lowest array index that nsw uses.
-        contiguous: An array is one range of indices without gaps.
-        longest_name: Characters of a job name that survive in listings.
-        name_characters: What a job name may hold, as in `[...]` of a regular expression; nsw writes `-` for the rest.
-        unique_names: A second submission of a name makes no second job. `refusal` must be None for it: nsw then looks
-            up the first one. A name that is not found needs no second look.
-        restarts: How a job learns that it was started anew. counted: the template's block `restart` prints the number;
-            flagged: it learns at most that it was, so nsw counts the starts in files; no: that never happens.
-        script_on_stdin: The submit command reads the script from standard input.
-        late_end_s: Seconds that the record of an end may come after the job has left the queue. Until then nsw draws no
-            conclusion from a job that neither queue nor history knows.
-        lists_ended: The queue also lists jobs that ended a while ago. An array of which it lists no task was then
-            forgotten, though the history may know some of its tasks; else those show that the others were cancelled.
-        history_in_file: The record of an end is a file of the job, not a command's answer.
-        slow_cancel_s: Seconds that a cancelled job may still run and be listed; nsw reports it where that is a minute.
-        dependencies: "Start after that job succeeded" can be trusted.
-        throttle: The number of running array tasks can be limited, and changed later.
-        hold: Jobs and array tasks that wait can be held, and released later.
-        submissions_per_command: Submissions that nsw sends in one remote command.
-        time_step_s: Time limits are rounded up to a multiple of so many seconds.
-        least_time_s: The shortest time limit that it takes, in seconds; shorter ones are raised to it.
-        unfit_in_script_paths: What the path of a job script may not hold, as in `[...]` of a regular expression.
-        arguments: The script gets ATTEMPT and TASK as arguments; else as NSW_ATTEMPT and NSW_TASK.
-    """
-
-    arrays: bool = False
-    first_index: int = 0
-    contiguous: bool = False
-    longest_name: int = 64
-    name_characters: str = NAME_CHARACTERS
-    unique_names: bool = False
-    restarts: Literal["counted", "flagged", "no"] = "no"
-    script_on_stdin: bool = False
-    late_end_s: float = 0
-    lists_ended: bool = False
-    history_in_file: bool = False
-    slow_cancel_s: float = 0
-    dependencies: bool = False
-    throttle: bool = False
-    hold: bool = False
-    submissions_per_command: int = 1
-    time_step_s: int = 1
-    least_time_s: int = 0
-    unfit_in_script_paths: str = ""
-    arguments: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -161,7 +161,7 @@ class BatchScheduler:
     ) -> None:
         self.after: Callable[[str], str | None] = lambda _job: None
         self._adapter = adapter
-        self._can = adapter.capabilities
+        self.can = adapter.capabilities
         self._transport = transport
         self._scratch = scratch
         self._jobs = f"{scratch}/{JOBS}"
@@ -203,38 +203,13 @@ class BatchScheduler:
 
     # --- what the loop asks -----------------------------------------------------------------------------
 
-    @property
-    def contiguous(self) -> bool:
-        """Whether a submission must hold tasks without gaps."""
-        return self._can.contiguous
-
-    @property
-    def longest_name(self) -> int:
-        """Characters that a submission's name may have."""
-        return self._can.longest_name
-
-    @property
-    def name_characters(self) -> str:
-        """What a submission's name may hold, as in `[...]` of a regular expression."""
-        return self._can.name_characters
-
-    @property
-    def dependencies(self) -> bool:
-        """Whether "start after that job succeeded" can be left to the batch system."""
-        return self._can.dependencies
-
-    @property
-    def together(self) -> int:
-        """How many submissions `submit` takes at once."""
-        return self._can.submissions_per_command
-
     def calls(self) -> dict[str, int]:
         """How often each command was run."""
         return dict(self._runner.calls)
 
     def most_tasks(self) -> int:
         """The site's limit, the cluster's, and what it was learnt to take; 1 without arrays."""
-        if not self._can.arrays:
+        if not self.can.arrays:
             return 1
         limit = self._limits.array
         if (longest := self._polling.facts.longest_array) is not None:
@@ -248,7 +223,7 @@ class BatchScheduler:
         limit = self._throttles.limit
         if len(in_flight) >= limit or self._clock() < self._full_until:
             return 0
-        if self._can.arrays and self._throttled():
+        if self.can.arrays and self._throttled():
             return self.most_tasks()
         return max(0, limit - sum(len(s.tasks) for s in in_flight))
 
@@ -292,7 +267,7 @@ class BatchScheduler:
                 walltime_s=submission.walltime_s,
             )
         )
-        if self._can.script_on_stdin:
+        if self.can.script_on_stdin:
             return ["bash", "-c", 'exec "${@:2}" <"$1"', "nsw", script, *argv]
         return argv
 
@@ -300,7 +275,7 @@ class BatchScheduler:
         job = self._adapter.parse_submitted(result) if result.returncode == 0 and not result.timed_out else None
         if job is None:
             return self._not_submitted(submission, result)
-        native = Native.of(submission, job, self._can.first_index)
+        native = Native.of(submission, job, self.can.first_index)
         self._throttles.begun(submission, native, share or len(submission.tasks))
         self._polling.unlisted.add(submission.name)
         self._pace.reset()
@@ -316,7 +291,7 @@ class BatchScheduler:
             UnreachableError: One of them could not be asked.
         """
         found = self._look_up(submissions)
-        for pause in () if self._can.unique_names else _ARRIVES_S:  # one that arrives later makes no second job
+        for pause in () if self.can.unique_names else _ARRIVES_S:  # one that arrives later makes no second job
             missing = [s for s in submissions if s.name not in found]
             if not missing:
                 break
@@ -331,7 +306,7 @@ class BatchScheduler:
             jobs = {line.job for line in lines if line.name == submission.name}
             if jobs:  # the first of several: a run's claim says which of them did it
                 first = min(jobs, key=lambda job: (len(job), job))
-                found[submission.name] = str(Native.of(submission, first, self._can.first_index))
+                found[submission.name] = str(Native.of(submission, first, self.can.first_index))
         return found
 
     def job_of(self, submission: Submission, task: int) -> str | None:
@@ -352,7 +327,7 @@ class BatchScheduler:
         told = self._polling.poll(submissions)
         if told is None:
             return _unknown(submissions)
-        if self._can.throttle:
+        if self.can.throttle:
             self._throttles.rebalance(submissions, told)
         return told
 
@@ -374,9 +349,9 @@ class BatchScheduler:
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
         if not self._adapter.cancelled(result):
             raise CommandError(result, what="jobs could not be cancelled")
-        if self._can.slow_cancel_s >= _WORTH_SAYING_S and not self._said_slow:
+        if self.can.slow_cancel_s >= _WORTH_SAYING_S and not self._said_slow:
             self._said_slow = True
-            upto = format_duration(int(self._can.slow_cancel_s))
+            upto = format_duration(int(self.can.slow_cancel_s))
             self._say(f"{self._adapter.name} may take {upto} to end cancelled jobs; nsw does not wait for that")
         self._pace.reset()
 
@@ -403,7 +378,7 @@ class BatchScheduler:
         Raises:
             CommandError: It failed.
         """
-        if not self._can.hold:
+        if not self.can.hold:
             return
         argv = self._adapter.hold_command(self._own([*map(self._watched, submissions)]), held=held)
         if argv is None:
@@ -469,7 +444,7 @@ class BatchScheduler:
 
     def _throttled(self) -> bool:
         """Whether the running tasks of an array can be limited here."""
-        return self._can.throttle and self._polling.facts.throttle
+        return self.can.throttle and self._polling.facts.throttle
 
     def _log(self, name: str) -> str:
         return f"{self._jobs}/{name}"
@@ -556,6 +531,11 @@ class Places:
 
     def __init__(self, jobs: BatchScheduler, login: BatchScheduler, place_of: Callable[[str], str]) -> None:
         self.parts = {JOB: jobs, LOGIN: login}
+        self.can = replace(  # a batch system's names have no more characters than a file's
+            jobs.can,
+            longest_name=min(jobs.can.longest_name, login.can.longest_name),
+            submissions_per_command=min(jobs.can.submissions_per_command, login.can.submissions_per_command),
+        )
         self._jobs = jobs
         self._place_of = place_of
         self._places: dict[str, str] = {}
@@ -570,31 +550,6 @@ class Places:
     @after.setter
     def after(self, after: Callable[[str], str | None]) -> None:
         self._jobs.after = after
-
-    @property
-    def contiguous(self) -> bool:
-        """Whether a submission must hold tasks without gaps."""
-        return self._jobs.contiguous
-
-    @property
-    def longest_name(self) -> int:
-        """Characters that a submission's name may have."""
-        return min(part.longest_name for part in self.parts.values())
-
-    @property
-    def name_characters(self) -> str:
-        """What a submission's name may hold: what the batch system's may, which is never more than a file's."""
-        return self._jobs.name_characters
-
-    @property
-    def dependencies(self) -> bool:
-        """Whether `after` is honoured."""
-        return self._jobs.dependencies
-
-    @property
-    def together(self) -> int:
-        """How many submissions of one place `submit` takes at once."""
-        return min(part.together for part in self.parts.values())
 
     def place(self, submission: Submission) -> str:
         """Where a submission goes."""

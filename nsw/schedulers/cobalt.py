@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import RefusedError, UsageError
 from nsw.schedulers.adapter import (
     Adapter,
-    Capabilities,
     Known,
     Line,
     Queue,
@@ -26,7 +25,7 @@ from nsw.schedulers.adapter import (
     refused_option,
     told_limit,
 )
-from nsw.schedulers.model import Answer, Phase, ended_by_itself
+from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +61,7 @@ _DEPENDS: Final = "waits for a job that it depends on"
 # a state of qstat -> what it says of the job
 _STATES: Final = {
     "queued": Answer(Phase.QUEUED),
-    "user_hold": Answer(Phase.QUEUED, f"{_HELD} (user_hold); `qrls JOB` releases it"),
+    "user_hold": Answer(Phase.QUEUED, f"{_HELD} (user_hold); `qrls JOB` releases it", held=True),
     "admin_hold": Answer(Phase.QUEUED, "held by an administrator (admin_hold)"),
     "dep_hold": Answer(Phase.QUEUED, f"{_DEPENDS} (dep_hold)"),
     "dep_fail": Answer(
@@ -310,7 +309,7 @@ def ended(line: str) -> Answer | None:
     if match := _EXIT.search(line):
         return _exit(match[1])
     if "maximum execution time exceeded" in line:
-        return Answer(Phase.ENDED, "it was over its time limit, and Cobalt ended it")
+        return Answer(Phase.ENDED, "it was over its time limit, and Cobalt ended it", over_time=True)
     if "removing job from the queue" in line:
         return Answer(Phase.ENDED, "it was deleted", cancelled=True)
     if "delete" in line:

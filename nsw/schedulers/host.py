@@ -12,8 +12,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from nsw.schedulers.adapter import Adapter, Capabilities, Line, Refusal
-from nsw.schedulers.model import Answer, Phase, ended_by_itself
+from nsw.schedulers.adapter import Adapter, Line, Refusal
+from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import RefusedError
-from nsw.schedulers.model import NAME_CHARACTERS, Answer, Outcome, Phase, Submission
+from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Submission
 from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
@@ -59,11 +59,7 @@ class LocalScheduler:
     """
 
     batches = False
-    contiguous = False
-    longest_name = 64
-    name_characters = NAME_CHARACTERS
-    dependencies = False
-    together = 1
+    can = Capabilities()
     after: Callable[[str], str | None] = staticmethod(lambda _job: None)  # nsw itself waits
     shares_machine = True
 

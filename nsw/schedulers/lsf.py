@@ -13,7 +13,6 @@ from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import (
     Adapter,
-    Capabilities,
     Facts,
     Known,
     Line,
@@ -24,7 +23,7 @@ from nsw.schedulers.adapter import (
     job_ids,
     task_words,
 )
-from nsw.schedulers.model import Answer, Phase, ended_by_itself, spans
+from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,6 +86,7 @@ _ENDED_BY: Final = {
     "TERM_PRE_EXEC_FAIL": "the site's commands before the job failed too often",
     "TERM_ORPHAN_SYSTEM": "it never began: the job that it depends on did not succeed, and LSF removed it",
 }
+_LIMITS: Final = frozenset({"TERM_RUNLIMIT", "TERM_DEADLINE"})
 _CANCELLED: Final = re.compile(r"TERM_(?:FORCE_)?(OWNER|ADMIN)")
 _WHO: Final = {"OWNER": "its owner", "ADMIN": "an administrator"}
 _SUSPENDED: Final = {
@@ -314,7 +314,7 @@ def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
         case "PEND" | "WAIT" | "FWD_PEND":
             return _waits(pend_reason)
         case "PSUSP":
-            return Answer(Phase.QUEUED, "held: `bresume JOB` releases it")
+            return Answer(Phase.QUEUED, "held: `bresume JOB` releases it", held=True)
         case "RUN" | "PROV":
             return Answer(Phase.RUNNING)
         case "USUSP" | "SSUSP":
@@ -338,7 +338,8 @@ def _exited(code: str, reason: str) -> Answer:
     if by := _CANCELLED.search(reason):
         return Answer(Phase.ENDED, f"the job was killed by {_WHO[by[1]]}", cancelled=True)
     if word := _TERM.search(reason):
-        return Answer(Phase.ENDED, _ENDED_BY.get(word[0], f"LSF ended the job ({reason})"))
+        ended = _ENDED_BY.get(word[0], f"LSF ended the job ({reason})")
+        return Answer(Phase.ENDED, ended, over_time=word[0] in _LIMITS)
     if not code.isdigit() or code == "0":
         return Answer(Phase.ENDED, f"it ended ({reason})" if reason else "it ended, and LSF has no exit status of it")
     signal = f", as after signal {int(code) - 128}" if int(code) > 128 else ""

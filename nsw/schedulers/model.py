@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 NAME_CHARACTERS = "A-Za-z0-9._-"  # of a submission's name, as in `[...]` of a regular expression
 JOBS = "jobs"  # folder of a campaign, on the site, for what jobs print
-BY_ITSELF = "the job failed"  # with an exit status of its own: what a run says of itself tells more
 NO_ID = "ended"  # stored instead of an id when a submission had ended before its id was known
 _ARRAY = re.compile(r"(?P<job>.+)/(?P<offset>-?\d+)", re.DOTALL)
 
@@ -42,6 +41,8 @@ class Answer:
 
     `never`: it waits for what will not come; `may_run`: processes of it may run all the same.
     `clean`: it ended without a fault of its own; `cancelled`: if it had not begun, somebody cancelled it.
+    `held`: its user holds it; `by_itself`: with an exit status of its own, of which a run tells
+    more; `over_time`: over the job's time limit.
     `if_begun`: the answer that holds instead, if the task had begun. `fault`: what the job script reports by its exit
     status of its own surroundings.
     """
@@ -54,6 +55,9 @@ class Answer:
     cancelled: bool = False
     if_begun: Answer | None = None
     fault: str | None = None
+    held: bool = False
+    by_itself: bool = False
+    over_time: bool = False
 
 
 # exit statuses of nsw's job scripts
@@ -66,7 +70,7 @@ FAULTS: Final = {
 
 def ended_by_itself(code: int, more: str = "") -> Answer:
     """The answer for a job that ended with an exit status other than 0; `more` stands behind it."""
-    return Answer(Phase.ENDED, f"{BY_ITSELF}: exit status {code}{more}", fault=FAULTS.get(code))
+    return Answer(Phase.ENDED, f"the job failed: exit status {code}{more}", fault=FAULTS.get(code), by_itself=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,59 @@ class Outcome:
     doubt: Doubt | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a batch system can do. The defaults describe the plainest one.
+
+    Attributes:
+        arrays: Has job arrays.
+        first_index: Lowest array index that nsw uses.
+        contiguous: An array is one range of indices without gaps.
+        longest_name: Characters of a job name that survive in listings.
+        name_characters: What a job name may hold, as in `[...]` of a regular expression; nsw writes `-` for the rest.
+        unique_names: A second submission of a name makes no second job. `refusal` must be None for it: nsw then looks
+            up the first one. A name that is not found needs no second look.
+        restarts: How a job learns that it was started anew. counted: the template's block `restart` prints the number;
+            flagged: it learns at most that it was, so nsw counts the starts in files; no: that never happens.
+        script_on_stdin: The submit command reads the script from standard input.
+        late_end_s: Seconds that the record of an end may come after the job has left the queue. Until then nsw draws no
+            conclusion from a job that neither queue nor history knows.
+        lists_ended: The queue also lists jobs that ended a while ago. An array of which it lists no task was then
+            forgotten, though the history may know some of its tasks; else those show that the others were cancelled.
+        history_in_file: The record of an end is a file of the job, not a command's answer.
+        slow_cancel_s: Seconds that a cancelled job may still run and be listed; nsw reports it where that is a minute.
+        dependencies: "Start after that job succeeded" can be trusted.
+        throttle: The number of running array tasks can be limited, and changed later.
+        hold: Jobs and array tasks that wait can be held, and released later.
+        submissions_per_command: Submissions that nsw sends in one remote command.
+        time_step_s: Time limits are rounded up to a multiple of so many seconds.
+        least_time_s: The shortest time limit that it takes, in seconds; shorter ones are raised to it.
+        unfit_in_script_paths: What the path of a job script may not hold, as in `[...]` of a regular expression.
+        arguments: The script gets ATTEMPT and TASK as arguments; else as NSW_ATTEMPT and NSW_TASK.
+    """
+
+    arrays: bool = False
+    first_index: int = 0
+    contiguous: bool = False
+    longest_name: int = 64
+    name_characters: str = NAME_CHARACTERS
+    unique_names: bool = False
+    restarts: Literal["counted", "flagged", "no"] = "no"
+    script_on_stdin: bool = False
+    late_end_s: float = 0
+    lists_ended: bool = False
+    history_in_file: bool = False
+    slow_cancel_s: float = 0
+    dependencies: bool = False
+    throttle: bool = False
+    hold: bool = False
+    submissions_per_command: int = 1
+    time_step_s: int = 1
+    least_time_s: int = 0
+    unfit_in_script_paths: str = ""
+    arguments: bool = True
+
+
 class Scheduler(Protocol):
     """A scheduler as the campaign's loop sees it."""
 
@@ -177,24 +234,8 @@ class Scheduler(Protocol):
     shares_machine: bool  # runs where nsw runs: work of nsw's own would disturb the measurement
 
     @property
-    def contiguous(self) -> bool:
-        """Whether a submission must hold tasks without gaps."""
-
-    @property
-    def longest_name(self) -> int:
-        """Characters that a submission's name may have."""
-
-    @property
-    def name_characters(self) -> str:
-        """What a submission's name may hold, as in `[...]` of a regular expression."""
-
-    @property
-    def dependencies(self) -> bool:
-        """Whether `after` is honoured, so that what depends on a job can be submitted with it."""
-
-    @property
-    def together(self) -> int:
-        """How many submissions `submit` takes at once."""
+    def can(self) -> Capabilities:
+        """What it can do."""
 
     def most_tasks(self) -> int:
         """How many tasks one submission may hold; also how far apart the first and the last may be."""

@@ -18,7 +18,6 @@ from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import clock, format_memory
 from nsw.schedulers.adapter import (
     Adapter,
-    Capabilities,
     Facts,
     Known,
     Line,
@@ -33,7 +32,7 @@ from nsw.schedulers.adapter import (
     task_words,
     told_limit,
 )
-from nsw.schedulers.model import BY_ITSELF, FAULTS, Answer, Phase, parse_spans
+from nsw.schedulers.model import FAULTS, Answer, Capabilities, Phase, parse_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -541,7 +540,8 @@ def _held(comment: str, hold: str, *, depends: bool) -> Answer:
         return Answer(Phase.QUEUED, reason, never=True, may_run=True)
     if "s" in hold and depends:
         return Answer(Phase.QUEUED, "waits for the job that it depends on")
-    return Answer(Phase.QUEUED, "; ".join(_HOLDS[letter] for letter in hold if letter in _HOLDS) or "held")
+    held = "; ".join(_HOLDS[letter] for letter in hold if letter in _HOLDS)
+    return Answer(Phase.QUEUED, held or "held", held="u" in hold)
 
 
 def _ended(substate: str, status: str, stageout: str, comment: str, limit: str, *, depends: bool) -> Answer:
@@ -558,7 +558,10 @@ def _ended(substate: str, status: str, stageout: str, comment: str, limit: str, 
         )  # fmt: skip
     if number == 0:
         return Answer(Phase.ENDED, clean=True)
-    return Answer(Phase.ENDED, _verdict(number, comment, limit), fault=FAULTS.get(number))
+    return Answer(
+        Phase.ENDED, _verdict(number, comment, limit), fault=FAULTS.get(number),
+        by_itself=number > 0, over_time=number == _OVER_TIME,
+    )  # fmt: skip
 
 
 def _never_began(substate: str, depends: bool) -> Answer:
@@ -578,10 +581,10 @@ def _verdict(number: int, comment: str, limit: str) -> str:
     if number < 0:
         return f"PBS ended the job (Exit_status {number}){f': {comment}' if comment else ''}"
     if number > 256:
-        return f"{BY_ITSELF}: signal {number - 256} ended its script"
+        return f"the job failed: signal {number - 256} ended its script"
     if number > 128:
-        return f"{BY_ITSELF}: exit status {number}, as after signal {number - 128}"
-    return f"{BY_ITSELF}: exit status {number}"
+        return f"the job failed: exit status {number}, as after signal {number - 128}"
+    return f"the job failed: exit status {number}"
 
 
 def select(needs: Resources) -> str:

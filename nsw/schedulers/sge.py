@@ -13,7 +13,6 @@ from nsw.errors import RefusedError, UsageError
 from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import (
     Adapter,
-    Capabilities,
     Known,
     Line,
     Refusal,
@@ -22,7 +21,7 @@ from nsw.schedulers.adapter import (
     job_ids,
     task_words,
 )
-from nsw.schedulers.model import Answer, Phase, ended_by_itself, parse_spans
+from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself, parse_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +43,10 @@ _EACH: Final = 'code=0; for job; do qacct -j "$job" || code=$?; done; exit "$cod
 _OPTIONS: Final = frozenset(
     {"N", "o", "e", "j", "t", "tc", "sync", "hold_jid", "hold_jid_ad", "terse", "S", "h", "now"}
 )
+_LIMIT: Final = "37"
 # `failed` of qacct -> in words
 _FAILED: Final = {
-    "37": "the job was over its time limit, or over another limit",
+    _LIMIT: "the job was over its time limit, or over another limit",
     "19": "the host was rebooted while the job ran",
     "21": "the job's host could not be reached",
     "26": "the job's output file could not be opened",
@@ -210,7 +210,8 @@ def _live(state: str) -> Answer:
             Phase.QUEUED, f"Grid Engine could not start it ({state}): `qstat -explain E -j JOB` says why", never=True
         )
     if "q" in state:
-        return Answer(Phase.QUEUED, "held: `qrls JOB` releases it" if "h" in state else None)
+        held = "h" in state
+        return Answer(Phase.QUEUED, "held: `qrls JOB` releases it" if held else None, held=held)
     if set(state) & set("rtdRsST"):
         return Answer(Phase.RUNNING, "suspended" if set(state) & set("sST") else None)
     return Answer(Phase.UNKNOWN, f"Grid Engine says {state}, which nsw does not know")
@@ -219,7 +220,7 @@ def _live(state: str) -> Answer:
 def _ended(failed: str, status: str) -> Answer:
     code = failed.split(" ", maxsplit=1)[0]
     if code in _FAILED:
-        return Answer(Phase.ENDED, _FAILED[code])
+        return Answer(Phase.ENDED, _FAILED[code], over_time=code == _LIMIT)
     if code != "0" and status in {"137", "0", ""}:  # 100: ended by a signal, as qdel sends it
         return Answer(Phase.ENDED, f"Grid Engine ended the job ({failed})", cancelled=code == "100")
     number = re.match(r"\d+", status)

@@ -12,7 +12,6 @@ from nsw.errors import UsageError
 from nsw.recipe.units import clock, format_memory
 from nsw.schedulers.adapter import (
     Adapter,
-    Capabilities,
     Facts,
     Known,
     Line,
@@ -25,7 +24,7 @@ from nsw.schedulers.adapter import (
     task_words,
     told_limit,
 )
-from nsw.schedulers.model import BY_ITSELF, FAULTS, Answer, Phase, parse_spans, spans
+from nsw.schedulers.model import FAULTS, Answer, Capabilities, Phase, parse_spans, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +99,7 @@ _STATES: Final[dict[str, tuple[Phase, str | None]]] = {
     "RESIZING": (_R, None),
     "EXPEDITING": (_Q, None),
     "COMPLETED": (_E, None),
-    "FAILED": (_E, BY_ITSELF),
+    "FAILED": (_E, "the job failed"),
     "TIMEOUT": (_E, "the job was over its time limit"),
     "CANCELLED": (_E, "the job was cancelled"),
     "NODE_FAIL": (_E, "a node of the job failed"),
@@ -130,6 +129,7 @@ class Reason:
     sentence: str
     todo: str | None = None
     may_run: bool = False
+    held: bool = False  # by its user
 
     @property
     def never(self) -> bool:
@@ -156,7 +156,7 @@ _REASONS: Final[dict[str, Reason]] = {
     "ReservationDeleted": Reason("its reservation was deleted", "name another one, or none, in resources.reservation"),
     "InvalidAccount": Reason("its account is not valid any more", "name another one in resources.account"),
     "InvalidQOS": Reason("its QOS is not valid any more", "name another one in resources.qos"),
-    "JobHeldUser": Reason("held by the user: `scontrol release JOB` releases it"),
+    "JobHeldUser": Reason("held by the user: `scontrol release JOB` releases it", held=True),
     "JobHeldAdmin": Reason("held by an administrator, who can say why"),
     "JobHoldMaxRequeue": Reason("put back into the queue too often, and held", _RELEASE),
     "job requeued in held state": Reason("put back into the queue and held", _RELEASE),
@@ -552,12 +552,13 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
         said = None if ended is None else f"{ended}: {more}" if more and more not in ended else ended
         if said is not None and (words := limit_words(limit)):
             said = said.replace("its time limit", f"its time limit of {words}", 1)
-        return Answer(phase, said, clean=word == "COMPLETED")
+        return Answer(phase, said, clean=word == "COMPLETED", by_itself=word == "FAILED", over_time=word == "TIMEOUT")
     if word in _HELD:
         return Answer(phase, f"{ended} ({word}); {_HELD[word]}", never=True)
     if word == "PENDING" and why is not None:
         said = f"{why.sentence} ({reason})" if why.sentence else None
-        return Answer(phase, f"{said}; {why.todo}" if why.todo else said, never=why.never, may_run=why.may_run)
+        said = f"{said}; {why.todo}" if why.todo else said
+        return Answer(phase, said, never=why.never, may_run=why.may_run, held=why.held)
     return Answer(phase, ended)
 
 

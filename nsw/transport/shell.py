@@ -161,14 +161,14 @@ class Incoming:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         searched = self._at
-        while (found := self._head.find(end, searched)) < 0:
+        while (at := self._head.find(end, searched)) < 0:
             del self._head[: self._at]
             self._at, searched = 0, len(self._head)
             if searched > most:
                 raise TooLongError("what comes is no answer")
             self._head += self._some(1 << 20, self._silent_s if deadline is None else deadline - time.monotonic())
-        record = bytes(self._head[self._at : found])
-        self._at = found + 1
+        record = bytes(self._head[self._at : at])
+        self._at = at + 1
         return record
 
     def take(self, most: int, left: int) -> memoryview:

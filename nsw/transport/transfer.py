@@ -56,7 +56,8 @@ done
 [ "$size" = end ]
 for n in "${!targets[@]}"; do
   target=${targets[n]}
-  [ "$target" = "${target%/*}" ] || mkdir -p -- "${target%/*}"
+  parent=${target%/*}    # each process that is started costs more than a small file
+  [ "$target" = "$parent" ] || [ -d "$parent" ] || mkdir -p -- "$parent"
   chmod "${modes[n]}" "$folder/$n"
   mv -fT -- "$folder/$n" "$target"
 done
@@ -166,7 +167,7 @@ def send(way: Way, files: Sequence[Upload]) -> None:
         bash.pipe.kill()
         raise UnreachableError(f"the connection was lost while files were sent: {cut or fault}") from None
     text = said.decode(errors="replace")
-    if not reached(code):
+    if not reached(code) or (cut is not None and not text.strip()):
         raise UnreachableError(f"the connection was lost while files were sent: {text.strip() or cut}")
     if code != 0 or cut is not None:
         raise CommandError(CommandResult(("cp", folder), code, "", text), what="files cannot be written there")

@@ -110,7 +110,7 @@ nsw_unwritable() {    # WHAT: ends the job, so that nsw hears of it: nothing her
   exit 73
 }
 nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, leaves a status file
-  local run=$1 limit=$2 dir code='' now state reason earlier nsw_claim nsw_child began over=''
+  local run=$1 limit=$2 dir code='' now state cause reason earlier nsw_claim nsw_child began over=''
   shift 2
   [ -z "$nsw_stop" ] || exit 143
   for dir in "$nsw_scratch/runs/$run"/attempt-*; do    # a run that is done is not done again
@@ -151,7 +151,7 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   fi
   if [ -n "$nsw_broken" ]; then
     [ -z "${nsw_words-}" ] || printf '%s\n' "$nsw_words" >stderr
-    nsw_end failed end "$nsw_t" exit_code "" reason "set-up failed: $nsw_broken"
+    nsw_end failed end "$nsw_t" exit_code "" cause set-up reason "set-up failed: $nsw_broken"
     return 0
   fi
   [ -z "${nsw_app-}" ] || ln -s ../../../"$nsw_app"/* . 2>/dev/null
@@ -180,18 +180,18 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
   trap 'nsw_stop=1' $nsw_signals
   [ -n "$nsw_signalled" ] || nsw_after
   nsw_now
-  state='done' reason=
-  [ "$code" -eq 0 ] || { state=failed reason="exit status $code"; }
-  [ "$code" -ne 127 ] || reason="command not found"
+  state='done' cause='' reason=''
+  [ "$code" -eq 0 ] || { state=failed cause='exit' reason="exit status $code"; }
+  [ "$code" -ne 127 ] || cause='' reason="command not found"
   # 124: timeout ended it, 137: had to kill it; a program may end with either by itself, before its limit
   if [ -n "$over" ]; then case $code in
-    124) reason="over its time limit of $limit s" ;;
-    137) reason="over its time limit of $limit s, killed" ;;
+    124) cause=over-time reason="over its time limit of $limit s" ;;
+    137) cause=over-time reason="over its time limit of $limit s, killed" ;;
   esac; fi
-  if [ -n "${NSW_LAYOUT-}" ] && nsw_landed; then state=failed reason="${reason:+$reason; }$nsw_misplaced"; fi
+  if [ -n "${NSW_LAYOUT-}" ] && nsw_landed; then state=failed cause='' reason="${reason:+$reason; }$nsw_misplaced"; fi
   # whatever the program made of the signal: it was cut off
-  if [ -n "$nsw_signalled" ]; then state=failed code=143 reason="ended by a signal"; fi
-  nsw_end "$state" end "$nsw_t" exit_code "$code" reason "$reason" ${nsw_signalled:+signalled yes}
+  if [ -n "$nsw_signalled" ]; then state=failed code=143 cause='' reason="ended by a signal"; fi
+  nsw_end "$state" end "$nsw_t" exit_code "$code" cause "$cause" reason "$reason" ${nsw_signalled:+signalled yes}
   [ -z "$nsw_signalled" ] || exit 143    # what follows in this job is not begun
 }
 nsw_wait_if_ended() {    # EXIT-STATUS of a shell with a run: where a scheduler ends a job, its signal may reach this one last

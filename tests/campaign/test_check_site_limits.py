@@ -1,12 +1,12 @@
 """What a site allows beside what its description says, and whether its profilers measure its GPUs."""
 
+import re
+
 import pytest
 
-from nsw.campaign.check_site_limits import account_check, limits_check
-from nsw.campaign.chip_tools import chip_check
-from nsw.campaign.site_check import host_key_check
-from nsw.campaign.site_check_result import Check, Verdict
 from nsw.schedulers.adapter import Queue
+from nsw.site_check.check import account_check, chip_check, host_key_check, limits_check
+from nsw.site_check.facts import Check, Verdict
 from nsw.transport.model import HostKeyCheck
 
 DAY = 86400.0
@@ -42,7 +42,14 @@ def test_an_account_that_is_not_ones_own_is_warned_of():
 
 
 def good(**found):
-    return [Check(name.replace("_node", " (node)"), Verdict.GOOD, text) for name, text in found.items()]
+    return [
+        Check(name.replace("_node", " (node)"), Verdict.GOOD, text, gpus=gpus(text)) for name, text in found.items()
+    ]
+
+
+def gpus(text):
+    """The GPUs that a check names: `2 x Tesla T4`."""
+    return tuple(name for count, name in re.findall(r"(\d) x ([^,]+)", text) for _ in range(int(count)))
 
 
 @pytest.mark.parametrize(

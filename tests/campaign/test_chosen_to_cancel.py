@@ -6,7 +6,7 @@ from nsw.campaign.cancel import to_cancel
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_rows import Kind
-from nsw.campaign.select_runs import Selection
+from nsw.campaign.selection import Selection
 from nsw.plan.model import REDUCTION, Job, Plan, Resources, Run
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsw.campaign.judge import last_words, reason_with
+from nsw.campaign.ledger_rows import Cause, Reason
 
 TRACEBACK = (
     "Traceback (most recent call last):\n"
@@ -87,20 +88,22 @@ Please check the spelling or version number. Also try "module spider ..."
     ("x.sh: line 3: /v/bin/activate: No such file or directory\n", "/v/bin/activate: No such file or directory"),
 ])  # fmt: skip
 def test_a_set_up_that_failed_says_why_and_what_to_do(stderr, words):
-    assert reason_with("set-up failed: x", stderr.encode(), login_shell=False) == f"set-up failed: x: {words}"
-    assert reason_with("set-up failed: x", b"", login_shell=False) == "set-up failed: x"
+    broken = Reason("set-up failed: x", Cause.SET_UP)
+    assert str(reason_with(broken, stderr.encode(), login_shell=False)) == f"set-up failed: x: {words}"
+    assert str(reason_with(broken, b"", login_shell=False)) == "set-up failed: x"
 
 
 def test_a_program_that_does_not_find_a_command_gets_no_advice_on_set_up():
-    said = reason_with("exit status 127", b"p.sh: line 1: module: command not found\n", login_shell=False)
-    assert said == "exit status 127: p.sh: line 1: module: command not found"
+    status = Reason("exit status 127", Cause.EXIT)
+    said = reason_with(status, b"p.sh: line 1: module: command not found\n", login_shell=False)
+    assert str(said) == "exit status 127: p.sh: line 1: module: command not found"
 
 
 @pytest.mark.parametrize("word", ["Terminated", "Killed"])
 def test_what_a_shell_says_of_a_signal_adds_nothing_to_a_reason(word):
-    over = "the job was over its time limit of 2m in the middle of this run"
+    over = Reason("the job was over its time limit of 2m in the middle of this run", Cause.OVER_TIME)
     assert reason_with(over, f"{word}\n".encode(), login_shell=False) == over
-    assert reason_with(None, f"{word}\n".encode(), login_shell=False) == word
+    assert str(reason_with(None, f"{word}\n".encode(), login_shell=False)) == word
 
 
 def test_of_an_exception_of_c_plus_plus_what_it_says_counts_and_not_its_frames():

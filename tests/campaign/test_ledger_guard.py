@@ -134,7 +134,7 @@ HELD = {
     "a distant beginning": ("INSERT INTO meta VALUES ('created', '1e300')", "created is not what nsw writes"),
     "an absence without a number": ("INSERT INTO absent VALUES ('a', 'b', 'c')", "'a': runs is not what nsw writes"),
     "a problem that is bytes": (
-        "INSERT INTO problems VALUES ('r7', 'a', 'error', x'00', NULL)",
+        "INSERT INTO problems VALUES ('r7', 'a', 'error', x'00', NULL, 0)",
         "r7.*message is not what nsw writes",
     ),
 }

@@ -10,12 +10,9 @@ from contextlib import closing
 import pytest
 import yaml
 
-from nsw.campaign import kept_checks
-from nsw.campaign.node_probe import node_checks, probe_words
-from nsw.campaign.site_check import check_site, mpi_check
-from nsw.campaign.site_check_result import Check, Verdict
-from nsw.campaign.site_facts import facts
 from nsw.site.load import load_site
+from nsw.site_check.check import check_site, mpi_check, node_checks, probe_words
+from nsw.site_check.facts import Check, Verdict, facts, keep
 from nsw.transport.model import connect
 
 REAL = {"openmpi": ("mpirun.openmpi", "mpiexec.openmpi"), "mpich": ("mpirun.mpich", "mpiexec.hydra")}
@@ -105,11 +102,11 @@ def test_planning_uses_what_was_found_until_the_site_changes(tmp_path, monkeypat
     place, before = mpi_of()
     assert before is None
     data = place.site.model_dump(mode="json", by_alias=True)
-    login = Check("MPI", Verdict.GOOD, "mpirun is Open MPI's (mpi: openmpi)")
-    node = Check("MPI (node)", Verdict.GOOD, "mpirun is MPICH's or a relative's (Hydra) (mpi: mpich)")
-    kept_checks.keep(data, [login])
+    login = Check("MPI", Verdict.GOOD, "mpirun is Open MPI's (mpi: openmpi)", mpi="openmpi")
+    node = Check("MPI (node)", Verdict.GOOD, "mpirun is MPICH's or a relative's (Hydra) (mpi: mpich)", mpi="mpich")
+    keep(data, [login])
     assert mpi_of()[1] == "openmpi"
-    kept_checks.keep(data, [login, node])
+    keep(data, [login, node])
     assert mpi_of()[1] == "mpich"
     assert mpi_of(account="other")[1] is None
     assert mpi_of(mpi="openmpi")[1] is None, "the site's own word counts"

@@ -3,11 +3,9 @@
 import pytest
 import yaml
 
-from nsw.campaign.known_sites import known_site, shipped_site
-from nsw.campaign.site_starter import site_for
-from nsw.campaign.site_survey import survey
 from nsw.errors import CommandResult, UnreachableError
 from nsw.site.model import SitesFile
+from nsw.site_check.starter import known_site, shipped_site, site_for, survey
 
 
 class Machine:

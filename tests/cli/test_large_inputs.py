@@ -62,7 +62,7 @@ def test_of_very_many_lines_of_a_log_the_last_are_shown(good, nsw, monkeypatch):
 )
 def test_words_of_megabytes_in_a_ledger_are_cut_in_tables(good, nsw, words):
     with closing(sqlite3.connect(good / "campaign.db")) as db:
-        db.execute("UPDATE tasks SET state = 'failed', reason = ? WHERE id = 'case.baseline.r1'", (words,))
+        db.execute("UPDATE tasks SET state = 'failed', detail = ? WHERE id = 'case.baseline.r1'", (words,))
         db.commit()
     began = time.process_time()
     for command in ("status", "summarize"):

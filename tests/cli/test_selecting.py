@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.select_runs import named
+from nsw.campaign.selection import named
 
 from .test_exit_codes import refused
 

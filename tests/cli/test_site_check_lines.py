@@ -1,7 +1,7 @@
 """What `nsw sites check` prints keeps its columns on a narrow terminal."""
 
-from nsw.campaign.site_check_result import Check, Verdict
 from nsw.cli import checking_sites
+from nsw.site_check.facts import Check, Verdict
 
 
 def test_long_texts_go_on_in_their_own_column(monkeypatch, capsys):

@@ -120,7 +120,7 @@ def test_the_name_of_a_campaign_does_not_steer_the_terminal(good, nsw, words):
 
 
 def test_data_of_a_ledger_is_no_formula_in_csv(good, nsw):
-    bad = changed(good, "a-bad", "UPDATE tasks SET host = '=1+1', reason = char(27) || '@a'")
+    bad = changed(good, "a-bad", "UPDATE tasks SET host = '=1+1', detail = char(27) || '@a'")
     said = nsw("status", bad.name, "--format", "csv")
     assert "'=1+1" in said.out
     assert "\x1b" not in said.out

@@ -220,7 +220,8 @@ def test_a_hundred_jobs_are_submitted_and_polled_in_two_remote_commands():
     it = BatchScheduler(Adapter(), way, "/scratch/c", "c", Limits(in_flight=100))
     script = Path("j.sh")
     sent = [Submission(f"nsw-{n}", "j", script, 1, (n,)) for n in range(1, 101)]
-    outcomes = [one for at in range(0, 100, it.together) for one in it.submit(sent[at : at + it.together])]
+    together = it.can.submissions_per_command
+    outcomes = [one for at in range(0, 100, together) for one in it.submit(sent[at : at + together])]
     assert [outcome.native for outcome in outcomes] == [str(n) for n in range(1, 101)]
     assert way.trips == 1
     told = it.poll([replace(one, native_id=outcome.native) for one, outcome in zip(sent, outcomes, strict=True)])

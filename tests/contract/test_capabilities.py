@@ -12,9 +12,9 @@ from nsw.campaign.submit import submission_name
 from nsw.errors import CommandError, CommandResult
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.resources import templates_folder
-from nsw.schedulers.adapter import Adapter, Capabilities, Facts, Line, Refusal
+from nsw.schedulers.adapter import Adapter, Facts, Line, Refusal
 from nsw.schedulers.batch import BatchScheduler, Limits
-from nsw.schedulers.model import Answer, Native, Phase, Submission
+from nsw.schedulers.model import Answer, Capabilities, Native, Phase, Submission
 from nsw.scripts.render import render_job
 from nsw.site.names import ADAPTERS
 
@@ -207,7 +207,7 @@ def test_nothing_is_changed_while_it_cannot_be_listed():
 def test_a_name_holds_only_what_the_system_allows():
     system = System(name_characters="a-z0-9-", longest_name=40)
     scheduler = system.scheduler
-    name = submission_name("c", "p.q_R-j1", 0, 1, scheduler.longest_name, scheduler.name_characters)
+    name = submission_name("c", "p.q_R-j1", 0, 1, scheduler.can.longest_name, scheduler.can.name_characters)
     assert name.startswith("p-q---j1-")
 
 

@@ -55,7 +55,8 @@ class Far:
         shutil.copy(HERE / "far_nsw.py", package)
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: far\nVersion: 1\n")
         (info / "entry_points.txt").write_text("[nsw.transports]\nfar = far_nsw:connect\n")
-        self.environment = {"PYTHONPATH": str(package)}  # of an nsw that knows the transport
+        path = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self.environment = {"PYTHONPATH": os.pathsep.join(path)}  # of an nsw that knows the transport
 
     @property
     def site(self) -> str:

@@ -19,8 +19,8 @@ import pyarrow.csv
 import pyarrow.parquet  # noqa: F401
 
 from nsw.readers import Options, read
-from nsw.readers.ncu.binary import reader as ncu_binary
-from nsw.readers.ncu.binary import tool as ncu_tool
+from nsw.readers.ncu import binary_reader as ncu_binary
+from nsw.readers.ncu import binary_reader as ncu_tool
 from nsw.readers.nsys.export import binary as nsys_binary
 from nsw.tables import TABLES, rows
 

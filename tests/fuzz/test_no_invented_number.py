@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nsw.readers import Options, read
-from nsw.readers.gzip_files import MAGIC
 from nsw.readers.model import read_text
+from nsw.readers.untrusted_files import GZIP_MAGIC
 from nsw.tables import rows
 
 from . import seeds, shifts
@@ -76,7 +76,7 @@ def test_every_number_of_a_damaged_text_is_printed_in_it(name, several, tmp_path
     path = tmp_path / name
     path.write_bytes(data)
     printed = tmp_path / "printed"
-    printed.write_bytes(as_far_as_it_unpacks(data) if data.startswith(MAGIC) else data)
+    printed.write_bytes(as_far_as_it_unpacks(data) if data.startswith(GZIP_MAGIC) else data)
     assert not list(Printed(read_text(printed).replace("\0", "")).missing(tables_of(path)))
 
 

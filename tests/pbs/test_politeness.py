@@ -44,7 +44,7 @@ def test_submissions_of_different_resources_go_together(pbs, monkeypatch):
     script.write_text("#!/bin/bash\ntrue\n")
     outcomes = it.submit([Submission(f"nsw-{n}", f"j{n}", script, 1, (0,)) for n in range(12)])
     assert [outcome.native for outcome in outcomes] == [f"{n}.pbs0" for n in range(1, 13)]
-    assert it.together >= 12
+    assert it.can.submissions_per_command >= 12
 
 
 def listing(subjobs: int) -> str:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from nsw.analysis.summary import Asked, CampaignData, summarize
 from nsw.campaign.ledger import BuildRow, Reading, RunRow, State
+from nsw.campaign.ledger_rows import Cause
 from nsw.present import live, rows_view, status_view, summary_view
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
@@ -69,7 +70,7 @@ def test_what_looks_like_markup_or_an_emoji_is_text(out):
 def run_row(**more):
     fixed = {"id": "r", "case_id": "c", "params": {}, "pass_name": "baseline", "pass_kind": "baseline", "tool": None,
              "repeat": 1, "job": "j", "task": 0, "gpus": 0, "reports": (), "state": State.FAILED, "attempt": 1,
-             "reason": None, "exit_code": 1, "host": None, "started": 1.0, "ended": 2.0, "reading": Reading.NONE,
+             "detail": None, "exit_code": 1, "host": None, "started": 1.0, "ended": 2.0, "reading": Reading.NONE,
              "submission": None}  # fmt: skip
     return RunRow(**{**fixed, **more})
 
@@ -86,7 +87,7 @@ def test_a_status_with_hostile_words_of_a_remote_machine_steers_nothing(out):
         "builds": [status_view.build_data(build, {}, [])],
     }
     problems = [("r", EVIL, "error", EVIL, EVIL)]
-    rows = [run_row(reason=EVIL, host=EVIL)]
+    rows = [run_row(detail=EVIL, host=EVIL)]
     status_view.show_status(out[0], head, {"failed": 1}, rows, problems, everything=True)
     assert "owned" in out[1].getvalue()
     assert not STEERS.search(out[1].getvalue())
@@ -267,10 +268,10 @@ def test_a_problem_of_many_reports_has_the_lines_of_the_first_and_how_many_more(
 
 
 def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_sight(out):
-    waiting = [run_row(id=f"w{n}", state=State.QUEUED, reason="waits for free nodes (Resources)") for n in range(900)]
+    waiting = [run_row(id=f"w{n}", state=State.QUEUED, detail="waits for free nodes (Resources)") for n in range(900)]
     running = [run_row(id=f"r{n}", state=State.RUNNING, started=100.0, ended=None) for n in range(20)]
     done = [run_row(id=f"d{n}", state=State.DONE) for n in range(50)]
-    failed = [run_row(id="f", reason="exit status 1")]
+    failed = [run_row(id="f", detail="exit status 1")]
     lines = [
         line
         for _, line in live.picture(
@@ -293,7 +294,7 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
 def test_the_command_that_releases_a_job_is_not_advised_while_nsw_holds_the_campaign(out, held):
     said = "held by the user: `scontrol release JOB` releases it (JobHeldUser)"
     head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": [], "builds": []}
-    run = run_row(id="r1", state=State.QUEUED, reason=said)
+    run = run_row(id="r1", state=State.QUEUED, detail=said, cause=Cause.HELD)
     status_view.show_status(out[0], head | {"held": held}, {"queued": 1}, [run], [], everything=False)
     assert ("scontrol" in out[1].getvalue()) is not held
 

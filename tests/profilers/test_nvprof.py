@@ -8,7 +8,7 @@ import pytest
 from nsw.profilers import nvprof
 from nsw.profilers.model import Request
 from nsw.readers import read
-from nsw.readers.messages_in_output import said, said_in
+from nsw.readers.messages import said, said_in
 
 PROGRAM = ("python", "train.py")
 NO_DRIVER = (

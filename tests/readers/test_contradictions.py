@@ -302,20 +302,6 @@ def test_rules_name_their_section_as_metrics_do_and_have_a_half_width(tmp_path):
     ]
 
 
-def test_rows_without_titles_are_said(tmp_path):
-    text = KERNELS + kernel(60.0, 600, 6, "a") + "\n" + kernel(90.0, 900, 9, "cudaMalloc")
-    found, said = rows(tmp_path, text, "gpu_summary")
-    assert [r["name"] for r in found] == ["a"]
-    assert said == [("error", "rows of a table have no titles and are left out")]
-
-
-def test_titles_with_two_units_of_time_are_damaged(tmp_path):
-    text = KERNELS.replace("StdDev (ns)", "StdDev (us)") + kernel(100.0, 600, 6, "a")
-    found, said = rows(tmp_path, text, "gpu_summary")
-    assert found == []
-    assert ("error", "the titles of a table are damaged: its rows are left out") in said
-
-
 SIZES = "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation\n"
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read
-from nsw.readers.ncu.binary import tool as ncu_tool
+from nsw.readers.ncu import binary_reader as ncu_tool
 from nsw.tables import rows
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"

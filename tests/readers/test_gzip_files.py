@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers import Options, gzip_files, read
-from nsw.readers.folders import below
+from nsw.readers import Options, read, untrusted_files
+from nsw.readers.report_search import below
 from nsw.tables import rows
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
@@ -55,7 +55,7 @@ def test_what_unpacks_to_more_than_is_allowed_is_refused_with_the_option(tmp_pat
 
 
 def test_of_what_is_no_report_only_the_beginning_is_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(gzip_files, "_LOOKED_AT", 64 << 10)
+    monkeypatch.setattr(untrusted_files, "_LOOKED_AT", 64 << 10)
     report = read(packed(tmp_path, "a.gz", NO_REPORT * 1000), Options(max_unpacked=400 << 10))
     assert [p.message for p in report.problems] == ["packed with gzip: no known report format"]
     assert report.tool is None

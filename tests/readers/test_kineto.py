@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nsw.readers import gzip_files, read
+from nsw.readers import read, untrusted_files
 from nsw.readers.model import Options, Sample
 from nsw.readers.pytorch import kineto, kineto_events, kineto_tables
 from nsw.readers.pytorch.kineto_steps import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
@@ -386,7 +386,7 @@ def test_compressed_traces_are_whole_however_much_is_unpacked_at_a_time(tmp_path
     """Also one of several gzip members, as `cat a.gz b.gz` makes it, with zeros behind it."""
     monkeypatch.setattr(kineto_events, "_WINDOW", window)
     for name, size in (("_WINDOW", window), ("_PACKED", packed)):
-        monkeypatch.setattr(gzip_files, name, size)
+        monkeypatch.setattr(untrusted_files, name, size)
     text = document([kernel(f"k{n % 3}", 10.0 * n, 2.0) for n in range(60)]).encode()
     step = -(-len(text) // members)
     data = b"".join(gzip.compress(text[at : at + step]) for at in range(0, len(text), step))

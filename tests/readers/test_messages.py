@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import read
-from nsw.readers.message_meanings import explain, known_message, messages
-from nsw.readers.messages_in_output import said as said_of
+from nsw.readers.messages import explain, known_message, messages
+from nsw.readers.messages import said as said_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

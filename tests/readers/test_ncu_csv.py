@@ -8,8 +8,7 @@ import pytest
 
 from nsw.readers import read
 from nsw.readers.model import Options
-from nsw.readers.ncu.csv import reader as ncu_csv
-from nsw.readers.ncu.csv.line_by_line import Scan
+from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu.values import Parser
 from nsw.readers.text.quantities import number
 from nsw.tables.data import rows
@@ -155,7 +154,7 @@ def test_the_old_layout_and_nvtx_columns(tmp_path):
     ],
 )
 def test_the_nvtx_ranges_of_a_launch_are_named_outermost_first(cell, ranges):
-    from nsw.readers.ncu.csv.page import range_names
+    from nsw.readers.ncu.csv_pages import range_names
 
     assert range_names(cell) == ranges
 
@@ -301,7 +300,7 @@ def test_instructions_below_a_damaged_line_are_of_no_line(tmp_path):
 
 
 def test_large_source_pages_are_columns(tmp_path, monkeypatch):
-    from nsw.readers.ncu.csv import source_page as ncu_csv_source
+    from nsw.readers.ncu import csv_pages as ncu_csv_source
 
     _, few = tables(tmp_path, SOURCE)
     monkeypatch.setattr(ncu_csv_source, "ARROW_ROWS", 1)
@@ -405,22 +404,14 @@ def large(seed, launches=200, *, decimal="."):
     return "\n".join(lines) + "\n"
 
 
-def test_large_files_go_through_arrow(tmp_path, monkeypatch):
-    monkeypatch.setattr(ncu_csv, "LARGE", 1000)
-    path = tmp_path / "large.csv"
-    path.write_text(large(3))
-    monkeypatch.setattr(ncu_csv, "read_exactly", None)
-    assert ncu_csv.read(path, Options()).tables["metrics"].num_rows > 200
-
-
-def test_many_metrics_row_by_row_are_an_arrow_table(tmp_path, monkeypatch):
+def test_many_metrics_are_an_arrow_table(tmp_path, monkeypatch):
     from nsw.readers.ncu import results as ncu_results
 
     path = tmp_path / "many.csv"
     path.write_text(large(5))
-    small = list(rows("metrics", ncu_csv.read_exactly(path, Options()).tables["metrics"]))
+    small = list(rows("metrics", ncu_csv.read(path, Options()).tables["metrics"]))
     monkeypatch.setattr(ncu_results, "ARROW_ROWS", 10)
-    table = ncu_csv.read_exactly(path, Options()).tables["metrics"]
+    table = ncu_csv.read(path, Options()).tables["metrics"]
     assert not isinstance(table, list)
     assert list(rows("metrics", table)) == small
 
@@ -431,7 +422,7 @@ def test_the_csv_module_agrees_on_every_cell(tmp_path):
     wanted = [r for r in csv.reader(io.StringIO(text)) if len(r) == 16 and r[0].isdigit()]
     path = tmp_path / "r.csv"
     path.write_text(text)
-    found = list(rows("metrics", ncu_csv.read_exactly(path, Options()).tables["metrics"]))
+    found = list(rows("metrics", ncu_csv.read(path, Options()).tables["metrics"]))
     assert [(str(m["launch_id"]), m["metric"], m["unit"]) for m in found] == [(r[0], r[12], r[13]) for r in wanted]
     for metric, row in zip(found, wanted, strict=True):
         try:
@@ -439,24 +430,6 @@ def test_the_csv_module_agrees_on_every_cell(tmp_path):
         except ValueError:
             number = None
         assert metric["value"] == number
-
-
-@pytest.mark.parametrize("decimal", [".", ","])
-def test_rows_known_by_their_text_are_read_the_same(tmp_path, monkeypatch, decimal):
-    """The shortcut for metrics of one launch against every row taken apart."""
-    path = tmp_path / "r.csv"
-    known = []
-    shortcut = Scan.known_row
-    for seed in range(3):
-        path.write_text(large(seed, decimal=decimal) + large(seed + 3, decimal=decimal).replace('",\n', '"\n'))
-        monkeypatch.setattr(Scan, "known_row", lambda self, row: known.append(shortcut(self, row)) or known[-1])
-        fast = ncu_csv.read_exactly(path, Options())
-        monkeypatch.setattr(Scan, "known_row", lambda *_: False)
-        slow = ncu_csv.read_exactly(path, Options())
-        assert fast.problems == slow.problems
-        for name in slow.tables:
-            assert list(rows(name, fast.tables[name])) == list(rows(name, slow.tables[name])), name
-    assert sum(known) > 300
 
 
 def test_plain_numbers_are_those_of_quantities():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.readers.messages_in_output import said
+from nsw.readers.messages import said
 
 NOTHING = """\
 ==PROF== Connected to process 3302 (/home/user/calib)

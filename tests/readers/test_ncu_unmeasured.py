@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.readers import read
-from nsw.readers.ncu.csv import reader as ncu_csv
+from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.tables.data import rows
 
 HEADER = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",'

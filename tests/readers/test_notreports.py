@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers.detect import read
-from nsw.readers.folders import below, is_meant_as_report
+from nsw.readers.report_search import below, is_meant_as_report
 
 NAMES = [
     "a.nsys-rep", "a.qdrep", "a.ncu-rep", "a.sqlite", "a.json", "a.pt.trace.json", "a.json.gz", "a.csv", "a.txt", "a.nvvp",

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from nsw.readers import read
 from nsw.readers.model import Options
-from nsw.readers.nsys.export import gpu_work_by_range as nsys_cells
-from nsw.readers.nsys.export import slice_extremes as nsys_extremes
-from nsw.readers.nsys.export.gpu_work_by_range import Lookup
-from nsw.readers.nsys.export.slice_extremes import Extremes
+from nsw.readers.nsys.export import nvtx as nsys_nvtx
+from nsw.readers.nsys.export.nvtx import Extremes, Lookup
 from nsw.tables import rows
 
 GLOBAL_PID = (1 << 56) | (77 << 24)
@@ -25,7 +23,7 @@ GLOBAL_PID = (1 << 56) | (77 << 24)
 @given(st.integers(1, 3000), st.integers(0, 2**32), st.sampled_from(["minimum", "maximum"]))
 def test_extremes_of_slices(size, seed, name):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nsys_extremes, "_SLICES", 7)  # and the last stretch is a shorter one
+        patch.setattr(nsys_nvtx, "_SLICES", 7)  # and the last stretch is a shorter one
         extremes_are_right(size, seed, name)
 
 
@@ -42,7 +40,7 @@ def extremes_are_right(size, seed, name):
 @pytest.mark.parametrize("at_once", [1, 2, 3, 1 << 20])
 @pytest.mark.parametrize("spread", [3, 10**9])
 def test_lookup_finds_the_first_of_equal_keys(spread, at_once, monkeypatch):
-    monkeypatch.setattr(nsys_cells, "_SLICE", at_once)
+    monkeypatch.setattr(nsys_nvtx, "_SLICE", at_once)
     keys = np.array([5, 9, 5, 7, 9]) * spread
     found = Lookup(keys, np.arange(5)).of(np.array([5, 9, 7, 6, 100, -1]) * spread)
     assert found.tolist() == [0, 1, 3, -1, -1, -1]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 import statistics
-import sys
 from pathlib import Path
 
 import pytest
 
 from nsw.readers import Options, read
 from nsw.readers.model import Sample
-from nsw.readers.nsys.export import connection as nsys_connection
+from nsw.readers.nsys.export import sqlite as nsys_sqlite
 from nsw.readers.nsys.export.sqlite import sniff
 from nsw.tables import as_arrow, rows
 
@@ -358,7 +357,7 @@ def test_mpi_calls_that_the_end_of_the_trace_cut_are_left_out_and_said(nsys_data
     ],
 )
 def test_nccl_kernels_are_named_by_their_collective(kernel, operation):
-    from nsw.readers.nsys.export.gpu import nccl_operation
+    from nsw.readers.nsys.export.summaries import nccl_operation
 
     assert nccl_operation(kernel) == operation
 
@@ -503,42 +502,15 @@ def test_rows_have_the_columns_of_the_schema(typical_database):
         assert as_arrow(name, data).num_rows == len(data)
 
 
-@pytest.mark.parametrize("driver", [True, False])
 @pytest.mark.parametrize("at_once", [1, 7, 60])
-def test_how_many_rows_are_read_at_a_time_changes_nothing(typical_database, monkeypatch, at_once, driver):
+def test_how_many_rows_are_read_at_a_time_changes_nothing(typical_database, monkeypatch, at_once):
     path = typical_database()
-    if not driver:
-        monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", None)
     trace = Options(frozenset({"gpu_trace", "api_trace"}))
     whole, traced = read(path), read(path, trace)
-    monkeypatch.setattr(nsys_connection, "_BATCH", at_once)
+    monkeypatch.setattr(nsys_sqlite, "_BATCH", at_once)
     for wanted, again in ((whole, read(path)), (traced, read(path, trace))):
         assert not again.problems
         assert {n: table(again, n) for n in again.tables} == {n: table(wanted, n) for n in wanted.tables}
-
-
-@pytest.mark.parametrize("generation", ["2020", "2026"])
-def test_sqlite3_alone_gives_what_the_driver_gives(typical_database, monkeypatch, generation):
-    path = typical_database(generation, launches=300)
-    wanted = Options(frozenset({"gpu_summary", "api_summary", "nvtx_summary", "nvtx_gpu_summary", "gpu_trace"}))
-    fast = read(path, wanted)
-    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite", None)
-    slow = read(path, wanted)
-    assert not fast.problems
-    assert not slow.problems
-    for name in wanted.tables:
-        assert table(fast, name) == table(slow, name)
-        assert table(fast, name)
-
-
-def test_the_driver_is_used_when_it_is_there(typical_database, monkeypatch):
-    from nsw.readers.nsys.export.connection import SqliteSource
-
-    def unwanted(*_):
-        raise AssertionError("the slow way was taken")
-
-    monkeypatch.setattr(SqliteSource, "_with_sqlite3", unwanted)
-    assert "nvtx_gpu_summary" in read(typical_database()).tables
 
 
 def test_late_text_after_many_rows_without_is_read(nsys_database):
@@ -586,7 +558,6 @@ def test_a_writer_at_work_is_warned_of(typical_database):
 
 
 def test_a_file_that_changes_meanwhile_gives_nothing(typical_database, monkeypatch):
-    from nsw.readers.nsys.export import sqlite as nsys_sqlite
 
     path = typical_database()
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import read
-from nsw.readers.message_meanings import known_message
-from nsw.readers.messages_in_output import said as said_of
+from nsw.readers.messages import known_message
+from nsw.readers.messages import said as said_of
 
 # A stable part of the words as they stand in nsys, how a line of them reads, and what nsw's answer speaks of.
 WORDS = [

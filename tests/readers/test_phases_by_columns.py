@@ -7,7 +7,7 @@ import pytest
 
 from nsw.readers.model import Options, Report
 from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
-from nsw.readers.timeline.phases_from_traces import PHASE_TABLES, add_phases
+from nsw.readers.timeline.process_phases import PHASE_TABLES, add_phases
 from nsw.tables import as_arrow
 
 STEPS = 20

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nsw.readers import Options, gzip_files, read
+from nsw.readers import Options, read, untrusted_files
 from nsw.readers.pytorch import kineto_events
 from nsw.tables import rows
 from nsw.tables import unpacking_limit as unpacking
@@ -50,7 +50,7 @@ def test_by_default_a_file_unpacks_to_fifty_times_its_size_and_at_least_to_some(
 def test_a_trace_that_says_less_of_itself_is_read_to_the_limit(tmp_path, monkeypatch):
     """The size at the end of a gzip file is that of its last part only, and anyone may write it."""
     path = tmp_path / "a.pt.trace.json.gz"
-    for module in (kineto_events, gzip_files):
+    for module in (kineto_events, untrusted_files):
         monkeypatch.setattr(module, "_WINDOW", 10 * KB)
     path.write_bytes(gzip.compress(trace(1000)) + gzip.compress(b"\n"))
     report = read(path, Options(max_unpacked=50 * KB))

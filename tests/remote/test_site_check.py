@@ -6,12 +6,10 @@ import time
 
 import pytest
 
-from nsw.campaign import kept_checks
-from nsw.campaign.chip_tools import chip_check
-from nsw.campaign.node_probe import node_checks, probe_words
-from nsw.campaign.site_check import check_site, quota_check
-from nsw.campaign.site_check_result import Check, Verdict
 from nsw.schedulers.slurm import Slurm
+from nsw.site_check import facts as kept_checks
+from nsw.site_check.check import check_site, chip_check, node_checks, probe_words, quota_check
+from nsw.site_check.facts import Check, Verdict
 
 from .test_campaign import cluster  # noqa: F401  a fixture
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.readers.timeline.communication_by_name import nccl_operation
+from nsw.readers.timeline.phases import nccl_operation
 from nsw.tables.names import api_name, gpu_kind
 
 

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.hung_kernel import kernel_in, of_kernel
-from nsw.readers.message_meanings import explain, known_message
+from nsw.readers.messages import explain, kernel_in, known_message
 
 if TYPE_CHECKING:
     from nsw.readers.model import Problem, Report
@@ -65,11 +64,10 @@ class Messages:
         alike: Counter[str] = Counter()
         following: set[str] = set()
         for (kind, text), number in self.seen.items():
-            problem, known = known_message("ncu", text, line=number, severity=kind.lower()), explain("ncu", text)
+            known, kernel = explain("ncu", text), self.during[kind, text]
+            problem = known_message("ncu", text, line=number, severity=kind.lower(), kernel=kernel)
             if problem is None:
                 continue
-            if known is not None and known.is_hang:
-                problem = of_kernel(problem, self.during[kind, text])
             if not empty and text.startswith("No "):
                 # one process of several had no kernel; the others' results are here
                 problem = replace(problem, severity="warning")

@@ -1,24 +1,26 @@
-"""What the readers of Nsight Compute's pages gather: launches, their metrics, rules, facts -> tables."""
+"""What the readers of Nsight Compute's pages gather -> tables, and what they leave out."""
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.ncu.rules_and_problems import say_other_marks
-from nsw.readers.ncu.unmeasured_launches import forget_sizes, needs_measuring, unless_zero
 from nsw.readers.ncu.values import ABSENCE, Value, in_ns
 from nsw.readers.text.quantities import has_other_mark
+from nsw.wording import one_or
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
     from nsw.readers.model import Options, Report
+    from nsw.readers.ncu.values import Values
+    from nsw.readers.timeline.columns import IntArray
     from nsw.tables.data import Row, TableData
 
 ARROW_ROWS: Final = 20_000  # more metrics than this become an Arrow table instead of dicts
@@ -32,6 +34,8 @@ OWNED: Final = (
     "block", "rank", "host", "pid", "device", "launch_id", "kernel", "invocations", "device_name",
 )  # fmt: skip
 _RULED: Final = ("block", "rank", "host", "pid", "device", "launch_id", "kernel")
+RULE_COLUMNS: Final = ("section", "rule", "type", "message", "speedup_type")  # as `Page.ruled` gives them
+_ADVICE: Final = (*RULE_COLUMNS, "speedup_pct", "speedup_pct_pm")
 _NAMES: Final = ("section", "metric", "description", "unit")
 _SPREAD: Final = ("min", "max", "avg")
 _NAN: Final = float("nan")
@@ -48,10 +52,14 @@ class Results:
 
     launches: dict[Hashable, Row] = field(default_factory=dict)
     summaries: dict[Hashable, Row] = field(default_factory=dict)
-    rules: list[tuple[Row, Row]] = field(default_factory=list)
+    rule_of: array[int] = field(default_factory=lambda: array("i"))  # of each rule: the place of its owner
+    advice: dict[str, list[Any]] = field(default_factory=lambda: {c: [] for c in _ADVICE})
     facts: list[Row] = field(default_factory=list)
-    owners: list[Row] = field(default_factory=list)
-    names: list[Names] = field(default_factory=list)
+    owners: list[Row] = field(default_factory=list)  # each once
+    places: dict[int, int] = field(default_factory=dict)  # of these rows by their `id`
+    names: dict[Names, int] = field(default_factory=dict)
+    owner_of: array[int] = field(default_factory=lambda: array("i"))  # of each metric: the place of its owner
+    name_of: array[int] = field(default_factory=lambda: array("i"))
     numbers: array[float] = field(default_factory=lambda: array("d"))  # of a launch; NaN: none
     halves: array[float] = field(default_factory=lambda: array("d"))
     texts: dict[int, str] = field(default_factory=dict)  # of the few metrics that have one, by their place
@@ -66,41 +74,73 @@ class Results:
 
     def launch(self, key: Hashable, **columns: Any) -> Row:
         """The row of a launch, made when its key is new; columns are those of the launches table."""
-        row = self.launches.get(key)
-        if row is None:
-            row = self.launches[key] = columns
-        return row
+        return self.launches.setdefault(key, columns)
 
     def summary(self, key: Hashable, **columns: Any) -> Row:
         """The owner of a summary's metrics, made when its key is new; no row of the launches table."""
-        row = self.summaries.get(key)
-        if row is None:
-            row = self.summaries[key] = columns
-        return row
+        return self.summaries.setdefault(key, columns)
+
+    def owner(self, row: Row) -> int:
+        """The place of a launch or a summary, by which metrics name it."""
+        place = self.places.setdefault(id(row), len(self.owners))
+        if place == len(self.owners):
+            self.owners.append(row)
+        return place
+
+    def name(self, names: Names) -> int:
+        """The number of a metric's names."""
+        return self.names.setdefault(names, len(self.names))
 
     def metric(self, owner: Row, names: Names, value: Value) -> None:
         """One metric of one launch, which may tell the launch's duration or the GPU's name."""
-        if value.text is not None:
-            self.texts[len(self.owners)] = value.text
-            if has_other_mark(value.text):
-                self.other_marks[value.text] += 1
-        self.owners.append(owner)
-        self.names.append(names)
+        self.owner_of.append(self.owner(owner))
+        self.name_of.append(self.name(names))
         self.numbers.append(_NAN if value.number is None else value.number)
         self.halves.append(_NAN if value.half is None else value.half)
+        if value.text is not None:
+            self._note_text(len(self.numbers) - 1, owner, names, value.text)
         if names[1] in DURATIONS:
             note_duration(owner, names[3], value)
-        elif value.text and names[1] in DEVICE_NAMES:
-            owner["device_name"] = value.text
+
+    def metrics(self, owner_of: IntArray, name_of: IntArray, values: Values) -> None:
+        """Many metrics of launches; their owners and names as `owner` and `name` number them."""
+        import numpy as np
+
+        first, names = len(self.numbers), list(self.names)
+        self.owner_of.frombytes(owner_of.astype("i").tobytes())
+        self.name_of.frombytes(name_of.astype("i").tobytes())
+        self.numbers.frombytes(values.numbers.tobytes())
+        self.halves.frombytes(values.halves.tobytes())
+        for at, text in values.texts.items():
+            self._note_text(first + at, self.owners[owner_of[at]], names[name_of[at]], text)
+        timed = [code for code, told in enumerate(names) if told[1] in DURATIONS]
+        for at in np.flatnonzero(np.isin(name_of, timed)).tolist():
+            value = Value(known(self.numbers[first + at]), known(self.halves[first + at]))
+            note_duration(self.owners[owner_of[at]], names[name_of[at]][3], value)
+
+    def _note_text(self, at: int, owner: Row, names: Names, text: str) -> None:
+        self.texts[at] = text
+        if has_other_mark(text):
+            self.other_marks[text] += 1
+        if text and names[1] in DEVICE_NAMES:
+            owner["device_name"] = text
 
     def spread(self, owner: Row, names: Names, least: Value, most: Value, mean: Value) -> None:
         """One metric over many launches."""
-        self.spreads[len(self.owners)] = (least, most, mean)
+        self.spreads[len(self.numbers)] = (least, most, mean)
         self.metric(owner, names, Value(text=mean.text or least.text or most.text))
 
     def rule(self, owner: Row, **columns: Any) -> None:
         """One piece of advice on a launch; columns are those of the rules table."""
-        self.rules.append((owner, columns))
+        self.rule_of.append(self.owner(owner))
+        for column, cells in self.advice.items():
+            cells.append(columns.get(column))
+
+    def rules(self, rule_of: IntArray, advice: Mapping[str, Sequence[Any]]) -> None:
+        """Many of them; their owners as `owner` numbers them."""
+        self.rule_of.frombytes(rule_of.astype("i").tobytes())
+        for column, cells in self.advice.items():
+            cells.extend(advice[column])
 
     def fill(self, report: Report, options: Options) -> None:
         """Put the tables that were asked for, and that have rows, into the report."""
@@ -112,17 +152,18 @@ class Results:
         made: dict[str, TableData] = {}
         if self.launches:
             made["launches"] = [_less(row, "invocations") for row in self.launches.values()]
-        if self.owners:
-            made["metrics"] = self.metric_table() if len(self.owners) > ARROW_ROWS else self.metric_rows()
-        if self.rules:
-            made["rules"] = [{c: owner.get(c) for c in _RULED} | columns for owner, columns in self.rules]
+        if self.numbers:
+            made["metrics"] = self._metric_table() if len(self.numbers) > ARROW_ROWS else self._metric_rows()
+        if self.rule_of:
+            made["rules"] = self._rule_table() if len(self.rule_of) > ARROW_ROWS else self._rule_rows()
         if self.facts:
             made["facts"] = self.facts
         report.tables |= {name: table for name, table in made.items() if options.wants(name)}
 
     def _forget_zeros(self, unmeasured: set[int]) -> None:
-        for i, (owner, names) in enumerate(zip(self.owners, self.names, strict=True)):
-            if id(owner) not in unmeasured or not needs_measuring(names[1]):
+        names = list(self.names)
+        for i, (place, code) in enumerate(zip(self.owner_of, self.name_of, strict=True)):
+            if id(self.owners[place]) not in unmeasured or not needs_measuring(names[code][1]):
                 continue
             if self.numbers[i] == 0:
                 self.numbers[i] = self.halves[i] = _NAN
@@ -130,53 +171,61 @@ class Results:
                 least, most, mean = self.spreads[i]
                 self.spreads[i] = (unless_zero(least), unless_zero(most), unless_zero(mean))
 
-    def metric_rows(self) -> list[Row]:
-        """The metrics as row dicts."""
-        columns = zip(self.owners, self.names, self.numbers, self.halves, strict=True)
+    def _metric_rows(self) -> list[Row]:
+        owners = [{c: owner.get(c) for c in OWNED} for owner in self.owners]
+        names = [dict(zip(_NAMES, told, strict=True)) for told in self.names]
+        columns = zip(self.owner_of, self.name_of, self.numbers, self.halves, strict=True)
         return [
-            {c: owner.get(c) for c in OWNED}
-            | dict(zip(_NAMES, names, strict=True))
+            owners[place]
+            | names[code]
             | {"text": self.texts.get(i), "value": known(number), "value_pm": known(half)}
             | _spread(self.spreads.get(i))
-            for i, (owner, names, number, half) in enumerate(columns)
+            for i, (place, code, number, half) in enumerate(columns)
         ]
 
-    def metric_table(self) -> pa.Table:
-        """The metrics as an Arrow table; strings are dictionaries, for they repeat."""
+    def _metric_table(self) -> pa.Table:
+        """The metrics as an Arrow table, a column at a time, for a million Python objects are large."""
         import pyarrow as pa
 
-        from nsw.tables.data import arrow_schema
-
-        types = {f.name: f.type for f in arrow_schema("metrics")}
-        made: dict[str, pa.Array] = {}
-
-        def put(column: str, cells: list[Any], places: pa.Array | None = None) -> None:
-            """A column at a time, for a million Python objects are large; `places` say where cells repeat."""
-            if not pa.types.is_string(types[column]):
-                each = pa.array(cells, type=types[column])
-                made[column] = each if places is None else each.take(places)
-            elif places is None:
-                made[column] = dictionary(cells)
-            else:
-                few = dictionary(cells)
-                made[column] = pa.DictionaryArray.from_arrays(few.indices.take(places), few.dictionary)
-
-        owners = {id(o): o for o in self.owners}
-        at = {key: i for i, key in enumerate(owners)}
-        places = pa.array([at[id(o)] for o in self.owners], type=pa.int32())
-        for c in OWNED:
-            put(c, [o.get(c) for o in owners.values()], places)
-        names = {n: i for i, n in enumerate(dict.fromkeys(self.names))}
-        places = pa.array([names[n] for n in self.names], type=pa.int32())
+        owners, names = pa.array(self.owner_of, pa.int32()), pa.array(self.name_of, pa.int32())
+        made = {c: _column("metrics", c, [o.get(c) for o in self.owners], owners) for c in OWNED}
         for i, c in enumerate(_NAMES):
-            put(c, [n[i] for n in names], places)
-        put("text", [self.texts.get(i) for i in range(len(self.owners))])
+            made[c] = _column("metrics", c, [told[i] for told in self.names], names)
+        made["text"] = dictionary([self.texts.get(i) for i in range(len(self.numbers))])
         made |= {"value": nullable(self.numbers), "value_pm": nullable(self.halves)}
         if self.spreads:
-            each = [_spread(self.spreads.get(i)) for i in range(len(self.owners))]
-            for c in each[0]:
-                put(c, [spread[c] for spread in each])
+            each = [_spread(self.spreads.get(i)) for i in range(len(self.numbers))]
+            made |= {c: _column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
         return pa.table(made)
+
+    def _rule_rows(self) -> list[Row]:
+        owners = [{c: owner.get(c) for c in _RULED} for owner in self.owners]
+        told = zip(*self.advice.values(), strict=True)
+        return [
+            owners[place] | dict(zip(self.advice, cells, strict=True))
+            for place, cells in zip(self.rule_of, told, strict=True)
+        ]
+
+    def _rule_table(self) -> pa.Table:
+        import pyarrow as pa
+
+        owners = pa.array(self.rule_of, pa.int32())
+        made = {c: _column("rules", c, [o.get(c) for o in self.owners], owners) for c in _RULED}
+        return pa.table(made | {c: _column("rules", c, cells) for c, cells in self.advice.items()})
+
+
+def _column(table: str, name: str, cells: list[Any], places: pa.Array | None = None) -> pa.Array:
+    """A column of a table; strings are dictionaries, for they repeat, and `places` say where cells do."""
+    import pyarrow as pa
+
+    from nsw.tables.data import arrow_schema
+
+    type_ = arrow_schema(table).field(name).type
+    if not pa.types.is_string(type_):
+        each = pa.array(cells, type=type_)
+        return each if places is None else each.take(places)
+    few = dictionary(cells)
+    return few if places is None else pa.DictionaryArray.from_arrays(few.indices.take(places), few.dictionary)
 
 
 def _less(row: Row, column: str) -> Row:
@@ -236,3 +285,168 @@ def name_kernels(rows: Iterable[Row]) -> None:
             row["mangled_name"], row["kernel"] = names["mangled_name"], names["name"]
         if "invocations" not in row:
             row["short_name"] = names["short_name"]
+
+
+# Sections by the identifier that rules name -> by the title that metrics have.
+_SECTIONS: Final = {
+    "SpeedOfLight": "GPU Speed Of Light Throughput",
+    "SpeedOfLight_RooflineChart": "GPU Speed Of Light Roofline Chart",
+    "ComputeWorkloadAnalysis": "Compute Workload Analysis",
+    "InstructionStats": "Instruction Statistics",
+    "LaunchStats": "Launch Statistics",
+    "MemoryWorkloadAnalysis": "Memory Workload Analysis",
+    "MemoryWorkloadAnalysis_Chart": "Memory Workload Analysis Chart",
+    "MemoryWorkloadAnalysis_Tables": "Memory Workload Analysis Tables",
+    "NumaAffinity": "NUMA Affinity",
+    "Nvlink": "NVLink",
+    "Nvlink_Tables": "NVLink Tables",
+    "Nvlink_Topology": "NVLink Topology",
+    "PmSampling": "PM Sampling",
+    "SchedulerStats": "Scheduler Statistics",
+    "SourceCounters": "Source Counters",
+    "WarpStateStats": "Warp State Statistics",
+    "WorkloadDistribution": "GPU and Memory Workload Distribution",
+}
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """What stood in the file and is in no table."""
+
+    damaged: list[int] = field(default_factory=list)
+    of_two: dict[str, int] = field(default_factory=dict)  # ids of which rows name another kernel: the first line
+    source_lines: int = 0  # without any figure
+    repeated: int = 0  # of a source page, that are there twice
+
+    def tell(self, report: Report, *, empty: bool) -> None:
+        """Name it: an error where it is damage, or all that the file held."""
+        if self.damaged:
+            rows = one_or(len(self.damaged), "1 row does", "rows do")
+            report.error(
+                f"{rows} not match the header: left out",
+                line=self.damaged[0],
+                fix="print the report again: ncu --import REPORT --page raw --csv",
+            )
+        what = "belongs to two launches: rows whose kernel or size differs from its first row are left out"
+        report.errors(
+            [f"ID {number} {what}" for number in self.of_two],
+            f"{len(self.of_two)} IDs in all belong to two launches",
+            lines=list(self.of_two.values()),
+            fix="print the report again: ncu --import REPORT --page details --csv",
+        )
+        if self.repeated:
+            rows = one_or(self.repeated, "a row is", "rows are")
+            report.error(
+                f"{rows} there twice in a source page: the second is left out",
+                fix="print the page again: ncu --import REPORT --page source --csv",
+            )
+        if self.source_lines:
+            (report.error if empty else report.warn)(
+                f"a source page of {self.source_lines} lines without figures",
+                fix="print the page with them: ncu --import REPORT --page source --print-source sass --csv",
+            )
+
+
+def section_title(name: str) -> str:
+    """The title of a section, which metrics have, by what rules call it."""
+    return _SECTIONS.get(name, name)
+
+
+def say_other_marks(report: Report, figures: Counter[str]) -> None:
+    """Report figures that are none by the decimal mark of the rest: how often each text is there."""
+    if figures:
+        several = one_or(figures.total(), "a figure is", "figures are")
+        report.error(
+            f"{several} written with another decimal mark than the rest ('{next(iter(figures))}'): kept as text,"
+            " without a number",
+            fix="print the report again: ncu --import REPORT --page details --csv",
+        )
+
+
+def warn_of_guess(report: Report, block: int) -> None:
+    """Say that a comma or a point could have meant either."""
+    report.warn(
+        f"block {block}: no number shows which mark is the decimal one; read '1,234' as 1234 and '1.234' as 1.234",
+        fix="print again with LC_ALL=C",
+    )
+
+
+_DEVICE: Final = re.compile(r"Device (\d{1,6})")
+_KEYS: Final = {"display_name": "gpu_name", "display_driver_version": "driver_version"}
+_VERSION: Final = re.compile(r"(?<!\d)\d++(?:\.\d+)+")  # each number is tried once
+
+
+def session_fact(header: Sequence[str], row: Sequence[str], rank: int | None) -> list[Row]:
+    """The facts of one line: one for each device under `Device Attribute`, else one."""
+    if len(row) < 2 or not row[0].strip():
+        return []
+    if header[0] == "Process Id":
+        pid = row[0].strip()
+        if not (pid.isascii() and pid.isdigit() and len(pid) < 19) or not row[1].strip():
+            return []
+        return [{"rank": rank, "key": "process_name", "text": row[1].strip(), "pid": int(pid)}]
+    if header[0] != "Device Attribute":
+        return [_fact(row[0], row[1], rank, None)] if row[1].strip() else []
+    return [
+        _fact(row[0], cell, rank, int(found[1]) if (found := _DEVICE.fullmatch(title.strip())) else None)
+        for title, cell in zip(header[1:], row[1:], strict=False)
+        if cell.strip()
+    ]
+
+
+def tool_version(facts: Iterable[Row]) -> str | None:
+    """The version of the ncu that made the report, as its session page tells."""
+    for fact in facts:
+        if fact["key"] == "nsight_compute_target" and (found := _VERSION.search(fact.get("text") or "")):
+            return found[0]
+    return None
+
+
+def _fact(name: str, cell: str, rank: int | None, device: int | None) -> Row:
+    key = re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")[:80]
+    cell = cell.strip()
+    fact: Row = {"rank": rank, "device": device, "key": _KEYS.get(key, key)}
+    whole = cell.isascii() and cell.isdigit() and len(cell) < 16
+    return fact | ({"value": float(cell)} if whole else {"text": cell})
+
+
+NO_SIZE: Final = "(0, 0, 0)"
+_SIZES: Final = ("grid", "block_size")
+_OF_THE_GPU: Final = "device__attribute_"  # known without any measurement, so a zero is one
+
+
+def forget_sizes(rows: Iterable[Row], report: Report) -> set[int]:
+    """Make the sizes and durations of launches that never ran absent, and say so once.
+
+    A launch without threads does not exist: CUDA refuses it, so these sizes are ncu's way to say nothing.
+
+    Returns:
+        The `id` of each such row, whose figures are to be forgotten too.
+    """
+    unmeasured = [row for row in rows if all(row.get(size) == NO_SIZE for size in _SIZES)]
+    for row in unmeasured:
+        row.update(dict.fromkeys((*_SIZES, "duration_ns", "duration_ns_pm")))
+    if unmeasured:
+        report.warn(
+            f"{_named(unmeasured)}: ncu wrote only zeros for the size and the figures; they are absent here",
+            fix="see what ncu and the program printed (==ERROR== lines), and profile again",
+        )
+    return {id(row) for row in unmeasured}
+
+
+def needs_measuring(metric: str) -> bool:
+    """Whether a zero of this metric says nothing of a launch that never ran; of the GPU itself it does."""
+    return not metric.startswith(_OF_THE_GPU)
+
+
+def unless_zero(value: Value) -> Value:
+    """A value that is not zero."""
+    return ABSENCE if value.number == 0 else value
+
+
+def _named(rows: list[Row]) -> str:
+    kernel, others = rows[0].get("kernel"), len(rows) - 1
+    if "invocations" in rows[0]:
+        return f"the launches of {kernel}" + (f" and of {others} more kernels" if others else "") + " were not measured"
+    one = f"launch {rows[0].get('launch_id')} ({kernel})"
+    return f"{one} and {others} more were not measured" if others else f"{one} was not measured"

@@ -10,12 +10,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, Mark, Votes, is_marked, last_marks, number, proven_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any, TypeAlias
+
+    import numpy as np
+    import pyarrow as pa
+
+    FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decided from
 
@@ -23,7 +29,9 @@ EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decid
 ABSENT: Final = frozenset({"", "n/a", "nan", "-nan", "inf", "-inf", "no data", "-"})
 
 _COUNTED: Final = frozenset({"cycle", "inst", "byte", "block", "thread", "sector", "warp", "request"})
-_PLAIN: Final = re.compile(r"[+-]?(?:[0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?\Z")
+_SIMPLE: Final = r"^[+-]?(?:[0-9]{1,3}(?:,[0-9]{3}){0,4}|[0-9]{1,15})(?:\.[0-9]{1,15})?$"  # as Arrow takes it
+_PLAIN: Final = re.compile(rf"{_SIMPLE[1:-1]}\Z")
+_NEVER: Final = r"[^\s\S]"
 _INSTANCES: Final = re.compile(r"\s*\(.*\)", re.DOTALL)
 
 
@@ -98,6 +106,38 @@ class Parser:
         if _INSTANCES.fullmatch(text, len(head)) and (found := number(head, self.marks.decimal)) is not None:
             return Value(found.value, found.pm, text)
         return Value(text=text)
+
+
+class Values(NamedTuple):
+    """Many values: numbers and half-widths (NaN: none), and the texts of those that have one, by their place."""
+
+    numbers: FloatArray
+    halves: FloatArray
+    texts: dict[int, str]
+
+
+def values_of(printed: pa.StringArray, parse: Parser) -> Values:
+    """Many cells: plain numbers are converted together, all else is parsed one by one."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    simple = pc.match_substring_regex(printed, _SIMPLE if parse.marks.decimal == "." else _NEVER)
+    plain = pc.replace_substring(pc.if_else(simple, printed, "nan"), ",", "")
+    numbers = pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False).copy()
+    point = pc.find_substring(plain, ".").to_numpy(zero_copy_only=False)
+    length = pc.binary_length(plain).to_numpy(zero_copy_only=False)
+    widths = np.array(half_widths(), dtype=float)  # of None: NaN
+    halves = widths[np.where(point < 0, 0, length - point - 1)]
+    texts: dict[int, str] = {}
+    others = np.flatnonzero(~simple.to_numpy(zero_copy_only=False))
+    for at, text in zip(others.tolist(), printed.take(pa.array(others)).to_pylist(), strict=True):
+        value = parse(text)
+        numbers[at] = np.nan if value.number is None else value.number
+        halves[at] = np.nan if value.half is None else value.half
+        if value.text is not None:
+            texts[at] = value.text
+    return Values(numbers, halves, texts)
 
 
 @cache

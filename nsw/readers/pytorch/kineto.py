@@ -10,7 +10,7 @@ from nsw.readers.model import Options, Report, Sample
 from nsw.readers.pytorch import kineto_steps
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, NONE, EventStream, Trace, beginning, check_unpacked
 from nsw.readers.pytorch.kineto_tables import GpuTrace, communication, gpu_summary, operators
-from nsw.readers.timeline.phases_from_traces import wanted
+from nsw.readers.timeline.process_phases import wanted
 from nsw.tables import TRACES
 from nsw.tables.unpacking_limit import TooMuchError
 from nsw.wording import one_or

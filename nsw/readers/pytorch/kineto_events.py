@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.gzip_files import MAGIC, unpacked
 from nsw.readers.invariants import LONGEST_NS
+from nsw.readers.untrusted_files import GZIP_MAGIC, unpacked
 from nsw.tables.unpacking_limit import Allowance, TooMuchError, shown
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class EventStream:
     def __iter__(self) -> Iterator[Any]:
         """The events; faults of the file become problems of the report."""
         with self._path.open("rb") as raw:
-            packed = raw.read(2) == MAGIC
+            packed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
             allowance = Allowance(self._path.stat().st_size, self._max_unpacked)
             self._chunks = unpacked(raw, allowance) if packed else iter(lambda: raw.read(_WINDOW), b"")
@@ -239,7 +239,7 @@ def check_unpacked(path: Path, most: int | None) -> None:
     """
     allowance = Allowance(path.stat().st_size, most)
     with path.open("rb") as raw:
-        if raw.read(2) != MAGIC:
+        if raw.read(2) != GZIP_MAGIC:
             return
         raw.seek(-4, os.SEEK_END)
         if int.from_bytes(raw.read(4), "little") <= allowance.most:
@@ -252,7 +252,7 @@ def check_unpacked(path: Path, most: int | None) -> None:
 
 def beginning(head: bytes, size: int = 65536) -> str:
     """The first characters of a file that may be compressed."""
-    if not head.startswith(MAGIC):
+    if not head.startswith(GZIP_MAGIC):
         return head.decode("utf-8", errors="replace")
     try:
         return zlib.decompressobj(wbits=31).decompress(head, size).decode("utf-8", errors="replace")

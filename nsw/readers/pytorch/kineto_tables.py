@@ -75,7 +75,7 @@ def communication(trace: Trace) -> list[Row]:
     """NCCL kernels by collective; bytes where each of them tells its elements and their type."""
     import numpy as np
 
-    from nsw.readers.timeline.communication_by_name import nccl_operation
+    from nsw.readers.timeline.phases import nccl_operation
     from nsw.readers.timeline.statistics import statistics, with_shares
 
     operations = {number: nccl_operation(name) for name, number in trace.names.items() if "nccl" in name}

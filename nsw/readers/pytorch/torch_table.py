@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.readers.message_meanings import known_message
+from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.text.lines import as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
 from nsw.readers.text.quantities import Quantity, digits, duration, percent, size, whole
@@ -23,7 +23,6 @@ _NAME = re.compile(r"\bName\b(?=\s\s| *\|)")
 _TIMES = re.compile(r"\b(?:Self \w+|(?:CPU|CUDA|XPU|HPU|MPS) (?:total|time))\b")
 _LEAD = re.compile(r"^(?:\d{4}-\S+Z|\s*(?:#|//|>|\*)+) ")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
-_ESCAPED = re.compile(r"\\([\\`*_{}\[\]()#+.!|<>-])")  # Markdown
 _DASHES = re.compile(r"(?<!-)-{4,}+(?: {2,}+-{4,}+)++")
 _RULE = re.compile(r"[|\s:-]+")
 _FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +([\d.]+ ?(?:us|ms|s))\b")

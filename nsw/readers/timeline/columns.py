@@ -6,15 +6,20 @@ A trace has millions of rows: as dicts they would take longer than the text to r
 from __future__ import annotations
 
 from itertools import compress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    import numpy.typing as npt
     import pyarrow as pa
 
-    from nsw.readers.timeline.array_types import Chosen, IntArray
     from nsw.tables import TableData
+
+    IntArray: TypeAlias = npt.NDArray[np.int64]
+    Chosen: TypeAlias = npt.NDArray[np.bool_]
+
 
 ABSENT: Final = -1
 _BEYOND: Final = 2.0**63

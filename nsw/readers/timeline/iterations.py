@@ -2,6 +2,13 @@
 
 They come from marks that repeat (NVTX ranges, PyTorch's step markers); without marks from the sequence of kernels
 (nsw/readers/timeline/kernel_sequence.py).
+
+
+Iterations from the repetition of the kernel sequence, where a program marks none.
+
+A training loop launches the same kernels in the same order again and again. The length of a repetition is the lag at
+which the sequence equals itself; where one begins is told by a kernel that occurs once in each, the one after the
+longest pause.
 """
 
 from __future__ import annotations
@@ -13,11 +20,11 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
 
 FoundBy: TypeAlias = Literal["nvtx", "profiler_step", "kernel_sequence"]
 
-FEWEST: Final = 3  # repetitions that make iterations of marks
+_FEWEST: Final = 3  # repetitions that make iterations of marks
 _MANY: Final = 10  # a mark that repeats less often gives way to one inside it: epochs to steps
 _COVERED: Final = 0.5  # of the time from the first mark's start to the last one's end
 _WHOLE: Final = 0.9  # of the time: marks that take less are a part of an iteration each
@@ -57,7 +64,7 @@ class Marks:
 
     def repeats(self) -> bool:
         """Whether they follow one another often enough to be iterations, and take most of the time meanwhile."""
-        if len(self.starts) < FEWEST:
+        if len(self.starts) < _FEWEST:
             return False
         in_turn = bool((self.starts[1:] >= self.ends[:-1]).mean() > 0.99)  # recursion nests ranges of one name
         return in_turn and self.taken >= _COVERED * max(int(self.ends.max() - self.starts[0]), 1)
@@ -101,6 +108,157 @@ def of_marks(found: Iterable[Marks], *, named: str | None = None) -> Iterations 
 def _iterations(marks: Marks) -> Iterations:
     """The iterations; where the marks cover a part of each only, the last one is not known whole, and is left out."""
     starts, ends = marks.starts, marks.ends
-    if len(starts) > FEWEST and marks.taken < _WHOLE * int(ends.max() - starts[0]):
+    if len(starts) > _FEWEST and marks.taken < _WHOLE * int(ends.max() - starts[0]):
         return Iterations("nvtx", marks.name, starts[:-1], int(starts[-1]))
     return Iterations("nvtx", marks.name, starts, int(ends[-1]))
+
+
+_REPETITIONS: Final = 5  # repetitions
+_WINDOWS: Final = (1 << 14, 1 << 17)  # kernels looked at for the lag, from the later half of the sequence
+_EQUAL: Final = 0.85  # of the kernels one lag apart
+_NEARLY: Final = 0.02  # of two lags that fit equally well the shorter one counts: the other is its multiple
+_REPEATED: Final = 0.5  # of all kernels
+_REGULAR: Final = 0.98  # of the distances between repetitions
+_LIKELY: Final = 32  # lags that the autocorrelation proposes
+_WHOLE_REPETITION: Final = 0.9  # of a repetition's kernels
+_ANCHORS: Final = 256  # kernels tried as the first of a repetition
+
+
+def of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched: IntArray) -> Iterations | None:
+    """The iterations of a process by its kernels; as `repetitions`, in any order, with the time of each launch, ns."""
+    import numpy as np
+
+    if not bool((launched[1:] >= launched[:-1]).all()):
+        order = np.argsort(launched, kind="stable")
+        names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
+    found = repetitions(names, starts, durations)
+    if found is None:
+        return None
+    heads, behind = found
+    end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
+    return Iterations("kernel_sequence", None, launched[heads], end)
+
+
+def repetitions(names: IntArray, starts: IntArray, durations: IntArray) -> tuple[IntArray, int] | None:
+    """Where each repetition of a sequence begins.
+
+    Args:
+        names: Shape (n,), what each kernel is, in order of launch; any integers.
+        starts: Shape (n,), ns on the GPU.
+        durations: Shape (n,), ns.
+
+    Returns:
+        The indices of the first kernels, ascending, and the index behind the last repetition; None where nothing
+        repeats often enough.
+    """
+    import numpy as np
+
+    for lag, is_best in _lags(names):
+        heads = _by_anchor(names, starts, durations, lag)
+        if not is_best and (heads is None or not _is_regular(heads, lag)):
+            continue
+        if heads is None:
+            heads = _by_blocks(names, lag)
+        if len(heads) and len(names) - int(heads[-1]) < _WHOLE_REPETITION * lag:
+            heads = heads[:-1]  # cut short: the end of the one before it
+        if len(heads) < _REPETITIONS:
+            continue
+        behind = min(int(heads[-1]) + lag, len(names))
+        if behind - int(heads[0]) >= _REPEATED * len(names):
+            return np.asarray(heads, np.int64), behind
+    return None
+
+
+def _is_regular(heads: IntArray, lag: int) -> bool:
+    """Whether the heads follow each other about one lag apart: those of equal layers leave out the rest of a step."""
+    import numpy as np
+
+    apart = np.diff(heads)
+    return len(apart) > 0 and bool(((apart >= lag / 2) & (apart <= 2 * lag)).mean() >= _REGULAR)
+
+
+def _lags(names: IntArray) -> list[tuple[int, bool]]:
+    """Lengths that a repetition may have, the shortest first; marked is the one at which most is equal."""
+    for size in _WINDOWS:
+        window = _window(names, size)
+        found = _lags_within(window)
+        if found:
+            return found
+        if len(window) == len(names):
+            break
+    return []
+
+
+def _window(names: IntArray, size: int) -> IntArray:
+    """The stretch that ends a little before the end: the beginning is set-up."""
+    last = len(names) - len(names) // 10
+    return names[max(last - size, 0) : last] if len(names) > size else names
+
+
+def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
+    import numpy as np
+
+    most = len(window) // 3
+    if most < 1:
+        return []
+    _, codes = np.unique(window, return_inverse=True)
+    # a random direction for each name: the autocorrelation then counts, up to noise, the equal pairs at each lag
+    chance = np.random.default_rng(0)
+    signal = np.exp(2j * np.pi * chance.random(int(codes.max()) + 1))[codes]
+    spectrum = np.fft.fft(signal, 2 * len(window))
+    equal = np.fft.ifft(np.abs(spectrum) ** 2).real[: most + 1]
+    equal /= len(window) - np.arange(most + 1)
+    likely = (np.argsort(-equal[1:], kind="stable")[:_LIKELY] + 1).tolist()
+    tried = sorted({*likely, *(d for lag in likely for d in _divisors(lag))})
+    shares = {lag: float((window[:-lag] == window[lag:]).mean()) for lag in tried}
+    if max(shares.values()) < _EQUAL:
+        return []
+    best = min(lag for lag in tried if shares[lag] >= max(shares.values()) - _NEARLY)
+    return [*((lag, False) for lag in tried if lag < best and shares[lag] >= _EQUAL), (best, True)]
+
+
+def _divisors(lag: int) -> list[int]:
+    """Small fractions of a lag: where many multiples fit equally well the shortest may not be among the likely."""
+    return [lag // n for n in range(2, 33) if lag % n == 0]
+
+
+def _by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag: int) -> IntArray | None:
+    """Where the kernel occurs that begins a repetition; None where every kernel occurs several times in one."""
+    import numpy as np
+
+    at = max(len(names) - len(names) // 10 - lag, 0)
+    values, counts = np.unique(names[at : at + lag], return_counts=True)
+    once = values[counts == 1]
+    near = slice(max(at + lag - max(8 * lag, _WINDOWS[0]), 0), at + lag)
+    pauses = starts[near][1:] - np.maximum.accumulate(starts[near] + durations[near])[:-1]
+    codes = np.searchsorted(once, names[near][1:])
+    anchors = [
+        (float(np.median(pauses[mine])), -code)
+        for code, name in enumerate(once[:_ANCHORS].tolist())
+        if (mine := (codes == code) & (names[near][1:] == name)).any()
+    ]
+    if not anchors:
+        return None
+    places = np.flatnonzero(names == once[-max(anchors)[1]])
+    apart = np.diff(places)
+    regular = np.flatnonzero((apart >= lag / 2) & (apart <= 2 * lag))
+    if not len(regular):
+        return None
+    return np.asarray(places[regular[0] : regular[-1] + 2])
+
+
+def _by_blocks(names: IntArray, lag: int) -> IntArray:
+    """Every lag-th kernel of the longest stretch in which the sequence repeats."""
+    import numpy as np
+
+    same = (names[:-lag] == names[lag:]).astype(np.int64)
+    total = np.concatenate(([0], np.cumsum(same)))
+    blocks = np.arange(0, len(same) - lag + 1, lag)
+    good = (total[blocks + lag] - total[blocks]) >= _EQUAL * lag
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], good, [False])).astype(np.int8)))
+    if not len(edges):
+        return np.empty(0, np.int64)
+    first, last = edges[::2], edges[1::2]
+    longest = int(np.argmax(last - first))
+    # the block behind the last good one equals it: it is a repetition too
+    return np.arange(int(first[longest]), int(last[longest]) + 1, dtype=np.int64) * lag

@@ -1,4 +1,13 @@
-"""NVTX: what ranges and marks a report holds, by name and domain."""
+"""NVTX: the ranges and marks of a report by name and domain, and GPU work projected on the ranges.
+
+A GPU operation belongs to every range, on any level of the stack, of the thread that launched it, whose span holds the
+API call with the operation's correlation id in the same process. The range's projection is the span from the first
+start to the last end of its operations.
+
+The starts and ends of a thread's ranges cut its time into pieces. Calls that start in the same piece and end in the
+same piece lie in the same ranges: they make a cell, and what they launched is only counted and added up. So the work
+is streamed, and what stays in memory grows with the calls by 8 bytes each.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +15,246 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.readers.nsys.export.source import NULL, NVTX, TEXT, TableFault, has_columns, require_integers
+from nsw.readers.nsys.export.source import NULL, NVTX, TEXT, TableFault, has_columns, narrow, require_integers
 from nsw.readers.timeline.statistics import group, merge, statistics, with_shares
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy as np
+
+    from nsw.readers.nsys.export.collect import Collected
     from nsw.readers.nsys.export.source import Batch, Source
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
     from nsw.tables import Row
+
+_BLOCK = 32  # values folded into one before the table of powers is built; 1/32 of its memory
+_SLICES = 1 << 16  # slices looked at a time
+
+
+class Extremes:
+    """`ufunc` (np.minimum or np.maximum) over slices of `values`."""
+
+    def __init__(self, values: IntArray, ufunc: np.ufunc) -> None:
+        import numpy as np
+
+        self._values = values
+        self._ufunc = ufunc
+        self._levels: list[IntArray] = []
+        if len(values) >= _BLOCK:
+            whole = len(values) // _BLOCK
+            self._levels.append(ufunc.reduce(values[: whole * _BLOCK].reshape(whole, _BLOCK), axis=1))
+        while self._levels and len(self._levels[-1]) > (reach := 1 << (len(self._levels) - 1)):
+            last = self._levels[-1]
+            self._levels.append(np.asarray(ufunc(last[:-reach], last[reach:])))
+
+    def of(self, low: IntArray, high: IntArray) -> IntArray:
+        """The extreme of values[low[i]:high[i]] for each i; no slice may be empty."""
+        import numpy as np
+
+        out = np.empty(len(low), np.int64)
+        for start in range(0, len(low), _SLICES):
+            part = slice(start, start + _SLICES)
+            out[part] = self._some(low[part], high[part])
+        return out
+
+    def _some(self, low: IntArray, high: IntArray) -> IntArray:
+        import numpy as np
+
+        first, last = -(-low // _BLOCK), high // _BLOCK  # blocks wholly inside
+        inside = first < last
+        out = self._values[low]
+        self._fold(out, low, np.where(inside, first * _BLOCK, high))
+        self._fold(out, np.where(inside, last * _BLOCK, high), high)
+        if inside.any():
+            out[inside] = self._ufunc(out[inside], self._blocks(first[inside], last[inside]))
+        return out
+
+    def _fold(self, out: IntArray, low: IntArray, high: IntArray) -> None:
+        """Take short slices, of less than two blocks, into `out` value by value."""
+        for step in range(int((high - low).max(initial=0))):
+            here = low + step < high
+            out[here] = self._ufunc(out[here], self._values[low[here] + step])
+
+    def _blocks(self, first: IntArray, last: IntArray) -> IntArray:
+        import numpy as np
+
+        power = np.frexp((last - first).astype(np.float64))[1] - 1  # 2**power <= length
+        out = np.empty(len(first), np.int64)
+        for level in np.unique(power).tolist():
+            mine = power == level
+            table = self._levels[level]
+            out[mine] = self._ufunc(table[first[mine]], table[last[mine] - (1 << level)])
+        return out
+
+
+_PROCESS = ~0xFFFFFF  # a serialized global id without its thread
+_NOWHERE = -1  # the code of a call that lies in no range
+
+
+class Boundaries:
+    """Starts and ends of ranges by thread. The code of a call says between which of them it starts and ends."""
+
+    def __init__(self, thread: IntArray, start: IntArray, end: IntArray) -> None:
+        import numpy as np
+
+        self.threads, counts = np.unique(thread, return_counts=True)
+        self.first = np.concatenate(([0], np.cumsum(counts)))  # of each thread, in the two below
+        self.starts = start[np.lexsort((start, thread))]
+        self.ends = end[np.lexsort((end, thread))]
+
+    def codes(self, thread: IntArray, start: IntArray, end: IntArray) -> IntArray:
+        """The code of each call, equal for calls in the same ranges; no thread may be without ranges."""
+        import numpy as np
+
+        codes = np.full(len(thread), _NOWHERE, np.int64)
+        for place in np.unique(np.searchsorted(self.threads, thread)).tolist():
+            mine = (thread == self.threads[place]).nonzero()[0]
+            low, high = int(self.first[place]), int(self.first[place + 1])
+            began = np.searchsorted(self.starts[low:high], start[mine], "right") - 1
+            ends = np.searchsorted(self.ends[low:high], end[mine], "left")
+            inside = (began >= 0) & (ends < high - low)
+            codes[mine[inside]] = (began[inside] + low) * len(self.starts) + ends[inside] + low
+        return codes
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Cells that launched GPU work, those of one thread together, in the order of `call_start`.
+
+    `call_start` and `call_end` stand for those of every call of the cell: they lie in the same ranges. `count`,
+    `busy` (ns), `first` and `last` (ns) are of the operations that the calls launched.
+    """
+
+    place: IntArray  # of the thread in `Boundaries.threads`
+    call_start: IntArray
+    call_end: IntArray
+    count: IntArray
+    busy: IntArray
+    first: IntArray
+    last: IntArray
+
+
+def gather(boundaries: Boundaries, calls: Iterable[Batch], operations: Iterable[Batch]) -> Cells:
+    """The operations by the cell of the call that has their process and correlation id; of several the first."""
+    import numpy as np
+
+    index = _CallIndex()
+    for batch in calls:
+        codes = boundaries.codes(batch["globalTid"], batch["start"], batch["end"])
+        index.add(batch["globalTid"] & _PROCESS, batch["correlationId"], codes)
+    codes = index.finish()
+    sums = _Sums(len(codes))
+    for batch in operations:
+        cells = index.cells(batch["globalPid"] & _PROCESS, batch["correlationId"])
+        known = cells >= 0
+        if known.any():
+            sums.add(cells[known], batch["start"][known], batch["end"][known])
+    some = ((sums.count > 0) & (codes != _NOWHERE)).nonzero()[0]
+    began, ended = np.divmod(codes[some], max(len(boundaries.starts), 1))
+    place = np.asarray(np.searchsorted(boundaries.first, began, "right") - 1)
+    return Cells(
+        place, boundaries.starts[began], boundaries.ends[ended],
+        sums.count[some], sums.busy[some], sums.first[some], sums.last[some],
+    )  # fmt: skip
+
+
+class _CallIndex:
+    """From process and correlation id to the number of a cell."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, list[tuple[IntArray, IntArray, IntArray]]] = {}
+        self._lookups: dict[int, Lookup] = {}
+
+    def add(self, process: IntArray, correlation: IntArray, codes: IntArray) -> None:
+        import numpy as np
+
+        for one in np.unique(process).tolist():
+            mine = process == one
+            different, which = np.unique(codes[mine], return_inverse=True)
+            self._parts.setdefault(one, []).append((narrow(correlation[mine]), different, which.astype(np.int32)))
+
+    def finish(self) -> IntArray:
+        """The different codes, ascending: the place of one is the number of its cell."""
+        import numpy as np
+
+        found = [different for parts in self._parts.values() for _, different, _ in parts]
+        codes = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        for process in list(self._parts):
+            parts = self._parts.pop(process)
+            keys = np.concatenate([key for key, _, _ in parts])
+            cells = np.concatenate([np.searchsorted(codes, d).astype(np.int32)[which] for _, d, which in parts])
+            self._lookups[process] = Lookup(keys, cells)
+        return codes
+
+    def cells(self, process: IntArray, correlation: IntArray) -> IntArray:
+        """The cell of each, -1 where no call has this process and correlation id."""
+        import numpy as np
+
+        out = np.full(len(process), -1, np.int64)
+        for one in np.unique(process).tolist():
+            if one in self._lookups:
+                mine = process == one
+                out[mine] = self._lookups[one].of(correlation[mine])
+        return out
+
+
+class Lookup:
+    """Values by key; of equal keys the first counts, and NULL is no key."""
+
+    def __init__(self, keys: IntArray, values: IntArray) -> None:
+        import numpy as np
+
+        if len(keys) and int(keys.min()) == NULL:
+            known = keys != NULL
+            keys, values = keys[known], values[known]
+        self._low, self._high = (int(keys.min()), int(keys.max())) if len(keys) else (0, -1)
+        self._table: IntArray | None = None
+        if self._high - self._low <= 8 * len(keys) + 1024:  # correlation ids count up: a table beats a search
+            self._table = np.full(self._high - self._low + 2, -1, np.int32)  # the last place is of all other keys
+            for end in range(len(keys), 0, -_SLICE):  # a slice at a time, from the last to the first
+                part = slice(max(end - _SLICE, 0), end)
+                self._table[keys[part][::-1].astype(np.int64) - self._low] = values[part][::-1]
+            return
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._values = keys[order], values[order]
+
+    def of(self, wanted: IntArray) -> IntArray:
+        """The value of each key, -1 where there is none."""
+        import numpy as np
+
+        if self._table is not None:
+            if len(wanted) and self._low <= int(wanted.min()) and int(wanted.max()) <= self._high:
+                return self._table[wanted - self._low]
+            inside = (wanted >= self._low) & (wanted <= self._high)
+            return self._table[np.where(inside, wanted.astype(np.int64) - self._low, -1)]
+        at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
+        return np.where(self._keys[at] == wanted, self._values[at], -1)
+
+
+_SLICE = 1 << 20  # keys put into a table at a time
+
+
+class _Sums:
+    """Count, time, first start and last end of the operations of each cell."""
+
+    def __init__(self, cells: int) -> None:
+        import numpy as np
+
+        self.count, self.busy = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
+        self.first, self.last = np.full(cells, np.iinfo(np.int64).max), np.full(cells, np.iinfo(np.int64).min)
+
+    def add(self, cells: IntArray, start: IntArray, end: IntArray) -> None:
+        """Take operations; those of one cell mostly follow each other and are folded first."""
+        import numpy as np
+
+        heads = np.flatnonzero(np.concatenate(([True], cells[1:] != cells[:-1])))
+        at = cells[heads]
+        np.add.at(self.count, at, np.diff(np.append(heads, len(cells))))
+        np.add.at(self.busy, at, np.add.reduceat(end - start, heads))
+        np.minimum.at(self.first, at, np.minimum.reduceat(start, heads))
+        np.maximum.at(self.last, at, np.maximum.reduceat(end, heads))
+
 
 # ENUM_NSYS_EVENT_TYPE; NVTXT is the variant that is read from text files.
 _STYLES = {59: "pushpop", 60: "startend", 70: "pushpop", 71: "startend", 34: "mark"}
@@ -194,3 +436,130 @@ def _refuse_absurd(start: IntArray, end: IntArray) -> None:
     limit = 2**61  # ns, 73 years: differences and sums of such times stay int64
     if min(int(start.min()), int(end.min())) < -limit or max(int(start.max()), int(end.max())) > limit:
         raise TableFault(NVTX, "contains numbers that cannot be times")
+
+
+_MOST = 10**9  # pairs of such a range and a cell that are looked at; a sound report has none
+
+
+def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Collected]) -> list[Row]:
+    """One row a range name and domain with GPU work, most projected time first.
+
+    Args:
+        ranges: The ranges.
+        calls: The CUDA API calls, with start, correlationId and globalTid.
+        gpu: The tables of GPU work, with start, correlationId and globalPid.
+
+    Raises:
+        TableFault: A table that is needed is damaged.
+    """
+    import numpy as np
+
+    usable = ~np.isin(ranges.label, list(ranges.marks)) & (ranges.thread != NULL)
+    # ended on another thread: it covers no stretch of one thread's calls
+    usable &= (ranges.end_thread == NULL) | (ranges.end_thread == ranges.thread)
+    chosen = usable.nonzero()[0]
+    if not len(chosen) or calls is None:
+        return []
+    chosen = chosen[np.argsort(ranges.thread[chosen], kind="stable")]
+    start, end, thread, label = (a[chosen] for a in (ranges.start, ranges.end, ranges.thread, ranges.label))
+    boundaries = Boundaries(thread, start, end)
+    span = int(start.min()), int(end.max())
+    cells = gather(boundaries, _calls(calls, boundaries.threads, span), _operations(gpu))
+    names = [name for _, *name in ranges.labels]
+    numbers: dict[tuple[str | None, ...], int] = {}
+    number = np.array([numbers.setdefault(tuple(n), len(numbers)) for n in names], np.int64)[label]
+    totals = np.zeros((4, len(numbers)), np.int64)
+    spans: list[tuple[IntArray, IntArray]] = []  # the labels and projections of the ranges with operations
+    for place in range(len(boundaries.threads)):
+        low, high = np.searchsorted(cells.place, (place, place + 1)).tolist()
+        mine = slice(int(boundaries.first[place]), int(boundaries.first[place + 1]))
+        if low < high:
+            figures = _project(start[mine], end[mine], _part(cells, slice(low, high)))
+            _add(totals, number[mine], figures)
+            some = figures[0] > 0
+            spans.append((number[mine][some], figures[3][some]))
+    medians = _medians(spans)
+    rows = [
+        {
+            "domain": domain, "name": name, "calls": calls, "gpu_ops": ops,
+            "gpu_ns": float(busy), "projected_ns": float(projected), "projected_med_ns": medians.get(at),
+        }
+        for at, ((domain, name), (calls, ops, busy, projected)) in enumerate(
+            zip(numbers, totals.T.tolist(), strict=True)
+        )
+        if calls
+    ]  # fmt: skip
+    return sorted(rows, key=lambda r: -r["projected_ns"])
+
+
+def _add(totals: IntArray, label: IntArray, figures: IntArray) -> None:
+    import numpy as np
+
+    for row, values in zip(totals, figures, strict=True):
+        np.add.at(row, label, values)
+
+
+def _medians(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:
+    """The median projection of each label."""
+    import numpy as np
+
+    from nsw.readers.timeline.statistics import group
+
+    if not spans:
+        return {}
+    grouped = group(*(np.concatenate(column) for column in zip(*spans, strict=True)))
+    return {key: float(np.median(grouped.of(at))) for at, key in enumerate(grouped.keys)}
+
+
+def _part(cells: Cells, which: IntArray | slice) -> Cells:
+    return type(cells)(*(getattr(cells, name)[which] for name in cells.__slots__))
+
+
+def _project(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
+    """For each range: 1 if it has operations, how many, their time, their span; shape (4, ranges)."""
+    import numpy as np
+
+    low = np.searchsorted(cells.call_start, start, "left")
+    high = np.searchsorted(cells.call_start, end, "right")
+    figures = np.zeros((4, len(start)), np.int64)
+    some = (low < high).nonzero()[0]
+    if not len(some):
+        return figures
+    low, high = low[some], high[some]
+    count, busy = (np.concatenate(([0], np.cumsum(values))) for values in (cells.count, cells.busy))
+    first, last = Extremes(cells.first, np.minimum).of(low, high), Extremes(cells.last, np.maximum).of(low, high)
+    figures[:, some] = (np.ones_like(low), count[high] - count[low], busy[high] - busy[low], last - first)
+    over = Extremes(cells.call_end, np.maximum).of(low, high) > end[some]
+    if int((high - low)[over].sum()) > _MOST:
+        raise TableFault(NVTX, "too many ranges end in the middle of API calls to be projected on the GPU")
+    for index in over.nonzero()[0].tolist():
+        figures[:, some[index]] = _one(_part(cells, slice(low[index], high[index])), int(end[some[index]]))
+    return figures
+
+
+def _one(cells: Cells, end: int) -> tuple[int, int, int, int]:
+    """The figures of one range of which some calls go on after its end; those do not count."""
+    inside = cells.call_end <= end
+    if not inside.any():
+        return (0, 0, 0, 0)
+    mine = _part(cells, inside.nonzero()[0])
+    return (1, int(mine.count.sum()), int(mine.busy.sum()), int(mine.last.max() - mine.first.min()))
+
+
+def _calls(calls: Collected, threads: IntArray, span: tuple[int, int]) -> Iterator[Batch]:
+    """The calls of these threads within the span, in batches."""
+    import numpy as np
+
+    for batch in calls.batches("globalTid", "correlationId"):
+        wanted = (batch["correlationId"] != NULL) & (batch["start"] >= span[0]) & (batch["start"] <= span[1])
+        wanted &= np.isin(batch["globalTid"], threads)
+        if wanted.any():
+            yield batch if wanted.all() else {name: values[wanted] for name, values in batch.items()}
+
+
+def _operations(gpu: Iterable[Collected]) -> Iterator[Batch]:
+    """All work of the GPUs whose process is known, in batches."""
+    for found in gpu:
+        for batch in found.batches("globalPid", "correlationId"):
+            wanted = (batch["globalPid"] != NULL) & (batch["correlationId"] != NULL)
+            yield batch if wanted.all() else {name: values[wanted] for name, values in batch.items()}

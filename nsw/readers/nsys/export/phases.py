@@ -5,14 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.nsys.export.gpu_work_by_range import Lookup
+from nsw.readers.nsys.export.nvtx import Lookup
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
-from nsw.readers.timeline.durations_by_phase import Groups
-from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_marks
-from nsw.readers.timeline.kernel_sequence import of_kernels
-from nsw.readers.timeline.phase_rows import Timeline, iteration_rows, iterations_row, phase_rows, with_phase_shares
-from nsw.readers.timeline.phases import COMMUNICATION, MEMORY, PHASES, Operations, Phased, lock_step, phased
+from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
+from nsw.readers.timeline.phases import (
+    COMMUNICATION,
+    MEMORY,
+    PHASES,
+    Operations,
+    Phased,
+    Timeline,
+    iteration_rows,
+    iterations_row,
+    lock_step,
+    phase_rows,
+    phased,
+    with_phase_shares,
+)
 from nsw.readers.timeline.phases import KERNEL as COMPUTE
+from nsw.readers.timeline.statistics import Groups
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -21,7 +32,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.nsys.export.collect import Collected
     from nsw.readers.nsys.export.nvtx import Ranges
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
     from nsw.tables import Row
 
 ALL: Final = len(PHASES)  # the phase of a process without iterations

@@ -10,7 +10,7 @@ from nsw.readers.invariants import LONGEST_NS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
 
     Batch: TypeAlias = dict[str, IntArray]
 

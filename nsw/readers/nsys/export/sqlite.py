@@ -1,22 +1,29 @@
-"""`nsys export --type sqlite` of every version from 2020 on.
+"""`nsys export --type sqlite` of every version from 2020 on, opened so that nothing of it can change.
 
-Columns are found by name, tables may be missing (the export leaves out empty ones), and nothing is written:
-neither to the file nor beside it.
+Columns are found by name, and tables may be missing: the export leaves out empty ones. Scans go through the ADBC
+driver, which builds Arrow batches in C. Its DB-API module is left alone: that one imports pyarrow.dataset and pandas.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nsys.export.connection import SqliteSource
+from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
-from nsw.readers.sqlite_files import MAGIC, may_not_end, open_read_only
+from nsw.readers.untrusted_files import SQLITE_MAGIC, faults, may_not_end, open_read_only, read_only_uri
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    import pyarrow as pa
+
+    from nsw.readers.nsys.export.source import Batch
+    from nsw.readers.timeline.columns import IntArray
 
 _NSYS_TABLES = frozenset(
     (b"StringIds", b"META_DATA_EXPORT", b"EXPORT_META_DATA", b"ENUM_NSYS_EVENT_TYPE", b"TARGET_INFO_SESSION_START_TIME")
@@ -28,7 +35,7 @@ _CHECKED = 64 << 20  # bytes; larger files are not checked for structure before 
 
 def sniff(sample: Sample) -> int:
     """Certain of a database with a table that only nsys makes."""
-    if not sample.head.startswith(MAGIC):
+    if not sample.head.startswith(SQLITE_MAGIC):
         return 0
     try:
         connection = open_read_only(sample.path)
@@ -49,12 +56,12 @@ def read(path: Path, options: Options) -> Report:
     before = path.stat()
     _warn_of_writers(path, report)
     try:
-        with SqliteSource(path) as source, SqliteSource(path, use_adbc=False) as again:
+        with SqliteSource(path) as source:
             if before.st_size <= _CHECKED and (found := source.check()):
                 report.error(f"the database is damaged: {found[0]}", fix=_AGAIN)
                 if may_not_end(found):
                     return report
-            fill(report, source, options, again=again)
+            fill(report, source, options)
     except (sqlite3.Error, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"the database is damaged: {fault}", fix=_AGAIN)
     after = path.stat()
@@ -72,3 +79,216 @@ def _warn_of_writers(path: Path, report: Report) -> None:
                 f"{beside.name} is beside the file: its writer is still running or was interrupted",
                 fix="read it again when no program is writing to it",
             )
+
+
+_BATCH = 65536  # rows a batch
+_IDS = 500  # ids a query; SQLite takes 999 variables in its oldest builds
+_LEAST_ROW = 4  # bytes of the file
+_NO_TEXT = b"\0"  # stands for NULL in a text column: a NULL would let the ADBC driver guess the column's type
+
+
+class SqliteSource:
+    """The tables of a database; see `nsw.readers.nsys.export.source.Source`.
+
+    Raises:
+        sqlite3.Error: The file is no database or its list of tables is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.vocabulary: list[str] = []
+        self.contradictions = Contradictions()
+        self._codes: dict[bytes, int] = {}
+        self._interning = Lock()
+        self._connection = open_read_only(path)
+        try:
+            self._encoding = str(self._connection.execute("PRAGMA encoding").fetchone()[0])
+            self.columns = _tables(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
+        """Integer columns in batches; see `Source.scan`."""
+        timed = ("start", "end") if DURATION in columns else ()
+        plain = list(dict.fromkeys([*(c for c in columns if c != DURATION), *timed]))
+        select = _select(table, plain, self.columns.get(table, frozenset()), text)
+        names = [*plain, *([TEXT] if text else [])]
+        if table not in self.columns:
+            return
+        left = self.path.stat().st_size // _LEAST_ROW
+        for batch in self._batches(table, select, names):
+            left -= len(next(iter(batch.values())))
+            if left < 0:
+                raise TableFault(table, "has more rows than the file has room for")
+            if not timed:
+                yield batch
+            elif len((sound := with_duration(table, batch, self.contradictions))["start"]):
+                yield sound
+
+    def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
+        """Rows of a small table; see `Source.rows`."""
+        if table not in self.columns:
+            return []
+        select = _select(table, columns, self.columns[table], None)
+        try:
+            return self._connection.execute(f"{select} LIMIT ?", (at_most,)).fetchall()
+        except (sqlite3.Error, UnicodeDecodeError) as fault:
+            raise TableFault(table, str(fault)) from fault
+
+    def at(self, table: str, columns: Sequence[str], places: Sequence[int]) -> list[tuple[Any, ...]] | None:
+        """Integer columns of some rows; see `Source.at`. Rows that were never deleted are numbered from 1."""
+        select = _select(table, columns, self.columns[table], None).replace("SELECT ", "SELECT rowid, ", 1)
+        found: dict[int, tuple[Any, ...]] = {}
+        try:
+            for start in range(0, len(places), _IDS):
+                part = [place + 1 for place in places[start : start + _IDS]]
+                query = f"{select} WHERE rowid IN ({', '.join('?' * len(part))})"
+                found.update((row, values) for row, *values in self._connection.execute(query, part))
+        except (sqlite3.Error, UnicodeDecodeError):
+            return None  # a table without row numbers, or damage, which the scan will name
+        rows = [found.get(place + 1) for place in places]
+        known = [row for row in rows if row is not None and all(v is None or isinstance(v, int) for v in row)]
+        return known if len(known) == len(rows) else None
+
+    def strings(self, ids: Sequence[int]) -> dict[int, str]:
+        """Texts of StringIds; see `Source.strings`."""
+        if not {"id", "value"} <= self.columns.get("StringIds", frozenset()):
+            return {}
+        found: dict[int, str] = {}
+        try:
+            for start in range(0, len(ids), _IDS):
+                part = [int(i) for i in ids[start : start + _IDS]]
+                query = f"SELECT id, value FROM StringIds WHERE id IN ({', '.join('?' * len(part))})"  # noqa: S608
+                found.update((i, v) for i, v in self._connection.execute(query, part) if isinstance(v, str))
+        except (sqlite3.Error, UnicodeDecodeError) as fault:
+            raise TableFault("StringIds", str(fault)) from fault
+        self.contradictions.nameless.update(set(ids) - found.keys())
+        return found
+
+    def check(self) -> list[str]:
+        """What SQLite finds wrong with the file's structure."""
+        return faults(self._connection)
+
+    def _batches(self, table: str, select: str, names: list[str]) -> Iterator[Batch]:
+        import numpy as np
+        import pyarrow as pa
+
+        for batch in _arrow_batches(read_only_uri(self.path), table, select, rows=_BATCH):
+            if batch.num_rows == 0:
+                continue
+            out: Batch = {}
+            for name, column in zip(names, batch.columns, strict=True):
+                if name == TEXT:
+                    texts, of_row = _coded(column)
+                    out[name] = np.array(self._intern(texts), np.int64)[of_row]
+                elif column.type != pa.int64():
+                    raise TableFault(table, f"column {name} contains values that are not integers")
+                else:
+                    out[name] = _integers(column)
+            yield out
+
+    def _intern(self, texts: Sequence[bytes]) -> list[int]:
+        """The code of each text in the vocabulary, which grows by those not met before."""
+        out = []
+        with self._interning:
+            for text in texts:
+                if text == _NO_TEXT:
+                    out.append(NULL)
+                    continue
+                if text not in self._codes:
+                    self._codes[text] = len(self.vocabulary)
+                    self.vocabulary.append(text.decode(self._encoding, errors="replace"))
+                out.append(self._codes[text])
+        return out
+
+
+def _tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
+    """Columns by table; views and virtual tables are none of nsys's and would run code of the file."""
+    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    names = [n for n, sql in found if isinstance(n, str) and str(sql)[:14].upper().startswith("CREATE TABLE")]
+    return {
+        name: frozenset(str(r[1]) for r in connection.execute(f"PRAGMA table_xinfo({_quoted(name)})") if r[6] == 0)
+        for name in names
+    }
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _select(table: str, columns: Sequence[str], present: frozenset[str], text: str | None) -> str:
+    """A SELECT of these columns by name, NULL for those that the table lacks."""
+
+    def expression(column: str) -> str:
+        return _quoted(column) if column in present else "NULL"
+
+    wanted = [expression(c) for c in columns]
+    if text:
+        # a blob is taken as it is; as text, one byte that is no UTF-8 would spoil a whole batch
+        no_text = f"x'{_NO_TEXT.hex()}'"
+        wanted.append(f"coalesce(CAST({_quoted(text)} AS BLOB), {no_text})" if text in present else no_text)
+    return f"SELECT {', '.join(wanted)} FROM {_quoted(table)}"  # noqa: S608  names are quoted
+
+
+_SMALL = 50_000  # rows
+
+
+def _arrow_batches(uri: str, table: str, select: str, *, rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows that `select` gives of the database at `uri`, in Arrow batches of at most `rows`.
+
+    Raises:
+        TableFault: The driver refuses the table (damage, or mixed types in a column).
+    """
+    import adbc_driver_manager as manager
+    import adbc_driver_sqlite as driver
+    import pyarrow as pa
+
+    try:
+        with (
+            manager.AdbcDatabase(driver=driver._driver_path(), uri=uri) as database,  # noqa: SLF001
+            manager.AdbcConnection(database) as connection,
+            manager.AdbcStatement(connection) as statement,
+        ):
+            statement.set_options(**{driver.StatementOptions.BATCH_ROWS.value: str(rows)})
+            statement.set_sql_query(select)
+            stream, _ = statement.execute_query()
+            with pa.RecordBatchReader._import_from_c(stream.address) as reader:  # noqa: SLF001
+                yield from reader
+    except (manager.Error, pa.ArrowException, OSError) as fault:
+        raise TableFault(table, str(fault)) from fault
+
+
+def _integers(column: pa.Array) -> IntArray:
+    """An Arrow column of int64 as numpy, `NULL` where it is null.
+
+    The buffers are read as they are: pyarrow's own `to_numpy` imports pandas, `fill_null` its compute kernels.
+    """
+    import numpy as np
+
+    validity, data = column.buffers()
+    first, count = column.offset, len(column)
+    values = np.frombuffer(data, np.int64, count + first)[first:]
+    if column.null_count:
+        bits = np.unpackbits(np.frombuffer(validity, np.uint8), count=first + count, bitorder="little")
+        values = np.where(bits[first:].view(np.bool_), values, NULL)
+    return values
+
+
+def _coded(column: pa.Array) -> tuple[list[bytes], IntArray]:
+    """The different values of a binary column without nulls, and for each row the number of its value."""
+    import numpy as np
+
+    if len(column) < _SMALL:  # for these the import of pyarrow's compute kernels takes longer
+        numbers: dict[bytes, int] = {}
+        rows = [numbers.setdefault(value, len(numbers)) for value in column.to_pylist()]
+        return list(numbers), np.array(rows, np.int64)
+    dictionary = column.dictionary_encode()
+    indices = np.frombuffer(dictionary.indices.buffers()[1], np.int32, len(column))
+    return dictionary.dictionary.to_pylist(), indices.astype(np.int64)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.invariants import LONGEST_NS
-from nsw.readers.model import MOST_SHOWN
-from nsw.readers.nsys.export import calls, facts, gpu, nvtx, traces
-from nsw.readers.nsys.export.diagnostics import diagnostics
-from nsw.readers.nsys.export.needed_columns import unknown_shapes
-from nsw.readers.nsys.export.nvtx_projection import nvtx_gpu_summary
+from nsw.readers.messages import explain
+from nsw.readers.model import MOST_SHOWN, Problem
+from nsw.readers.nsys.export import nvtx, summaries, traces
+from nsw.readers.nsys.export.nvtx import nvtx_gpu_summary
 from nsw.readers.nsys.export.phases import Split, phase_tables, split
 from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, NVTX, RUNTIME, TableFault, has_columns
 from nsw.readers.timeline.statistics import with_shares
@@ -31,20 +31,13 @@ _DAMAGED = "export the report again, or copy the file again"
 _EVENTS = frozenset(TABLES) - {"facts"}
 
 
-def fill(report: Report, source: Source, options: Options, *, again: Source | None = None) -> None:
-    """Fill a report from an export, table by table: a damaged one is left out and named.
-
-    Args:
-        report: What is filled.
-        source: The export.
-        options: Which tables are wanted.
-        again: The same export read another way, tried once for whatever fails.
-    """
-    outcomes = _run(_wanted(options), source, again)
+def fill(report: Report, source: Source, options: Options) -> None:
+    """Fill a report from an export, table by table: a damaged one is left out and named."""
+    outcomes = _run(_wanted(options), source)
     made = {name: o.value for name, o in outcomes.items() if o.fault is None}
-    outcomes["split"] = _try(lambda _: _split(made, outcomes, options), source, None)
+    outcomes["split"] = _try(lambda _: _split(made, outcomes, options), source)
     made["split"] = outcomes["split"].value or Split()
-    outcomes |= _run(_in_turn(made, options), source, again)
+    outcomes |= _run(_in_turn(made, options), source)
     made |= {name: o.value for name, o in outcomes.items() if o.fault is None}
     faults = {str(o.fault): o.fault for o in outcomes.values() if o.fault is not None}
     for fault in faults.values():
@@ -52,7 +45,7 @@ def fill(report: Report, source: Source, options: Options, *, again: Source | No
     report.tool_version = made.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
     report.problems += [*made.get("shapes", {}).values(), *made.get("diagnostics", [])]
     _warn(report, made)
-    _say_contradictions(report, (source, again) if again is not None else (source,), made)
+    _say_contradictions(report, source, made)
     _assemble(report, made, options)
     if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
         report.error("the report contains no kernels, API calls, NVTX ranges or other events that nsw reads")
@@ -72,22 +65,22 @@ _NVTX = ("nvtx_summary", "nvtx_gpu_summary", "communication")
 def _wanted(options: Options) -> dict[str, Callable[[Source], Any]]:
     """What must be made, the longest first."""
     makers: dict[str, tuple[Callable[[Source], Any], tuple[str, ...]]] = {
-        "gpu": (gpu.gpu_tables, ("gpu_summary", "communication", "nvtx_gpu_summary", *_PHASES)),
+        "gpu": (summaries.gpu_tables, ("gpu_summary", "communication", "nvtx_gpu_summary", *_PHASES)),
         "nvtx": (lambda s: _nvtx(s, options), (*_NVTX, *_PHASES)),
-        "calls": (calls.api_calls, ("api_summary", "nvtx_gpu_summary", *_PHASES)),
-        "osrt_summary": (calls.osrt_summary, ("osrt_summary",)),
-        "openacc_summary": (calls.openacc_summary, ("openacc_summary",)),
-        "openmp_summary": (calls.openmp_summary, ("openmp_summary",)),
-        "mpi": (calls.mpi_summary, ("communication",)),
-        "um_summary": (gpu.um_summary, ("um_summary",)),
-        "facts": (facts.facts, ("facts",)),
+        "calls": (summaries.api_calls, ("api_summary", "nvtx_gpu_summary", *_PHASES)),
+        "osrt_summary": (summaries.osrt_summary, ("osrt_summary",)),
+        "openacc_summary": (summaries.openacc_summary, ("openacc_summary",)),
+        "openmp_summary": (summaries.openmp_summary, ("openmp_summary",)),
+        "mpi": (summaries.mpi_summary, ("communication",)),
+        "um_summary": (summaries.um_summary, ("um_summary",)),
+        "facts": (summaries.facts, ("facts",)),
     }
     return {
         **{name: make for name, (make, tables) in makers.items() if any(_wants(options, t) for t in tables)},
         "diagnostics": diagnostics,
         "shapes": unknown_shapes,
-        "metadata": facts.metadata,
-        "origin": facts.origin,
+        "metadata": summaries.metadata,
+        "origin": summaries.origin,
     }
 
 
@@ -97,7 +90,7 @@ def _wants(options: Options, table: str) -> bool:
 
 def _split(made: Mapping[str, Any], outcomes: Mapping[str, _Outcome], options: Options) -> Split:
     """The phases; none where a table that they follow from cannot be read, which is an error of its own."""
-    tables = made.get("gpu", gpu.GpuTables())
+    tables = made.get("gpu", summaries.GpuTables())
     damaged = any(name in outcomes and outcomes[name].fault is not None for name in ("gpu", "calls", "nvtx", "shapes"))
     if damaged or _OF_PHASES & made["shapes"].keys() or not any(_wants(options, t) for t in _PHASES):
         return Split()
@@ -109,13 +102,13 @@ def _split(made: Mapping[str, Any], outcomes: Mapping[str, _Outcome], options: O
 
 def _in_turn(made: Mapping[str, Any], options: Options) -> dict[str, Callable[[Source], Any]]:
     """What is made of the tables that were scanned, by phase where there are phases."""
-    tables, called = made.get("gpu", gpu.GpuTables()), made.get("calls")
+    tables, called = made.get("gpu", summaries.GpuTables()), made.get("calls")
     ranges, divided = made.get("nvtx", _Nvtx()).ranges, made["split"]
-    makers: dict[str, Callable[[Source], Any]] = {"work": lambda _: gpu.gpu_work(tables, divided)}
+    makers: dict[str, Callable[[Source], Any]] = {"work": lambda _: summaries.gpu_work(tables, divided)}
     if ranges is not None and options.wants("nvtx_gpu_summary"):
         makers["projected"] = lambda _: nvtx_gpu_summary(ranges, called, tables.found.values())
     if called is not None:
-        makers["api"] = lambda source: calls.api_summary(source, called, divided)
+        makers["api"] = lambda source: summaries.api_summary(source, called, divided)
 
     def parts(table: str) -> Any:
         found = called if table == RUNTIME else tables.found.get(table)
@@ -128,23 +121,18 @@ def _in_turn(made: Mapping[str, Any], options: Options) -> dict[str, Callable[[S
     return makers
 
 
-def _run(makers: Mapping[str, Callable[[Source], Any]], source: Source, again: Source | None) -> dict[str, _Outcome]:
+def _run(makers: Mapping[str, Callable[[Source], Any]], source: Source) -> dict[str, _Outcome]:
     """Make them two at a time: most of the work is the drivers' and runs outside Python's lock."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=2) as pool:
-        running = {name: pool.submit(_try, make, source, again) for name, make in makers.items()}
+        running = {name: pool.submit(_try, make, source) for name, make in makers.items()}
         return {name: future.result() for name, future in running.items()}
 
 
-def _try(make: Callable[[Source], Any], source: Source, again: Source | None) -> _Outcome:
+def _try(make: Callable[[Source], Any], source: Source) -> _Outcome:
     try:
         return _Outcome(make(source))
-    except TableFault as fault:
-        if again is None:
-            return _Outcome(fault=fault)
-    try:
-        return _Outcome(make(again))
     except TableFault as fault:
         return _Outcome(fault=fault)
 
@@ -168,7 +156,7 @@ def _nvtx(source: Source, options: Options) -> _Nvtx:
 
 def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None:
     """Put what was made into the report's tables; the columns that all rows share are filled here."""
-    work = made.get("work", gpu.GpuWork())
+    work = made.get("work", summaries.GpuWork())
     marked = made.get("nvtx", _Nvtx())
     mpi, _ = made.get("mpi", ([], 0))
     api, api_by_phase = made.get("api", ([], []))
@@ -189,7 +177,7 @@ def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None
             trace=_wants(options, "iteration_trace"),
         ),
     }  # fmt: skip
-    origin = made.get("origin", facts.Origin())
+    origin = made.get("origin", summaries.Origin())
     shared = {"host": origin.host, "rank": marked.rank if origin.rank is None else origin.rank}
     for name, rows in tables.items():
         if rows and _wants(options, name):
@@ -197,13 +185,9 @@ def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None
     report.tables.update({name: made[name] for name in TRACES if name in made and len(made[name])})
 
 
-def _say_contradictions(report: Report, sources: tuple[Source, ...], made: Mapping[str, Any]) -> None:
+def _say_contradictions(report: Report, source: Source, made: Mapping[str, Any]) -> None:
     """Report what was met in the export that cannot be."""
-    backwards: dict[str, set[tuple[int, int]]] = {}
-    for source in sources:
-        for table, rows in source.contradictions.backwards.items():
-            backwards.setdefault(table, set()).update(rows)
-    for table, rows in sorted(backwards.items()):
+    for table, rows in sorted(source.contradictions.backwards.items()):
         long = {(start, end) for start, end in rows if end - start > LONGEST_NS}
         early = {(start, end) for start, end in rows - long if start <= end}
         for some, one, several in (
@@ -213,14 +197,14 @@ def _say_contradictions(report: Report, sources: tuple[Source, ...], made: Mappi
         ):
             if some:
                 report.error(f"{table}: {one_or(len(some), one, several)}: left out", fix=_DAMAGED)
-    if nameless := set().union(*(source.contradictions.nameless for source in sources)):
+    if nameless := source.contradictions.nameless:
         first = ", ".join(f"'string {i}'" for i in sorted(nameless)[:MOST_SHOWN])
         count = one_or(len(nameless), "a name is", "names are")
         report.error(f"{count} not in StringIds: shown as {first}", fix=_DAMAGED)
     unrelated = sum(
         int((found.kept["correlationId"] == NULL).sum())
-        for found in (made.get("calls"), *made.get("gpu", gpu.GpuTables()).found.values())
-        if found is not None and has_columns(sources[0], found.table, "correlationId")
+        for found in (made.get("calls"), *made.get("gpu", summaries.GpuTables()).found.values())
+        if found is not None and has_columns(source, found.table, "correlationId")
     )
     if unrelated:
         what = one_or(unrelated, "1 CUDA call or GPU operation has", "CUDA calls or GPU operations have")
@@ -228,7 +212,7 @@ def _say_contradictions(report: Report, sources: tuple[Source, ...], made: Mappi
 
 
 def _warn(report: Report, made: Mapping[str, Any]) -> None:
-    work = made.get("work", gpu.GpuWork())
+    work = made.get("work", summaries.GpuWork())
     if work.graph_launches:
         share = "an unknown share" if work.graph_share is None else f"{work.graph_share:.1f} %"
         report.warn(
@@ -249,3 +233,96 @@ def _warn(report: Report, made: Mapping[str, Any]) -> None:
     marked = made.get("nvtx", _Nvtx())
     if marked.unended:
         report.warn(f"{marked.unended} NVTX ranges never ended; nsw lets them end at the last NVTX event")
+
+
+_TIMED: Final = ("start", "end")
+# `a|b`: one of the two
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "StringIds": ("id", "value"),
+    KERNEL: (*_TIMED, "demangledName|shortName", "deviceId"),
+    MEMCPY: (*_TIMED, "copyKind", "bytes"),
+    MEMSET: (*_TIMED, "deviceId", "bytes"),
+    GRAPH: (*_TIMED, "graphId|graphExecId"),
+    RUNTIME: (*_TIMED, "nameId"),
+    NVTX: (*_TIMED, "eventType", "text|textId"),
+    "OSRT_API": (*_TIMED, "nameId"),
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": ("start",),
+    "CUDA_UM_GPU_PAGE_FAULT_EVENTS": (*_TIMED, "numberOfPageFaults"),
+}
+_ALIKE: Final = (
+    ("CUPTI_ACTIVITY_KIND_OPENACC_", (*_TIMED, "nameId")),
+    ("OPENMP_EVENT_KIND_", (*_TIMED, "nameId")),
+    ("MPI_P2P_EVENTS", (*_TIMED, "textId")),
+    ("MPI_COLLECTIVES_EVENTS", (*_TIMED, "textId")),
+    ("MPI_START_WAIT_EVENTS", (*_TIMED, "textId")),
+    ("MPI_OTHER_EVENTS", (*_TIMED, "textId")),
+)
+
+
+def unknown_shapes(source: Source) -> dict[str, Problem]:
+    """An error for each table that has rows and lacks a column that reading it takes."""
+    found: dict[str, Problem] = {}
+    for table, columns in sorted(source.columns.items()):
+        missing = [need for need in _needed(table) if columns.isdisjoint(need.split("|"))]
+        if missing and columns and source.rows(table, sorted(columns)[:1], at_most=1):
+            names = ", ".join(need.replace("|", " or ") for need in missing)
+            found[table] = Problem(
+                "error",
+                f"{table} has no column {names}: nsw does not know this shape of an export, and what needs it is"
+                " not read",
+                fix="export the report again (nsys export --type sqlite), and report the nsys version to nsw's authors",
+            )
+    return found
+
+
+def _needed(table: str) -> tuple[str, ...]:
+    return _NEEDED.get(table) or next((needed for start, needed in _ALIKE if table.startswith(start)), ())
+
+
+# ENUM_DIAGNOSTIC_SEVERITY_LEVEL
+_LEVELS = {2: "nsys", 3: "nsys reported an error"}
+_MOST = 50  # different messages shown
+_LONGEST = 1000  # characters of a message
+_VARYING = re.compile(r"0x[0-9a-fA-F]+|'[^']*'|\d+")
+# Default traces that most programs do not use, and for which nsw has no table.
+_IDLE = re.compile(
+    r"(?:No |Not all )?(?:OpenGL|Vulkan|DirectX|cuDNN|cuBLAS|NvMedia)\b.*"
+    r"(?: events | might have not been started)"
+)
+# nsys says this of each process, such as a launcher or a compiler; it is true of the report where no process has any.
+_NOTHING = (
+    (re.compile(r"No CUDA events collected|CUDA profiling might have not been started"), (KERNEL, RUNTIME)),
+    (re.compile(r"No NVTX events collected"), (NVTX,)),
+)
+
+
+def diagnostics(source: Source) -> list[Problem]:
+    """Warnings and errors of DIAGNOSTIC_EVENT; those that differ only in numbers and quoted names are one."""
+    rows = source.rows("DIAGNOSTIC_EVENT", ["severity", "text"], at_most=100_000)
+    untrue = [said for said, tables in _NOTHING if any(_has_rows(source, table) for table in tables)]
+    seen: dict[tuple[str, str], list[str]] = {}
+    for level, text in rows:
+        if level not in _LEVELS or not isinstance(text, str) or _IDLE.match(text):
+            continue
+        if not any(said.search(text) for said in untrue):
+            seen.setdefault((_LEVELS[level], _VARYING.sub("#", text)), []).append(text)
+    problems = [_problem(who, texts) for (who, _), texts in seen.items()]
+    if len(problems) > _MOST:
+        left = len(problems) - _MOST
+        problems = [*problems[:_MOST], Problem("warning", f"{left} more kinds of nsys diagnostics are not shown")]
+    return problems
+
+
+def _has_rows(source: Source, table: str) -> bool:
+    try:
+        return bool(source.rows(table, ["start"], at_most=1))
+    except TableFault:
+        return False  # named where the table itself is read
+
+
+def _problem(who: str, texts: list[str]) -> Problem:
+    text = " ".join(texts[0].split())[:_LONGEST]
+    more = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
+    known = explain("nsys", text)
+    meaning = f" ({known.explanation})" if known else ""
+    return Problem("warning", f"{who}: {text}{more}{meaning}", fix=known.fix if known else None)

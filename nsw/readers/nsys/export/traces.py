@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.nsys.export.facts import origin
-from nsw.readers.nsys.export.gpu import copy_labels
 from nsw.readers.nsys.export.phases import phase_name
 from nsw.readers.nsys.export.source import (
     DURATION,
@@ -18,6 +16,7 @@ from nsw.readers.nsys.export.source import (
     has_columns,
     require_integers,
 )
+from nsw.readers.nsys.export.summaries import copy_labels, origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nsw.readers.nsys.export.source import Batch, Source
-    from nsw.readers.timeline.array_types import IntArray
+    from nsw.readers.timeline.columns import IntArray
 
     Phases: TypeAlias = Callable[[str], IntArray | None]  # of a table, the part of each row
 

@@ -103,12 +103,6 @@ def unknown_unit(header: str) -> str | None:
     return None if size_factor(re.sub(r"(?:ps|/s)$", "", unit), 1000) is not None else unit
 
 
-def has_two_time_units(headers: list[str]) -> bool:
-    """Whether the statistics of a table are titled with different units of time; nsys prints one for all."""
-    units = {(unit or "").lower() for name, unit in map(column, headers) if name in _STATISTICS}
-    return len({TIME_UNITS[unit] for unit in units if unit in TIME_UNITS}) > 1
-
-
 def is_header(headers: list[str]) -> bool:
     """Whether these are column names that nsys gives."""
     names = [column(h).name for h in headers]
@@ -123,11 +117,6 @@ def is_known(header: str) -> bool:
     return column(header).name in _KNOWN
 
 
-def are_numbers(headers: list[str]) -> bool:
-    """Whether all these columns hold numbers."""
-    return all(column(header).name in _NUMBERS for header in headers)
-
-
 def have_units(headers: list[str]) -> bool:
     """Whether the titles say what their numbers count; every version's do unless it is told to leave them out."""
     plain = {" ".join(header.split()) for header in headers}
@@ -138,13 +127,6 @@ def are_damaged(headers: list[str]) -> bool:
     """Whether a title is missing, or there twice."""
     names = [column(h).name for h in headers]
     return "" in names or len(set(names)) < len(names)
-
-
-def lacks_its_first(headers: list[str]) -> bool:
-    """Whether the title is missing that every table with these begins with."""
-    names = {column(h).name for h in headers}
-    summary = "total time" in names and "time" not in names
-    return summary or ("duration" in names and not names & {"start", "api start", "kernel start", "projected start"})
 
 
 def is_row(headers: list[str], cells: list[str]) -> bool:

@@ -1,20 +1,32 @@
-"""Rows of the schema out of the rows of `nsys stats`."""
+"""Rows of the schema out of the tables of `nsys stats`: statistics, traces, and traces that are added up.
+
+Traces may have millions of rows: they are read a column at a time. Those that nsw has no trace for are added up to the
+summary that they are the events of: NVTX push/pop ranges, the GPU work of ranges, MPI calls, page faults by
+instruction. Where times were printed in another unit than ns their half-widths are known.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nsw.readers.nsys.stats.columns import Marks, column
-from nsw.readers.nsys.stats.kinds import nvtx_style, openacc_kind, title_unit
+from nsw.readers.nsys.stats.reports import nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
-from nsw.readers.timeline.communication_by_name import bytes_are_sent
+from nsw.readers.timeline.phases import bytes_are_sent
+from nsw.readers.timeline.statistics import statistics, with_shares
+from nsw.tables import as_arrow
 from nsw.tables.names import api_name, gpu_kind, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
 
     from nsw.readers.nsys.stats.grids import Grid
+    from nsw.readers.nsys.stats.reports import Kind
     from nsw.tables import Row
 
 _COUNTS = ("num calls", "calls", "instances", "count", "operations", "range instances")
@@ -280,3 +292,304 @@ def launches(grid: Grid, marks: Marks) -> list[Row]:
         return row
 
     return list(_each(grid, marks, make))
+
+
+_DEVICE = re.compile(r"(.*?) ?\((\d{1,9})\)")
+_IDS = {
+    "corrid": "correlation", "ctx": "context", "strm": "stream", "pid": "pid", "tid": "tid",
+    "result": "return_value",
+    "grdx": "grid_x", "grdy": "grid_y", "grdz": "grid_z", "blkx": "block_x", "blky": "block_y",
+    "blkz": "block_z",
+    "reg/trd": "registers", "devid": "device",
+}  # fmt: skip
+_BYTES = {
+    "stcsmem": "static_smem_bytes",
+    "dymsmem": "dynamic_smem_bytes",
+    "bytes": "bytes",
+    "throughput": "bytes_per_s",
+}
+_MEMORY = {"srcmemkd": "src_memory", "dstmemkd": "dst_memory"}
+_EXTENTS = {"gridxyz": "grid", "blockxyz": "block"}
+
+V = TypeVar("V")
+
+
+def gpu_trace(grid: Grid, marks: Marks) -> pa.Table:
+    """gpu_trace rows."""
+    columns = Columns(grid, marks)
+    return columns.table("gpu_trace", {
+        **columns.named("name"), **columns.events("start", "duration"), **columns.bytes(), **columns.devices(),
+        **{ours: columns.each(theirs, lambda text: text.lower() or None) for theirs, ours in _MEMORY.items()},
+    })  # fmt: skip
+
+
+def api_trace(grid: Grid, marks: Marks) -> pa.Table:
+    """api_trace rows."""
+    columns = Columns(grid, marks)
+    names = {"name": columns.each("name", api_name)}
+    return columns.table("api_trace", names | columns.events("start", "duration"))
+
+
+def launch_trace(grid: Grid, marks: Marks) -> tuple[pa.Table, pa.Table]:
+    """gpu_trace and api_trace rows of a table that has both in a row."""
+    columns = Columns(grid, marks)
+    kernels = columns.named("kernel name") | columns.events("kernel start", "kernel dur") | columns.extents()
+    calls = {"name": columns.each("api function", api_name)} | columns.events("api start", "api dur")
+    kernels.pop("tid", None)
+    calls.pop("device", None)
+    return columns.table("gpu_trace", kernels), columns.table("api_trace", calls)
+
+
+class Columns:
+    """The cells of a table by column; None stands for a column that is not there."""
+
+    def __init__(self, grid: Grid, marks: Marks) -> None:
+        self._cells = Cells(grid, marks)
+        self._rows = len(grid.rows)
+        texts = zip(*(cells for _, cells in grid.rows), strict=True)
+        self._texts = {column(h).name: column_ for h, column_ in zip(grid.headers, texts, strict=False)}
+
+    def table(self, name: str, columns: Mapping[str, Sequence[Any] | None]) -> pa.Table:
+        """The columns that are there, with the types of the schema."""
+        import pyarrow as pa
+
+        from nsw.tables.data import arrow_schema
+
+        types = {field.name: field.type for field in arrow_schema(name)}
+        made = {key: pa.array(values, types[key]) for key, values in columns.items() if values is not None}
+        return as_arrow(name, pa.table(made))
+
+    def each(self, name: str, convert: Callable[[str], V]) -> list[V] | None:
+        """A column with each different text converted once."""
+        texts = self._texts.get(name)
+        if texts is None:
+            return None
+        converted = {text: convert(text) for text in set(texts)}
+        return [converted[text] for text in texts]
+
+    def texts(self, name: str) -> Sequence[str]:
+        """A column as it is printed; empty cells where there is no such column."""
+        return self._texts.get(name) or [""] * self._rows
+
+    def counts(self, name: str) -> Sequence[int | None]:
+        """A column of whole numbers."""
+        return self._whole(name) or [None] * self._rows
+
+    def times(self, name: str) -> Sequence[Quantity | None]:
+        """A column of times in nanoseconds."""
+        return self.each(name, lambda text: self._cells.as_time(name, text)) or [None] * self._rows
+
+    def sizes(self, name: str) -> Sequence[Quantity | None]:
+        """A column of sizes in bytes."""
+        return self.each(name, lambda text: self._cells.as_bytes(name, text)) or [None] * self._rows
+
+    def named(self, name: str) -> dict[str, Sequence[Any] | None]:
+        """Kind and names of GPU work."""
+        rows = self.each(name, named)
+        return {key: rows and [row.get(key) for row in rows] for key in ("kind", "name", "short_name", "mangled_name")}
+
+    def events(self, start: str, duration: str) -> dict[str, Sequence[Any] | None]:
+        """Ids, start and duration."""
+        found: dict[str, Sequence[Any] | None] = {ours: self._whole(theirs) for theirs, ours in _IDS.items()}
+        for theirs, ours in ((start, "start_ns"), (duration, "duration_ns")):
+            whole = self._cells.has_nanoseconds(theirs) and self._plain(theirs)
+            if whole:
+                found[ours] = whole
+            else:
+                found |= self._quantities(theirs, ours, self._cells.as_time, whole=True)
+        return found
+
+    def bytes(self) -> dict[str, Sequence[Any] | None]:
+        """Sizes and rates."""
+        found: dict[str, Sequence[Any] | None] = {}
+        for theirs, ours in _BYTES.items():
+            found |= self._quantities(theirs, ours, self._cells.as_bytes)
+        return found
+
+    def devices(self) -> dict[str, Sequence[Any] | None]:
+        """Name and number of each row's GPU, out of `NVIDIA H100 (0)`."""
+        found = self.each("device", _DEVICE.fullmatch)
+        if found is None:
+            return {}
+        return {
+            "device_name": [device and device[1] for device in found],
+            "device": [device and int(device[2]) for device in found],
+        }
+
+    def extents(self) -> dict[str, Sequence[Any] | None]:
+        """Grid and block out of cells such as `  128    1    1`."""
+        found: dict[str, Sequence[Any] | None] = {}
+        for theirs, ours in _EXTENTS.items():
+            sizes = self.each(theirs, _extent)
+            for place, axis in enumerate("xyz"):
+                found[f"{ours}_{axis}"] = sizes and [size and size[place] for size in sizes]
+        return found
+
+    def _whole(self, name: str) -> Sequence[int | None] | None:
+        return self._plain(name) or self.each(name, self._cells.as_count)
+
+    def _plain(self, name: str) -> list[int] | None:
+        """A column of nothing but digits, which need no marks to be read."""
+        texts = self._texts.get(name, ())
+        joined = "".join(texts)
+        plain = joined.isascii() and joined.isdigit() and all(texts) and len(max(texts, key=len)) < 19
+        return list(map(int, texts)) if plain else None
+
+    def _quantities(
+        self, theirs: str, ours: str, convert: Callable[[str, str], Quantity | None], *, whole: bool = False
+    ) -> dict[str, Sequence[Any] | None]:
+        """A column of numbers and its `_pm` twin."""
+        found = self.each(theirs, lambda text: convert(theirs, text))
+        if found is None:
+            return {}
+        values = [q and (_whole(q.value) if whole else q.value) for q in found]
+        return {ours: values, f"{ours}_pm": [q and q.pm for q in found]}
+
+
+def _whole(value: float) -> int | None:
+    return round(value) if abs(value) < 2**62 else None
+
+
+def _extent(text: str) -> tuple[int, ...] | None:
+    parts = text.split()
+    return tuple(map(int, parts)) if len(parts) == 3 and all(p.isdigit() and len(p) < 10 for p in parts) else None
+
+
+_LONGEST = 2**53  # ns, 104 days: exact as a float
+TALLIED: dict[Kind, str] = {
+    "nvtx_trace": "nvtx_summary",
+    "nvtx_gpu_trace": "nvtx_gpu_summary",
+    "mpi_trace": "communication",
+    "cpu_faults": "um_summary",
+}
+
+
+@dataclass(slots=True)
+class _Times:
+    """Durations of one name in ns, and the greatest half-width among them: None where all are exact."""
+
+    values: list[float] = field(default_factory=list)
+    pm: float | None = None
+
+    def add(self, duration: Quantity) -> None:
+        self.values.append(duration.value)
+        if duration.pm is not None:
+            self.pm = max(self.pm or 0.0, duration.pm)
+
+
+class Tally:
+    """One printed trace as its parts come."""
+
+    def __init__(self, kind: Kind, first: Grid, rank: int | None) -> None:
+        self.table = TALLIED[kind]
+        self.first = first
+        self.rank = rank
+        self.contradictions: list[int] = []  # lines of rows whose end is not their start and their duration
+        self.unended = 0
+        self._times: dict[str, _Times] = {}
+        self._projected: dict[str, Row] = {}
+        self._sent: dict[str, list[Quantity]] = {}
+        self._ranks: set[int | None] = set()
+        self._faults = 0
+        self._take: Callable[[Grid, Columns], None] = {
+            "nvtx_trace": self._ranges, "nvtx_gpu_trace": self._projections, "mpi_trace": self._mpi,
+        }.get(kind, self._page_faults)  # fmt: skip
+
+    def add(self, grid: Grid, marks: Marks) -> None:
+        """Take the next rows of the trace."""
+        if grid.rows:
+            self._take(grid, Columns(grid, marks))
+
+    def rows(self) -> list[Row]:
+        """The summary."""
+        if self._projected:
+            return list(self._projected.values())
+        if self._faults:
+            return [{"name": "CPU page faults", "calls": self._faults}]
+        if self.table == "nvtx_summary":
+            return _shared([{"name": name, "style": "pushpop"} | _figures(t) for name, t in self._times.items()])
+        return _shared([self._call(name, times) for name, times in self._times.items()])
+
+    def _call(self, name: str, times: _Times) -> Row:
+        row: Row = {"library": "mpi", "name": name} | _figures(times)
+        if sent := self._sent.get(name):
+            put(row, "total_bytes", _sum(sent))
+        if len(self._ranks) == 1:
+            row["rank"] = next(iter(self._ranks))
+        return row
+
+    def _ranges(self, grid: Grid, columns: Columns) -> None:
+        names = columns.texts("name")
+        for place, duration in self._ended(grid, columns):
+            self._times.setdefault(range_name(names[place]), _Times()).add(duration)
+
+    def _projections(self, grid: Grid, columns: Columns) -> None:
+        del grid
+        figures = zip(
+            columns.texts("name"), columns.counts("rangeid"),
+            columns.counts("numgpuops"), columns.times("projected duration"),
+            strict=True,
+        )  # fmt: skip
+        for name, number, operations, projected in figures:
+            if number is None:
+                continue  # 2023 has a row of what was launched in no range
+            add_projected(self._projected, range_name(name), 1, operations, projected)
+
+    def _mpi(self, grid: Grid, columns: Columns) -> None:
+        self._ranks |= set(columns.counts("rank"))
+        names = columns.texts("event")
+        sizes = [columns.sizes(name) for name in ("size", "collsendsize")]
+        for place, duration in self._ended(grid, columns):
+            name = names[place]
+            self._times.setdefault(name, _Times()).add(duration)
+            sent = next((size[place] for size in sizes if size[place] is not None), None)
+            if sent is not None and bytes_are_sent(name):
+                self._sent.setdefault(name, []).append(sent)
+
+    def _page_faults(self, grid: Grid, columns: Columns) -> None:
+        del grid
+        self._faults += sum(count for count in columns.counts("cpu page faults") if count is not None)
+
+    def _ended(self, grid: Grid, columns: Columns) -> Iterator[tuple[int, Quantity]]:
+        """Place and duration of each event that has an end, and the end that it should have."""
+        times = zip(columns.times("start"), columns.times("end"), columns.times("duration"), strict=True)
+        for place, (start, end, duration) in enumerate(times):
+            if duration is None and end is None and start is not None:
+                self.unended += 1
+            elif start is None or end is None or duration is None or not _fits(start, end, duration):
+                self.contradictions.append(grid.rows[place][0])
+            else:
+                yield place, duration
+
+
+def _fits(start: Quantity, end: Quantity, duration: Quantity) -> bool:
+    slack = sum(q.pm or 0.0 for q in (start, end, duration))
+    apart = abs(start.value + duration.value - end.value)
+    return apart <= slack * 1.001 and 0 <= duration.value < _LONGEST
+
+
+def _figures(times: _Times) -> Row:
+    import numpy as np
+
+    values = np.sort(np.array(times.values, np.float64))
+    n, pm = len(values), times.pm
+    if pm is None and values[-1] * n < 2**62:
+        return statistics(values.astype(np.int64))
+    row: dict[str, Any] = {"calls": n}
+    put(row, "total_ns", Quantity(float(values.sum()), pm and n * pm))
+    middle = (values[(n - 1) // 2] + values[n // 2]) / 2
+    for key, value in (("avg", values.mean()), ("med", middle), ("min", values[0]), ("max", values[-1])):
+        put(row, f"{key}_ns", Quantity(float(value), pm))
+    if n > 1:  # no deviation from the mean moves by more than what all values together can
+        put(row, "stddev_ns", Quantity(float(values.std(ddof=1)), pm and pm * math.sqrt(n / (n - 1))))
+    return row
+
+
+def _sum(quantities: Sequence[Quantity]) -> Quantity:
+    widths = [q.pm for q in quantities if q.pm is not None]
+    return Quantity(float(sum(q.value for q in quantities)), float(sum(widths)) if widths else None)
+
+
+def _shared(rows: list[Row]) -> list[Row]:
+    """With shares of their sum, which rounded times do not have."""
+    return rows if any("total_ns_pm" in row for row in rows) else with_shares(rows)

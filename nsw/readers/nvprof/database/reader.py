@@ -39,9 +39,9 @@ from nsw.readers.nvprof.database.records import (
     whole,
 )
 from nsw.readers.nvprof.table_builder import Columns
-from nsw.readers.sqlite_files import MAGIC, faults, may_not_end, open_read_only
-from nsw.readers.timeline.phases_from_traces import wanted
+from nsw.readers.timeline.process_phases import wanted
 from nsw.readers.timeline.statistics import with_shares
+from nsw.readers.untrusted_files import SQLITE_MAGIC, faults, may_not_end, open_read_only
 from nsw.tables.names import names_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ _STEPS = 100_000  # of SQLite's machine between two looks at the clock
 
 def sniff(sample: Sample) -> int:
     """A database with CUPTI's tables and a StringTable, or samples of the CPU, or a session of the Visual Profiler."""
-    if sample.head.startswith(MAGIC):
+    if sample.head.startswith(SQLITE_MAGIC):
         if _holds(sample, "CREATE TABLE StringTable") and _holds(sample, _SIGN.decode()):
             return 95
         if _holds(sample, f"CREATE TABLE {HITS}(") and _holds(sample, "CREATE TABLE profCall("):

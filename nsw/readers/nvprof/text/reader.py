@@ -14,7 +14,7 @@ from nsw.readers.nvprof.text.csv_tables import csv_table, header_of
 from nsw.readers.nvprof.text.lines import clean, read_lines
 from nsw.readers.nvprof.text.state import AGAIN, Sink, Stream
 from nsw.readers.nvprof.text.summaries import nvtx_name, take_old_range
-from nsw.readers.timeline.phases_from_traces import add_phases
+from nsw.readers.timeline.process_phases import add_phases
 from nsw.wording import one_or
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nsw.readers.message_meanings import known_message
+from nsw.readers.messages import known_message
 from nsw.readers.nvprof.table_builder import Columns
 from nsw.readers.nvprof.vocabulary import split_device
 

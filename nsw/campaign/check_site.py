@@ -1,0 +1,240 @@
+"""What of a site works: from its login node, what its scheduler would take, and from a compute node.
+
+The compute node is looked at with a campaign of one short job, of which nothing stays.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign import folder as folders
+from nsw.campaign import start
+from nsw.campaign.cancel import cancel
+from nsw.campaign.clean import leftovers_of, remove
+from nsw.campaign.dry_run import ask, runner_of
+from nsw.campaign.events import Message
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_rows import IN_FLIGHT, SCRATCH, State
+from nsw.campaign.planning import make_plan
+from nsw.campaign.running import Running
+from nsw.errors import NswError
+from nsw.schedulers.adapter import Watched
+from nsw.schedulers.create import adapter_of
+from nsw.schedulers.model import Native, Phase
+from nsw.site.load import load_site
+from nsw.site.names import LOCAL
+from nsw.site_check.check import check_site, chip_check, node_checks, probe_words, skew_of
+from nsw.site_check.facts import REACHING, Check, Verdict, keep, listed_metrics
+from nsw.transport.model import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from nsw.campaign.events import Event
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.planning import Planned
+    from nsw.transport.model import Transport
+
+_NAME = "node-check"
+_TIME = "1m"
+_DELIVERS_S = 60.0  # that a batch system may take to copy what the job printed
+_LOOK_S = 2.0
+
+
+def check(
+    name: str, sites: Sequence[Path] | None, listen: Callable[[Event], object], *, node: bool = False
+) -> Iterator[Check]:
+    """Each check as it is made; they are kept for the warnings of later plans.
+
+    Args:
+        name: The site's name.
+        sites: Sites files to search first.
+        listen: Called with what happens while the job waits and runs.
+        node: Whether to look from a compute node too, if the login node is good.
+
+    Raises:
+        UsageError: There is no such site.
+    """
+    place = load_site(name, list(sites) if sites else None)
+    site = place.site.model_dump(mode="json", by_alias=True)
+    found: list[Check] = []
+    for one in _each(name, sites, site, listen, found, node=node):
+        found.append(one)
+        yield one
+    keep(site, found)
+    if (listed := listed_metrics(place, found)) is not None:
+        yield listed
+
+
+def _each(
+    name: str,
+    sites: Sequence[Path] | None,
+    site: dict[str, Any],
+    listen: Callable[[Event], object],
+    found: Sequence[Check],
+    *,
+    node: bool,
+) -> Iterator[Check]:
+    """Those of the login node, the queue, a compute node and the chip; `found` holds those before."""
+    adapter = adapter_of(site["scheduler"])
+    with closing(connect(site)) as transport:
+        yield from check_site(site, transport, adapter)
+
+    def plan(home: Path) -> Planned:
+        return make_plan(_recipe(home, site), name, sites)
+
+    if adapter is not None and _is_good(found):
+        yield _check_queue(site, plan)
+    if node and _is_good(found):
+        listen(Message("a short job looks from a compute node; Ctrl-C cancels it"))
+        yield from _check_node(site, plan, listen, skew_of(found))
+    if not any(one.verdict is Verdict.BAD and one.what in REACHING for one in found):
+        yield chip_check(site, found)
+
+
+def _is_good(found: Sequence[Check]) -> bool:
+    return not any(one.verdict is Verdict.BAD for one in found)
+
+
+def _recipe(home: Path, site: Mapping[str, Any]) -> str:
+    """The file of a recipe with one run of a minute that asks for what the site has by default."""
+    gpus = (site.get("gpus") or {}).get("per_node") or 0
+    recipe = {
+        "nsw": 1, "name": _NAME, "app": {"command": probe_words(site)}, "passes": [{"baseline": {}}],
+        "resources": {"nodes": 1, "gpus": 1 if gpus else 0, "time": _TIME},
+    }  # fmt: skip
+    path = home / "recipe.yaml"
+    path.write_text(json.dumps(recipe), encoding="utf-8")
+    return str(path)
+
+
+def _bad(what: str, fault: NswError, fix: str = "see `nsw plan`") -> Check:
+    return Check(what, Verdict.BAD, fault.message.splitlines()[0], fault.hint or fix)
+
+
+# --- the queue ----------------------------------------------------------------------------------------------
+
+
+def _check_queue(site: Mapping[str, Any], plan: Callable[[Path], Planned]) -> Check:
+    """Whether the scheduler would take the shortest job as the site is described; nothing is submitted."""
+    with tempfile.TemporaryDirectory(prefix="nsw-queue-check-") as folder:
+        try:
+            planned = plan(Path(folder))
+            prospects = ask(planned, planned.renderer())
+        except NswError as fault:
+            return _bad("queue", fault)
+    fix = "`--node` tests it with a job"
+    if not prospects:
+        return Check("queue", Verdict.SKIPPED, "this scheduler has no dry run", fix)
+    names = [f"{key} {site[key]}" for key in ("partition", "queue", "account", "qos") if site.get(key)]
+    asked = ", ".join(names) or "the default queue"
+    prospect = prospects[0]
+    if prospect.refused is not None:
+        hint = prospect.refused.hint or f"the site says: {asked}; correct it there"
+        return Check("queue", Verdict.BAD, prospect.refused.message.splitlines()[0], hint)
+    if prospect.untold is not None:
+        return Check("queue", Verdict.SKIPPED, prospect.untold.splitlines()[0], fix)
+    return Check("queue", Verdict.GOOD, f"{asked}: accepts a job of one minute")
+
+
+# --- a compute node -----------------------------------------------------------------------------------------
+
+
+def _check_node(
+    site: dict[str, Any], plan: Callable[[Path], Planned], listen: Callable[[Event], object], skew: float
+) -> Iterator[Check]:
+    """Run the shortest job on a compute node, and say what it found there.
+
+    Args:
+        site: The site as data.
+        plan: Plans that job, its recipe in a folder.
+        listen: Called with what happens while the job waits and runs.
+        skew: Seconds that the login node's clock is ahead of this machine's.
+
+    Raises:
+        KeyboardInterrupt: The job was cancelled then.
+    """
+    with ExitStack() as stack:
+        try:
+            home = stack.enter_context(_home(site))
+            planned = plan(home)
+            campaign = start.start(home, start.check(planned), start.lock_of(planned)[0])
+        except NswError as fault:
+            yield _bad("node", fault)
+            return
+        yield from _carried_out(campaign, site, listen, time.time(), skew)
+
+
+@contextmanager
+def _home(site: Mapping[str, Any]) -> Iterator[Path]:
+    """A folder for the campaign that is removed at the end; on this machine where the nodes see campaigns, too."""
+    if site["transport"]["kind"] != LOCAL:
+        with tempfile.TemporaryDirectory(prefix="nsw-node-check-") as folder:
+            yield Path(folder)
+        return
+    root = folders.root_to_write().absolute()
+    is_new = not root.exists()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix=".nsw-node-check-", dir=root) as folder:
+            yield Path(folder)
+    finally:
+        if is_new:
+            with suppress(OSError):  # another campaign is there by now
+                root.rmdir()
+
+
+def _carried_out(
+    campaign: CampaignFolder, site: dict[str, Any], listen: Callable[[Event], object], earliest: float, skew: float
+) -> Iterator[Check]:
+    try:
+        try:
+            Running(campaign).drive(listen)
+        except KeyboardInterrupt:
+            cancel(campaign, listen)
+            raise
+        except NswError as fault:
+            yield _bad("node", fault, "")
+            return
+        with Ledger(campaign.ledger, read_only=True) as ledger:
+            (run,) = ledger.runs()
+        output = campaign.reports / run.id / "stdout"
+        if run.state is not State.DONE or not output.is_file():
+            yield Check("node", Verdict.BAD, f"the job {run.state}: {run.reason}", "`nsw plan` shows what it asked for")
+            return
+        text = output.read_text(encoding="utf-8", errors="replace")
+        yield from node_checks(site, text, earliest=earliest, latest=time.time(), skew=skew)
+    finally:
+        with suppress(NswError):
+            _forget(campaign)
+
+
+def _forget(campaign: CampaignFolder) -> None:
+    """Remove what the job left on the site."""
+    with Ledger(campaign.ledger, read_only=True) as ledger:
+        site, scratch = ledger.site(), ledger.meta(SCRATCH)
+        over = not ledger.runs(states=IN_FLIGHT)
+        natives = ledger.native_ids()
+    if over:
+        with closing(connect(site)) as transport:
+            _wait_for_delivery(site, transport, natives)
+            remove(transport, leftovers_of(campaign, transport, scratch, ()), everything=True)
+
+
+def _wait_for_delivery(site: dict[str, Any], transport: Transport, natives: Mapping[str, str | None]) -> None:
+    """Return once the job has left the queue: until then PBS copies what it printed into the folder."""
+    adapter = adapter_of(site["scheduler"])
+    watched = [Watched(name, Native.parse(native), "") for name, native in natives.items() if native]
+    if adapter is None or not watched:
+        return
+    runner, deadline = runner_of(adapter, transport), time.monotonic() + _DELIVERS_S
+    while time.monotonic() < deadline:
+        listed = adapter.parse_queue(runner.run(adapter.queue_command(watched), timeout=_DELIVERS_S))
+        if listed is not None and not any(line.answer.phase in {Phase.QUEUED, Phase.RUNNING} for line in listed):
+            return
+        time.sleep(_LOOK_S)

@@ -1,0 +1,283 @@
+"""Campaigns and runs as a person names them: an id or part of it, a case, parameters, a pass, a pattern, a job id."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from nsw.campaign import folder as folders
+from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
+from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from nsw.campaign.folder import CampaignFolder
+
+__all__ = [
+    "Selection", "Which", "as_named", "as_option", "campaign_and_runs", "campaign_of_words", "job_ids", "named",
+    "needed", "one_of", "selected", "the_one",
+]  # fmt: skip
+
+T = TypeVar("T", RunRow, RunRow | BuildRow)
+_PATTERN: Final = re.compile(r"[*?\[]")
+_HAVE: Final = "a case, its parameters (gpus=2), a pass, a run, a pattern or a job id; `nsw status --runs` lists them"
+_CHOICES: Final = 8
+_BAD: Final = (State.FAILED, State.LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a command line says of runs; nothing: all of them.
+
+    Attributes:
+        only: Words for the runs that are meant; those with one parameter each (gpus=1) must all hold.
+        without: Words for those that are not.
+    """
+
+    only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.only or self.without)
+
+
+# what a command line says of a campaign: the first word, that of -c, the folder of campaigns, the runs
+Which: TypeAlias = tuple[str | None, str | None, Path | None, Selection]
+
+
+def job_ids(ledger: Ledger, runs: Iterable[RunRow | BuildRow]) -> dict[str, str]:
+    """The scheduler's job id of each run or build that has one, by its id; on this machine none has.
+
+    It is what squeue, seff and a help desk are asked with.
+    """
+    from nsw.schedulers.create import adapter_of
+
+    adapter = adapter_of(ledger.site().get("scheduler", "local"))
+    if adapter is None:
+        return {}
+    from nsw.schedulers.model import Native
+
+    natives = ledger.native_ids()
+    known = ((run, Native.parse(natives.get(run.submission or ""))) for run in runs)
+    return {run.id: adapter.job_of(native, run.task) for run, native in known if native is not None}
+
+
+def selected(ledger: Ledger, rows: Sequence[T], selection: Selection) -> list[T]:
+    """The runs that are meant, in their order.
+
+    Raises:
+        UsageError: A word names none, or nothing is left.
+    """
+    if not selection:
+        return list(rows)
+    jobs = job_ids(ledger, rows)
+    for word in selection.only:
+        needed("--case", word, rows, jobs, part=False)
+    only = {row.id for word in _all_of_parameters(selection.only) for row in named(word, rows, jobs)}
+    without = {row.id for word in selection.without for row in needed("--exclude", word, rows, jobs, part=False)}
+    kept = [row for row in rows if (not selection.only or row.id in only) and row.id not in without]
+    if not kept:
+        raise UsageError("--case and --exclude leave no run")
+    return kept
+
+
+def needed(option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str], *, part: bool = True) -> list[T]:
+    """The runs that a word names; with `part` of a part of an id all that have it.
+
+    Raises:
+        UsageError: There is none; `option` is where the word is.
+    """
+    runs = named(word, rows, jobs) or [row for row in rows if part and word in row.id]
+    if not runs:
+        known = [*dict.fromkeys(row.case_id for row in rows if isinstance(row, RunRow)), *(row.id for row in rows)]
+        raise UsageError(f"{option} {word}: no run matches", hint=did_you_mean(word, known) or _HAVE)
+    return runs
+
+
+def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
+    """The runs that a word names: the run, else the case, the pass, the job, what has the parameters or fits.
+
+    Args:
+        word: As it was typed.
+        rows: Runs, or runs and builds.
+        jobs: The scheduler's job id of each that has one.
+    """
+    ways: tuple[Callable[[RunRow | BuildRow], bool], ...] = (
+        lambda row: row.id == word,
+        lambda row: isinstance(row, RunRow) and row.case_id == word,
+        lambda row: isinstance(row, RunRow) and row.pass_name == word,
+        lambda row: _is_job(jobs.get(row.id, ""), word),
+        lambda row: "=" in word and isinstance(row, RunRow) and _has_parameters(row, word),
+        lambda row: _PATTERN.search(word) is not None and _fits(row, word),
+    )
+    return next((runs for way in ways if (runs := [row for row in rows if way(row)])), [])
+
+
+def _all_of_parameters(words: Sequence[str]) -> Sequence[str]:
+    from nsw.recipe.overrides import all_of_parameters  # here: most looks at a campaign need nothing of recipes
+
+    return all_of_parameters(words) if len(words) > 1 else words
+
+
+def _has_parameters(row: RunRow, word: str) -> bool:
+    from nsw.recipe.overrides import fits_parameters  # here: most looks at a campaign need nothing of recipes
+
+    return fits_parameters(row.case_id, row.params, word)
+
+
+def _fits(row: RunRow | BuildRow, pattern: str) -> bool:
+    return fnmatchcase(row.id, pattern) or (isinstance(row, RunRow) and fnmatchcase(row.case_id, pattern))
+
+
+def _is_job(job: str, word: str) -> bool:
+    """Whether a word is this job's id or that of the array which it is a task of: 12 of 12_3, 12[3].host."""
+    rest = job.removeprefix(word)
+    return word[:1].isdigit() and rest != job and not rest[:1].isalnum()
+
+
+def one_of(known: Sequence[T], word: str) -> T:
+    """The run of that id, or the only one that has it as a part.
+
+    Raises:
+        UsageError: There is none, or several have it.
+    """
+    matches = [row for row in known if row.id == word] or [row for row in known if word in row.id]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        hint = did_you_mean(word, [row.id for row in known]) or "`nsw status --runs` lists them"
+        raise UsageError(f"there is no run {word}", hint=hint)
+    what = "builds" if all(isinstance(row, BuildRow) for row in matches) else "runs"
+    raise UsageError(f"'{word}' matches {len(matches)} {what}", hint=_choices(matches))
+
+
+def the_one(known: Sequence[T], *, follow: bool = False) -> T:
+    """Where none is named: the only one that failed or was lost, else that runs, or the only one at all.
+
+    Args:
+        known: Those to choose from.
+        follow: Whether it is to be followed: one that runs is meant rather than one that failed.
+
+    Raises:
+        UsageError: There are several.
+    """
+    bad = [row for row in known if row.state in _BAD]
+    going = [row for row in known if row.state is State.RUNNING]
+    some = (going or bad if follow else bad or going) or known
+    if len(some) == 1:
+        return some[0]
+    what = f"there are {len(known)}"
+    if some is not known:
+        what = f"{len(some)} run now" if some is going else f"{len(some)} failed or were lost"
+    raise UsageError(f"which run? {what}", hint=_choices(some))
+
+
+def _choices(rows: Sequence[RunRow | BuildRow]) -> str:
+    """The names to choose from, those first that something is wrong with, each with its state."""
+    rows = sorted(rows, key=lambda row: row.state not in _BAD)
+    lines = [f"\n    {row.id}  {row.state}" for row in rows[:_CHOICES]]
+    more = len(rows) - _CHOICES
+    return "name one of them:" + "".join(lines) + (f"\n    ... and {more} more" if more > 0 else "")
+
+
+def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
+    """The campaign, and the runs of it that are meant: a first word that is no campaign may name runs.
+
+    Raises:
+        UsageError: It names no runs of the campaign of -c.
+        CampaignError: There is no such campaign, and no such run in the newest.
+    """
+    word, option, root, selection = which
+    parent = folders.root(root)
+    if word is None or word == option:
+        return folders.find(parent, option), selection
+    none: NswError = UsageError(
+        f"two campaigns are named: {word} and {option}",
+        hint=f"{word} is not a run, case, pattern or job of {option} either",
+    )
+    if option is None:
+        try:
+            return folders.find(parent, word), selection
+        except CampaignError as fault:
+            none = fault
+    try:
+        folder = folders.find(parent, option)
+    except CampaignError:
+        raise none from None
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        runs = ledger.runs()
+        if named(word, runs, job_ids(ledger, runs)):
+            return folder, replace(selection, only=(*selection.only, word))
+    if option is None:
+        message = f"{none}, and no run, case, pattern or job of the newest one there, {folder.id}"
+        raise UsageError(message, hint=none.hint) from None
+    raise none
+
+
+def campaign_of_words(words: Sequence[str], option: str | None, root: Path | None) -> tuple[CampaignFolder, list[str]]:
+    """The campaign, and the words that name runs of it: a first word that fits no run of the newest may be a campaign.
+
+    Raises:
+        CampaignError: There is no such campaign.
+        UsageError: A word names neither a run of it nor a campaign.
+    """
+    parent = folders.root(root)
+    folder = folders.find(parent, option)
+    if not words:
+        return folder, []
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
+        jobs = job_ids(ledger, known)
+        known += ledger.reductions()
+    strange = [word for word in words if not (any(word in row.id for row in known) or named(word, known, jobs))]
+    if not strange:
+        return folder, list(words)
+    if option is None and strange[0] == words[0]:
+        try:
+            return folders.find(parent, words[0]), list(words[1:])
+        except CampaignError:
+            pass
+    near = did_you_mean(strange[0], [row.id for row in known])
+    raise UsageError(
+        f"there is no run {strange[0]} in {folder.id}" + (", the newest campaign" if option is None else ""),
+        hint=_run_of_path(strange[0], parent)
+        or near
+        or f"`nsw status --runs -c {as_named(folder)}` lists them; `-c` names another campaign",
+    )
+
+
+def _run_of_path(word: str, parent: Path) -> str | None:
+    """What to write instead of a path inside a campaign; None where it is none."""
+    for folder in folders.existing(parent):
+        try:
+            inside = Path(word).resolve().relative_to(folder.path.resolve()).parts
+        except (OSError, ValueError):
+            continue
+        run = next((name for where, name in pairwise(inside) if where in {"reports", "runs"}), None)
+        name = as_named(folder)
+        lists = f"`nsw status --runs -c {name}` lists those of that campaign"
+        return f"a run is named by its id, not by a path: {f'{run} -c {name}' if run else lists}"
+    return None
+
+
+def as_named(folder: CampaignFolder) -> str:
+    """How a hint names a campaign: by its id where the next command looks for it there, else by its path."""
+    path, here = folder.path, Path.cwd()
+    if path.parent.resolve() == folders.root(None).resolve():
+        return folder.id
+    return shlex.quote(str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path))
+
+
+def as_option(folder: CampaignFolder) -> str:
+    """What a command in a hint needs to find a campaign: nothing for the one that is meant where none is named."""
+    try:
+        meant = folders.find(folders.root(None), None).path.resolve()
+    except CampaignError:
+        meant = None
+    return "" if meant == folder.path.resolve() else f" -c {as_named(folder)}"

@@ -1,0 +1,206 @@
+"""What the profilers say of themselves -> problems that say what it means and what to do.
+
+The messages are data (data/messages.toml), for every reader that meets the tools' own lines, for a program's output,
+and for what is there in place of a report. A message is looked up without its prefix (`==123== Warning: `).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final, Literal
+
+from nsw.readers.model import Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsw.readers.model import Sample
+
+Severity = Literal["error", "warning"]
+# `==PROF== Profiling "1:7:function:1": 0%` where --kernel-id is given, else `Profiling "function" - 3: 0%`
+_PROFILING: Final = re.compile(r'Profiling "(?:\d*:\d*:)?(?P<kernel>[^"]+?)(?::\d+)?"')
+_NCCL: Final = re.compile(r"nccl", re.IGNORECASE)
+_LONGEST: Final = 400  # characters of a message that are repeated to the user
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that nsw knows: how bad it is, what it means, what to do.
+
+    `is_outcome`: it says that nothing came of it, and not why. `is_hang`: a kernel that is run again does not end.
+    """
+
+    tools: frozenset[str]
+    pattern: re.Pattern[str]
+    severity: Severity
+    explanation: str
+    fix: str | None = None
+    is_outcome: bool = False
+    is_hang: bool = False
+
+    def matches(self, tool: str, text: str) -> bool:
+        """Whether `tool` said this."""
+        return tool in self.tools and self.pattern.search(text) is not None
+
+
+@cache
+def messages() -> tuple[Message, ...]:
+    """Every message that is known; of several that match, the first counts."""
+    import tomllib
+
+    text = files("nsw.readers").joinpath("data/messages.toml").read_text(encoding="utf-8")
+    return tuple(
+        Message(
+            frozenset(m["tools"]),
+            re.compile(m["pattern"]),
+            m["severity"],
+            m["explanation"],
+            m.get("fix"),
+            m.get("outcome", False),
+            m.get("hang", False),
+        )
+        for m in tomllib.loads(text)["message"]
+    )
+
+
+def explain(tool: str, text: str) -> Message | None:
+    """What is known of a message of `tool` (nvprof, ncu, nsys, pytorch), or None."""
+    text = text[: 4 * _LONGEST]
+    return next((m for m in messages() if m.matches(tool, text)), None)
+
+
+def known_message(
+    tool: str, text: str, *, line: int | None = None, severity: str | None = None, kernel: str | None = None
+) -> Problem | None:
+    """The problem that a tool's message makes.
+
+    Args:
+        tool: Who said it: nvprof, ncu, nsys, pytorch.
+        text: The message, less its prefix.
+        line: Where it is.
+        severity: What the tool itself called it ("error", "warning"); None when it said so in passing, and
+            then only what nsw knows is a problem.
+        kernel: The one that ncu was running again, where that is known.
+    """
+    said = text.strip()[:_LONGEST]
+    known = explain(tool, text)
+    if known is not None and known.is_hang and kernel is not None:
+        known = _hang_of(known, kernel)
+    if known is not None:
+        return Problem(known.severity, f"{tool}: {said} ({known.explanation})", line, known.fix)
+    if severity is None:
+        return None
+    return Problem("error" if severity == "error" else "warning", f"{tool}: {said}", line)
+
+
+def kernel_in(text: str) -> str | None:
+    """The kernel that a line of ncu's progress names; None where it names none."""
+    found = _PROFILING.search(text)
+    return found["kernel"] if found else None
+
+
+def _hang_of(known: Message, kernel: str) -> Message:
+    """The message of a hang, with what the kernel's name tells."""
+    if _NCCL.search(kernel):
+        why = f"{kernel} is run again and waits for the other ranks, which have done it once"
+        fix = (
+            "leave NCCL's kernels out: kernels: {exclude: [nccl]}, as nsw does where none is named; or measure them"
+            " together with replay: range"
+        )
+    else:
+        why = f"it was running {kernel} again, which takes long, or waits for what happens only once"
+        fix = (
+            "if the run ends by itself, give it more `time`; else leave the kernel out: kernels:"
+            f" {{exclude: [{kernel}]}}, or run again what belongs together: replay: range"
+        )
+    return replace(known, explanation=why, fix=fix)
+
+
+_MOST: Final = 20  # different messages kept
+_END: Final = 65536  # bytes looked at of either end of a long output
+_SEVERITY: Final = r"(?:\s*(?P<severity>Error|Warning)\s*:)?\s*(?P<text>.*)"
+_NVPROF: Final = re.compile(r"(?:={8}|==\d+==)" + _SEVERITY)
+_NCU: Final = re.compile(r"==(?P<severity>ERROR|WARNING|PROF)==\s*(?P<text>.*)")
+# nsys puts no mark before its messages: of its lines only known ones are its own
+_NSYS: Final = re.compile(r"(?P<severity>)(?P<text>.+)")
+# a rank that waits for one under a profiler says so itself, without any mark
+_WATCHDOG: Final = re.compile(r"(?P<severity>)(?P<text>.*Watchdog caught collective operation timeout.*)")
+_AVAILABLE: Final = re.compile(r"^Available Kernels:[^\S\n]*+$((?:\s*+^\d+\. .+$)+)", re.MULTILINE)
+_SHOWN: Final = 10  # kernels that a filter could have matched
+_LINES: Final = {"nvprof": _NVPROF, "ncu": _NCU, "nsys": _NSYS}
+
+
+def said(tool: str, text: str) -> list[Problem]:
+    """The known messages of `tool` (nvprof, ncu, nsys; of others none) in a text, each once.
+
+    That nothing was collected is left out where the reason is there too.
+    """
+    return _problems(tool, text, known_only=True)
+
+
+def said_in(tool: str, path: Path) -> list[Problem]:
+    """As `said`, of the beginning and the end of a file; [] when it is not there."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_END)
+            rest = path.stat().st_size - _END
+            if rest > 0:
+                file.seek(-min(rest, _END), 2)
+                data += b"\n" + file.read(_END)
+    except OSError:
+        return []
+    return said(tool, data.decode(errors="replace"))
+
+
+def only_said(sample: Sample) -> tuple[str, list[Problem]] | None:
+    """The tool and its messages, when a file holds nothing else: it was to be a report, and none was made."""
+    if sample.is_binary or sample.is_folder:
+        return None
+    lines = [line for line in sample.text.splitlines() if line.strip()]
+    for tool, pattern in (("nvprof", _NVPROF), ("ncu", _NCU)):
+        if lines and pattern.match(lines[0]) and all(pattern.match(line) or line[0].isspace() for line in lines):
+            found = _problems(tool, sample.text, known_only=False)
+            return (tool, found) if found else None
+    return None
+
+
+def _available(text: str) -> str | None:
+    """What ncu lists where its filter matched nothing, for people."""
+    listed = _AVAILABLE.search(text)
+    if listed is None:
+        return None
+    names = [line.strip().partition(". ")[2] for line in listed[1].splitlines() if line.strip()]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"the filter matched 0 of {len(names)} kernels: {', '.join(names[:_SHOWN])}{more}"
+
+
+def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
+    pattern = _LINES.get(tool)
+    found: dict[str, Problem] = {}
+    empty: set[str] = set()
+    watched = None  # what the watchdog said first; it says the same again as the program ends
+    kernel = None  # the last one that ncu ran again
+    for line in text.splitlines() if pattern else ():
+        match = pattern.match(line.strip()) if pattern else None
+        if match is None and tool in {"ncu", "nvprof"} and not watched:
+            match = watched = _WATCHDOG.match(line)
+        if match is None:
+            continue
+        kernel = kernel_in(match["text"]) or kernel
+        severity = (match["severity"] or "").lower()
+        known = explain(tool, match["text"])
+        problem = known_message(
+            tool, match["text"], severity=severity if severity in {"error", "warning"} else None, kernel=kernel
+        )
+        if problem is None or (known is None and known_only) or len(found) >= _MOST:
+            continue
+        if tool == "ncu" and "were profiled" in problem.message and (there := _available(text)):
+            problem = replace(problem, fix=there)
+        found.setdefault(problem.message, problem)
+        if known is not None and known.is_outcome:
+            empty.add(problem.message)
+    causes = [p for message, p in found.items() if message not in empty]
+    return causes if any(p.severity == "error" for p in causes) else list(found.values())

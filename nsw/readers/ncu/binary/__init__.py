@@ -1,1 +1,0 @@
-""".ncu-rep, by way of ncu_report or an ncu."""

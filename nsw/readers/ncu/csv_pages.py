@@ -1,0 +1,364 @@
+"""The pages that `ncu --csv` prints, told by their header: which columns there are and which rows fit."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from array import array
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from nsw.readers.ncu.results import ARROW_ROWS, dictionary, known, nullable
+from nsw.readers.ncu.values import Parser, decide_marks, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nsw.tables.data import Row, TableData
+
+Kind = Literal["details", "summary", "raw", "source", "session"]
+
+# Columns of the raw page that describe the launch; all others are metrics.
+_LAUNCH: Final = frozenset(
+    {
+        "", "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Kernel Time", "Context",
+        "Stream", "Block Size", "Grid Size", "Device", "CC", "Unnamed: 0", "API Call ID",
+        "Invocation", "Section Name",
+    }
+)  # fmt: skip
+# Columns of every page that tell of the launch.
+OWNER_COLUMNS: Final = (
+    "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",
+    "Device", "CC", "NVTX", "NVTX 2",
+)  # fmt: skip
+# Columns of advice: as `Page.ruled` gives them.
+RULE_TITLES: Final = (
+    "Section Name", "Rule Name", "Rule Type", "Rule Description", "Estimated Speedup Type", "Estimated Speedup",
+)  # fmt: skip
+# The columns with the NVTX ranges around a launch, by a part of their headings, count as columns of these names.
+_RANGES: Final = (("NVTX", "Push/Pop_Range"), ("NVTX 2", "Start/Stop_Range"))
+_RANGE: Final = re.compile(r'"(?:\d+:)?([^":]*):([^"]*)"')
+_DEFAULT_DOMAIN: Final = "<default domain>"
+_TELLING: Final = (("Kernel Name", "kernel"), ("Grid Size", "grid"), ("Block Size", "block_size"))
+_SPREAD: Final = ("Minimum", "Maximum", "Average")
+_VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
+_OF_RULES: Final = frozenset({"Rule Type", "Rule Description"})
+_DELIMITERS: Final = (",", ";", "\t")
+_SESSION: Final = frozenset({"Launch Attribute", "Session Attribute", "Process Id", "Device Attribute"})
+_SOURCE: Final = frozenset({"Address", "#", "Line", "Line No"})
+# what one of the headers holds: looked for in every line, so plain texts and no expression
+_HINTS: Final = ("Kernel Name", "Attribute", "Process Id", "Source")
+# a header may be glued to the end of a progress line: `....100% - 8 passes"ID","Process ID",`
+_GLUED: Final = re.compile(r'"ID"[,;\t]"Process ID"')
+
+
+@dataclass(frozen=True)
+class Page:
+    """The header of one CSV: `quoted` when its fields are in quotes, as ncu writes them."""
+
+    kind: Kind
+    header: tuple[str, ...]
+    delimiter: str
+    quoted: bool
+
+    @cached_property
+    def at(self) -> dict[str, int]:
+        """The place of each column, of the first one where a name repeats."""
+        places = {name: i for i, name in reversed(list(enumerate(self.header)))}
+        return places | {ours: i for ours, part in _RANGES for name, i in places.items() if part in name}
+
+    @cached_property
+    def least(self) -> int:
+        """How many fields a row has at least: metric rows lack the columns of rules."""
+        ends = {"details": ("Metric Value",), "summary": _SPREAD}.get(self.kind)
+        return max(self.at[e] for e in ends) + 1 if ends else len(self.header)
+
+    @cached_property
+    def names_at(self) -> tuple[int, int]:
+        """Where a details row's names begin, behind all that tells of the launch, and its value; zeros if mixed."""
+        value = self.at["Metric Value"]
+        named = [i for i in self._named if i < len(self.header)]
+        owner = [self.at[c] for c in OWNER_COLUMNS if c in self.at]
+        start = min(named, default=0)
+        sorted_so = max(owner, default=0) < start and max(named, default=0) < value == self.least - 1
+        return (start, value) if sorted_so and self.delimiter == "," else (0, 0)
+
+    @cached_property
+    def metrics(self) -> tuple[int, ...]:
+        """The places of the metrics in a raw page; the columns of NVTX ranges are none."""
+        return tuple(i for i, n in enumerate(self.header) if n not in _LAUNCH and "Domain:" not in n)
+
+    def named(self, row: list[str]) -> list[str]:
+        """Section, metric, label and unit of a row; empty where the page or the row lacks them."""
+        return [row[i].strip() if i < len(row) else "" for i in self._named]
+
+    def ruled(self, row: list[str]) -> list[str]:
+        """Section, rule, type, description, kind and size of the speed-up; empty where there are none."""
+        return [row[i].strip() if i < len(row) else "" for i in self._ruled]
+
+    @cached_property
+    def _named(self) -> tuple[int, ...]:
+        return self._places("Section Name", "Metric Name", "Body Item Label", "Metric Unit")
+
+    @cached_property
+    def _ruled(self) -> tuple[int, ...]:
+        return self._places(*RULE_TITLES)
+
+    def _places(self, *names: str) -> tuple[int, ...]:
+        """Where columns are; a column that is missing is beyond every row."""
+        return tuple(self.at.get(name, sys.maxsize) for name in names)
+
+    def field(self, row: list[str], name: str) -> str | None:
+        """A field by name; None where the row or the page lacks it or it is empty."""
+        i = self.at.get(name)
+        return (row[i].strip() or None) if i is not None and i < len(row) else None
+
+    def is_sized(self, row: list[str]) -> bool:
+        """Whether a row has as many fields as one of this page has.
+
+        All of them, or (where the page has columns for rules) those up to the value and the empty one that a comma
+        behind it makes. Any other number means that a field, or a word of the header, is missing.
+        """
+        size, width = len(row), len(self.header)
+        if size >= width:
+            return size == width or (self.kind == "raw" and not any(row[width:]))
+        return size == self.least + 1 and not row[self.least] and self.kind == "details"
+
+    def key(self, row: list[str]) -> tuple[str, str]:
+        """What tells launches of one CSV apart: id and process."""
+        at = self.at.get("Process ID")
+        return row[self.at["ID"]].strip(), "" if at is None else row[at].strip()
+
+    def is_of(self, row: list[str], launch: Row) -> bool:
+        """Whether a row names the kernel and the sizes of a launch with its id."""
+        return all(self.field(row, title) == launch.get(column) for title, column in _TELLING)
+
+    def fits(self, row: list[str]) -> bool:
+        """Whether these fields are a row of this page, not a line of the program that looks like one."""
+        if not self.is_sized(row):
+            return False
+        pid = self.field(row, "Process ID")
+        if pid is not None and whole(pid) is None:
+            return False
+        if self.kind == "summary":
+            name, count = self.field(row, "Metric Name"), self.field(row, "Invocations")
+            return name is not None and not name[0].isdigit() and whole(count) is not None
+        return whole(self.field(row, "ID")) is not None
+
+    def is_units(self, row: list[str]) -> bool:
+        """Whether this is the second line of a raw page, which holds the units."""
+        return len(row) == len(self.header) and not any(
+            row[i] for i, n in enumerate(self.header) if n in _LAUNCH and n not in {"", "Unnamed: 0"}
+        )
+
+    def owner(self, row: list[str], block: int, rank: int | None) -> Row:
+        """The columns of the launches table that a row tells."""
+        return owner_of({name: self.field(row, name) for name in OWNER_COLUMNS}, block, rank)
+
+
+def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
+    """The columns of the launches table from the cells of `OWNER_COLUMNS`."""
+    device = cells["Device"]
+    return {
+        "block": block,
+        "rank": rank,
+        "host": cells["Host Name"],
+        "pid": whole(cells["Process ID"]),
+        "device": whole(device),
+        "launch_id": whole(cells["ID"]),
+        "kernel": cells["Kernel Name"],
+        "process": cells["Process Name"],
+        "device_name": device if whole(device) is None else None,
+        "compute_capability": cells["CC"],
+        "context": whole(cells["Context"]),
+        "stream": whole(cells["Stream"]),
+        "grid": cells["Grid Size"],
+        "block_size": cells["Block Size"],
+        "nvtx": range_names(cells["NVTX"], cells["NVTX 2"]),
+    }
+
+
+def range_names(*cells: str | None) -> str | None:
+    """The NVTX ranges of a launch, outermost first: `step > forward` of `0 "<default domain>:step:none:none" ...`.
+
+    What is no such list stays as it is, so that a cell may pass here twice.
+    """
+    return " > ".join(name for cell in cells for name in _ranges((cell or "").strip())) or None
+
+
+def _ranges(cell: str) -> Iterator[str]:
+    found = _RANGE.findall(cell)
+    if not found and cell:
+        yield cell
+    for domain, rest in found:
+        parts = rest.split(":")
+        while len(parts) > 1 and parts[-1] in {"none", ""}:  # payload, colour and message that a range has not
+            parts.pop()
+        name = ":".join(parts)
+        yield name if domain == _DEFAULT_DOMAIN else f"{name}@{domain}"
+
+
+def page_of(line: str) -> Page | None:
+    """The page whose header this line is, or None."""
+    if not any(hint in line for hint in _HINTS):
+        return None
+    if glued := _GLUED.search(line):
+        line = line[glued.start() :]
+    line = line.strip().lstrip("\ufeff")
+    for delimiter in _DELIMITERS:
+        if delimiter in line and (fields := split(line, delimiter)) and (kind := _kind(fields)):
+            return Page(kind, tuple(fields), delimiter, line.startswith('"'))
+    return None
+
+
+def _kind(fields: list[str]) -> Kind | None:
+    names = set(fields)
+    if fields[0] in _SESSION and len(fields) > 1:
+        return "session"
+    if fields[0] in _SOURCE and "Source" in names:
+        return "source"
+    if "Kernel Name" not in names:
+        return None
+    if "Metric Name" not in names:
+        return "raw" if "ID" in names and not names & _VALUES else None
+    if "Metric Unit" not in names or len(names) < len(fields):
+        return None  # ncu writes each title once, and always the unit: this header is damaged
+    if "Rule Name" not in names and not names.isdisjoint(_OF_RULES):
+        return None  # likewise
+    if names.issuperset(_SPREAD):
+        return "summary"
+    return "details" if {"ID", "Metric Value"} <= names else None
+
+
+def split(line: str, delimiter: str) -> list[str] | None:
+    """The fields of one row, or None when it is no CSV."""
+    try:
+        return next(csv.reader((line,), delimiter=delimiter), None)
+    except csv.Error:
+        return None
+
+
+_KERNEL: Final = ("Kernel Name", "Function Name")
+_FILE: Final = ("File Path", "File Name")
+_LINE: Final = ("Line No", "Line")
+_PLACE: Final = frozenset({*_LINE, "#", "Address", "Source"})  # columns that are no metrics
+_NUMBERED: Final = frozenset({*_LINE, "#", "Address"})  # each row has another one of these
+_NONE: Final = frozenset({"", "-", "..."})  # cells of a metric that the instruction does not have
+_ABOUT: Final = ("block", "rank", "kernel", "file", "line", "address", "source")
+
+
+@dataclass(slots=True)
+class SourceRows:
+    """Instructions and lines in their order, and their metrics as columns: a kernel has ten thousands."""
+
+    kernel: str | None = None
+    file: str | None = None
+    block: int = -1
+    line: int | None = None
+    lines: int = 0  # of all pages
+    places: list[tuple[Any, ...]] = field(default_factory=list)  # _ABOUT of each instruction or line
+    metrics: dict[str, int] = field(default_factory=dict)
+    at: array[int] = field(default_factory=lambda: array("i"))  # place and metric of each value
+    which: array[int] = field(default_factory=lambda: array("i"))
+    printed: list[str] = field(default_factory=list)
+    numbers: array[float] = field(default_factory=lambda: array("d"))
+    halves: array[float] = field(default_factory=lambda: array("d"))
+    texts: dict[int, str] = field(default_factory=dict)
+    repeated: int = 0  # rows that repeat the one before: each instruction has its address, and each line its number
+    last: list[str] = field(default_factory=list)
+
+    def title(self, row: list[str]) -> bool:
+        """Whether the fields name the kernel or the file of the lines below."""
+        if len(row) < 2 or any(row[2:]) or not row[1].strip():
+            return False
+        if row[0] in _KERNEL:
+            self.kernel = row[1].strip()
+        elif row[0] in _FILE:
+            self.file, self.kernel = row[1].strip(), None
+        else:
+            return False
+        return True
+
+    def begin(self) -> None:
+        """The titles of the columns stood here."""
+        self.block += 1
+        self.line = None
+        self.last = []
+
+    def row(self, page: Page, row: list[str], rank: int | None) -> bool:
+        """Take the figures of one instruction or line; whether it was one."""
+        if len(row) != len(page.header) and not (len(row) == len(page.header) + 1 and not row[-1]):
+            return False
+        if row == self.last and not _NUMBERED.isdisjoint(page.at):
+            self.repeated += 1
+            return True
+        self.last = row
+        self.lines += 1
+        number = next((row[page.at[name]] for name in _LINE if name in page.at), "")
+        if number.isascii() and number.isdigit() and len(number) < 10:
+            self.line = int(number)
+        address = row[page.at["Address"]].strip() if "Address" in page.at else ""
+        # beside the instructions of a line its text is in the first of two columns of this name
+        sources = [i for i, name in enumerate(page.header) if name == "Source"]
+        source = row[sources[-1] if address not in _NONE else sources[0]].strip()
+        cells = [(n, c) for n, c in zip(page.header, row, strict=False) if n not in _PLACE and c.strip() not in _NONE]
+        if cells:
+            self.places.append((self.block, rank, self.kernel, self.file, self.line, _or_none(address), source or None))
+        for name, cell in cells:
+            self.at.append(len(self.places) - 1)
+            self.which.append(self.metrics.setdefault(name, len(self.metrics)))
+            self.printed.append(cell)
+        return True
+
+    def end(self) -> bool:
+        """Read the numbers of a page; whether its decimal mark was guessed."""
+        marks = decide_marks((text, None) for text in self.printed)
+        parse = Parser(marks)
+        for text in self.printed:
+            value = parse(text)
+            if value.text is not None:
+                self.texts[len(self.numbers)] = value.text
+            self.numbers.append(float("nan") if value.number is None else value.number)
+            self.halves.append(float("nan") if value.half is None else value.half)
+        self.printed.clear()
+        return marks.guessed
+
+    def table(self) -> TableData:
+        """Rows of source_metrics, with the kernels demangled."""
+        from nsw.tables.names import demangle_all
+
+        plain = demangle_all({place[2] for place in self.places if place[2]})
+        self.places = [(*p[:2], plain.get(p[2], p[2]), *p[3:]) for p in self.places]
+        if len(self.at) > ARROW_ROWS:
+            return self._arrow()
+        names = list(self.metrics)
+        return [
+            dict(zip(_ABOUT, self.places[at], strict=True))
+            | {"metric": names[which], "value": known(number), "value_pm": known(half), "text": self.texts.get(i)}
+            for i, (at, which, number, half) in enumerate(
+                zip(self.at, self.which, self.numbers, self.halves, strict=True)
+            )
+        ]
+
+    def _arrow(self) -> TableData:
+        import pyarrow as pa
+
+        at, which = pa.array(self.at, type=pa.int32()), pa.array(self.which, type=pa.int32())
+        made: Row = {}
+        for i, name in enumerate(_ABOUT):
+            cells = [place[i] for place in self.places]
+            if name in ("block", "rank", "line"):
+                made[name] = pa.array(cells, type=pa.int64()).take(at)
+            else:
+                few = dictionary(cells)
+                made[name] = pa.DictionaryArray.from_arrays(few.indices.take(at), few.dictionary)
+        made["metric"] = pa.DictionaryArray.from_arrays(which, pa.array(list(self.metrics), type=pa.string()))
+        made["value"], made["value_pm"] = nullable(self.numbers), nullable(self.halves)
+        made["text"] = dictionary([self.texts.get(i) for i in range(len(self.at))])
+        return pa.table(made)
+
+
+def _or_none(cell: str) -> str | None:
+    return None if cell in _NONE else cell

@@ -1,0 +1,396 @@
+"""`ncu --csv`: every page, line by line, also amid other output; blocks of plain rows are read together."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.model import Report, Sample
+from nsw.readers.ncu.csv_pages import Page, SourceRows, page_of, split
+from nsw.readers.ncu.messages import Messages
+from nsw.readers.ncu.results import (
+    RULE_COLUMNS,
+    LeftOut,
+    Results,
+    section_title,
+    session_fact,
+    tool_version,
+    warn_of_guess,
+)
+from nsw.readers.ncu.values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, whole
+from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, is_labelled, line_blocks, text_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from nsw.readers.model import Options
+    from nsw.readers.ncu.plain_rows import PlainRows
+    from nsw.readers.ncu.results import Names
+    from nsw.readers.text.lines import Line, LineBlock
+    from nsw.tables.data import Row
+
+LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
+_JOINED_BLOCKS: Final = 32  # so that each is worth being taken apart in a thread
+_HEADERS: Final = (
+    '"ID","Process ID"', '"Process ID","Process Name"', '"Session Attribute","Value"', '"Address","Source"',
+    '"#","Source"', '"Line No","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name",
+    '"Domain","Range:PL_Type',
+)  # fmt: skip
+
+
+def sniff(sample: Sample) -> int:
+    """Certain when a header of ncu's is in the file."""
+    if sample.is_binary:
+        return 0
+    if any(page_of(line) for line in sample.text.splitlines()[:400]):
+        return 95
+    return 90 if sample.contains(*_HEADERS) else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Launches, metrics, rules and facts, whatever is between the rows; each CSV of the file is a block."""
+    report = Report(str(path), tool="ncu", format="ncu-csv")
+    results, messages, left, source = Results(), Messages(), LeftOut(), SourceRows()
+    blocks = 0
+    is_large = path.stat().st_size >= LARGE and not is_labelled(list(islice(text_lines(path), LOOKED_AT)))
+    for rank, lines in [(None, ())] if is_large else by_rank(text_lines(path)):
+        scan = Scan(report, results, messages, left, rank, blocks, source)
+        if is_large:
+            scan.run_blocks(_large_blocks(path))
+        else:
+            scan.run(lines)
+        blocks = scan.blocks
+    results.fill(report, options)
+    if source.at and options.wants("source_metrics"):
+        report.tables["source_metrics"] = source.table()
+    report.tool_version = tool_version(results.facts)
+    empty = results.empty and not source.at
+    left.source_lines = 0 if source.at else source.lines
+    left.repeated = source.repeated
+    left.tell(report, empty=empty)
+    messages.tell(report, empty=empty)
+    return report
+
+
+def _large_blocks(path: Path) -> Iterator[LineBlock]:
+    """Lines joined, more of them than `line_blocks` gives; pieces of one line stay apart."""
+    joined: list[str] = []
+    first = following = 1
+    for number, block in line_blocks(path):
+        if joined and (number != following or len(joined) >= _JOINED_BLOCKS):
+            yield first, "\n".join(joined)
+            joined.clear()
+        first = first if joined else number
+        joined.append(block)
+        following = number + block.count("\n") + 1
+    if joined:
+        yield first, "\n".join(joined)
+
+
+_TITLED: Final = ('"Kernel Name","', '"Function Name","', '"File Path","', '"File Name","')  # of a source page
+_WORKERS: Final = 2
+_LEAST: Final = 1 << 16  # characters of a block from which on it pays to take it apart as a whole
+_JOINED: Final = 200  # lines that one quoted field may span
+_NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
+_ROW_START: Final = re.compile(r'"?(?:\d+|0x[0-9a-fA-F]+)"?[,;\t]')
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Rows of one page as text: their decimal mark is known when all have been seen."""
+
+    metrics: list[tuple[Row, Names, str]] = field(default_factory=list)
+    spreads: list[tuple[Row, Names, tuple[str, str, str]]] = field(default_factory=list)
+    rules: list[tuple[Row, list[str]]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Scan:
+    """One stream of lines: which page it is on, and what has been seen of it."""
+
+    report: Report
+    results: Results
+    messages: Messages
+    left: LeftOut
+    rank: int | None
+    blocks: int
+    source: SourceRows = field(default_factory=SourceRows)
+    page: Page | None = None
+    units: list[str] = field(default_factory=list)
+    waiting: Waiting = field(default_factory=Waiting)
+    columns: list[tuple[int, Names]] = field(default_factory=list)
+    parse: Parser | None = None  # once enough values have been seen to decide the marks of the page
+    at: int = 0  # the line
+    aside: tuple[int, int] = (0, 0)  # fields of a table between the rows, and its last line
+    pending: list[Line] = field(default_factory=list)  # lines of a row whose quotes are still open
+
+    def run(self, lines: Iterable[Line]) -> None:
+        """Read all lines to their end."""
+        for number, line in lines:
+            self.feed(number, line)
+        self.finish()
+
+    def run_blocks(self, blocks: Iterable[LineBlock]) -> None:
+        """Read all lines, by blocks where these hold plain rows alone; the next ones are taken apart meanwhile."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        from nsw.readers.ncu.plain_rows import plain_rows
+
+        ahead: deque[tuple[int, str, Page | None, Future[PlainRows | None] | None]] = deque()
+        with ThreadPoolExecutor(_WORKERS) as pool:
+            for first, block in blocks:
+                page, parse = self.page, self.parse
+                job = pool.submit(plain_rows, block, page, parse) if page is not None and parse is not None else None
+                ahead.append((first, block, page, job))
+                while len(ahead) > (_WORKERS if job is not None else 0):
+                    self.take_block(*ahead.popleft())
+            for waiting in ahead:
+                self.take_block(*waiting)
+        self.finish()
+
+    def take_block(self, first: int, block: str, page: Page | None, job: Future[PlainRows | None] | None) -> None:
+        """Read one block, as rows of the page that it was taken apart for; else its halves, short ones by lines."""
+        from nsw.readers.ncu.plain_rows import plain_rows
+
+        rows = job.result() if job is not None and page is self.page else None
+        if rows is not None and not self.pending and self.take_rows(rows):
+            return
+        stack = [(first, block)]
+        while stack:
+            first, block = stack.pop()
+            is_ready = self.page is not None and self.parse is not None and not self.pending
+            cut = block.find("\n", len(block) // 2 if is_ready else _LEAST) if len(block) > _LEAST else -1
+            if cut < 0:
+                for number, line in enumerate(block.split("\n"), first):
+                    self.feed(number, as_shown(line))
+                continue
+            half = block[:cut]
+            stack.append((first + half.count("\n") + 1, block[cut + 1 :]))
+            rows = plain_rows(half, self.page, self.parse) if is_ready and self.page and self.parse else None
+            if rows is None or not self.take_rows(rows):
+                stack.append((first, half))
+
+    def take_rows(self, rows: PlainRows) -> bool:
+        """Take plain rows of the page; whether they are rows of its launches."""
+        import numpy as np
+
+        page, results = self.page, self.results
+        assert page is not None
+        owners: list[Row] = []
+        for line in rows.heads:
+            row = split(line, page.delimiter) or []
+            owner = self.launch(page, row)
+            if owner is None or not page.is_of(row, owner):
+                return False
+            owners.append(owner)
+        places = np.array([results.owner(owner) for owner in owners])
+        codes = np.array([results.name(names) for names in rows.names])
+        results.metrics(places[rows.metric_runs], codes[rows.metric_names], rows.values)
+        results.rules(places[rows.rule_runs], rows.rules)
+        return True
+
+    def feed(self, number: int, line: str) -> None:
+        """Read one line; one that begins a field of several lines waits for the rest of them."""
+        if self.pending:
+            if not _NEW_ROW.match(line) and len(self.pending) < _JOINED:
+                self.pending.append((number, line))
+                if line.count('"') % 2:
+                    joined, self.pending = self.pending, []
+                    self.see(joined[0][0], "\n".join(text for _, text in joined))
+                return
+            self.release()
+        if self.page is not None and _NEW_ROW.match(line) and line.count('"') % 2:
+            self.pending = [(number, line)]
+        else:
+            self.see(number, line)
+
+    def release(self) -> None:
+        """Read the lines that waited as lines: their field did not end."""
+        waiting, self.pending = self.pending, []
+        for number, line in waiting:
+            self.see(number, line)
+
+    def finish(self) -> None:
+        """There are no more lines."""
+        self.release()
+        self.end_page()
+
+    def see(self, number: int, line: str) -> None:
+        """Take a row, a header, or a message."""
+        if (page := page_of(line)) is not None:
+            self.end_page()
+            self.begin(page)
+        elif self.is_title(line):
+            self.end_page()
+        elif self.page is None or not self.take(line, number):
+            self.messages.see(line, number)
+
+    def is_title(self, line: str) -> bool:
+        """Whether the line names what a source page is of."""
+        is_place = self.page is None or self.page.kind == "source"
+        return is_place and line.startswith(_TITLED) and self.source.title(split(line, ",") or [])
+
+    def begin(self, page: Page) -> None:
+        """A header: the lines below are of its page."""
+        if page.kind == "source":
+            self.source.begin()
+        elif page.kind != "session":
+            self.blocks += 1
+        self.page, self.units, self.columns = page, [], []
+
+    def metric(self, owner: Row, names: Names, text: str) -> None:
+        """One metric: read at once when the marks are known, else when enough have come or the page ends."""
+        if self.parse is not None:
+            self.results.metric(owner, names, self.parse(text))
+            return
+        waiting = self.waiting.metrics
+        waiting.append((owner, names, text))
+        if len(waiting) >= EVIDENCE_VALUES:
+            self.decide()
+
+    def decide(self) -> Parser:
+        """How the page's numbers are written; the metrics that waited for it are read."""
+        waiting = self.waiting
+        texts = [(t, names[3]) for _, names, t in waiting.metrics]
+        texts = texts or [(t, names[3]) for _, names, ts in waiting.spreads for t in ts]
+        parse = self.parse = Parser(decide_marks(texts))
+        for owner, names, text in waiting.metrics:
+            self.results.metric(owner, names, parse(text))
+        for owner, cells in waiting.rules:
+            self.rule(owner, cells)
+        waiting.metrics.clear()
+        waiting.rules.clear()
+        return parse
+
+    def rule(self, owner: Row, cells: list[str]) -> None:
+        """One rule by the cells of `RULE_TITLES`: its speed-up is a number as those of the metrics."""
+        if self.parse is None:
+            self.waiting.rules.append((owner, cells))
+            return
+        *told, gain = (cell or None for cell in (section_title(cells[0]), *cells[1:]))
+        speedup = self.parse((gain or "").removesuffix("%"))
+        columns = dict(zip(RULE_COLUMNS, told, strict=True))
+        self.results.rule(owner, **columns, speedup_pct=speedup.number, speedup_pct_pm=speedup.half)
+
+    @property
+    def block(self) -> int:
+        """The number of the page among those with results."""
+        return self.blocks - 1
+
+    def take(self, line: str, number: int) -> bool:
+        """Whether the line was a row of the page."""
+        page, self.at = self.page, number
+        assert page is not None
+        if page.delimiter not in line:
+            return False
+        if page.quoted and not line.startswith('"'):  # what its first cell held is lost
+            return self.is_damaged(page, line, number)
+        row = split(line, page.delimiter) if line.count('"') % 2 == 0 else None
+        if row is not None and self.row(page, row):
+            return True
+        self.source.line = None  # the line of source code that this may have been is not known
+        if row is not None and self.is_aside(row, number):
+            return True
+        return self.is_damaged(page, line, number)
+
+    def is_damaged(self, page: Page, line: str, number: int) -> bool:
+        """Whether a line that is no row looks like one; it is told of then."""
+        if not (_ROW_START.match(line) or (page.quoted and line.count('","') * 2 > len(page.header))):
+            return False
+        self.left.damaged.append(number)
+        return True
+
+    def is_aside(self, row: list[str], number: int) -> bool:
+        """Whether the fields are of a small table between the rows: of the NUMA affinity of GPUs, of NVLinks."""
+        size, last = self.aside
+        begins = 1 < len(row) < 12 and all(cell and not cell[0].isdigit() for cell in row)
+        if not begins and (size, last) != (len(row), number - 1):
+            return False
+        self.aside = (len(row), number)
+        return True
+
+    def row(self, page: Page, row: list[str]) -> bool:
+        """Whether the fields were a row of the page."""
+        if page.kind == "session":
+            self.results.facts += session_fact(page.header, row, self.rank)
+            return True
+        if page.kind == "source":
+            return self.source.row(page, row, self.rank)
+        if page.kind == "raw" and page.is_units(row):
+            self.units = self.units or row
+            return True
+        if page.kind == "summary":
+            return self.summary_row(page, row)
+        owner = self.launch(page, row)
+        if owner is None:
+            return False
+        if not page.is_of(row, owner):
+            self.left.of_two.setdefault(page.key(row)[0], self.at)
+            return True
+        if page.kind == "raw":
+            self.raw_row(page, row, owner)
+            return True
+        return self.details_row(page, row, owner)
+
+    def launch(self, page: Page, row: list[str]) -> Row | None:
+        """The launch that a row is of; None when it is no row of this page."""
+        if not page.is_sized(row):
+            return None
+        key = (self.block, *page.key(row))
+        known = self.results.launches.get(key)  # an id that is known needs no second look
+        if known is None and page.fits(row):
+            known = self.results.launch(key, **page.owner(row, self.block, self.rank))
+        return known
+
+    def details_row(self, page: Page, row: list[str], owner: Row) -> bool:
+        """A metric of a launch, or a rule, or both; whether it was one."""
+        section, name, label, unit = page.named(row)
+        names: Names = (section or None, name, label or None, unit)
+        if is_misplaced(name, unit) or (not name and row[page.at["Metric Value"]]):
+            return False
+        if name:
+            self.metric(owner, names, row[page.at["Metric Value"]])
+        if len(row) > page.least and (cells := page.ruled(row))[1]:
+            self.rule(owner, cells)
+        elif not name and any(page.ruled(row)[1:]):
+            return False  # advice without its rule
+        return True
+
+    def raw_row(self, page: Page, row: list[str], owner: Row) -> None:
+        """All metrics of a launch."""
+        units = self.units
+        if not self.columns:
+            self.columns = [(i, (None, page.header[i], None, units[i] if units else None)) for i in page.metrics]
+        for i, names in self.columns:
+            self.metric(owner, names, row[i])
+
+    def summary_row(self, page: Page, row: list[str]) -> bool:
+        """A metric over launches; whether it was one."""
+        if not page.fits(row):
+            return False
+        about = {k: v for k, v in page.owner(row, self.block, self.rank).items() if k != "launch_id"}
+        about["invocations"] = whole(page.field(row, "Invocations"))
+        owner = self.results.summary(tuple(about.values()), **about)
+        section, name, _, unit = page.named(row)
+        names = (section or None, name, None, unit)
+        if is_misplaced(name, unit):
+            return False
+        least, most, mean = (row[page.at[c]] for c in ("Minimum", "Maximum", "Average"))
+        self.waiting.spreads.append((owner, names, (least, most, mean)))
+        return True
+
+    def end_page(self) -> None:
+        """Read the numbers of the page, now that its decimal mark can be decided."""
+        if self.source.end():
+            warn_of_guess(self.report, self.source.block)
+        parse = self.parse or self.decide()
+        waiting, self.waiting, self.page, self.parse = self.waiting, Waiting(), None, None
+        if parse.marks.guessed:
+            warn_of_guess(self.report, self.block)
+        for owner, names, texts_ in waiting.spreads:
+            self.results.spread(owner, names, *map(parse, texts_))

@@ -1,0 +1,152 @@
+"""Blocks of a details page of `ncu --csv` that hold plain rows and nothing else: read together, by Arrow.
+
+A plain row has every field in quotes, and those within a field doubled. Of any other block `plain_rows` gives None: its
+lines are read one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nsw.readers.ncu.csv_pages import RULE_TITLES, Page
+from nsw.readers.ncu.results import RULE_COLUMNS, known, section_title
+from nsw.readers.ncu.values import Values, is_misplaced, values_of
+
+if TYPE_CHECKING:
+    from nsw.readers.ncu.results import Names
+    from nsw.readers.ncu.values import Parser
+
+__all__ = ["PlainRows", "plain_rows"]
+
+_TELLING: Final = ("ID", "Process ID", "Kernel Name", "Grid Size", "Block Size")  # a run of rows has them alike
+_OF_METRICS: Final = ("Metric Name", "Metric Unit", "Metric Value")  # empty in a row of a rule
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRows:
+    """The rows of a block; a run of rows is of one launch."""
+
+    heads: list[str]  # the first line of each run
+    metric_runs: np.ndarray[Any, Any]  # of each metric its run
+    names: list[Names]
+    metric_names: np.ndarray[Any, Any]  # of each metric which of these
+    values: Values
+    rule_runs: np.ndarray[Any, Any]
+    rules: dict[str, list[Any]]  # columns of the rules table
+
+
+def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows | None:
+    """The rows of some whole lines; None where one of them is not plain."""
+    block = block.replace("\r\n", "\n").removesuffix("\r") if "\r" in block else block
+    if "\r" in block or "\x1b" in block:
+        return None
+    found = _Cells(block, page)
+    if not found.are_plain:
+        return None
+    value, width = page.names_at[1], len(page.header)
+    metrics = found.rows(value + 1, '",' if width > value + 1 else '"')
+    rules = found.rows(width, '"') if width > value + 1 and "Rule Name" in page.at else metrics[:0]
+    if len(metrics) + len(rules) < len(found.lines) or not len(metrics):
+        return None
+    starts, runs = found.runs()
+    named = _names(found, metrics)
+    advice = _rules(found, rules, parse)
+    if named is None or advice is None:
+        return None
+    printed = pc.utf8_slice_codeunits(found.column(metrics, value), 0, -2 if width > value + 1 else -1)
+    heads = found.lines.take(pa.array(starts)).to_pylist()
+    return PlainRows(
+        heads, runs[metrics], *named, values_of(printed, parse), runs[rules], advice
+    )  # fmt: skip
+
+
+class _Cells:
+    """The lines of a block, each cut at all `","`."""
+
+    def __init__(self, block: str, page: Page) -> None:
+        self.page = page
+        self.lines = pc.split_pattern(pa.array([block]), "\n").flatten()
+        cells = pc.split_pattern(self.lines, '","')
+        self.offsets, self.cells = cells.offsets.to_numpy(), cells.flatten()
+        self.counts = np.diff(self.offsets)
+        begun = pc.all(pc.starts_with(self.lines, '"')).as_py()
+        self.are_plain = begun and page.names_at[0] > 0 and (block.count('"') == 2 * len(self.cells) or self._unquote())
+
+    def _unquote(self) -> bool:
+        """Make one of two quotes within cells; whether all are doubled, but the first and the last of each line."""
+        quotes = pc.count_substring(self.cells, '"').to_numpy()
+        pairs = pc.count_substring(self.cells, '""').to_numpy()
+        single = quotes - 2 * pairs
+        ends = np.zeros(len(single), dtype=single.dtype)
+        ends[self.offsets[:-1]] += 1
+        ends[self.offsets[1:] - 1] += 1
+        self.cells = pc.replace_substring(self.cells, '""', '"')
+        return bool((single == ends).all())
+
+    def rows(self, width: int, end: str) -> np.ndarray[Any, Any]:
+        """The lines that have so many cells and end so."""
+        ended = pc.ends_with(self.lines, end).to_numpy(zero_copy_only=False)
+        return np.flatnonzero(ended & (self.counts == width))
+
+    def column(self, rows: np.ndarray[Any, Any], place: int) -> pa.StringArray:
+        """One cell of each of these lines."""
+        return self.cells.take(pa.array(self.offsets[rows] + place))
+
+    def coded(self, rows: np.ndarray[Any, Any], place: int) -> tuple[np.ndarray[Any, Any], list[str]]:
+        """The same as codes, and what they stand for."""
+        each = self.column(rows, place).dictionary_encode()
+        return each.indices.to_numpy(), each.dictionary.to_pylist()
+
+    def runs(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Where runs of rows of one launch begin, and of each line its run."""
+        every, at = np.arange(len(self.lines)), self.page.at
+        changed = np.zeros(len(every), dtype=bool)
+        changed[0] = True
+        for title in _TELLING:
+            if title in at:
+                codes, _ = self.coded(every, at[title])
+                changed[1:] |= codes[1:] != codes[:-1]
+        return np.flatnonzero(changed), np.cumsum(changed) - 1
+
+
+def _names(found: _Cells, metrics: np.ndarray[Any, Any]) -> tuple[list[Names], np.ndarray[Any, Any]] | None:
+    """Section, metric, label and unit of rows, as their codes; None where one has no name, or a number as it."""
+    start, value = found.page.names_at
+    columns = [found.coded(metrics, place) for place in range(start, value)]
+    combined = np.zeros(len(metrics), dtype=np.int64)
+    for codes, words in columns:
+        combined = combined * len(words) + codes
+    _, first, which = np.unique(combined, return_index=True, return_inverse=True)
+    names: list[Names] = []
+    for at in first.tolist():
+        row = [""] * start + [words[codes[at]] for codes, words in columns]
+        section, metric, label, unit = found.page.named(row)
+        if not metric or is_misplaced(metric, unit):
+            return None
+        names.append((section or None, metric, label or None, unit))
+    return names, which
+
+
+def _rules(found: _Cells, rules: np.ndarray[Any, Any], parse: Parser) -> dict[str, list[Any]] | None:
+    """The columns of the rules table of rows; None where one has no rule, or something of a metric."""
+    at = found.page.at
+    if any(pc.max(pc.binary_length(found.column(rules, at[title]))).as_py() for title in _OF_METRICS):
+        return None
+    columns: dict[str, list[Any]] = {}
+    for name, title in zip(RULE_COLUMNS, RULE_TITLES, strict=False):
+        codes, words = found.coded(rules, at[title]) if title in at else (np.zeros(len(rules), int), [""])
+        told = [word.removesuffix('"').strip() or None for word in words]
+        columns[name] = [told[code] for code in codes.tolist()]
+    gains = (
+        found.column(rules, at[RULE_TITLES[-1]]) if RULE_TITLES[-1] in at else pa.array([""] * len(rules), pa.string())
+    )
+    speedups = values_of(pc.replace_substring_regex(gains, '%?"?$', ""), parse)
+    columns["section"] = [section and section_title(section) for section in columns["section"]]
+    columns["speedup_pct"] = list(map(known, speedups.numbers.tolist()))
+    columns["speedup_pct_pm"] = list(map(known, speedups.halves.tolist()))
+    return None if None in columns["rule"] else columns

@@ -1,1 +1,0 @@
-"""ncu's pages as text."""

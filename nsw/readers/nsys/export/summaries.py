@@ -1,0 +1,513 @@
+"""What an nsys export holds in sum: the GPUs' work, calls that take time on the host, the facts of the report.
+
+Of the environment and the capture's settings only the entries named here are read: both hold the user's environment
+variables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nsw.readers.nsys.export.collect import Collected, collect
+from nsw.readers.nsys.export.phases import PARTS, phase_groups, phase_name
+from nsw.readers.nsys.export.source import (
+    DURATION,
+    GRAPH,
+    KERNEL,
+    MEMCPY,
+    MEMSET,
+    NULL,
+    RUNTIME,
+    TableFault,
+    has_columns,
+    process_of,
+    require_integers,
+    total,
+)
+from nsw.readers.timeline.phases import bytes_are_sent, nccl_operation
+from nsw.readers.timeline.statistics import group, merge, statistics, with_shares
+from nsw.tables.names import api_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsw.readers.nsys.export.phases import Split
+    from nsw.readers.nsys.export.source import Source
+    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import Groups, Some
+    from nsw.tables import Row
+
+# ENUM_CUDA_MEMCPY_OPER as exports from 2022.4 on spell it; older ones have no such table.
+COPY_KINDS = {
+    0: "Unknown", 1: "Host-to-Device", 2: "Device-to-Host", 3: "Host-to-Array", 4: "Array-to-Host",
+    5: "Array-to-Array", 6: "Array-to-Device", 7: "Device-to-Array", 8: "Device-to-Device", 9: "Host-to-Host",
+    10: "Peer-to-Peer", 11: "Unified Host-to-Device", 12: "Unified Device-to-Host",
+    13: "Unified Device-to-Device",
+}  # fmt: skip
+_UNIFIED = (11, 12, 13)
+_DECOMPRESSION = "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS"  # by an engine of its own, since 2025
+
+
+@dataclass(slots=True)
+class GpuTables:
+    """The tables of GPU work by name, and of the kernels the names by key."""
+
+    found: dict[str, Collected] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    mangled_of: dict[str, str | None] = field(default_factory=dict)
+    copies: dict[int, str] = field(default_factory=dict)
+    decompressions: int = 0
+
+    @property
+    def nccl(self) -> list[int]:
+        """The keys of NCCL's kernels."""
+        return [key for key, name in self.names.items() if nccl_operation(name) is not None]
+
+
+@dataclass(slots=True)
+class GpuWork:
+    """The GPU rows of a report, and what must be said of them.
+
+    `summary` and `communication` are of the whole report; `by_phase` the same rows by process and phase, where
+    there are phases.
+    """
+
+    summary: list[Row] = field(default_factory=list)
+    communication: list[Row] = field(default_factory=list)
+    by_phase: list[Row] = field(default_factory=list)
+    graph_launches: int = 0
+    graph_share: float | None = None  # % of the GPU time of the report
+    decompressions: int = 0  # left out of all of these
+
+
+def gpu_tables(source: Source) -> GpuTables:
+    """Scan all GPU work."""
+    graph = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
+    made = GpuTables(copies=copy_labels(source))
+    for table, key, more in (
+        (KERNEL, _name_column(source), ()),
+        (MEMCPY, "copyKind", ("bytes",)),
+        (MEMSET, "deviceId", ("bytes",)),
+        (GRAPH, graph, ()),
+    ):
+        sized = more if has_columns(source, table, *more) else ()
+        found = collect(
+            source, table, key, distinct=("deviceId", "globalPid"), keep=("start", "correlationId", *sized),
+            companion="mangledName" if table == KERNEL else None,
+        )  # fmt: skip
+        if found is not None:
+            made.found[table] = found
+    if KERNEL in made.found:
+        mangled = {k: m for k, m in made.found[KERNEL].companions.items() if m != NULL}
+        keys = list(made.found[KERNEL].companions)
+        texts = source.strings([*keys, *mangled.values()])
+        made.names = {k: texts.get(k, f"string {k}") for k in keys}
+        # of kernels that share a name the last one's; they differ where a report has a clone of one
+        made.mangled_of = {made.names[k]: texts.get(mangled.get(k, NULL)) for k in sorted(keys)}
+    made.decompressions = sum(len(b["start"]) for b in source.scan(_DECOMPRESSION, ["start"]))
+    return made
+
+
+def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
+    """All GPU work by name, of the whole report and by phase.
+
+    `time_pct` is the share of all GPU time of the report: kernels, copies, memsets and graphs together, as
+    `nsys stats -r cuda_gpu_sum` has it; of a phase, of that of the process in this phase.
+
+    Raises:
+        TableFault: Sizes or durations are none.
+    """
+    work = GpuWork(decompressions=tables.decompressions)
+    whole: list[Row] = []
+    for table, found in tables.found.items():
+        groups = phase_groups(found, split, "globalPid", sizes=_sizes(found))
+        label, owner = _labels(tables, table), _owner(found)
+        owners = split.owners(found, "globalPid")
+        whole += [owner | _row(tables, table, name, some) for name, some in groups.merged(label).items()]
+        for part, names in groups.by_part(label).items() if split.phased else ():
+            origin = owners[part // PARTS] | {"phase": phase_name(part) or "all", "summary": "gpu_summary"}
+            work.by_phase += [origin | _row(tables, table, name, some) for name, some in names.items()]
+        if table == KERNEL:
+            _add_communication(work, groups, tables, owner, owners, split)
+    work.summary = with_shares(whole)
+    graphs = [r for r in work.summary if r["kind"] == "graph"]
+    work.graph_launches = sum(r["calls"] for r in graphs)
+    if graphs and all(r["time_pct"] is not None for r in graphs):
+        work.graph_share = sum(r["time_pct"] for r in graphs)
+    return work
+
+
+def _add_communication(
+    work: GpuWork, groups: Groups, tables: GpuTables, owner: Row, owners: list[Row], split: Split
+) -> None:
+    operations = {key: nccl_operation(name) for key, name in tables.names.items()}
+    for operation, some in groups.merged(operations.get).items():
+        work.communication.append(owner | {"library": "nccl", "name": operation} | statistics(some.values))
+    for part, names in groups.by_part(operations.get).items() if split.phased else ():
+        origin = owners[part // PARTS] | {
+            "phase": phase_name(part) or "all",
+            "summary": "communication",
+            "kind": "nccl",
+        }
+        work.by_phase += [
+            origin | {"kind": "nccl", "name": operation, "short_name": operation} | statistics(some.values)
+            for operation, some in names.items()
+        ]
+
+
+def um_summary(source: Source) -> list[Row]:
+    """Unified Memory: migrations by direction, page faults of CPU and GPUs."""
+    import numpy as np
+
+    copies = _moved(source) if has_columns(source, MEMCPY, "copyKind", "bytes") else {}
+    rows = [
+        {
+            "name": COPY_KINDS[kind].removeprefix("Unified "),
+            "calls": len(sizes),
+            "total_bytes": float(total(MEMCPY, sizes)),
+            "avg_bytes": total(MEMCPY, sizes) / len(sizes),
+            "min_bytes": float(sizes.min()),
+            "max_bytes": float(sizes.max()),
+            "total_ns": float(durations.sum()),
+        }
+        for kind, (sizes, durations) in sorted(copies.items())
+    ]
+    cpu = [b["start"] for b in source.scan("CUDA_UM_CPU_PAGE_FAULT_EVENTS", ["start"])]
+    if cpu:
+        rows.append({"name": "CPU page faults", "calls": sum(len(c) for c in cpu)})
+    table = "CUDA_UM_GPU_PAGE_FAULT_EVENTS"
+    gpu = list(source.scan(table, ["numberOfPageFaults", DURATION]))
+    if gpu:
+        for batch in gpu:
+            require_integers(table, batch, "numberOfPageFaults", DURATION)
+        faults, took = (np.concatenate([b[c] for b in gpu]) for c in ("numberOfPageFaults", DURATION))
+        rows.append({"name": "GPU page faults", "calls": total(table, faults), "total_ns": float(took.sum())})
+    device_name = origin(source).gpu_name
+    return [r | {"device_name": device_name} for r in rows]
+
+
+def _name_column(source: Source) -> str:
+    return "demangledName" if has_columns(source, KERNEL, "demangledName") else "shortName"
+
+
+def _owner(found: Collected) -> dict[str, Any]:
+    return {"pid": pid_of(found, "globalPid"), "device": found.only("deviceId")}
+
+
+def copy_labels(source: Source) -> dict[int, str]:
+    """The words for each copyKind: those of the export where it has them."""
+    rows = source.rows("ENUM_CUDA_MEMCPY_OPER", ["id", "label"])
+    return COPY_KINDS | {i: t for i, t in rows if isinstance(i, int) and isinstance(t, str)}
+
+
+def _labels(tables: GpuTables, table: str) -> Callable[[int], str]:
+    """The name of each key of a table."""
+    if table == KERNEL:
+        return lambda key: tables.names.get(key, f"string {key}")
+    if table == MEMCPY:
+        return lambda key: f"[CUDA memcpy {tables.copies.get(key, f'kind {key}')}]"
+    return (lambda _: "[CUDA memset]") if table == MEMSET else (lambda key: f"[CUDA graph {key}]")
+
+
+_KINDS = {KERNEL: "kernel", MEMCPY: "memcpy", MEMSET: "memset", GRAPH: "graph"}
+
+
+def _row(tables: GpuTables, table: str, name: str, some: Some) -> Row:
+    from nsw.tables.names import short_name
+
+    row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **statistics(some.values)}
+    if table == KERNEL:
+        row |= {"short_name": short_name(name), "mangled_name": tables.mangled_of.get(name)}
+    elif table != GRAPH:
+        row["total_bytes"] = None if some.size is None else float(some.size)
+    return row
+
+
+def _sizes(found: Collected) -> IntArray | None:
+    if "bytes" not in found.kept:
+        return None
+    require_integers(found.table, found.kept, "bytes")
+    total(found.table, found.kept["bytes"])
+    return found.kept["bytes"]
+
+
+def _moved(source: Source) -> dict[int, tuple[IntArray, IntArray]]:
+    """Sizes in bytes and durations in ns of the copies of Unified Memory, by their kind."""
+    import numpy as np
+
+    parts: dict[int, list[tuple[IntArray, IntArray]]] = {}
+    for batch in source.scan(MEMCPY, ["copyKind", "bytes", DURATION]):
+        require_integers(MEMCPY, batch, "copyKind", "bytes", DURATION)
+        for kind in _UNIFIED:
+            if (mine := batch["copyKind"] == kind).any():
+                parts.setdefault(kind, []).append((batch["bytes"][mine], batch[DURATION][mine]))
+    return {
+        kind: (np.concatenate([size for size, _ in found]), np.concatenate([took for _, took in found]))
+        for kind, found in parts.items()
+    }
+
+
+_OPENACC = {
+    "CUPTI_ACTIVITY_KIND_OPENACC_DATA": "data",
+    "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "compute",
+    "CUPTI_ACTIVITY_KIND_OPENACC_OTHER": "other",
+}
+# marks of nsys itself among the calls, which `nsys stats` leaves out too
+_NO_CALLS = frozenset({"OS runtime libraries profiling started", "OS runtime libraries profiling finished"})
+_OPENMP = "OPENMP_EVENT_KIND_"  # a table each: parallel regions, work shares, waits for a mutex ...
+_MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
+
+
+def api_calls(source: Source) -> Collected | None:
+    """Scan the calls of the CUDA runtime and driver; None where there are none."""
+    return collect(source, RUNTIME, "nameId", distinct=("globalTid",), keep=("start", "correlationId"))
+
+
+def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Row], list[Row]]:
+    """Calls of the CUDA runtime and driver by name; versions of one call (`_v3020`) are one row.
+
+    Returns:
+        The rows of the report, and the same by process and phase, without shares, where there are phases.
+    """
+    groups = phase_groups(calls, split, "globalTid")
+    texts = source.strings(list(dict.fromkeys(groups.keys)))
+    # a name that StringIds lacks stays apart from all others
+    names = {key: api_name(texts.get(key, f"string {key}")) for key in groups.keys}
+    pid = pid_of(calls, "globalTid")
+    whole = [{"pid": pid, "name": name, **statistics(some.values)} for name, some in groups.merged(names.get).items()]
+    owners = split.owners(calls, "globalTid")
+    by_phase = [
+        owners[part // PARTS]
+        | {"phase": phase_name(part) or "all", "summary": "api_summary", "name": name, "short_name": name}
+        | statistics(some.values)
+        for part, of_part in (groups.by_part(names.get).items() if split.phased else ())
+        for name, some in of_part.items()
+    ]
+    return with_shares(whole), by_phase
+
+
+def osrt_summary(source: Source) -> list[Row]:
+    """Calls of the operating system's runtime."""
+    found = collect(source, "OSRT_API", "nameId", distinct=("globalTid",))
+    if found is None:
+        return []
+    pid = pid_of(found, "globalTid")
+    calls = merge(found.grouped, _spelled(source, found)).items()
+    return with_shares([{"pid": pid, "name": name, **statistics(v)} for name, v in calls if name not in _NO_CALLS])
+
+
+def openacc_summary(source: Source) -> list[Row]:
+    """OpenACC events by construct, source file and line."""
+    rows: list[Row] = []
+    for table, kind in _OPENACC.items():
+        if has_columns(source, table, "start", "end", "nameId"):
+            rows += [r | {"kind": kind} for r in _constructs(source, table)]
+    return with_shares(rows)
+
+
+def openmp_summary(source: Source) -> list[Row]:
+    """OpenMP events by name; two tables that give an event one name make one row."""
+    values: dict[str, list[IntArray]] = {}
+    for table in sorted(t for t in source.columns if t.startswith(_OPENMP)):
+        found = collect(source, table, "nameId")
+        if found is None:
+            continue
+        for index, name in enumerate(_spelled(source, found)):
+            values.setdefault(name, []).append(found.grouped.of(index))
+    return with_shares([{"name": name, **statistics(_joined(parts))} for name, parts in values.items()])
+
+
+def mpi_summary(source: Source) -> tuple[list[Row], int]:
+    """MPI calls by name, with the bytes that were sent where MPI said so; without shares.
+
+    Returns:
+        The rows, and how many calls were left out since the trace ended before them.
+    """
+    unended = 0
+    values: dict[str, list[IntArray]] = {}
+    sizes: dict[str, int] = {}
+    for table in _MPI:
+        found = collect(source, table, "textId", may_be_unended=True)
+        if found is None:
+            continue
+        unended += found.unended
+        sent = _bytes_by_key(source, table)
+        for index, (key, name) in enumerate(zip(found.grouped.keys, _spelled(source, found), strict=True)):
+            values.setdefault(name, []).append(found.grouped.of(index))
+            if key in sent and bytes_are_sent(name):
+                sizes[name] = sizes.get(name, 0) + sent[key]
+    rows: list[Row] = [
+        {"library": "mpi", "name": name, **statistics(_joined(parts)), "total_bytes": _float(sizes.get(name))}
+        for name, parts in values.items()
+    ]
+    return rows, unended
+
+
+def pid_of(found: Collected, column: str) -> int | None:
+    """The process of all rows, from serialized global ids; None when there are several."""
+    pids = {None if v == NULL else process_of(v) for v in found.distinct[column]}
+    return pids.pop() if len(pids) == 1 else None
+
+
+def _spelled(source: Source, found: Collected) -> list[str]:
+    """The name of each key; one that StringIds lacks stays apart from all others."""
+    names = source.strings(found.grouped.keys)
+    return [names.get(key, f"string {key}") for key in found.grouped.keys]
+
+
+def _constructs(source: Source, table: str) -> list[Row]:
+    import numpy as np
+
+    places: dict[tuple[int, int, int], int] = {}
+    keys: list[IntArray] = []
+    durations: list[IntArray] = []
+    for batch in source.scan(table, ["nameId", "srcFile", "lineNo", DURATION]):
+        require_integers(table, batch, "nameId", DURATION)
+        triples = zip(*(batch[c].tolist() for c in ("nameId", "srcFile", "lineNo")), strict=True)
+        keys.append(np.array([places.setdefault(t, len(places)) for t in triples], np.int64))
+        durations.append(batch[DURATION])
+    if not keys:
+        return []
+    texts = source.strings([i for name, file, _ in places for i in (name, file) if i != NULL])
+    labels = [_place(texts, *t) for t in places]
+    try:
+        grouped = group(np.concatenate(keys), np.concatenate(durations))
+    except OverflowError as fault:
+        raise TableFault(table, str(fault)) from fault
+    merged = merge(grouped, [labels[k] for k in grouped.keys])
+    return [{"name": name, **statistics(values)} for name, values in merged.items()]
+
+
+def _place(texts: dict[int, str], name: int, file: int, line: int) -> str:
+    construct = texts.get(name, f"string {name}")
+    return f"{construct}@{texts[file]}:{line}" if file in texts else construct
+
+
+def _bytes_by_key(source: Source, table: str) -> dict[int, int]:
+    sizes: dict[int, int] = {}
+    if not has_columns(source, table, "size", "textId"):
+        return sizes
+    columns = ["textId", "size", "end"]
+    for whole in source.scan(table, columns):
+        batch = {name: values[whole["end"] != NULL] for name, values in whole.items()}
+        for key, size in zip(batch["textId"].tolist(), batch["size"].tolist(), strict=True):
+            if size != NULL:
+                sizes[key] = sizes.get(key, 0) + size
+    return sizes
+
+
+def _joined(parts: list[IntArray]) -> IntArray:
+    import numpy as np
+
+    return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+
+
+def _float(value: int | None) -> float | None:
+    return None if value is None else float(value)
+
+
+_GPU_FIGURES = (
+    # column, fact, unit
+    ("smCount", "gpu_sm_count", None),
+    ("clockRate", "gpu_clock_hz", "Hz"),
+    ("totalMemory", "gpu_memory_bytes", "byte"),
+    ("memoryBandwidth", "gpu_memory_bandwidth_bytes_per_s", "byte/s"),
+    ("l2CacheSize", "gpu_l2_bytes", "byte"),
+)
+_ENVIRONMENT = {
+    "NvDriverVersion": "driver_version",
+    "Hostname": "hostname",
+    "OsDescription": "os",
+    "CpuDescription": "cpu_name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What all rows of a report share, where it is the same for all."""
+
+    host: str | None = None
+    rank: int | None = None
+    gpu_name: str | None = None
+
+
+def facts(source: Source) -> list[Row]:
+    """One row a fact; GPU facts are a row a GPU (column `device`: CUDA's own number) where GPUs differ."""
+    environment = _environment(source)
+    rows = _gpus(source)
+    rows += [_text(key, environment[name]) for name, key in _ENVIRONMENT.items() if environment.get(name)]
+    cuda = environment.get("CudaDriverVersion", "")
+    if cuda.isdecimal() and int(cuda) > 0:  # 12040: CUDA 12.4
+        rows.append(_text("cuda_driver_version", f"{int(cuda) // 1000}.{int(cuda) % 1000 // 10}"))
+    for (duration,) in source.rows("ANALYSIS_DETAILS", ["duration"], at_most=1):
+        if isinstance(duration, int):
+            rows.append(_number("duration_ns", duration, "ns"))
+    for (utc,) in source.rows("TARGET_INFO_SESSION_START_TIME", ["utcTime"], at_most=1):
+        if isinstance(utc, str):
+            rows.append(_text("capture_time_utc", utc))
+    meta = metadata(source)
+    for name, key in (("EXPORT_PRODUCT_VERSION", "nsys_version"), ("EXPORT_SCHEMA_VERSION", "nsys_schema_version")):
+        if name in meta:
+            rows.append(_text(key, meta[name]))
+    return rows
+
+
+def metadata(source: Source) -> dict[str, str]:
+    """The export's own entries, whatever the table is called; empty before 2022."""
+    pairs = source.rows("META_DATA_EXPORT", ["name", "value"]) or source.rows("EXPORT_META_DATA", ["name", "value"])
+    return {n: v for n, v in pairs if isinstance(n, str) and isinstance(v, str)}
+
+
+def origin(source: Source) -> Origin:
+    """Host, rank and GPU name, each None where the report has none or several."""
+    hosts = {v for n, v in _environment(source).items() if n == "Hostname" and v}
+    ranks = {r for (r,) in source.rows("MPI_RANKS", ["rank"]) if isinstance(r, int)}
+    gpus = {n for (n,) in source.rows("TARGET_INFO_GPU", ["name"]) if isinstance(n, str)}
+    return Origin(_single(hosts), _single(ranks), _single(gpus))
+
+
+def _single(values: set[Any]) -> Any:
+    return next(iter(values)) if len(values) == 1 else None
+
+
+def _environment(source: Source) -> dict[str, str]:
+    known = {*_ENVIRONMENT, "CudaDriverVersion"}
+    rows = source.rows("TARGET_INFO_SYSTEM_ENV", ["name", "value"])
+    return {n: v for n, v in rows if n in known and isinstance(v, str)}
+
+
+def _gpus(source: Source) -> list[Row]:
+    columns = ["name", "cuDevice", "computeMajor", "computeMinor", *(c for c, _, _ in _GPU_FIGURES)]
+    gpus = source.rows("TARGET_INFO_GPU", columns)
+    if not gpus:
+        return []
+    described = [_describe(dict(zip(columns, gpu, strict=True))) for gpu in gpus]
+    count = _number("gpu_count", len(gpus), None)
+    if all(d == described[0] for d in described):
+        return [count, *described[0]]
+    return [
+        count,
+        *(row | {"device": _integer(gpu[1])} for gpu, rows in zip(gpus, described, strict=True) for row in rows),
+    ]
+
+
+def _describe(gpu: dict[str, Any]) -> list[Row]:
+    rows = [_text("gpu_name", gpu["name"])] if isinstance(gpu["name"], str) else []
+    if isinstance(gpu["computeMajor"], int) and isinstance(gpu["computeMinor"], int):
+        rows.append(_text("gpu_compute_capability", f"{gpu['computeMajor']}.{gpu['computeMinor']}"))
+    # a figure that nsys could not find out is 0 there
+    rows += [_number(key, gpu[c], unit) for c, key, unit in _GPU_FIGURES if isinstance(gpu[c], int) and gpu[c] > 0]
+    return rows
+
+
+def _integer(value: Any) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _text(key: str, text: str) -> Row:
+    return {"key": key, "text": text}
+
+
+def _number(key: str, value: float, unit: str | None) -> Row:
+    return {"key": key, "value": float(value), "unit": unit}

@@ -1,0 +1,175 @@
+"""Files of others: SQLite opened so that nothing of it can change, gzip unpacked piece by piece within a limit.
+
+A few kilobytes of pages that point to each other hold rows for years. A packed report of any
+format is unpacked to be read.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sqlite3
+import tempfile
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+from urllib.parse import quote
+
+from nsw.readers.model import Report
+from nsw.tables.unpacking_limit import Allowance, TooMuchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from nsw.readers.model import Options
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+_WINDOW = 1 << 18  # bytes that come out at a time
+_PACKED = 1 << 16  # bytes that go in at a time
+_LOOKED_AT = 16 << 20  # unpacked bytes by which a report is known: what is none is not unpacked further
+
+
+def read_packed(
+    path: Path, options: Options, is_known: Callable[[Path], bool], read: Callable[[Path, Options], Report]
+) -> Report | None:
+    """Read a report that is packed with gzip, from a copy that is removed afterwards.
+
+    Args:
+        path: The packed file.
+        options: What is asked of the readers; `max_unpacked` limits the copy.
+        is_known: Whether a file, perhaps only its beginning, is a report of any format.
+        read: Reads it.
+
+    Returns:
+        The report, under the name of the packed file; None where nothing comes out of it.
+    """
+    report = Report(str(path))
+    try:
+        with tempfile.TemporaryDirectory(prefix="nsw-unpacked-") as folder:
+            copy = Path(folder) / (path.name.removesuffix(".gz") or "report")
+            broken = _unpack(path, copy, Allowance(path.stat().st_size, options.max_unpacked), is_known)
+            if not copy.stat().st_size:
+                return None
+            report = _renamed(read(copy, options), copy, path)
+    except TooMuchError as fault:
+        report.refuse(fault)
+        return report
+    except OSError as fault:
+        why = fault.strerror or fault
+        report.error(f"cannot be unpacked: {why}", fix="TMPDIR names another place for the unpacked copy")
+        return report
+    if broken is not None:
+        report.error(
+            f"packed with gzip, and damaged or cut short: {broken}", fix="copy it again: what came out was read"
+        )
+    return report
+
+
+def _unpack(path: Path, copy: Path, allowance: Allowance, is_known: Callable[[Path], bool]) -> str | None:
+    """Write what is packed, as far as it goes, of what is no report the beginning only; what is wrong with it."""
+    size, known = 0, False
+    with path.open("rb") as raw, copy.open("wb") as out:
+        try:
+            for piece in unpacked(raw, allowance):
+                out.write(piece)
+                size += len(piece)
+                if not known and size >= _LOOKED_AT:
+                    out.flush()
+                    if not is_known(copy):
+                        break
+                    known = True
+        except (EOFError, zlib.error) as fault:
+            return str(fault)
+    return None
+
+
+def _renamed(report: Report, copy: Path, path: Path) -> Report:
+    """The report of the copy as that of the packed file."""
+    inside = "packed with gzip: " if report.tool is None else ""
+    report.path = str(path)
+    report.problems = [
+        replace(p, message=inside + _named(p.message, copy, path), fix=_fix(p.fix, copy, path)) for p in report.problems
+    ]
+    return report
+
+
+def _named(text: str, copy: Path, path: Path) -> str:
+    """A text about the copy and files beside it, which names them where the packed one is unpacked in its place."""
+    quoted = shlex.quote(str(path.with_name(copy.name)))
+    beside = "" if path.parent == Path() else f"{path.parent}/"
+    return text.replace(shlex.quote(str(copy)), quoted).replace(f"{copy.parent}/", beside)
+
+
+def _fix(text: str | None, copy: Path, path: Path) -> str | None:
+    if text is None or str(copy) not in text:
+        return text
+    return f"unpack it first: gunzip -k {shlex.quote(str(path))}; then: {_named(text, copy, path)}"
+
+
+def unpacked(raw: BinaryIO, allowance: Allowance) -> Iterator[bytes]:
+    """The content of a gzip file, as far as it goes.
+
+    Python's own reader gives nothing of a chunk that the end of the file cuts.
+
+    Raises:
+        EOFError: The file ends before its content.
+        TooMuchError: The content is larger than is allowed.
+        zlib.error: The file is damaged.
+    """
+    unpacker = zlib.decompressobj(wbits=31)
+    data = raw.read(_PACKED)
+    while data:
+        chunk = unpacker.decompress(data, _WINDOW)
+        allowance.take(len(chunk))
+        if chunk:
+            yield chunk
+        data = unpacker.unconsumed_tail or (b"" if unpacker.eof else raw.read(_PACKED))
+        if unpacker.eof and (data := unpacker.unused_data or raw.read(_PACKED)):
+            if not data.startswith(GZIP_MAGIC):  # padding
+                return
+            unpacker = zlib.decompressobj(wbits=31)
+    if not unpacker.eof:
+        raise EOFError("the compressed data end before their end mark")
+
+
+SQLITE_MAGIC: Final = b"SQLite format 3\0"
+_LONGEST_TEXT: Final = 64 << 20  # bytes of a value; more is damage
+_MOST: Final = 500  # faults that are looked at
+_SHARED: Final = "2nd reference to page"
+_FREE: Final = "Freelist"  # pages that hold nothing: no table is longer for what is wrong there
+
+
+def read_only_uri(path: Path) -> str:
+    """A URI that opens the file as it is: no lock, no journal, no side file, whoever else has it open."""
+    return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+
+
+def open_read_only(path: Path) -> sqlite3.Connection:
+    """A connection that any thread may use; bytes that are no UTF-8 become U+FFFD.
+
+    Raises:
+        sqlite3.Error: The file is no database.
+    """
+    connection = sqlite3.connect(read_only_uri(path), uri=True, check_same_thread=False)
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
+    connection.execute("PRAGMA trusted_schema=OFF")  # defaults and generated columns of a hostile file
+    return connection
+
+
+def faults(connection: sqlite3.Connection) -> list[str]:
+    """What SQLite finds wrong with the structure of the file; it looks at each page once, 2 s a GB."""
+    try:
+        found = [str(row[0]) for row in connection.execute(f"PRAGMA quick_check({_MOST})")]
+    except (sqlite3.Error, UnicodeDecodeError) as fault:
+        return [str(fault)]
+    return [] if found == ["ok"] else [line for text in found for line in text.splitlines() if not _is_title(line)]
+
+
+def may_not_end(found: list[str]) -> bool:
+    """Whether a table may have more rows than the file has: a page is in it twice, or faults are too many."""
+    return len(found) >= _MOST or any(_SHARED in fault and not fault.startswith(_FREE) for fault in found)
+
+
+def _is_title(line: str) -> bool:
+    return line.startswith("*** in database")

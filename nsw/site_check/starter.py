@@ -1,0 +1,485 @@
+"""`nsw init --site`: ask a machine what it is, and describe it for a sites file.
+
+What the machine answered is written as keys, what a person must add is marked. Nothing is written on the machine.
+Machines that nsw ships a site for are recognised by what they call themselves, and written from the shipped file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkstemp
+from typing import TYPE_CHECKING, Final
+
+from nsw.errors import InputError, UnreachableError, UsageError
+from nsw.metrics.catalogue import find_chip
+from nsw.recipe.profiler_names import PROGRAMS
+from nsw.recipe.units import format_duration
+from nsw.resources import recipes_folder
+from nsw.schedulers import create
+from nsw.site.load import read_sites
+from nsw.site.names import FIRST_TRANSPORT, LOCAL, schedulers, user_file
+from nsw.transport.model import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from nsw.errors import CommandResult
+    from nsw.schedulers.adapter import Adapter, Queue
+    from nsw.transport.model import Transport
+
+TO_FILL: Final = "FILL-IN"
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./$][A-Za-z0-9_./$ ()-]*")
+_NO_TEXT: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_SECONDS = 60.0
+_MOST_QUEUES = 50
+_LONGEST = 200  # characters of a message
+# Each answer is a line `word value`, so that what a login shell prints of itself is passed over.
+_PROBE: Final = r"""
+for c in %(commands)s; do p=$(command -v "$c") && printf 'nsw-has %%s %%s\n' "$c" "$p"; done
+for d in "$SCRATCH" "$WORK" "$PSCRATCH" "/scratch/$USER" "/lustre/$USER"; do
+  [ -n "$d" ] && [ -d "$d" ] && [ -w "$d" ] && { printf 'nsw-scratch %%s\n' "$d"; break; }
+done
+for t in %(tools)s; do
+  for p in /opt/nvidia/nsight-systems/*/bin/"$t" /opt/nvidia/nsight-compute/*/"$t" /usr/local/cuda/bin/"$t"; do
+    [ -x "$p" ] && printf 'nsw-tool %%s %%s\n' "$t" "$p"
+  done
+done
+type module >/dev/null 2>&1 && echo nsw-module yes
+for n in "$HOSTNAME" "$(hostname -f 2>/dev/null)" "NERSC_HOST=$NERSC_HOST" "LMOD_SYSTEM_NAME=$LMOD_SYSTEM_NAME"; do
+  printf 'nsw-name %%s\n' "$n"
+done
+exit 0
+"""
+# site, which is also the name of its file in recipes/sites -> a host name of its login nodes, or a variable set there
+_NAMES: Final[Mapping[str, str]] = {
+    "polaris": r"polaris-login-\d+|.*\.polaris\.alcf\.anl\.gov",
+    "aurora": r"aurora-uan-\d+|.*\.aurora\.alcf\.anl\.gov",
+    "perlmutter": r"NERSC_HOST=perlmutter|.*\.perlmutter\.nersc\.gov",
+    "frontier": r"LMOD_SYSTEM_NAME=frontier|.*\.frontier\.olcf\.ornl\.gov",
+    "cooley": r"cooleylogin\d+|.*\.cooley\.(pub\.)?alcf\.anl\.gov",
+    "theta": r"thetalogin\d+|.*\.theta\.(pub\.)?alcf\.anl\.gov",
+}
+_ACCOUNT: Final = re.compile(r"^    account: (\S+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a machine answered.
+
+    Attributes:
+        scheduler: As a sites file names it; local for a machine without a batch system.
+        queue_key: Under which key a site names a queue: partition, queue.
+        queues: Those that take jobs.
+        untold: Why there are none.
+        gpus: Names of the machine's own GPUs, as nvidia-smi lists them.
+        accounts: Accounts of the user, where the scheduler tells.
+        profilers: Paths of profilers that are not on PATH.
+        scratch: A folder of the user's for large files; empty where none was found.
+        host: The host it was reached by; None for this machine.
+        login_shell: Whether the scheduler's commands are on PATH in a login shell only.
+        has_module: Whether `module` is there in a login shell only.
+        names: What the machine calls itself: host names, and variables that centres set.
+        silent: What a batch system's client said that reaches no server; empty where none is like that.
+    """
+
+    scheduler: str
+    queue_key: str = "queue"
+    queues: tuple[Queue, ...] = ()
+    untold: str = ""
+    gpus: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    profilers: Mapping[str, str] = field(default_factory=dict)
+    scratch: str = ""
+    host: str | None = None
+    login_shell: bool = False
+    has_module: bool = False
+    names: tuple[str, ...] = ()
+    silent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSite:
+    """A site made of what its machine answered.
+
+    Attributes:
+        path: The sites file that it is for.
+        name: Its name.
+        text: Its lines as they are below `sites:`.
+        found: What the machine answered, a line each.
+        todo: What a person has to fill in or check.
+    """
+
+    path: Path
+    name: str
+    text: str
+    found: Sequence[str]
+    todo: Sequence[str]
+    _before: str
+
+    def write(self) -> None:
+        """Put it at the end of its file, in one step and only if the file then holds it.
+
+        Raises:
+            UsageError: The file's own layout lets no site be put at its end.
+        """
+        target = self.path.resolve()  # of a link the file, which may be kept elsewhere
+        target.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, made = mkstemp(dir=target.parent, prefix=".nsw-init-", suffix=".yaml")
+        try:
+            with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
+                file.write((self._before.rstrip("\n") + "\n" if self._before else "nsw: 1\nsites:\n") + self.text)
+            if self.name not in _names(Path(made)):
+                raise UsageError(
+                    f"{self.path} has a layout to which nsw cannot append a site",
+                    hint="add the site's lines by hand",
+                )
+            Path(made).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
+            Path(made).replace(target)
+        finally:
+            Path(made).unlink(missing_ok=True)
+
+
+def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) -> FirstSite:
+    """Ask this machine or a host what it is; nothing is written yet.
+
+    Args:
+        name: The site's name.
+        host: A host of the user's ssh; None: this machine.
+        path: The sites file; None: the user's own.
+        force: Whether the site may take the place of one of that name.
+
+    Raises:
+        UsageError: The file has such a site already, or there is no place for one, or the batch system is none that
+            nsw knows.
+        UnreachableError: The host does not answer.
+    """
+    target = path or user_file()
+    if target is None:
+        raise UsageError("you have no home folder for the sites file", hint="name the file with --output, or set HOME")
+    before = _sites_before(target, name, force=force)
+    data = {"transport": {"kind": "local"} if host is None else {"kind": FIRST_TRANSPORT, "host": host}}
+    with closing(connect(data)) as transport:
+        answers = survey(transport, host)
+    known = known_site(answers)
+    text, found, todo = site_for(name, answers) if known is None else shipped_site(known, name, answers)
+    return FirstSite(target, name, text, found, todo, before)
+
+
+def _sites_before(path: Path, name: str, *, force: bool) -> str:
+    """What a sites file holds; nothing where it is to be made, or made anew."""
+    if not path.exists():
+        return ""
+    known = [one.site.name for one in read_sites(path, named=True)]
+    if name in known:
+        if not force:
+            raise UsageError(
+                f"{path} has a site {name}", hint="choose another name or --output FILE; --force replaces the site"
+            )
+        if known != [name]:
+            raise UsageError(
+                f"{path} has a site {name} and others; nsw does not rewrite the file",
+                hint="delete the site there first, or name another file: --output FILE",
+            )
+        return ""
+    return path.read_text(encoding="utf-8")
+
+
+def _names(path: Path) -> list[str]:
+    try:
+        return [one.site.name for one in read_sites(path, named=True)]
+    except InputError:
+        return []
+
+
+def survey(transport: Transport, host: str | None) -> Answers:
+    """What a machine answers; `host` is None for this one.
+
+    Raises:
+        UnreachableError: It does not answer.
+        UsageError: Its batch system is none that nsw knows.
+    """
+    probe = _PROBE % {"commands": " ".join(sorted({*create.commands(), *PROGRAMS})), "tools": " ".join(PROGRAMS)}
+    plain = transport.run(["bash", "-c", probe], timeout=_SECONDS)
+    if plain.returncode != 0:
+        raise UnreachableError(plain.stderr.strip() or f"the machine gave no answer (exit status {plain.returncode})")
+    said = _said_by(plain.stdout)
+    login = _said_by(transport.run(["bash", "-lc", probe], timeout=_SECONDS).stdout)
+    login_shell = not create.there(said.get("has", {})) and bool(create.there(login.get("has", {})))
+    has_module = "module" in login and "module" not in said
+    said = login if login_shell else said
+    machine = _Machine(transport, login_shell)
+    scheduler, silent = machine.scheduler(said.get("has", {}))
+    adapter = create.adapter_of(scheduler)
+    queues, untold = machine.queues(adapter) if adapter is not None else ((), "")
+    gpus = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
+    return Answers(
+        scheduler=scheduler,
+        queue_key="partition" if adapter is not None and "partition" in adapter.keys else "queue",
+        queues=queues,
+        untold=untold,
+        gpus=tuple(re.findall(r"^GPU \d+: (.*?) \(UUID", gpus.stdout, re.MULTILINE)),
+        accounts=machine.accounts(adapter) if adapter is not None else (),
+        profilers={tool: path for tool, path in said.get("tool", {}).items() if tool not in said.get("has", {})},
+        scratch=next(iter(said.get("scratch", {})), ""),
+        host=host,
+        login_shell=login_shell,
+        has_module=has_module,
+        names=tuple(said.get("name", {})),
+        silent=silent,
+    )
+
+
+def _said_by(output: str) -> dict[str, dict[str, str]]:
+    """`nsw-has sbatch /usr/bin/sbatch` as {has: {sbatch: /usr/bin/sbatch}}."""
+    said: dict[str, dict[str, str]] = {}
+    for line in output.splitlines():
+        if line.startswith("nsw-"):
+            what, _, rest = line.removeprefix("nsw-").partition(" ")
+            key, _, value = rest.partition(" ") if what in {"has", "tool"} else (rest, "", "")
+            said.setdefault(what, {})[key] = value
+    return said
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """Asks a batch system's commands, in a login shell where only that has them."""
+
+    transport: Transport
+    login_shell: bool
+
+    def _run(self, command: Sequence[str], adapter: Adapter) -> CommandResult:
+        words = ["bash", "-lc", '"$@"', "nsw", *command] if self.login_shell else command
+        return self.transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+
+    def scheduler(self, has: Mapping[str, str]) -> tuple[str, str]:
+        """The scheduler of a machine with these commands; what a client said that reaches no server, and counts not."""
+        adapters, left, silent = create.adapters(), dict(has), ""
+        while there := create.there(left):
+            adapter = adapters[there[0]]
+            if create.is_shared(adapter):
+                return (there[0] if adapter.known_by else self._owner(adapter)), silent
+            command = adapter.sign_of_life_command()
+            done = self._run(command, adapter)
+            if done.returncode == 0 and not done.timed_out:
+                return there[0], silent
+            told = next(iter(reversed(done.stderr.strip().splitlines())), "no answer")
+            silent = (
+                f"{adapter.name}'s {adapter.submit} is here, but `{command[0]}` reaches no server: {told[:_LONGEST]}"
+            )
+            del left[adapter.submit]
+        return LOCAL, silent
+
+    def _owner(self, adapter: Adapter) -> str:
+        """Whose command for submission it is, where several systems have one of that name."""
+        shell = ["bash", "-lc"] if self.login_shell else ["bash", "-c"]
+        told = self.transport.run([*shell, f"{adapter.submit} --version"], timeout=_SECONDS)
+        owner = create.owner_of(adapter.submit, told.stdout + told.stderr)
+        if owner is not None and owner.scheduler:
+            return owner.scheduler
+        what = f"{owner.product}'s" if owner else "of a batch system that nsw cannot identify"
+        hint = f"nsw knows {', '.join(schedulers())}; docs/extending/scheduler.md"
+        raise UsageError(f"the {adapter.submit} of this machine is {what}", hint=hint)
+
+    def queues(self, adapter: Adapter) -> tuple[tuple[Queue, ...], str]:
+        """The queues, and why there are none."""
+        command = adapter.queues_command
+        if not command:
+            return (), f"nsw cannot read a list of {adapter.name}'s queues"
+        done = adapter.plain(self._run(command, adapter))
+        listed = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
+        told = next(iter(done.stderr.strip().splitlines()), "it listed none")
+        return listed, "" if listed else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {told[:_LONGEST]}"
+
+    def accounts(self, adapter: Adapter) -> tuple[str, ...]:
+        """The user's accounts, where the batch system tells."""
+        command = adapter.accounts_command
+        return tuple(adapter.parse_accounts(self.transport.run(command, timeout=_SECONDS))) if command else ()
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A site in the making: its keys; what was found, a line each; what a person has to fill in or check."""
+
+    keys: list[str] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
+    todo: list[str] = field(default_factory=list)
+
+    def key(self, text: str, why: str = "") -> None:
+        """Add a key, with a comment on its line."""
+        self.keys.append(f"    {text}" + (f" # {_one_line(why)}" if why else "") + "\n")
+
+
+def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
+    """A site.
+
+    Returns:
+        Its lines as they are below `sites:`; what was found, a line each; what a person has to fill in or check.
+    """
+    batch = answers.scheduler != LOCAL
+    draft = _Draft(found=[f"scheduler: {answers.scheduler if batch else 'none, runs start on the machine'}"])
+    draft.key(f"scheduler: {answers.scheduler}")
+    if answers.silent:
+        draft.todo.append(f"scheduler: {answers.silent}; where it should, run `nsw init` again once it does")
+    if answers.host is not None:
+        draft.key(f"transport: {transport_of(answers)}", "your own ssh")
+    if batch or answers.host is not None:
+        _scratch(answers, draft)
+    if batch:
+        _account(answers, draft)
+    chosen = best(answers.queues)
+    if chosen is not None:
+        _queue(answers, chosen, draft)
+    elif batch:
+        draft.key(f"#- {answers.queue_key}: {TO_FILL}", "where the site has no default")
+        draft.todo.append(f"{answers.queue_key}: where the site has no default ({answers.untold})")
+    _gpus(answers, chosen, draft)
+    if answers.has_module:
+        draft.key("login_shell: true", "jobs know `module` in a login shell only")
+    if batch:
+        draft.key("#- modules: [cuda]", "modules that provide the program and the profilers")
+    if answers.profilers:
+        inner = ", ".join(f"{tool}: {scalar(path)}" for tool, path in sorted(answers.profilers.items()))
+        draft.key(f"profilers: {{ {inner} }}")
+        draft.found += [f"{tool}: {path}" for tool, path in sorted(answers.profilers.items())]
+    elif batch:
+        draft.key("#- profilers: { nsys: /path/of/nsys, ncu: /path/of/ncu }", "where no module provides them")
+    if chosen is not None and chosen.walltime is not None:
+        draft.key(f"limits: {{ max_walltime: {format_duration(chosen.walltime)} }}", f"of {chosen.name}")
+    return "".join([f"  {scalar(name)}:\n", *draft.keys]), draft.found, draft.todo
+
+
+def transport_of(answers: Answers) -> str:
+    """The value of a site's key `transport`, for one that was reached by its host."""
+    more = ", login_shell: true" if answers.login_shell else ""
+    return f"{{ kind: {FIRST_TRANSPORT}, host: {scalar(answers.host or '')}{more} }}"
+
+
+def best(queues: Sequence[Queue]) -> Queue | None:
+    """The queue for a first campaign: the default or else the first, of those with GPUs where there are any."""
+    some = [one for one in queues if one.gpus] or list(queues)
+    return next((one for one in some if one.is_default), some[0] if some else None)
+
+
+def _scratch(answers: Answers, draft: _Draft) -> None:
+    if answers.scratch:
+        draft.key(f"scratch: {scalar(answers.scratch)}", "must be seen by the compute nodes too")
+        draft.todo.append(f"scratch: check that compute nodes see {answers.scratch}")
+    elif answers.host is not None:
+        draft.key("scratch: $HOME/nsw", "better a large file system that compute nodes see too")
+        draft.todo.append("scratch: name a large file system that the compute nodes see")
+
+
+def _account(answers: Answers, draft: _Draft) -> None:
+    if len(answers.accounts) == 1:
+        draft.key(f"account: {scalar(answers.accounts[0])}")
+    elif answers.accounts:
+        draft.key(f"account: {scalar(answers.accounts[0])}", f"or {_few(answers.accounts[1:])}")
+        draft.todo.append(f"account: one of {_few(answers.accounts)}")
+    else:
+        draft.key(f"#- account: {TO_FILL}", "the project that pays, where the site asks for one")
+        draft.todo.append("account: the project that pays, where the site asks for one")
+
+
+def _queue(answers: Answers, chosen: Queue, draft: _Draft) -> None:
+    key = answers.queue_key
+    others = [one.name for one in answers.queues if one.name != chosen.name]
+    draft.key(f"{key}: {scalar(chosen.name)}", f"there are also {_few(others)}" if others else "")
+    for one in answers.queues:
+        told = "number of GPUs unknown" if one.gpus is None else f"{one.gpus} GPUs a node" if one.gpus else "no GPUs"
+        also = f", others {_few(one.other_kinds)}" if one.other_kinds else ""
+        kind = f" ({one.kind}{also})" if one.kind else ""
+        limit = f", at most {format_duration(one.walltime)}" if one.walltime is not None else ""
+        draft.found.append(f"{key} {one.name}: {told}{kind}{limit}")
+    if others:
+        draft.todo.append(f"{key}: check that {chosen.name} is the one for you")
+
+
+def _gpus(answers: Answers, chosen: Queue | None, draft: _Draft) -> None:
+    name, count = "", None
+    others: tuple[str, ...] = ()
+    if answers.gpus and (answers.scheduler == LOCAL or chosen is None or chosen.gpus is None):
+        name, count = answers.gpus[0], len(answers.gpus)
+        draft.found.append(f"GPUs of this node: {count} x {name}")
+    elif chosen is not None:
+        name, count, others = chosen.kind, chosen.gpus, chosen.other_kinds
+    elif answers.scheduler == LOCAL:
+        count = 0
+        draft.found.append("GPUs: none")
+    chip = find_chip(name) if name else None
+    inner = [f"chip: {chip.name}"] if chip else []
+    if count is not None:
+        inner.append(f"per_node: {count}")
+    if inner:
+        kinds = [name] if chip and chip.name != name else []
+        if others and chosen is not None:
+            kinds = [f"{name}; {chosen.name} also has {_few(others)}: ask for yours with gres or constraint"]
+            draft.todo.append(f"gpus: {chosen.name} has nodes with {_few([name, *others])}; say which are yours")
+        draft.key(f"gpus: {{ {', '.join(inner)} }}", "".join(kinds))
+    if count is None:
+        draft.key("#- gpus: { per_node: 4, chip: ga100 }", "how many a node has, and which")
+        draft.todo.append("gpus: how many a node has (per_node) and which chip they are")
+    elif count and chip is None:
+        draft.todo.append("gpus.chip: such as ga100 (A100) or gh100 (H100); `nsw metrics check --chip` knows the names")
+
+
+def _few(names: Iterable[str]) -> str:
+    some = list(names)
+    return ", ".join(some[:8]) + (f" and {len(some) - 8} more" if len(some) > 8 else "")
+
+
+def _one_line(text: str) -> str:
+    """What stays a comment: names come from the site."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def scalar(text: str) -> str:
+    """A value of YAML, quoted where it must be."""
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _NO_TEXT and not text.endswith(" ") and not text.isdigit()
+    return text if plain and not re.fullmatch(r"[\d.eE+_-]+", text) else json.dumps(text)
+
+
+def known_site(answers: Answers) -> str | None:
+    """The shipped site of a machine; None where its names are unknown, or it has another batch system than the site."""
+    for site, pattern in _NAMES.items():
+        if any(re.fullmatch(pattern, name, re.IGNORECASE) for name in answers.names):
+            shipped = next(one.site for one in read_sites(_file(site)) if one.site.name == site)
+            return site if shipped.scheduler == answers.scheduler else None
+    return None
+
+
+def _file(site: str) -> Path:
+    return recipes_folder() / "sites" / f"{site}.yaml"
+
+
+def shipped_site(known: str, name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
+    """A shipped site under another name.
+
+    Args:
+        known: The site as `known_site` names it.
+        name: The name that it gets.
+        answers: What its machine answered.
+
+    Returns:
+        Its lines as they are below `sites:`; what was found, a line each; what a person has to fill in or check.
+    """
+    text = _file(known).read_text(encoding="utf-8")
+    lines = re.search(rf"^  {known}:.*\n((?:    .*\n)+)", text, re.MULTILINE)
+    assert lines is not None  # tested with each of them
+    body = lines[1]
+    if answers.host is not None:
+        body = re.sub(
+            r"^(    scheduler: .*\n)", rf"\1    transport: {transport_of(answers)}\n", body, flags=re.MULTILINE
+        )
+    todo = [f"account: the project that pays, in place of {_ACCOUNT.findall(body)[0]}"]
+    if answers.accounts:
+        body = _ACCOUNT.sub(lambda _: f"    account: {scalar(answers.accounts[0])}", body)
+        todo = [f"account: one of {', '.join(answers.accounts)}"] if answers.accounts[1:] else []
+    todo.append(
+        f"check each line: nsw ships recipes/sites/{known}.yaml as the centre's pages were, and it was not run there"
+    )
+    found = [f"the machine is {known}: the site is the one that nsw ships for it", f"scheduler: {answers.scheduler}"]
+    return f"  {scalar(name)}: # {known}, as nsw ships it\n{body}", found, todo
