@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.columns import IntArray
     from nsw.tables.data import Row, TableData
 
+__all__ = [
+    "ARROW_ROWS", "RULE_COLUMNS", "LeftOut", "Names", "Results", "dictionary", "known", "nullable", "section_title",
+    "session_fact", "tool_version", "warn_of_guess",
+]  # fmt: skip
+
 ARROW_ROWS: Final = 20_000  # more metrics than this become an Arrow table instead of dicts
 
 # The metric that tells how long a launch took: by label, by name, and both (--print-metric-name).
