@@ -1,4 +1,4 @@
-"""Writes nsw/cli/words.json, which completion reads, from the commands and options of nsw.cli.app."""
+"""Writes nsw/cli/words.json, which completion reads, from the commands and options of nsw.cli.commands."""
 
 import sys
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nsw.cli.app import app  # noqa: E402
-from nsw.cli.command_words import SHIPPED, text_of  # noqa: E402
+from nsw.cli.commands import app  # noqa: E402
+from nsw.cli.completion import SHIPPED, text_of  # noqa: E402
 
 if __name__ == "__main__":
     SHIPPED.write_text(text_of(app), encoding="utf-8")

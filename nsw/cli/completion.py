@@ -1,24 +1,112 @@
-"""What a Tab gives: the shell asks through _NSW_COMPLETE, and is answered without loading the command-line parser.
-
-The scripts that ask are typer's (`nsw --show-completion`). What they are answered becomes part of a command line, and
-names come from folders and files of others: each is quoted for the shell that asks.
-"""
+"""What a Tab gives: the shell asks through _NSW_COMPLETE, and is answered without loading the command-line parser."""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
+import stat
 from contextlib import redirect_stderr
+from dataclasses import dataclass
+from enum import EnumType
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-from nsw.cli.command_words import Command, shipped
-from nsw.cli.completion_values import values
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.cli.command_words import Parameter
+    from nsw.campaign.ledger import Ledger
+
+SHIPPED = Path(__file__).with_name("words.json")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """An option or an argument.
+
+    Attributes:
+        name: The name of the parameter of its command's function.
+        flags: `--format`, `-f`; none of an argument.
+        help: What it is.
+        takes: Whether a value follows.
+        many: Whether there may be several.
+        choices: The values, where they are fixed.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    help: str
+    takes: bool
+    many: bool
+    choices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, or nsw itself, with its parameters."""
+
+    name: str
+    help: str
+    parameters: tuple[Parameter, ...]
+
+    @cached_property
+    def options(self) -> dict[str, Parameter]:
+        """By each of their flags."""
+        return {flag: p for p in self.parameters for flag in p.flags}
+
+    @cached_property
+    def arguments(self) -> list[Parameter]:
+        """In their order."""
+        return [p for p in self.parameters if not p.flags]
+
+
+def shipped() -> tuple[Command, dict[str, Command]]:
+    """The whole of nsw, and its commands by name."""
+    data = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    root, *others = (_command(one) for one in data)
+    return root, {one.name: one for one in others}
+
+
+def text_of(app: Any) -> str:
+    """The data of a typer app, as it is shipped."""
+    import typer
+
+    root: Any = typer.main.get_command(app)
+    data = [_described("nsw", root), *(_described(name, one) for name, one in root.commands.items())]
+    return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in data) + "\n]\n"
+
+
+def _command(data: dict[str, Any]) -> Command:
+    parameters = (
+        Parameter(p["name"], tuple(p["flags"]), p["help"], p["takes"], p["many"], tuple(p["choices"]))
+        for p in data["parameters"]
+    )
+    return Command(data["name"], data["help"], tuple(parameters))
+
+
+def _described(name: str, command: Any) -> dict[str, Any]:
+    parameters = [_parameter(p) for p in command.params if not p.hidden]
+    helping = {"name": "help", "flags": ["--help", "-h"], "help": "Show what there is.", "takes": False,
+               "many": False, "choices": []}  # fmt: skip
+    text = (command.help or "").partition("\n")[0]
+    return {"name": name, "help": text, "parameters": [*parameters, helping]}
+
+
+def _parameter(made: Any) -> dict[str, Any]:
+    flags = [word for word in made.opts if word.startswith("-")]
+    kind = made.type_descriptor.annotation
+    members: list[Any] = list(kind) if isinstance(kind, EnumType) else []
+    return {
+        "name": made.name,
+        "flags": flags,
+        "help": made.help or "",
+        "takes": not getattr(made, "is_flag", False),
+        "many": made.multiple or made.nargs == -1,
+        "choices": [one.value for one in members],
+    }
 
 
 class Item(NamedTuple):
@@ -205,3 +293,202 @@ def _split(line: str) -> list[str]:
 
 
 _SHELLS = {"complete_bash": _bash, "complete_zsh": _zsh, "complete_fish": _fish}
+
+
+Given: TypeAlias = "Mapping[str, Sequence[str]]"  # the values that are before the cursor, by parameter
+_MOST_LOOKED_AT: Final = 500  # files and folders
+_MOST_RUNS: Final = 500
+_HEAD_BYTES: Final = 4096
+_RECIPE: Final = re.compile(rb"^nsw:", re.MULTILINE)
+_SITES: Final = re.compile(rb"^sites:", re.MULTILINE)
+_APP: Final = re.compile(rb"^app:", re.MULTILINE)
+_AGAIN: Final = ("failed", "lost", "cancelled")
+
+
+def values(command: str, parameter: str, given: Given, begun: str) -> list[str]:
+    """The values that begin as what is typed; none where files are the answer, or nobody can know."""
+    find = _BY_PARAMETER.get(f"{command} {parameter}") or _BY_PARAMETER.get(parameter)
+    if find is None:
+        return []
+    already = set(given.get(parameter, ()))
+    return [value for value in find(given, begun) if value.startswith(begun) and value not in already]
+
+
+def _recipes(_: Given, begun: str) -> Iterator[str]:
+    """Recipes in the folder that is typed and in those right below it, and the shipped ones by name."""
+    stem = begun[: len(begun) - len(begun.rsplit("/", 1)[-1])]
+    here = Path(stem).expanduser() if stem else Path()
+    for file in _yaml_files(here):
+        name = stem + file.relative_to(here).as_posix()
+        if _is_recipe(file):
+            yield f"./{name}" if name.startswith("-") else name
+    if not stem:
+        from nsw.resources import recipes_folder
+
+        yield from (file.name for file in sorted(recipes_folder().glob("*.yaml")))
+
+
+def _shipped(_: Given, __: str) -> Iterator[str]:
+    """The shipped recipes, by name."""
+    from nsw.resources import recipes_folder
+
+    yield from (file.stem for file in sorted(recipes_folder().glob("*.yaml")))
+
+
+def _yaml_files(folder: Path) -> Iterator[Path]:
+    looked = islice(folder.iterdir(), _MOST_LOOKED_AT)
+    seen = sorted(entry for entry in looked if not entry.name.startswith("."))
+    yield from (entry for entry in seen if entry.suffix in {".yaml", ".yml"} and entry.is_file())
+    left = _MOST_LOOKED_AT
+    for entry in seen:
+        if entry.is_dir() and left > 0:
+            below = list(islice(_entries(entry), left))
+            left -= len(below)
+            yield from sorted(f for f in below if f.suffix in {".yaml", ".yml"})
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    try:
+        yield from folder.iterdir()
+    except OSError:
+        return
+
+
+def _is_recipe(file: Path) -> bool:
+    try:
+        # a FIFO would wait for its other end; O_NONBLOCK is nothing to a file
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:  # noqa: PTH123
+            head = stream.read(_HEAD_BYTES) if stat.S_ISREG(os.fstat(stream.fileno()).st_mode) else b""
+    except OSError:
+        return False
+    return bool(_RECIPE.search(head)) and (not _SITES.search(head) or bool(_APP.search(head)))
+
+
+def _data(file: Path) -> Any:
+    """What a YAML file holds, within the limits of size, depth and aliases that every recipe has.
+
+    Raises:
+        OSError, ValueError, NswError: It cannot be read.
+    """
+    from nsw.recipe.document import LARGEST, parse
+
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:  # noqa: PTH123
+        return parse(stream.read(LARGEST + 1).decode(), str(file)).data
+
+
+def _sites(given: Given, _: str) -> Iterator[str]:
+    from nsw.errors import NswError
+    from nsw.site.names import BUILTIN, sources
+
+    known = sources([Path(name).expanduser() for name in given.get("sites", ())])
+    for source in sorted((one for one in known if not one.unsafe), key=lambda one: one.path == BUILTIN):
+        try:
+            found = _data(source.path).get("sites")
+        except (OSError, NswError, AttributeError, ValueError):
+            continue
+        yield from (str(name) for name in found or ())
+
+
+def _passes(given: Given, _: str) -> Iterator[str]:
+    """The names of the passes of the recipe on the command line: `- baseline`, `- timeline: {name: x}`."""
+    from nsw.resources import recipes_folder
+
+    named = Path(given["recipe"][-1]).expanduser()
+    file = named if named.exists() else recipes_folder() / named.with_suffix(".yaml").name
+    if not _is_recipe(file):
+        return
+    for entry in _data(file).get("passes") or ["baseline"]:
+        kind, keys = next(iter(entry.items())) if isinstance(entry, dict) else (entry, None)
+        yield str((keys or {}).get("name") or kind)
+
+
+def _campaigns(given: Given, _: str) -> list[str]:
+    from nsw.campaign import folder as folders
+
+    return [folder.id for folder in folders.existing(_root(given))]
+
+
+def _root(given: Given) -> Path:
+    from nsw.campaign import folder as folders
+
+    return folders.root(Path(given["root"][-1]).expanduser() if given.get("root") else None)
+
+
+def _of_campaign(
+    ask: Callable[[Ledger, str], Iterable[str]],
+) -> Callable[[Given, str], list[str]]:
+    """Names that the campaign of the command line knows."""
+
+    def find(given: Given, begun: str) -> list[str]:
+        from nsw.campaign import folder as folders
+        from nsw.campaign.ledger import Ledger
+
+        named = given.get("campaign") or given.get("named")
+        folder = folders.find(_root(given), named[-1] if named else None)
+        with Ledger(folder.ledger, read_only=True) as ledger:
+            return list(ask(ledger, begun))
+
+    return find
+
+
+def _runs(ledger: Ledger, begun: str) -> list[str]:
+    return [*(build.id for build in ledger.builds()), *ledger.names(begun, _MOST_RUNS)]
+
+
+def _to_retry(ledger: Ledger, begun: str) -> list[str]:
+    return ledger.names(begun, _MOST_RUNS, states=_AGAIN)
+
+
+def _cases(ledger: Ledger, begun: str) -> list[str]:
+    return ledger.names(begun, _MOST_RUNS, of="case_id")
+
+
+def _tables(_: Given, __: str) -> list[str]:
+    from nsw.tables.schema import TABLES
+
+    return list(TABLES)
+
+
+def _read_tables(given: Given, begun: str) -> list[str]:
+    from nsw.cli.reading import COMPUTED
+
+    return [*_tables(given, begun), *COMPUTED]
+
+
+def _all_tables(given: Given, begun: str) -> list[str]:
+    from nsw.present.flat_rows import FLAT
+
+    return list(dict.fromkeys((*FLAT, *_tables(given, begun))))
+
+
+def _metric_names(_: Given, begun: str) -> list[str]:
+    """Portable metrics and groups; what is begun as a name of ncu goes on as one."""
+    from nsw.metrics import catalogue, groups, ncu_names
+
+    return ncu_names.base_names() if "__" in begun else [*groups(), *catalogue()]
+
+
+def _chips(_: Given, __: str) -> list[str]:
+    from nsw.metrics.catalogue import chips
+
+    return list(chips())
+
+
+_BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
+    "recipe": _recipes,
+    "site": _sites,
+    "passes": _passes,
+    "campaign": _campaigns,
+    "named": _campaigns,
+    "run": _of_campaign(_runs),
+    "runs": _of_campaign(_to_retry),
+    "case": _of_campaign(_cases),
+    "table": _tables,
+    "read table": _read_tables,
+    "summarize table": _all_tables,
+    "names": _metric_names,
+    "chip": _chips,
+    "action": lambda _given, _begun: ["check"],
+    "name": _sites,
+    "shipped": _shipped,
+}

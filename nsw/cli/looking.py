@@ -1,4 +1,4 @@
-"""`nsw status`, `watch`, `problems`, `ls`, `schema`, `sites`: looking, without driving anything."""
+"""`nsw status`, `watch`, `problems`, `ls`, `schema`: looking, without driving anything."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from nsw.campaign.ledger import ENDED, Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, what_lacks
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.selection import as_named, as_option, campaign_and_runs, job_ids, selected
-from nsw.cli import writing
-from nsw.cli.notices import tell, warn
+from nsw.cli.output import tell
 from nsw.errors import Exit
-from nsw.present import emit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.selection import Which
     from nsw.campaign.watch import Onlooker
-
+    from nsw.cli.output import Target
 
 _WIDE = 100  # columns of a terminal from which there is room for the time, which is in the id too
 _NOTABLE = [state for state in State if state not in {State.DONE, State.PLANNED}]
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
-def status(which: Which, everything: bool, format: str, output: Path | None) -> int:
+def status(which: Which, everything: bool, target: Target) -> int:
     """The state of a campaign, or of some of its runs."""
     from nsw.campaign.watch import ledger_now
     from nsw.present import status_view
@@ -41,7 +40,7 @@ def status(which: Which, everything: bool, format: str, output: Path | None) -> 
     with ledger_now(folder) as (ledger, onlooker):
         counts, problems = ledger.counts(), [*ledger.problems(), *versions.problems(folder, ledger)]
         everything = everything or bool(selection)  # who names runs wants to see them, whatever their state
-        some = everything or format != "table"
+        some = everything or target.format != "table"
         runs = ledger.runs() if some else _to_look_at(ledger)
         head, jobs = _head(folder, ledger, counts, onlooker), job_ids(ledger, runs)
         head |= _progress(folder, ledger, counts, runs)
@@ -50,26 +49,28 @@ def status(which: Which, everything: bool, format: str, output: Path | None) -> 
             counts = Counter(str(run.state) for run in runs)
             ids = {run.id for run in runs}
             problems = [one for one in problems if one[0] in ids]
-    if format in writing.OF_ROWS:
-        rows = [status_view.flat_run(r, jobs) for r in runs]
-        columns = list(rows[0]) if rows else status_view.RUN_COLUMNS
-        writing.put_rows(format, rows, columns, output, head["note"])
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({**head, "counts": counts, "runs": [status_view.run_data(r, jobs) for r in runs],
-                          "problems": [dict(zip(_PROBLEM, p, strict=True)) for p in problems]})  # fmt: skip
-        else:
-            status_view.show_status(
-                console(),
-                head,
-                counts,
-                runs,
-                problems,
-                jobs,
-                everything=everything,
-                looks=None if onlooker else f"nsw watch {as_named(folder)}",
-            )
+    rows = [status_view.flat_run(r, jobs) for r in runs] if target.is_of_rows else []
+    target.put(
+        rows,
+        list(rows[0]) if rows else status_view.RUN_COLUMNS,
+        data=lambda: {
+            **head,
+            "counts": counts,
+            "runs": [status_view.run_data(r, jobs) for r in runs],
+            "problems": [dict(zip(_PROBLEM, p, strict=True)) for p in problems],
+        },
+        show=lambda: status_view.show_status(
+            console(),
+            head,
+            counts,
+            runs,
+            problems,
+            jobs,
+            everything=everything,
+            looks=None if onlooker else f"nsw watch {as_named(folder)}",
+        ),
+        note=head["note"],
+    )
     return Exit.GOOD
 
 
@@ -84,7 +85,7 @@ def _to_look_at(ledger: Ledger) -> list[RunRow]:
     return [*ledger.runs(states=_NOTABLE), *lacking, *more]
 
 
-def problems(which: Which, format: str, output: Path | None) -> int:
+def problems(which: Which, target: Target) -> int:
     """Everything that is wrong with a campaign's reports, with what to do."""
     from nsw.present.problems import show_problems
     from nsw.present.terminal import console
@@ -96,25 +97,23 @@ def problems(which: Which, format: str, output: Path | None) -> int:
             ids = {run.id for run in selected(ledger, ledger.runs(), selection)}
             found = [one for one in found if one[0] in ids]
     rows = [dict(zip(_PROBLEM, p, strict=True)) for p in found]
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, rows, _PROBLEM, output, note)
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({"campaign": folder.id, "problems": rows})
-        elif found:
+
+    def show() -> None:
+        if found:
             show_problems(console(), found)
         else:
             console().print(f"{folder.id}: no problem")
+
+    target.put(rows, _PROBLEM, data=lambda: {"campaign": folder.id, "problems": rows}, show=show, note=note)
     return Exit.GOOD
 
 
-def _all_problems(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
+def _all_problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
     """Those of reports, outliers, and runs of an older version of the program."""
     return [*ledger.problems(), *_outliers(folder, ledger), *versions.problems(folder, ledger)]
 
 
-def _outliers(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
+def _outliers(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
     """Outliers among the repeats of a case, as problems."""
     from nsw.analysis.figures import outliers
     from nsw.campaign.tables import load_rows
@@ -125,7 +124,7 @@ def _outliers(folder: folders.CampaignFolder, ledger: Ledger) -> list[tuple[str,
 
 
 def _progress(
-    folder: folders.CampaignFolder, ledger: Ledger, counts: Mapping[str, int], runs: Sequence[RunRow]
+    folder: CampaignFolder, ledger: Ledger, counts: Mapping[str, int], runs: Sequence[RunRow]
 ) -> dict[str, Any]:
     """How long it goes on already, how long it will, and what the running programs printed last."""
     if not any(counts.get(state) for state in State if state not in ENDED):
@@ -142,9 +141,7 @@ def _progress(
     }
 
 
-def _head(
-    folder: folders.CampaignFolder, ledger: Ledger, counts: dict[str, int], onlooker: Onlooker | None
-) -> dict[str, Any]:
+def _head(folder: CampaignFolder, ledger: Ledger, counts: dict[str, int], onlooker: Onlooker | None) -> dict[str, Any]:
     from nsw.present.status_view import build_data
     from nsw.present.terminal import plural
 
@@ -156,7 +153,7 @@ def _head(
     unread, incomplete = ledger.unread(), ledger.incomplete()
     steps = []
     other, taken = owner_if_other(folder.path), ledger.meta(TAKEN_OVER)
-    reductions = _reductions(ledger)
+    reductions = dict(Counter(str(row.state) for row in ledger.reductions()))
     going = sum(count for state, count in reductions.items() if state not in ENDED)
     unseen = onlooker is not None and onlooker.changed_any  # runs whose reports nobody has read
     may_go_on = not driven and not other and taken is None
@@ -181,14 +178,7 @@ def _head(
             "builds": [build_data(build, jobs, needed_by.get(build.id, [])) for build in builds]}  # fmt: skip
 
 
-def _reductions(ledger: Ledger) -> dict[str, int]:
-    """How many reductions of reports are in each state."""
-    from collections import Counter
-
-    return dict(Counter(str(row.state) for row in ledger.reductions()))
-
-
-def watch(campaign: str | None, root: Path | None, *, once: bool) -> int:
+def watch(folder: CampaignFolder, *, once: bool) -> int:
     """Show how a campaign's runs go until none is in flight, or once.
 
     Raises:
@@ -200,7 +190,6 @@ def watch(campaign: str | None, root: Path | None, *, once: bool) -> int:
     from nsw.present.untrusted_text import say
     from nsw.wording import headline
 
-    folder = folders.find(folders.root(root), campaign)
     with Watching(folder, once=once) as watching:
         view = Watch(watching)
         try:
@@ -219,24 +208,17 @@ def watch(campaign: str | None, root: Path | None, *, once: bool) -> int:
     return Exit.GOOD
 
 
-def list_campaigns(root: Path | None, format: str, output: Path | None) -> int:
+def list_campaigns(root: Path | None, target: Target) -> int:
     """The campaigns below the root, oldest first."""
     parent = folders.root(root)
     rows = [_campaign(folder) for folder in folders.existing(parent)]
-    if format in writing.OF_ROWS:
-        flat = [{**r, **{state: r.get("counts", {}).get(state, 0) for state in State}} for r in rows]
-        columns = ("campaign", "site", "created", "runs", *map(str, State), "driven", "note", "problem")
-        writing.put_rows(format, flat, columns, output)
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({"campaigns": rows})
-        else:
-            _show_campaigns(rows, parent)
+    flat = [{**r, **{state: r.get("counts", {}).get(state, 0) for state in State}} for r in rows]
+    columns = ("campaign", "site", "created", "runs", *map(str, State), "driven", "note", "problem")
+    target.put(flat, columns, data=lambda: {"campaigns": rows}, show=lambda: _show_campaigns(rows, parent))
     return Exit.GOOD
 
 
-def _campaign(folder: folders.CampaignFolder) -> dict[str, Any]:
+def _campaign(folder: CampaignFolder) -> dict[str, Any]:
     from nsw.errors import CampaignError
 
     try:
@@ -294,31 +276,4 @@ def schema(document: str) -> int:
 
     made = {"recipe": recipe_schema, "sites": sites_schema, "answers": answers_schema}[document]()
     print(text_of(made), end="")
-    return Exit.GOOD
-
-
-def list_sites(sites: Sequence[Path] | None, format: str, output: Path | None) -> int:
-    """The sites and where they come from."""
-    from nsw.present.terminal import console, table
-    from nsw.site.load import find_sites
-
-    found = find_sites(list(sites) if sites else None)
-    warnings = found.warnings()
-    for text in warnings:
-        warn(text)
-    rows = [
-        {"site": p.site.name, "scheduler": p.site.scheduler, "transport": p.site.transport.kind,
-         "description": p.site.description, "default": p.site.default, "from": str(p.origin)}
-        for p in found.sites
-    ]  # fmt: skip
-    columns = ("site", "scheduler", "transport", "description", "from")
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, rows, ("default", *columns), output)
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({"sites": rows, "warnings": warnings})
-        else:
-            shown = ({**r, "site": f"{r['site']} (default)" if r["default"] else r["site"]} for r in rows)
-            console().print(table(None, columns, ([r[c] for c in columns] for r in shown), wide="description"))
     return Exit.GOOD

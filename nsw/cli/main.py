@@ -94,7 +94,7 @@ def _parsed(arguments: list[str]) -> int:
     """Carry out a command line by typer's parser."""
     import typer
 
-    from nsw.cli.app import app
+    from nsw.cli.commands import app
 
     try:
         program = _of_command(arguments, app)
@@ -128,7 +128,7 @@ def _of_command(arguments: list[str], app: typer.Typer) -> typer.Typer:
         return one
     commands = {c.name or getattr(c.callback, "__name__", ""): c for c in app.registered_commands}
     if word not in commands:
-        from nsw.cli.unknown_command import unknown
+        from nsw.cli.application import unknown
 
         raise unknown(word, list(commands))
     one.registered_commands = [commands[word]]

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nsw.cli import writing
-from nsw.cli.notices import tell
+from nsw.cli.output import tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
 from nsw.metrics.catalogue import LEVEL, chips
 from nsw.metrics.printed_metrics import portable_of
 from nsw.metrics.requests import tool_for, tool_named, tools_for
-from nsw.present import emit
+from nsw.present.metrics_view import show_catalogue, show_metric, show_translation
+from nsw.present.terminal import console, plural, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from pathlib import Path
 
+    from nsw.cli.output import Target
     from nsw.metrics.catalogue import Chip, Metric
     from nsw.metrics.requests import Tool
     from nsw.site.load import LoadedSite
@@ -29,9 +29,8 @@ def metrics(
     names: Sequence[str],
     chip: str | None,
     tool: str | None,
-    format: str,
-    output: Path | None,
-    place: LoadedSite | None = None,
+    target: Target,
+    place: LoadedSite | None,
 ) -> int:
     """Carry out `nsw metrics ACTION`; 2 where `check` finds faults.
 
@@ -40,8 +39,7 @@ def metrics(
         names: Metrics, groups, families.
         chip: Chip, compute capability or GPU; None: the site's, or any.
         tool: Only by this tool.
-        format: How it is printed.
-        output: Where to.
+        target: How it is printed and where.
         place: The site, whose chip and whose ncu count.
 
     Raises:
@@ -50,14 +48,14 @@ def metrics(
     where = _chip(chip) if chip is not None or place is None else _chip_of(place)
     by = tool_named(tool) if tool else None
     if action == "ls":
-        return _list(names, where, by, format, output)
+        return _list(names, where, by, target)
     if not names:
         raise UsageError("no metric was named", hint=f"`nsw metrics {action} achieved_occupancy`")
     if action == "show":
-        return _show(names, where, format, output)
+        return _show(names, where, target)
     if action == "check":
-        return _check(names, where, by, format, output, _listed_by(place, where, by))
-    return _translate(names, where, by, format, output)
+        return _check(names, where, by, target, _listed_by(place, where, by))
+    return _translate(names, where, by, target)
 
 
 def _chip(named: str | None) -> Chip | None:
@@ -93,30 +91,24 @@ def _listed_by(place: LoadedSite | None, chip: Chip | None, tool: Tool | None) -
 # --- ls ----------------------------------------------------------------------------------------------------
 
 
-def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, format: str, output: Path | None) -> int:
-    from nsw.present.metrics_view import show_catalogue
-
+def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target) -> int:
     raw = [word for word in words if "__" in word]
     if raw:
-        return _list_raw(raw, chip, format, output)
+        return _list_raw(raw, chip, target)
     chosen = _chosen(words)
     by = tool or (tool_for(chip) if chip else "ncu")
     rows = [
         _row(metric, chip, by) for metric in chosen if (chip is None and tool is None) or _is_there(metric, chip, by)
     ]
-    named = (
-        []
-        if words
-        else [{"group": g.name, "meaning": g.meaning, "metrics": list(g.metrics)} for g in groups().values()]
+    known = [] if words else groups().values()
+    named = [{"group": g.name, "meaning": g.meaning, "metrics": list(g.metrics)} for g in known]
+    name = chip.name if chip else None
+    target.put(
+        rows,
+        _COLUMNS,
+        data=lambda: {"chip": name, "metrics": rows, "groups": named},
+        show=lambda: show_catalogue(rows, named, name, by, len(chosen) - len(rows)),
     )
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, rows, _COLUMNS, output)
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({"chip": chip.name if chip else None, "metrics": rows, "groups": named})
-        else:
-            show_catalogue(rows, named, chip.name if chip else None, by, len(chosen) - len(rows))
     return Exit.GOOD
 
 
@@ -153,10 +145,8 @@ def _chosen(words: Sequence[str]) -> list[Metric]:
     return list(found.values())
 
 
-def _list_raw(words: Sequence[str], chip: Chip | None, format: str, output: Path | None) -> int:
+def _list_raw(words: Sequence[str], chip: Chip | None, target: Target) -> int:
     """Base names of ncu that begin as one of the words."""
-    from nsw.present.terminal import console, table
-
     stems = tuple(word.rstrip("*") for word in words)
     rows = [
         {"metric": name, "suffixes": ncu_names.suffixes_of(name), "chips": ", ".join(ncu_names.chips_with(name))}
@@ -164,35 +154,29 @@ def _list_raw(words: Sequence[str], chip: Chip | None, format: str, output: Path
         if name.startswith(stems)
     ]
     columns = ("metric", "suffixes", "chips")
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, rows, columns, output)
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({"chip": chip.name if chip else None, "metrics": rows})
-        elif rows:
+
+    def show() -> None:
+        if rows:
             console().print(table(None, columns, ([r[c] for c in columns] for r in rows), wide="chips"))
         else:
             console().print(f"no metric of Nsight Compute begins with {' or '.join(stems)}")
+
+    target.put(rows, columns, data=lambda: {"chip": chip.name if chip else None, "metrics": rows}, show=show)
     return Exit.GOOD
 
 
 # --- show --------------------------------------------------------------------------------------------------
 
 
-def _show(names: Sequence[str], chip: Chip | None, format: str, output: Path | None) -> int:
-    from nsw.present.metrics_view import show_metric
-
+def _show(names: Sequence[str], chip: Chip | None, target: Target) -> int:
     told = [_described(name, chip) for name in names]
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, told, ("metric", "unit", "meaning", "nvprof", "ncu", "groups"), output)
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({"metrics": told})
-        else:
-            for one in told:
-                show_metric(one)
+
+    def show() -> None:
+        for metric in told:
+            show_metric(metric)
+
+    columns = ("metric", "unit", "meaning", "nvprof", "ncu", "groups")
+    target.put(told, columns, data=lambda: {"metrics": told}, show=show)
     return Exit.GOOD
 
 
@@ -236,41 +220,34 @@ def _conversion(metric: Metric) -> str | None:
 
 
 def _check(
-    names: Sequence[str],
-    chip: Chip | None,
-    tool: Tool | None,
-    format: str,
-    output: Path | None,
-    known: frozenset[str] | None,
+    names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target, known: frozenset[str] | None
 ) -> int:
-    from nsw.present.terminal import console, plural
-
     faults = check(names, chip, tool, known=known)
     rows = [{"metric": f.name, "fault": f.message, "hint": f.hint} for f in faults]
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, rows, ("metric", "fault", "hint"), output)
-    else:
-        with writing.printed(format, output):
-            if format == "json":
-                emit.as_json({"chip": chip.name if chip else None, "checked": len(names), "faults": rows})
-            else:
-                out = console()
-                for fault in faults:
-                    out.print(fault.message, style="red")
-                    if fault.hint:
-                        out.print(f"  hint: {fault.hint}")
-                where = f" on {chip.name}" if chip else ""
-                out.print(f"{plural(len(names) - len(faults), 'name')} of {len(names)} can be asked for{where}")
+
+    def show() -> None:
+        out = console()
+        for fault in faults:
+            out.print(fault.message, style="red")
+            if fault.hint:
+                out.print(f"  hint: {fault.hint}")
+        where = f" on {chip.name}" if chip else ""
+        out.print(f"{plural(len(names) - len(faults), 'name')} of {len(names)} can be asked for{where}")
+
+    target.put(
+        rows,
+        ("metric", "fault", "hint"),
+        data=lambda: {"chip": chip.name if chip else None, "checked": len(names), "faults": rows},
+        show=show,
+    )
     return Exit.BAD_INPUT if faults else Exit.GOOD
 
 
 # --- translate ---------------------------------------------------------------------------------------------
 
 
-def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, format: str, output: Path | None) -> int:
-    from nsw.present.metrics_view import show_translation
-
-    wrong = check(_portable_or_known(names), None)
+def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target) -> int:
+    wrong = check([name for name in names if not portable_of(name)], None)
     if wrong:
         raise UsageError(wrong[0].message, hint=wrong[0].hint)
     rows = list(_translated(names, chip))
@@ -279,20 +256,16 @@ def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, forma
     asked = {"ncu": for_ncu(portable, chip), "nvprof": for_nvprof(portable, chip)}
     lines: dict[str, str] = {one: ",".join(asked[one].metrics) for one in tools}
     columns = ("asked", "metric", "unit", *tools, *(("conversion",) if "nvprof" in tools else ()), "why")
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, rows, columns, output)
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({"chip": chip.name if chip else None, "metrics": [{c: r[c] for c in columns} for r in rows],
-                          "command_line": lines})  # fmt: skip
-        else:
-            show_translation(rows, tools, lines, chip.name if chip else None)
+    name = chip.name if chip else None
+    target.put(
+        rows,
+        columns,
+        data=lambda: {
+            "chip": name, "metrics": [{c: r[c] for c in columns} for r in rows], "command_line": lines,
+        },
+        show=lambda: show_translation(rows, tools, lines, name),
+    )  # fmt: skip
     return Exit.GOOD
-
-
-def _portable_or_known(names: Iterable[str]) -> list[str]:
-    return [name for name in names if not portable_of(name)]
 
 
 def _translated(names: Iterable[str], chip: Chip | None) -> Iterable[dict[str, Any]]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsw.cli.output import chosen_format as output_format
-from nsw.cli.output import output_path
+from nsw.cli.output import Target, chosen, output_path
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
+    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.selection import Selection
     from nsw.recipe.overrides import Overrides
 
@@ -96,18 +96,11 @@ CampaignOption = Annotated[
         "--campaign", "-c", help="Campaign: folder, id or its beginning; the newest if not given.", show_default=False
     ),
 ]
-Format = Annotated[
-    Formats | None,
-    typer.Option(
-        "--format", "-f", help="Output format; default: by the ending of --output, else a table.", show_default=False
-    ),
-]
-AnswerFormat = Annotated[
-    AnswerFormats | None,
-    typer.Option(
-        "--format", "-f", help="Output format; default: by the ending of --output, else a table.", show_default=False
-    ),
-]
+_FORMAT = typer.Option(
+    "--format", "-f", help="Output format; default: by the ending of --output, else a table.", show_default=False
+)
+Format = Annotated[Formats | None, _FORMAT]
+AnswerFormat = Annotated[AnswerFormats | None, _FORMAT]
 Json = Annotated[bool, typer.Option("--json", help="Short for --format json.", show_default=False)]
 Output = Annotated[
     Path | None,
@@ -160,7 +153,19 @@ Fit = Annotated[
     bool, typer.Option("--fit", help="Skip cases too large for the site, with the reason.", show_default=False)
 ]
 
-
+Now = Annotated[
+    bool,
+    typer.Option("--now", help="Start although another campaign runs on this machine.", show_default=False),
+]
+Into = Annotated[
+    str | None,
+    typer.Option(
+        "--into",
+        metavar="CAMPAIGN",
+        help="Add the runs that this campaign lacks; run those again whose program or parameters changed.",
+        show_default=False,
+    ),
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(
@@ -182,16 +187,19 @@ def selection(only: list[str] | None, without: list[str] | None) -> Selection:
     return Selection(tuple(only or ()), tuple(without or ()))
 
 
-def same_site(context: typer.Context, campaign: str, root: Path | None) -> None:
-    """Refuse another site than the campaign's; NSW_SITE is a default, which a campaign's own site replaces."""
+def folder_to_extend(context: typer.Context, campaign: str, root: Path | None) -> CampaignFolder:
+    """The campaign of --into.
+
+    Raises:
+        UsageError: --site names another site than its own; NSW_SITE is a default, which a campaign's own site replaces.
+    """
+    folder = campaign_folder(campaign, root)
     source, named = context.get_parameter_source("site"), context.params.get("site")
     if source is None or source.name != "COMMANDLINE":
-        return
-    from nsw.campaign import folder as folders
+        return folder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import SITE
 
-    folder = folders.find(folders.root(root), campaign)
     with Ledger(folder.ledger, read_only=True) as ledger:
         own = ledger.meta(SITE)
     if named != own:
@@ -199,6 +207,7 @@ def same_site(context: typer.Context, campaign: str, root: Path | None) -> None:
             f"a campaign stays on its site: {folder.id} is on {own}, and --site names {named}",
             hint="leave out --site, or run the recipe as a campaign of its own, without --into",
         )
+    return folder
 
 
 def overrides(
@@ -223,18 +232,20 @@ def size(text: str | None, option: str = "--max-unpacked") -> int | None:
         raise UsageError(f"{option}: {fault.message}", hint=fault.hint) from None
 
 
-def chosen_format(format: Formats | None, json: bool, output: Path | None) -> str:
-    """The format that was asked for; where none was, that of the file to write, else a table."""
-    return "json" if json else output_format(format and format.value, output, [*Formats])
+def target(
+    format: Formats | AnswerFormats | None,
+    json: bool,
+    output: Path | None,
+    known: type[Formats | AnswerFormats] = Formats,
+) -> Target:
+    """How data is to be printed and where; an answer can be Markdown, in a file that ends in .md."""
+    return Target("json", output) if json else chosen(format and format.value, output, list(known))
 
 
-def chosen_answer_format(format: AnswerFormats | None, json: bool, output: Path | None) -> str:
-    """The same for an answer, which can be Markdown, in a file that ends in .md."""
-    return "json" if json else output_format(format and format.value, output, [*AnswerFormats])
-
-
-def either(campaign: str | None, named: str | None) -> str | None:
+def campaign_folder(campaign: str | None, root: Path | None, named: str | None = None) -> CampaignFolder:
     """The campaign, named by its place or with -c, which every command of a campaign takes."""
+    from nsw.campaign import folder as folders
+
     if campaign is not None and named is not None and campaign != named:
         raise UsageError(f"two campaigns are named: {campaign} and {named}")
-    return campaign if named is None else named
+    return folders.find(folders.root(root), campaign if named is None else named)

@@ -1,16 +1,23 @@
-"""The value of --output: a file whose ending names the format, or a folder."""
+"""Where what a command says goes: data to stdout, or the file or folder of --output; sentences to stderr."""
 
 from __future__ import annotations
 
+import sys
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from nsw.errors import UsageError
+from nsw.errors import NswError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-FORMATS: Final = ("table", "json", "csv", "parquet")
+    from nsw.campaign.events import Message
+
+__all__ = ["Folder", "Target", "chosen", "output_path", "several", "show_message", "tell", "warn"]
+
+_OF_ROWS: Final = frozenset({"csv", "parquet"})  # a file of these holds one table
 _TEXT: Final = ("", ".txt", ".log")  # endings of what a terminal would show
 
 
@@ -23,31 +30,151 @@ def output_path(text: str) -> Path:
     return Folder(text) if text.endswith("/") else Path(text)
 
 
-def unknown_ending(output: Path, formats: Sequence[str]) -> UsageError | None:
-    """What to say of a file whose ending names no format; None where it names one, or where it is a folder."""
-    ending = output.suffix.lower()
-    if isinstance(output, Folder) or output.is_dir() or ending in _TEXT or ending.removeprefix(".") in formats:
-        return None
-    there = ", ".join(".md" if f == "markdown" else f".{f}" for f in formats if f != "table")
-    return UsageError(
-        f"--output {output}: there is no format {ending}",
-        hint=f"known endings: {there}, and .txt for what a terminal shows; with any other name, give --format",
-    )
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The format of a command's data, and the file or folder for it; None: standard output."""
+
+    format: str
+    output: Path | None = None
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether a file of the format holds one table and nothing else."""
+        return self.format in _OF_ROWS
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether --output names a folder: one that is there, one with a slash at its end, or a name without ending."""
+        return self.output is not None and (_is_folder(self.output) or not self.output.suffix)
+
+    def folder(self) -> Path:
+        """The folder, made if need be.
+
+        Raises:
+            NswError: It cannot be made.
+        """
+        folder = Path(self.output or "")  # files in it are no folders
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as fault:
+            raise NswError(f"{self.output} cannot be made: {fault.strerror or fault}") from None
+        return folder
+
+    def of_table(self, name: str) -> Target:
+        """Where one table goes: a file in the folder, else as given."""
+        return Target(self.format, self.folder() / f"{name}.{self.format}") if self.is_folder else self
+
+    @contextmanager
+    def printed(self) -> Iterator[None]:
+        """What is printed goes to the file, where one is named; Parquet writes its own.
+
+        Raises:
+            NswError: The file cannot be written.
+        """
+        if self.output is None or self.format == "parquet":
+            yield
+            return
+        if isinstance(self.output, Folder):
+            raise UsageError(
+                f"--output {self.output}/ is a folder, but what is to be written is one file",
+                hint="name a file; `nsw summarize` and `nsw read` fill a folder with CSV or Parquet, a file a table",
+            )
+        try:
+            file = self.output.open("w", encoding="utf-8", newline="")
+        except OSError as fault:
+            raise NswError(f"{self.output} cannot be written: {fault.strerror or fault}") from None
+        with file, redirect_stdout(file):
+            yield
+
+    def put_rows(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], note: str | None = None) -> None:
+        """Rows as CSV or as a Parquet file, to which the note goes along."""
+        from nsw.present import emit
+
+        if self.format == "csv":
+            with self.printed():
+                emit.as_csv(rows, columns)
+        else:
+            emit.as_parquet(list(rows), columns, self.output, note)
+
+    def put(
+        self,
+        rows: Iterable[Mapping[str, Any]],
+        columns: Sequence[str],
+        *,
+        data: Callable[[], Mapping[str, Any]],
+        show: Callable[[], object],
+        note: str | None = None,
+    ) -> None:
+        """The rows as CSV or Parquet, the data as JSON, or what `show` prints for a person."""
+        if self.is_of_rows:
+            self.put_rows(rows, columns, note)
+            return
+        with self.printed():
+            if self.format == "json":
+                from nsw.present import emit
+
+                emit.as_json(data())
+            else:
+                show()
 
 
-def chosen_format(format: str | None, output: Path | None, known: Sequence[str] = FORMATS) -> str:
+def chosen(format: str | None, output: Path | None, known: Sequence[str]) -> Target:
     """The format that was asked for; where none was, that of the file to write, CSV in a folder, else a table.
 
     Raises:
         UsageError: The file's ending names none of the known formats.
     """
-    if format is not None:
-        return format
-    ending = output.suffix.lower().removeprefix(".") if output else ""
-    if ending == "md" and "markdown" in known:
+    return Target(format or (output and _of_file(output, known)) or "table", output)
+
+
+def _of_file(output: Path, known: Sequence[str]) -> str | None:
+    ending = output.suffix.lower()
+    if ending == ".md" and "markdown" in known:
         return "markdown"
-    if output is not None and (fault := unknown_ending(output, known)) is not None:
-        raise fault
-    if output is not None and (isinstance(output, Folder) or output.is_dir()):
+    if _is_folder(output):
         return "csv"  # a file a table
-    return ending if ending in known else "table"
+    if ending in _TEXT:
+        return None
+    if ending[1:] in known:
+        return ending[1:]
+    there = ", ".join(".md" if f == "markdown" else f".{f}" for f in known if f != "table")
+    raise UsageError(
+        f"--output {output}: there is no format {ending}",
+        hint=f"known endings: {there}, and .txt for what a terminal shows; with any other name, give --format",
+    )
+
+
+def _is_folder(output: Path) -> bool:
+    return isinstance(output, Folder) or output.is_dir()
+
+
+def several(format: str, names: Iterable[str]) -> UsageError:
+    """The error where one file is to hold several tables."""
+    listed = ", ".join(names)
+    what = f"here are {listed}" if listed else "there is none"
+    return UsageError(
+        f"a {format} file holds one table, but {what}",
+        hint="name one with --table, or a folder with --output: a file a table",
+    )
+
+
+def tell(text: str) -> None:
+    """Print a sentence on stderr: a terminal breaks it between words, with commands as the user types them."""
+    from nsw.present.terminal import console
+
+    console(sys.stderr).print(text)
+
+
+def show_message(message: Message) -> None:
+    """Print a message of the campaign on stderr, where nothing live is drawn."""
+    if message.level == "info":
+        tell(message.text)
+    else:
+        warn(message.text, message.level)
+
+
+def warn(text: str, level: str = "warning") -> None:
+    """Print a warning on stderr."""
+    from nsw.present.terminal import console
+
+    console(sys.stderr).print(f"{level}: {text}", style="yellow" if level == "warning" else "red")

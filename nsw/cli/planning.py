@@ -1,32 +1,111 @@
-"""`nsw plan` and `nsw render`: everything before something is submitted."""
+"""`nsw init`, `plan` and `render`: everything before something is submitted."""
 
 from __future__ import annotations
 
+import shlex
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from nsw.cli import notices, writing
-from nsw.cli.notices import tell
-from nsw.errors import Exit, InputError, UnreachableError
+from nsw.cli.output import show_message, tell, warn
+from nsw.errors import Exit, InputError, UnreachableError, UsageError
 from nsw.present.untrusted_text import harmless, say
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from nsw.campaign.dry_run import Prospect
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.cli.output import Target
     from nsw.recipe.overrides import Overrides
+
+__all__ = ["init_from_command", "init_from_shipped", "init_site", "plan", "plan_into", "render"]
+
+_RECIPE = Path("recipe.yaml")
+_OUTPUT = ("-o", "--output")
+
+
+def _say(text: str) -> None:
+    """A sentence on stdout, with commands as the user types them."""
+    from nsw.present.terminal import console
+
+    console().print(text)
+
+
+def init_from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
+    """Write a recipe for a command line.
+
+    Raises:
+        UsageError: The file is there already.
+    """
+    from nsw.campaign.starter_files import write_recipe
+
+    made = write_recipe(words, output or _RECIPE, force=force)
+    brings = f"brings {', '.join(made.brings)}" if made.brings else "needs no file: list those it needs in app.files"
+    _say(f"{made.path}: {brings}")
+    if made.launcher:
+        _say(f"launcher: {made.launcher}, which nsw starts: the recipe's command is the program alone")
+    if own := next((word for word in words if word.partition("=")[0] in _OUTPUT), None):
+        _say(
+            f"note: {own} follows --, so it is an option of the command; to name the recipe's file write it before:"
+            " `nsw init -o FILE -- COMMAND`"
+        )
+    for text in made.warnings:
+        warn(text)
+    if not made.has_gpus:
+        _say(f"site {made.site} has no GPU, so the recipe asks for none: set resources.gpus for another site")
+    _say(f"next: `nsw plan {made.path}`; the comments in it say what else a recipe can do")
+    return Exit.GOOD
+
+
+def init_from_shipped(name: str, output: Path | None, force: bool) -> int:
+    """Copy a shipped recipe with the files that it names.
+
+    Raises:
+        UsageError: There is none of that name, or a file is there already.
+    """
+    from nsw.campaign.starter_files import copy_shipped
+
+    written = copy_shipped(name, output, force=force)
+    for path in written:
+        _say(str(path))
+    _say(f"next: `nsw plan {written[0]}`")
+    return Exit.GOOD
+
+
+def init_site(name: str, host: str | None, output: Path | None, force: bool) -> int:
+    """Ask this machine or a host what it is, and write a site.
+
+    Raises:
+        UsageError: The file has such a site already, or its batch system is none that nsw knows.
+        UnreachableError: The host does not answer.
+    """
+    from nsw.site_check.starter import survey_site
+
+    made = survey_site(name, host, output, force=force)
+    try:
+        made.write()
+    except UsageError:
+        _say(made.text.rstrip())  # for a person to put in
+        raise
+    _say(f"{made.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
+    for line in made.found:
+        _say(f"  found    {line}")
+    for line in made.todo:
+        _say(f"  fill in  {line}")
+    there = "" if output is None else f" --sites {shlex.quote(str(made.path))}"
+    _say(f"next: `nsw sites check {name}{there}`, then `nsw plan RECIPE --site {name}{there}`")
+    return Exit.GOOD
 
 
 def plan(
     recipe: str,
     site: str | None,
     sites: Sequence[Path] | None,
-    format: str,
-    output: Path | None,
-    options: Overrides | None = None,
-    root: Path | None = None,
+    target: Target,
+    options: Overrides,
+    root: Path | None,
 ) -> int:
     """Show the plan, and what the site's scheduler says of it where it can be asked.
 
@@ -37,10 +116,10 @@ def plan(
     from nsw.campaign.dry_run import ask
     from nsw.campaign.planning import make_plan
     from nsw.campaign.start import expected_cost
-    from nsw.present import emit, plan_view
+    from nsw.present import plan_view
     from nsw.present.terminal import console
 
-    planned = make_plan(recipe, site, sites, options, notices.show)
+    planned = make_plan(recipe, site, sites, options, show_message)
     made = planned.plan
     expected = expected_cost(folders.root(root), made)
     script, prospects, silent = planned.renderer(), list["Prospect"](), ""
@@ -51,14 +130,13 @@ def plan(
     warnings = [w.render() for w in (*planned.recipe.warnings, *planned.unset_secrets())]
     warnings += [silent] if silent else [f"{p.jobs[0]}: {p.untold}" for p in prospects if p.untold]
     starts = {name: p.start for p in prospects for name in p.jobs if p.start}
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, plan_view.run_rows(made), plan_view.RUN_COLUMNS, output, made.note)
-    else:
-        with writing.printed(format, output):
-            if format == "json":
-                emit.as_json({**plan_view.plan_data(made, expected), "starts": starts, "warnings": warnings})
-            else:
-                plan_view.show_plan(console(), made, warnings, starts, expected)
+    target.put(
+        plan_view.run_rows(made),
+        plan_view.RUN_COLUMNS,
+        data=lambda: {**plan_view.plan_data(made, expected), "starts": starts, "warnings": warnings},
+        show=lambda: plan_view.show_plan(console(), made, warnings, starts, expected),
+        note=made.note,
+    )
     refused = [p.refused for p in prospects if p.refused]
     if refused:
         raise InputError(refused)
@@ -66,48 +144,40 @@ def plan(
 
 
 def plan_into(
-    campaign: str,
-    root: Path | None,
-    recipe: str,
-    sites: Sequence[Path] | None,
-    format: str,
-    output: Path | None,
-    options: Overrides | None = None,
+    folder: CampaignFolder, recipe: str, sites: Sequence[Path] | None, target: Target, options: Overrides
 ) -> int:
     """Show what a recipe would add to a campaign, what it would do again, and why."""
-    from nsw.campaign import folder as folders
     from nsw.campaign.extend import extension
     from nsw.campaign.start import expected_cost
-    from nsw.present import emit, plan_view
+    from nsw.present import plan_view
     from nsw.present.terminal import console
 
-    found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
-    made = found.planned.plan if found.planned else None
-    expected = expected_cost(found.folder.path.parent, made) if made else None
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, plan_view.run_rows(made) if made else [], plan_view.RUN_COLUMNS, output)
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            data = plan_view.plan_data(made, expected) if made else {}
-            emit.as_json({**data, "into": plan_view.changes_data(found.folder.id, found.changes)})
-        else:
-            plan_view.show_changes(console(), found.folder.id, found.changes)
-            if made and found.planned:
-                warnings = [w.render() for w in found.planned.recipe.warnings]
-                plan_view.show_plan(console(), made, warnings, expected=expected)
+    found = extension(folder, recipe, sites, options, show_message)
+    planned = found.planned
+    expected = expected_cost(folder.path.parent, planned.plan) if planned else None
+
+    def show() -> None:
+        plan_view.show_changes(console(), folder.id, found.changes)
+        if planned:
+            warnings = [w.render() for w in planned.recipe.warnings]
+            plan_view.show_plan(console(), planned.plan, warnings, expected=expected)
+
+    def data() -> dict[str, Any]:
+        plan = plan_view.plan_data(planned.plan, expected) if planned else {}
+        return {**plan, "into": plan_view.changes_data(folder.id, found.changes)}
+
+    rows = plan_view.run_rows(planned.plan) if planned else []
+    target.put(rows, plan_view.RUN_COLUMNS, data=data, show=show)
     return Exit.GOOD
 
 
-def render(
-    recipe: str, site: str | None, sites: Sequence[Path] | None, into: Path | None, options: Overrides | None = None
-) -> int:
+def render(recipe: str, site: str | None, sites: Sequence[Path] | None, into: Path | None, options: Overrides) -> int:
     """Print or write the scripts."""
     from nsw.campaign.planning import make_plan
     from nsw.safe_files import open_anew
     from nsw.scripts.render import machinery_name, machinery_text
 
-    planned = make_plan(recipe, site, sites, options, notices.show)
+    planned = make_plan(recipe, site, sites, options, show_message)
     made, script, scratch = planned.plan, planned.renderer(), planned.scratch_to_show()
     jobs = (*made.builds, *made.jobs, *made.reductions)
     texts = {f"{job.name}.sh": script(job, "CAMPAIGN", scratch) for job in jobs} | {machinery_name(): machinery_text()}

@@ -1,89 +1,127 @@
-"""`nsw read`: reports of any profiler as tables."""
+"""`nsw read`: reports of any profiler as tables, or the rows of them that a person asks for."""
 
 from __future__ import annotations
 
+import math
+import re
+import shlex
 import sys
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from nsw.cli import reading_kernels, writing
-from nsw.cli.notices import tell
-from nsw.cli.stdin import standard_input
-from nsw.errors import Exit, UsageError, did_you_mean
+from nsw.cli.output import several, tell
+from nsw.errors import Exit, NswError, UsageError, did_you_mean
 from nsw.present import emit
+from nsw.present.problems import Merged, show_merged
 from nsw.present.terminal import plural
 from nsw.present.untrusted_text import as_json, say
 from nsw.readers.model import Options, Report
 from nsw.readers.report_search import ReportSearch
+from nsw.tables import TABLES, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.present.problems import Merged
+    from nsw.analysis.kernels import KernelRow
+    from nsw.cli.output import Target
 
-_MOST_ROWS = 20
+__all__ = ["COMPUTED", "read"]
+
+COMPUTED: Final = ("kernels", "roofline")
+_SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
+_MOST_ROWS: Final = 20
+_TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
+_STDIN: Final = "<stdin>"
+_PIECE: Final = 1 << 20
+_TOLD_EVERY_S: Final = 0.5
 
 
 def read(
     files: Sequence[Path],
     tables: list[str],
+    target: Target,
+    *,
     formats: bool,
-    format: str,
-    output: Path | None,
-    max_unpacked: int | None = None,
-    steps: str | None = None,
-    where: Sequence[str] = (),
-    launch: int | None = None,
-    top: int | None = None,
+    max_unpacked: int | None,
+    steps: str | None,
+    where: Sequence[str],
+    launch: int | None,
+    top: int | None,
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
-    from nsw.cli.choosing_rows import chosen, condition
     from nsw.readers.read_many import read_many, takes_long
-    from nsw.tables import TABLES
 
-    for text in where:
-        condition(text)  # what is wrong with it is reported before a large report is read
+    tests = _tests(where, launch)  # what is wrong with them is reported before a large report is read
     if formats:
-        return _list_formats(format, output)
+        return _list_formats(target)
     if not files:
         hint = "`nsw read FILE...`, or `... | nsw read -`; `nsw read --formats` lists what can be read"
         raise UsageError("no file was named", hint=hint)
-    known = (*TABLES, *reading_kernels.COMPUTED)
+    known = (*TABLES, *COMPUTED)
     for name in tables:
         if name not in known:
             raise UsageError(
                 f"there is no table {name}", hint=did_you_mean(name, known) or f"tables: {', '.join(known)}"
             )
-    made = reading_kernels.computed(tables)
-    wanted = reading_kernels.SOURCES if made else frozenset(tables) if tables else None
+    computed = _computed(tables)
+    wanted = _SOURCES if computed else frozenset(tables) if tables else None
     options = Options(wanted, max_unpacked=max_unpacked, steps=steps)
     search = ReportSearch()
-    with standard_input(files) as given:
+    with _standard_input(files) as given:
         paths = list(search.files(given.files))
         asked = _Asked(tables, several=len(paths) > 1)
-        found = given.named(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0))
-        if made:
-            picked = chosen(search.known(found), where, launch, None)
-            return max(reading_kernels.put(made, picked, format, output, top), _tell(search))
-        picked = chosen(asked.noted(search.known(found)), where, launch, top)
-        code = _put_out(picked, tables, format, output, most=_MOST_ROWS if top is None else top)
-    return max(code, _tell(search), asked.tell())
+        found = search.known(given.named(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0)))
+        if computed:
+            reports = _Reports(_chosen(found, tests, None))
+            code = _put_computed(computed, reports, target, top)
+        else:
+            reports = _Reports(_chosen(asked.noted(found), tests, top))
+            _put(reports, tables, target, most=_MOST_ROWS if top is None else top)
+            code = Exit.GOOD
+    return max(code, reports.code, _tell(search), asked.tell())
 
 
-def _put_out(reports: Iterator[Report], tables: list[str], format: str, output: Path | None, *, most: int) -> int:
-    if format not in writing.OF_ROWS:
-        with writing.printed(format, output):
-            if format == "json":
-                return _print_json(reports, kernels=not tables)
-            return _show(reports, kernels=not tables, most=most)
-    if format == "parquet" and output is None:
+@dataclass(slots=True)
+class _Reports:
+    """The reports, once; what was wrong with those that were looked at so far."""
+
+    reports: Iterable[Report]
+    code: int = Exit.GOOD
+    problems: Merged = field(default_factory=Merged)
+
+    def __iter__(self) -> Iterator[Report]:
+        for report in self.reports:
+            for problem in report.problems:
+                self.problems.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
+                if problem.severity == "error":
+                    self.code = Exit.SOME_FAILED
+            yield report
+
+    def tell(self) -> None:
+        """Say on stderr what is wrong: problems have no place in a file of rows."""
+        for _, text in self.problems.lines():
+            tell(text)
+
+
+def _put(reports: _Reports, tables: list[str], target: Target, *, most: int) -> None:
+    if not target.is_of_rows:
+        with target.printed():
+            if target.format == "json":
+                _print_json(reports, kernels=not tables)
+            else:
+                _show(reports, kernels=not tables, most=most)
+        return
+    if target.format == "parquet" and target.output is None:
         raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
-    if output is not None and writing.is_folder(output):
-        return _write_folder(reports, format, output)
-    found = list(reports)
-    _one_table(found, tables, format, output)
-    return _code(found)
+    if target.is_folder:
+        _write_folder(reports, target)
+    else:
+        _one_table(reports, tables, target)
 
 
 def _tell(search: ReportSearch) -> int:
@@ -140,24 +178,13 @@ def _counted(reports: Iterator[Report], total: int) -> Iterator[Report]:
     yield from track(reports, "reading", total=total, console=out, transient=True)
 
 
-def _is_bad(report: Report) -> bool:
-    return any(p.severity == "error" for p in report.problems)
-
-
-def _code(reports: Iterable[Report]) -> int:
-    return Exit.SOME_FAILED if any(_is_bad(r) for r in reports) else Exit.GOOD
-
-
-def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
+def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
     """One object, written report by report and row by row: a large trace is never held as text."""
     from nsw.analysis.kernels import of_report
-    from nsw.tables import rows
 
     write = sys.stdout.write
-    bad = False
     write(f'{{"nsw_json": {emit.JSON_VERSION}, "reports": [')
     for number, report in enumerate(reports):
-        bad = bad or _is_bad(report)
         head = {
             "path": report.path, "tool": report.tool, "format": report.format, "tool_version": report.tool_version,
             "problems": [asdict(p) for p in report.problems],
@@ -177,86 +204,54 @@ def _print_json(reports: Iterator[Report], *, kernels: bool) -> int:
             write("]")
         write("}}")
     write("]}\n")
-    return Exit.SOME_FAILED if bad else Exit.GOOD
 
 
-def _one_table(reports: Sequence[Report], tables: list[str], format: str, output: Path | None) -> None:
-    from nsw.tables import TABLES, rows
-
-    held = {name for r in reports for name, data in r.tables.items() if len(data)}
+def _one_table(reports: _Reports, tables: list[str], target: Target) -> None:
+    found = list(reports)
+    held = {name for r in found for name, data in r.tables.items() if len(data)}
     wanted = tables or sorted(held - {"facts"} or held)  # facts are beside a table, as its description
     if len(wanted) != 1:
-        raise writing.several(format, wanted)
+        raise several(target.format, wanted)
     (name,) = wanted
-    if format == "parquet" and output is not None:
-        with emit.ParquetFiles({name: output}) as files:
-            _fill(files, reports, {name})
-        _tell_problems(reports)
-        return
-    found = (row | {"report": r.path} for r in reports if name in r.tables for row in rows(name, r.tables[name]))
-    writing.put_rows(format, found, TABLES[name].names, output)
-    _tell_problems(reports)
+    if target.format == "parquet" and target.output is not None:
+        with emit.ParquetFiles({name: target.output}) as files:
+            for report in found:
+                _fill(files, report, {name})
+    else:
+        some = (row | {"report": r.path} for r in found if name in r.tables for row in rows(name, r.tables[name]))
+        target.put_rows(some, TABLES[name].names)
+    reports.tell()
 
 
-def _write_folder(reports: Iterator[Report], format: str, folder: Path) -> int:
+def _write_folder(reports: _Reports, target: Target) -> None:
     """Every table of all reports as FOLDER/TABLE.csv or .parquet, report by report: what is held is one report."""
-    from nsw.present.problems import Merged
-    from nsw.tables import TABLES
-
-    folder = writing.made_folder(folder)
-    bad = False
-    merged = Merged()
-    kind = emit.ParquetFiles if format == "parquet" else emit.CsvFiles
-    with kind({name: folder / f"{name}.{format}" for name in TABLES}) as files:
+    folder = target.folder()
+    kind = emit.ParquetFiles if target.format == "parquet" else emit.CsvFiles
+    with kind({name: folder / f"{name}.{target.format}" for name in TABLES}) as files:
         for report in reports:
-            bad = bad or _is_bad(report)
-            _fill(files, [report], set(TABLES))
-            _gather_problems(merged, report)
-    for _, text in merged.lines():
-        tell(text)
+            _fill(files, report, set(TABLES))
+    reports.tell()
     for name, count in files.written.items():
-        say(f"{folder / name}.{format}: {plural(count, 'row')}")
-    return Exit.SOME_FAILED if bad else Exit.GOOD
+        say(f"{folder / name}.{target.format}: {plural(count, 'row')}")
 
 
-def _fill(files: Any, reports: Iterable[Report], names: set[str]) -> None:
-    for report in reports:
-        for name in names & report.tables.keys():
-            files.add(name, report.tables[name], report.path)
+def _fill(files: Any, report: Report, names: set[str]) -> None:
+    for name in names & report.tables.keys():
+        files.add(name, report.tables[name], report.path)
 
 
-def _tell_problems(reports: Iterable[Report]) -> None:
-    """Problems have no place in a file of rows: they are reported on stderr."""
-    from nsw.present.problems import Merged
-
-    merged = Merged()
-    for report in reports:
-        _gather_problems(merged, report)
-    for _, text in merged.lines():
-        tell(text)
-
-
-def _gather_problems(merged: Merged, report: Report) -> None:
-    for problem in report.problems:
-        merged.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
-
-
-def _show(reports: Iterable[Report], *, kernels: bool, most: int) -> int:
-    from nsw.present.problems import Merged, show_merged
+def _show(reports: Iterable[Report], *, kernels: bool, most: int) -> None:
     from nsw.present.rows_view import show_report
     from nsw.present.terminal import console
 
-    bad = False
     out = console()
     told = Merged()
     for report in reports:
-        bad = bad or _is_bad(report)
         show_report(out, report, most, told, kernels=kernels)
     show_merged(out, told, repeated=True)
-    return Exit.SOME_FAILED if bad else Exit.GOOD
 
 
-def _list_formats(format: str, output: Path | None) -> int:
+def _list_formats(target: Target) -> int:
     from nsw.present.terminal import console, table
     from nsw.readers.registry import FORMATS
 
@@ -264,13 +259,224 @@ def _list_formats(format: str, output: Path | None) -> int:
         {"format": f.id, "tool": f.tool, "what": f.meaning, "versions": f.versions, "not_read": f.unread}
         for f in FORMATS
     ]
-    if format in writing.OF_ROWS:
-        writing.put_rows(format, rows, list(rows[0]), output)
-        return Exit.GOOD
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({"formats": rows})
-        else:
-            heads = ("format", "tool", "what")
-            console().print(table(None, heads, ([r[h] for h in heads] for r in rows)))
+    heads = ("format", "tool", "what")
+    target.put(
+        rows,
+        list(rows[0]),
+        data=lambda: {"formats": rows},
+        show=lambda: console().print(table(None, heads, ([r[h] for h in heads] for r in rows))),
+    )
     return Exit.GOOD
+
+
+# --- tables that are computed from the counters of a report -------------------------------------------------
+
+
+def _computed(tables: Sequence[str]) -> str | None:
+    """The computed table that is asked for; None: those of the reports themselves are.
+
+    Raises:
+        UsageError: It is asked for beside another table.
+    """
+    asked = [name for name in tables if name in COMPUTED]
+    if not asked:
+        return None
+    if len(set(tables)) > 1:
+        raise UsageError(
+            f"table {asked[0]} is computed from other tables of the report",
+            hint=f"ask for it alone: --table {asked[0]}",
+        )
+    return asked[0]
+
+
+def _put_computed(name: str, reports: _Reports, target: Target, top: int | None) -> int:
+    """Print or write a computed table, with at most `top` rows of each report; the code is 1 when there are none."""
+    from nsw.analysis.kernels import of_report
+    from nsw.present.flat_rows import flat_kernels, flat_points
+
+    rows_of = flat_kernels if name == "kernels" else flat_points
+    found: list[dict[str, Any]] = []
+    seen: list[KernelRow] = []
+    for report in reports:
+        kernels = of_report(report.tables)[:top]
+        seen += kernels
+        found += [{"report": report.path} | row for row in rows_of(kernels)]
+    reports.tell()
+    columns = list(dict.fromkeys(key for row in found for key in row))
+    if not found:
+        lacks = "the counters of a roofline (metrics: [roofline])" if seen else "hardware counters of kernels"
+        tell(f"{name}: no rows: none of the files holds {lacks}")
+    (target.of_table(name) if target.is_of_rows else target).put(
+        found,
+        columns,
+        data=lambda: {"table": name, "rows": found},
+        show=lambda: _show_computed(name, found, columns, seen),
+    )
+    return Exit.GOOD if found else Exit.SOME_FAILED
+
+
+def _show_computed(
+    name: str, found: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]
+) -> None:
+    from nsw.present.rows_view import show_rows
+    from nsw.present.summary_view import show_kernels
+    from nsw.present.terminal import console
+
+    if name == "kernels" and found:
+        show_kernels(console(), kernels)
+    elif found:
+        show_rows(console(), name, found, columns, of=name, parameters=())
+
+
+# --- rows that a person asks for ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A column, what its value must be, and the words for it."""
+
+    option: str
+    column: str
+    holds: Callable[[Any], bool]
+
+
+def _condition(text: str) -> _Condition:
+    """`name=gemm`, `name~^void`, `calls>=10`: equal, a regular expression found in it, a comparison of numbers.
+
+    Raises:
+        UsageError: It is no test, or no table has such a column.
+    """
+    found, option = _TEST.fullmatch(text.strip()), f"--where {shlex.quote(text)}"
+    if found is None:
+        raise UsageError(
+            f"--where {text}: expected a test of a column", hint="such as kind=memcpy, name~gemm, calls>10"
+        )
+    column, sign, value = found[1], found[2], found[3].strip()
+    columns = sorted({c for t in TABLES.values() for c in t.names})
+    if column not in columns:
+        raise UsageError(f"--where {text}: no table has a column {column}", hint=did_you_mean(column, columns))
+    if sign == "~":
+        try:
+            pattern = re.compile(value)
+        except re.error as fault:
+            raise UsageError(f"--where {text}: this regular expression is not valid: {fault}") from None
+        return _Condition(option, column, lambda v: v is not None and pattern.search(str(v)) is not None)
+    if sign in {"=", "!="}:
+        return _Condition(option, column, lambda v: _same(v, value) == (sign == "="))
+    bound = _number(value)
+    if bound is None:
+        raise UsageError(f"--where {text}: {value!r} is not a number", hint="times are ns, sizes bytes")
+    compare: Mapping[str, Callable[[float], bool]] = {
+        ">": lambda v: v > bound, "<": lambda v: v < bound, ">=": lambda v: v >= bound, "<=": lambda v: v <= bound,
+    }  # fmt: skip
+    return _Condition(option, column, lambda v: isinstance(v, int | float) and compare[sign](v))
+
+
+def _tests(where: Sequence[str], launch: int | None) -> list[_Condition]:
+    """What must hold of a row: `--where`, and `--launch`.
+
+    Raises:
+        UsageError: A test is none.
+    """
+    tests = [_condition(text) for text in where]
+    if launch is not None:
+        tests.append(_Condition(f"--launch {launch}", "launch_id", lambda v: v == launch))
+    return tests
+
+
+def _chosen(reports: Iterable[Report], tests: Sequence[_Condition], top: int | None) -> Iterator[Report]:
+    """The reports with the rows that hold, at most `top` of a table; one without one of the columns is left out."""
+    for report in reports:
+        if tests or top is not None:
+            made = {}
+            for name, data in report.tables.items():
+                if {t.column for t in tests} <= set(TABLES[name].names):
+                    some = (r for r in rows(name, data) if all(t.holds(r[t.column]) for t in tests))
+                    if kept := list(islice(some, top)):
+                        made[name] = kept
+            if tests and report.tables and not made:
+                report.warn(f"no row matches {' '.join(t.option for t in tests)}")
+            report.tables = dict(made)
+        yield report
+
+
+def _same(value: Any, text: str) -> bool:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        number = _number(text)
+        return number is not None and value == number
+    return value is not None and str(value) == text
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+# --- standard input, kept as a file, since readers look into a report more than once ------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """The files to read, `-` among them as one that is there; `named` calls it by its name again."""
+
+    files: list[Path]
+    kept: Path | None = None
+
+    def named(self, reports: Iterable[Report]) -> Iterator[Report]:
+        """The reports, that of standard input under its name, in what is said of it too."""
+        path = str(self.kept)
+        for report in reports:
+            if report.path == path:
+                report.path = _STDIN
+                report.problems = [
+                    replace(p, message=p.message.replace(path, _STDIN), fix=p.fix and p.fix.replace(path, _STDIN))
+                    for p in report.problems
+                ]
+            yield report
+
+
+@contextmanager
+def _standard_input(files: Sequence[Path]) -> Iterator[_Input]:
+    """The files, with what comes on standard input where `-` is, as long as the block lasts.
+
+    Raises:
+        NswError: It cannot be kept.
+    """
+    if Path("-") not in files:
+        yield _Input(list(files))
+        return
+    with tempfile.TemporaryDirectory(prefix="nsw-stdin-") as folder:
+        kept = Path(folder) / _STDIN
+        try:
+            with kept.open("wb") as target:
+                _keep(sys.stdin.buffer, target)
+        except OSError as fault:
+            hint = "TMPDIR names another place for it"
+            raise NswError(
+                f"standard input cannot be stored in {folder}: {fault.strerror or fault}", hint=hint
+            ) from None
+        if not kept.stat().st_size:
+            hint = "profilers print what they say of themselves on stderr: `nvprof ./app 2>&1 | nsw read -`"
+            raise NswError("standard input was empty", hint=hint)
+        yield _Input(list(dict.fromkeys(kept if file == Path("-") else file for file in files)), kept)
+
+
+def _keep(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy all of it; on a terminal with a word on how much has come."""
+    from nsw.present.terminal import size
+
+    told = sys.stderr.isatty()
+    if told and sys.stdin.isatty():
+        print("reading what you type or paste; Ctrl-D on a line of its own ends it", file=sys.stderr)
+    count, last, shown = 0, time.monotonic(), False
+    while piece := source.read1(_PIECE):  # type: ignore[attr-defined]  # of a buffered reader: what is there now
+        target.write(piece)
+        count += len(piece)
+        if told and not sys.stdin.isatty() and time.monotonic() - last > _TOLD_EVERY_S:
+            print(f"\r{size(count)} from standard input ", end="", file=sys.stderr, flush=True)
+            last, shown = time.monotonic(), True
+    if shown:
+        print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)

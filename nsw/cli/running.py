@@ -1,4 +1,4 @@
-"""`nsw run`, `resume`, `attach`, `retry`, `cancel`, `throttle`: show what happens, and ask where it must be asked."""
+"""What changes a campaign, from `nsw run` to `nsw clean`: show what happens, and ask where it must be asked."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
-from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.answers import how_to_repeat, is_good, summary_of
+from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import STOPPED
-from nsw.campaign.selection import Selection, as_named, campaign_of_words
-from nsw.cli import answering, notices
-from nsw.cli.notices import tell
+from nsw.campaign.selection import Selection, as_named, as_option, campaign_of_words
+from nsw.cli.output import show_message, tell
 from nsw.errors import Exit, UsageError
+from nsw.present.live import ReadingBar
+from nsw.present.terminal import size
 from nsw.present.untrusted_text import say
 from nsw.wording import headline, plural
 
@@ -22,11 +24,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.attach import Attachable
+    from nsw.campaign.clean import Cleaning
     from nsw.campaign.events import Event
+    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.running import Running
     from nsw.recipe.overrides import Overrides
 
-_ALL = Selection()
+__all__ = ["attach", "cancel", "clean", "fetch", "reread", "resume", "retry", "run", "run_into", "throttle"]
+
+_FETCHED = 20  # files that are listed
+_KEPT = 8
 
 
 def run(
@@ -34,86 +41,84 @@ def run(
     site: str | None,
     sites: Sequence[Path] | None,
     root: Path | None,
+    options: Overrides,
+    *,
     yes: bool,
-    options: Overrides | None = None,
-    now: bool = False,
+    now: bool,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.campaign import start
     from nsw.campaign.planning import make_plan
     from nsw.campaign.running import Running
-    from nsw.campaign.start import expected_cost
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.site_check.facts import warnings
 
     home = folders.root_to_write(root)
-    planned = make_plan(recipe, site, sites, options, notices.show)
+    planned = make_plan(recipe, site, sites, options, show_message)
     lock, differences = start.lock_of(planned)
     kinds = {run.pass_kind for run in planned.plan.runs}
     known = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
     told = [*(w.render() for w in planned.recipe.warnings), *differences, *known]
-    expected = expected_cost(home, planned.plan)
+    expected = start.expected_cost(home, planned.plan)
     show_plan(console(sys.stderr), planned.plan, told, expected=expected)
     ready = start.check(planned)
-    if not yes and (cost := start.too_dear(planned, expected)):
-        _confirm(cost)
+    if not yes:
+        _confirm_cost(start.too_dear(planned, expected))
     folder = start.start(home, ready, lock)
     tell(f"campaign {folder.path}")
-    return _carry_out(Running(folder, now=now))
+    return _carry_out(Running(folder), now=now)
 
 
 def run_into(
-    campaign: str,
-    root: Path | None,
-    recipe: str,
-    sites: Sequence[Path] | None,
-    yes: bool,
-    options: Overrides | None = None,
-    now: bool = False,
+    folder: CampaignFolder, recipe: str, sites: Sequence[Path] | None, options: Overrides, *, yes: bool, now: bool
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
     from nsw.campaign import start
     from nsw.campaign.extend import extend, extension
     from nsw.campaign.running import Running
-    from nsw.campaign.start import expected_cost
     from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console
 
-    found = extension(folders.find(folders.root(root), campaign), recipe, sites, options, notices.show)
+    found = extension(folder, recipe, sites, options, show_message)
     err = console(sys.stderr)
-    show_changes(err, found.folder.id, found.changes)
+    show_changes(err, folder.id, found.changes)
     if found.planned is None:
         tell("nothing to do: the campaign already has every run of the recipe in its current form")
         return Exit.GOOD
-    expected = expected_cost(found.folder.path.parent, found.planned.plan)
+    expected = start.expected_cost(folder.path.parent, found.planned.plan)
     show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings], expected=expected)
-    if not yes and (cost := start.too_dear(found.planned, expected)):
-        _confirm(cost)
+    if not yes:
+        _confirm_cost(start.too_dear(found.planned, expected))
     extend(found)
-    return _carry_out(Running(found.folder, now=now))
+    return _carry_out(Running(folder), now=now)
 
 
-def _confirm(cost: str) -> None:
+def _confirm_cost(cost: str | None) -> None:
+    if cost:
+        alone = f"{cost}; there is no terminal to confirm this on"
+        _confirm(f"{cost}. Go on?", alone, "not confirmed; nothing was submitted", err=False)
+
+
+def _confirm(question: str, alone: str, refused: str, *, default: bool = False, err: bool = True) -> None:
     """Ask a person whether to go on.
 
     Raises:
         UsageError: There is nobody to ask, or the answer is no.
     """
     if not sys.stdin.isatty():
-        raise UsageError(f"{cost}; there is no terminal to confirm this on", hint="--yes answers yes")
+        raise UsageError(alone, hint="--yes answers yes")
     import typer
 
-    if not typer.confirm(f"{cost}. Go on?"):
-        raise UsageError("not confirmed; nothing was submitted")
+    if not typer.confirm(question, default=default, err=err):
+        raise UsageError(refused)
 
 
-def resume(campaign: str | None, root: Path | None, download: str | None = None, now: bool = False) -> int:
+def resume(folder: CampaignFolder, download: str | None = None, *, now: bool = False) -> int:
     """Go on where an earlier nsw was ended."""
-    from nsw.campaign import retry as retrying
+    from nsw.campaign import retry
 
-    folder = folders.find(folders.root(root), campaign)
-    return _carry_out(retrying.resume(folder, notices.show, download), now=now)
+    return _carry_out(retry.resume(folder, show_message, download), now=now)
 
 
 def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None, root: Path | None) -> int:
@@ -138,7 +143,7 @@ def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None,
     if found.taken_over:
         by = f" from {found.owner}" if found.owner else ""
         tell(f"campaign {found.folder.path}: taken over{by}")
-    return resume(str(found.folder.path), root)
+    return resume(found.folder)
 
 
 def _list_campaigns(known: Sequence[Attachable], where: str) -> None:
@@ -154,37 +159,38 @@ def retry(
     runs: list[str],
     campaign: str | None,
     root: Path | None,
+    selection: Selection,
+    *,
+    time: str | None,
+    update_app: bool,
+    sites: Sequence[Path] | None,
     failed: bool,
-    choose_again: bool = False,
-    selection: Selection = _ALL,
-    change: tuple[str | None, bool, Sequence[Path] | None] = (None, False, None),
-    now: bool = False,
+    choose_again: bool,
+    now: bool,
 ) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
     from nsw.campaign import retry as retrying
 
     folder, runs = campaign_of_words(runs, campaign, root)
-    time, update_app, sites = change
+    change = retrying.Change(retrying.seconds("--time", time), update_app, sites)
     running = retrying.retry(
-        folder, runs, notices.show, failed=failed, choose_again=choose_again, selection=selection,
-        change=retrying.Change(retrying.seconds("--time", time), update_app, sites),
-    )  # fmt: skip
+        folder, runs, show_message, failed=failed, choose_again=choose_again, selection=selection, change=change
+    )
     if running is None:
         tell("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure")
         return Exit.GOOD
     return _carry_out(running, now=now)
 
 
-def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL) -> int:
+def cancel(folder: CampaignFolder, selection: Selection) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
     from nsw.campaign import cancel as cancelling
     from nsw.campaign.events import Message
 
     def listener(event: Event) -> None:
         if isinstance(event, Message):
-            notices.show(event)
+            show_message(event)
 
-    folder = folders.find(folders.root(root), campaign)
     chosen = cancelling.to_cancel(folder, selection) if selection else None
     if chosen == []:
         tell("nothing to cancel: these runs have ended")
@@ -201,11 +207,10 @@ def cancel(campaign: str | None, root: Path | None, selection: Selection = _ALL)
     return Exit.GOOD
 
 
-def throttle(running: int, campaign: str | None, root: Path | None) -> int:
+def throttle(running: int, folder: CampaignFolder) -> int:
     """Change how many tasks run at a time."""
     from nsw.campaign import cancel as cancelling
 
-    folder = folders.find(folders.root(root), campaign)
     standing = cancelling.standing_of(folder)
     unheld = cancelling.throttle(folder, running)
     if not standing.left:
@@ -226,12 +231,11 @@ def throttle(running: int, campaign: str | None, root: Path | None) -> int:
     return Exit.GOOD
 
 
-def _carry_out(running: Running, *, now: bool = False) -> int:
+def _carry_out(running: Running, *, now: bool) -> int:
     """Drive a campaign to its end with a live view, then print what it shows."""
-    running.now = running.now or now
     from nsw.present.live import Watch
 
-    folder = running.folder
+    folder, running.now = running.folder, now
     with Watch(running) as watch:
         try:
             with _ended_as_by_ctrl_c():
@@ -241,7 +245,7 @@ def _carry_out(running: Running, *, now: bool = False) -> int:
             _tell_of_interruption(folder)
             return Exit.INTERRUPTED
     with Ledger(folder.ledger, read_only=True) as ledger:
-        code = answering.answer(folder, ledger, running.only)
+        code = _answer(folder, ledger, running.only)
         left, stopped = ledger.counts().get(State.PLANNED, 0), ledger.meta(STOPPED)
     if left:
         waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}" + (
@@ -267,7 +271,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
             signal.signal(one, handler)
 
 
-def _tell_of_interruption(folder: folders.CampaignFolder) -> None:
+def _tell_of_interruption(folder: CampaignFolder) -> None:
     with Ledger(folder.ledger, read_only=True) as ledger:
         counts = ledger.counts()
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)
@@ -295,3 +299,143 @@ def _say_wrapped(text: str) -> None:
     out.print()
     for line in text.splitlines():
         out.print(wrapped(out, line), soft_wrap=True)
+
+
+def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
+    """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
+    from nsw.present.problems import show_short
+    from nsw.present.status_view import calls_line
+    from nsw.present.summary_view import show_summary
+    from nsw.present.terminal import console
+
+    out = console()
+    summary = summary_of(folder, ledger)
+    problems, command = ledger.problems(), f"nsw problems {as_named(folder)}"
+    show_summary(out, summary, brief=True, before_findings=lambda: show_short(out, problems, command))
+    err = console(sys.stderr)
+    err.print(headline(ledger.counts(), ledger.incomplete(), ledger.unreadable()))
+    if calls := calls_line(ledger.calls()):
+        err.print(calls)
+    for line in _next_steps(folder, ledger):
+        err.print(line)
+    return Exit.GOOD if is_good(ledger, only) else Exit.SOME_FAILED
+
+
+def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
+    """What a person may want to see now: why something failed, and what is there."""
+    bad = [r for r in ledger.runs() if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
+    steps, named, which = [], as_named(folder), as_option(folder)
+    if bad:
+        again = how_to_repeat(folder, ledger, which)
+        steps.append(f"`nsw logs {bad[0].id}{which}` prints its output; {again}")
+    if ledger.counts().get(State.DONE):
+        steps.append(f"`nsw summarize {named}` has each case in full; tables are in {folder.tables}")
+    return steps
+
+
+def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) -> int:
+    """Read the collected reports again, print what changed, and answer."""
+    from nsw.campaign import reread as rereading
+
+    found = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
+    if found.taken:
+        say(f"from {found.source}:")
+    for line in found.taken:
+        say(f"  {line}")
+    for line in found.changes or ["nothing changed: the tables are as they were"]:
+        say(line)
+    with Ledger(folder.ledger, read_only=True) as ledger:
+        return _answer(folder, ledger)
+
+
+def fetch(
+    runs: Sequence[str],
+    patterns: Sequence[str],
+    campaign: str | None,
+    root: Path | None,
+    selection: Selection,
+    *,
+    yes: bool,
+) -> int:
+    """Bring files of runs into the campaign's folder `fetched`; their sizes are shown first.
+
+    Raises:
+        CampaignError: The campaign is another user's.
+        UsageError: No run has such a name, or nobody said yes.
+        UnreachableError: The site cannot be reached.
+    """
+    from nsw.campaign.fetch import GUI_FILES, on_site
+    from nsw.present.live import DownloadBar
+
+    folder, runs = campaign_of_words(runs, campaign, root)
+    with on_site(folder, runs, patterns, selection) as there:
+        for file in there.files[:_FETCHED]:
+            tell(f"{size(file.size):>12}  {file.name}")
+        if len(there.files) > _FETCHED:
+            tell(f"{'':12}  and {len(there.files) - _FETCHED} more")
+        if not there.files:
+            tell(
+                f"no file of these runs on the site matches {', '.join(patterns or GUI_FILES)}: `--file '*'` lists"
+                " every file; `nsw clean` removes them"
+            )
+            return Exit.GOOD
+        missing, over = there.missing, there.is_over_limit
+        if not missing:
+            tell(f"{plural(len(there.files), 'file')}, all of them here")
+            return Exit.GOOD
+        what = f"{plural(len(missing), 'file')}, {size(there.size)}"
+        what += f", more than the site's limits.download ({size(there.limit)})" if over else ""
+        # without a terminal only what is above the limit needs a yes
+        if not yes and (over or sys.stdin.isatty()):
+            alone = f"{what}: there is no terminal to confirm this on; nothing was downloaded"
+            _confirm(f"Bring {what}?", alone, "nothing was downloaded", default=not over)
+        with DownloadBar() as bar:
+            there.bring(bar.show)
+    say(str(folder.path / "fetched"))
+    return Exit.GOOD
+
+
+def clean(folder: CampaignFolder, selection: Selection, *, everything: bool, dry_run: bool, yes: bool) -> int:
+    """Show what would be removed and its size, ask, remove.
+
+    Raises:
+        CampaignError: The campaign is not over, or its reports are not read yet.
+        UsageError: Nobody said yes, or no run is meant.
+        UnreachableError: The site cannot be reached.
+    """
+    from nsw.campaign.clean import on_site
+
+    with on_site(folder, selection) as cleaning:
+        if cleaning.leftovers.is_gone:
+            what = "holds nothing of these runs" if selection else "is gone already"
+            tell(f"{cleaning.where} {what}")
+            return Exit.GOOD
+        _show_leftovers(cleaning, everything=everything)
+        if not cleaning.leftovers.files(everything=everything):
+            tell("nothing to remove")
+            return Exit.GOOD
+        if dry_run:
+            return Exit.GOOD
+        if not yes:
+            alone = "there is no terminal to confirm this on; nothing was removed"
+            _confirm("Remove them?", alone, "nothing was removed")
+        cleaning.remove(everything=everything)
+    tell(f"removed; reports and tables are kept in {folder.path}")
+    return Exit.GOOD
+
+
+def _show_leftovers(cleaning: Cleaning, *, everything: bool) -> None:
+    left = cleaning.leftovers
+    files = plural(len(left.files(everything=everything)), "file")
+    tell(f"{cleaning.where}: {files} would be removed, which frees {size(left.freed(everything=everything))}")
+    if not left.kept:
+        return
+    total = size(sum(file.size for file in left.kept))
+    verb = "go too" if everything else "stay"
+    tell(f"{plural(len(left.kept), 'file')} ({total}) never downloaded {verb}:")
+    for file in sorted(left.kept, key=lambda file: -file.size)[:_KEPT]:
+        tell(f"  {size(file.size):>10}  {file.name}")
+    if len(left.kept) > _KEPT:
+        tell(f"  and {len(left.kept) - _KEPT} more")
+    if not everything:
+        tell("`nsw fetch --file '*'` downloads files of runs; --everything removes these too")

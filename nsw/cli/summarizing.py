@@ -6,45 +6,36 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.answers import summary_of
+from nsw.campaign.answers import is_good, summary_of
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import NOTE
-from nsw.campaign.selection import as_named, campaign_and_runs, selected
-from nsw.cli import answering, writing
-from nsw.cli.notices import tell
+from nsw.campaign.selection import campaign_and_runs, job_ids, selected
+from nsw.cli.output import several, tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.flat_rows import FLAT, OF_A_CASE, flat_rows
 from nsw.present.untrusted_text import say
-from nsw.wording import headline
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from pathlib import Path
 
     from nsw.analysis.summary import Summary
     from nsw.campaign import folder as folders
     from nsw.campaign.selection import Which
+    from nsw.cli.output import Target
 
 Rows = list[dict[str, Any]]
 RUNS = "runs"  # a row a run; its parameters are the fields of one column
 
 
-def summarize(
-    which: Which,
-    table: str | None,
-    format: str,
-    output: Path | None,
-    max_unpacked: int | None = None,
-    top: int | None = None,
-) -> int:
+def summarize(which: Which, table: str | None, target: Target, max_unpacked: int | None, top: int | None) -> int:
     """What a campaign shows; 1 when some of it failed.
 
     Args:
         which: The campaign, and of which of its runs.
         table: The table to show as rows; None: the answer.
-        format: How it is printed.
-        output: The file or folder to write.
+        target: How it is printed and where.
         max_unpacked: How many bytes a packed report may unpack to.
         top: Only so many rows of a table: of each run in tables of reports, of each case in those that list its
             kernels, calls or copies, else of all.
@@ -59,23 +50,20 @@ def summarize(
     with Ledger(folder.ledger, read_only=True) as ledger:
         _check(table)
         cases = sorted({run.case_id for run in selected(ledger, ledger.runs(), selection)}) if selection else []
-        note, bad = ledger.meta(NOTE), answering.exit_code(ledger)
+        note, code = ledger.meta(NOTE), Exit.GOOD if is_good(ledger) else Exit.SOME_FAILED
         tables = _Tables(folder, ledger, cases)
         if table is not None:
             of = "run" if tables.is_plain(table) else "case" if table in OF_A_CASE else None
             rows = first(tables.rows(table), top, of)
-            _put_table(format, table, rows, output, note, parameters=tables.parameters(table))
-            return Exit.GOOD if tables.is_plain(table) else bad
-        if format in writing.OF_ROWS:
-            _put_all(format, tables, output, note)
-            return bad
+            _put_table(target, table, rows, note, parameters=tables.parameters(table))
+            return Exit.GOOD if tables.is_plain(table) else code
+        if target.is_of_rows:
+            _put_all(target, tables, note)
+            return code
         summary = tables.summary()
-        stands = headline(ledger.counts(), ledger.incomplete(), ledger.unreadable())
-    with writing.printed(format, output):
-        _show(folder, summary, format)
-        if bad and format == "text":
-            _print(f"{stands}; `nsw status {as_named(folder)}` says more")
-    return bad
+    with target.printed():
+        _show(folder, summary, target.format)
+    return code
 
 
 def first(rows: Rows, top: int | None, of: str | None) -> Rows:
@@ -136,7 +124,6 @@ class _Tables:
         return [row for row in load_rows(self._folder, name) if row["run"] in self._runs]
 
     def _run_rows(self) -> Rows:
-        from nsw.campaign.selection import job_ids
         from nsw.present.status_view import run_data
 
         runs = [run for run in self._ledger.runs() if run.id in self._runs]
@@ -159,50 +146,39 @@ class _Tables:
         return [name for name in table_names() if (name in there if self.is_plain(name) else self.rows(name))]
 
 
-def _put_all(format: str, tables: _Tables, output: Path | None, note: str | None) -> None:
+def _put_all(target: Target, tables: _Tables, note: str | None) -> None:
     """Every table as a file of its own in the folder; without a folder the only one."""
-    from nsw.present.terminal import plural
-
     held = tables.held()
-    if output is None or not writing.is_folder(output):
+    if not target.is_folder:
         held = [name for name in held if name != RUNS]  # there always is one, and it is asked for by its name
         if len(held) != 1:
-            raise writing.several(format, held)
-        _put_table(format, held[0], tables.rows(held[0]), output, note)
+            raise several(target.format, held)
+        _put_table(target, held[0], tables.rows(held[0]), note)
         return
-    folder = writing.made_folder(output)
+    target.folder()
     for name in held:
-        rows = tables.rows(name) if format == "parquet" else emit.flat(tables.rows(name))
-        file = folder / f"{name}.{format}"
-        writing.put_rows(format, rows, _columns(rows), file, note)
-        say(f"{file}: {plural(len(rows), 'row')}")
+        rows = tables.rows(name) if target.format == "parquet" else emit.flat(tables.rows(name))
+        file = target.of_table(name)
+        file.put_rows(rows, _columns(rows), note)
+        say(f"{file.output}: {plural(len(rows), 'row')}")
 
 
 def _put_table(
-    format: str, name: str, rows: Rows, output: Path | None, note: str | None,
-    parameters: Collection[str] | None = None,
-) -> None:  # fmt: skip
+    target: Target, name: str, rows: Rows, note: str | None, parameters: Collection[str] | None = None
+) -> None:
     from nsw.present.rows_view import show_rows
     from nsw.present.summary_view import rows_markdown
     from nsw.present.terminal import console
 
-    if format not in {"json", "parquet"}:
+    if target.format not in {"json", "parquet"}:
         rows = emit.flat(rows)
     columns = _columns(rows)
     nothing = f"{name}: no rows: nothing that was read of this campaign gave any"
     if name.endswith("_trace"):
         nothing += "; of one report, `nsw read FILE --table " + name + "` has them"
-    if format in writing.OF_ROWS:
-        if not rows:
-            tell(nothing)
-        file = writing.made_folder(output) / f"{name}.{format}" if output and writing.is_folder(output) else output
-        writing.put_rows(format, rows, columns, file, note)
-        return
-    with writing.printed(format, output):
-        if format == "json":
-            emit.as_json({"table": name, "note": note, "rows": rows})
-            return
-        if format == "markdown":
+
+    def show() -> None:
+        if target.format == "markdown":
             sys.stdout.write(rows_markdown(name, rows, columns, note))
             return
         out = console()
@@ -213,11 +189,11 @@ def _put_table(
         else:
             out.print(nothing)
 
-
-def _print(text: str) -> None:
-    from nsw.present.terminal import console
-
-    console().print(text)
+    if target.is_of_rows:
+        if not rows:
+            tell(nothing)
+        target = target.of_table(name)
+    target.put(rows, columns, data=lambda: {"table": name, "note": note, "rows": rows}, show=show, note=note)
 
 
 def _columns(rows: Rows) -> list[str]:

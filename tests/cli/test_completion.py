@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.cli import completion, completion_values
-from nsw.cli.app import app
-from nsw.cli.command_words import SHIPPED, shipped, text_of
+from nsw.cli import completion
+from nsw.cli.commands import app
+from nsw.cli.completion import SHIPPED, shipped, text_of
 from nsw.resources import recipes_folder
 
 # completed as files by the shell, or numbers
@@ -199,7 +199,7 @@ def test_of_each_parameter_it_is_known_what_completes_it():
     _, commands = shipped()
     for command in commands.values():
         for parameter in command.parameters:
-            known = parameter.name in completion_values._BY_PARAMETER or parameter.name in NOT_KNOWN
+            known = parameter.name in completion._BY_PARAMETER or parameter.name in NOT_KNOWN
             assert known or parameter.choices or not parameter.takes, (command.name, parameter.name)
 
 
@@ -214,7 +214,7 @@ def test_completion_loads_neither_the_parser_nor_what_reads_reports(home):
 
 
 def test_many_runs_are_bounded(nsw, recipe, home, monkeypatch):
-    monkeypatch.setattr(completion_values, "_MOST_RUNS", 3)
+    monkeypatch.setattr(completion, "_MOST_RUNS", 3)
     assert nsw("run", recipe("{command: 'true'}", "repeats: 5\n"), "-s", "here").code == 0
     assert [item.value for item in completion.completions(["logs"], "case")] == [
         f"case.baseline.r{n}" for n in (1, 2, 3)

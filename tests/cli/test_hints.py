@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.cli.notices import tell
+from nsw.cli.output import tell
 from nsw.present import wrapping as typed
 from nsw.present.problems import shortened
 

@@ -8,7 +8,7 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-from nsw.cli.command_words import shipped
+from nsw.cli.completion import shipped
 from nsw.cli.summarizing import first
 
 from .test_exit_codes import refused

@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from nsw.campaign.planning import make_plan
-from nsw.cli import notices
+from nsw.cli.output import show_message
 from nsw.errors import InputError, NswError
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run
@@ -40,7 +40,7 @@ def write(path, name="here", template="echo the end"):
 
 
 def script(site, sites=None):
-    planned = make_plan("cpu_quickstart", site, sites, notify=notices.show)
+    planned = make_plan("cpu_quickstart", site, sites, notify=show_message)
     return planned.renderer()(planned.plan.jobs[0], "c", "/s")
 
 

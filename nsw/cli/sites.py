@@ -1,11 +1,11 @@
-"""`nsw sites check NAME`: what of a site works, a line each, with what to do."""
+"""`nsw sites` and `nsw sites check NAME`: where sites come from, and what of one works, with what to do."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nsw.campaign.events import Message, RunChanged
-from nsw.cli import notices
+from nsw.cli.output import show_message, warn
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.events import Event
+    from nsw.cli.output import Target
     from nsw.site_check.facts import Check
 
 _INDENT = 24  # columns before what was found
@@ -20,7 +21,34 @@ _LEAST = 20  # columns for it on a narrow terminal
 _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("bad", "red"), "skipped": ("-", "dim")}
 
 
-def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = False) -> int:
+def list_sites(sites: Sequence[Path] | None, target: Target) -> int:
+    """The sites and where they come from."""
+    from nsw.present.terminal import console, table
+    from nsw.site.load import find_sites
+
+    found = find_sites(list(sites) if sites else None)
+    warnings = found.warnings()
+    for text in warnings:
+        warn(text)
+    rows = [
+        {"site": p.site.name, "scheduler": p.site.scheduler, "transport": p.site.transport.kind,
+         "description": p.site.description, "default": p.site.default, "from": str(p.origin)}
+        for p in found.sites
+    ]  # fmt: skip
+    columns = ("site", "scheduler", "transport", "description", "from")
+    shown = ({**r, "site": f"{r['site']} (default)" if r["default"] else r["site"]} for r in rows)
+    target.put(
+        rows,
+        ("default", *columns),
+        data=lambda: {"sites": rows, "warnings": warnings},
+        show=lambda: console().print(
+            table(None, columns, ([r[c] for c in columns] for r in shown), wide="description")
+        ),
+    )
+    return Exit.GOOD
+
+
+def check(name: str, sites: Sequence[Path] | None, target: Target, *, node: bool) -> int:
     """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
     from nsw.campaign import check_site
     from nsw.present import emit
@@ -29,9 +57,9 @@ def check(name: str, sites: Sequence[Path] | None, format: str, *, node: bool = 
     found: list[Check] = []
     for one in check_site.check(name, sites, _say, node=node):
         found.append(one)
-        if format != "json":
+        if target.format != "json":
             _print(one)
-    if format == "json":
+    if target.format == "json":
         rows = [{"what": one.what, "verdict": one.verdict, "found": one.found, "fix": one.fix or None} for one in found]
         emit.as_json({"site": name, "checks": rows})
     return Exit.UNREACHABLE if any(one.verdict is Verdict.BAD for one in found) else Exit.GOOD
@@ -56,6 +84,6 @@ def _print(one: Check) -> None:
 
 def _say(event: Event) -> None:
     if isinstance(event, Message):
-        notices.show(event)
+        show_message(event)
     elif isinstance(event, RunChanged) and event.run.state == "queued" and event.run.reason:
-        notices.show(Message(f"the job waits: {event.run.reason}"))
+        show_message(Message(f"the job waits: {event.run.reason}"))
