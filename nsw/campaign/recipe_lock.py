@@ -20,33 +20,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
     from nsw.transport.model import Transport
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from nsw.campaign.ledger_rows import Choice
-from nsw.recipe.model import LockedChoice, LockedChoices
+from nsw.recipe.model import LockedChoice, LockedChoices, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from nsw.campaign.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
-    from nsw.recipe.model import Recipe
 
 _GIT_S = 30.0
 _LONGEST = 4 * LARGEST + 4  # bytes: LARGEST characters of UTF-8, and one more
