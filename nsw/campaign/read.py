@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from nsw.campaign.ledger import Ledger
+
 
 __all__ = [
     "Landed", "fault_of", "landed_ranks", "missing_nodes", "missing_ranks", "read_reports", "read_trace", "reading",

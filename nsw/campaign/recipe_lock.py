@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
     from nsw.transport.model import Transport
 import json
 from dataclasses import dataclass, field
