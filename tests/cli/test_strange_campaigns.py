@@ -44,7 +44,7 @@ def test_bad_json_in_a_ledger_is_an_error_of_that_campaign(good, nsw, words):
     bad = changed(good, "a-bad", "UPDATE tasks SET params = '{', state = 'planned'")
     said = nsw(*words, bad.name)
     assert said.code == 2
-    assert "params is not a JSON object" in said.err
+    assert "params is not what nsw writes" in said.err
 
 
 @pytest.mark.parametrize("name", ["campaign.db", "recipe.lock.yaml", "lock", "log.txt"])
