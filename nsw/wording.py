@@ -28,6 +28,12 @@ def and_more(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def first_of(names: Sequence[str], most: int, several: str = "") -> str:
+    """`a, b and 3 more`: the first names, and how many there are besides, of `several` where that is not plain."""
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more{several and ' ' + several}" if left > 0 else "")
+
+
 def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0) -> str:
     """`24 runs: 20 done (2 without a required figure, 1 with missing or unreadable reports), 1 running, 3 failed`."""
     total = sum(counts.values())
@@ -51,8 +57,7 @@ def absent_lines(absent: Iterable[tuple[str, str, int]]) -> list[str]:
         together.setdefault((kind, why), []).append((name, runs))
     lines = []
     for (kind, why), some in together.items():
-        names = ", ".join(name for name, _ in some[:_NAMED])
-        more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
-        what = f"{kind if len(some) == 1 else _SEVERAL.get(kind, kind)} {names}{more}"
+        names = first_of([name for name, _ in some], _NAMED)
+        what = f"{kind if len(some) == 1 else _SEVERAL.get(kind, kind)} {names}"
         lines.append(f"not here: {what}: {why} ({plural(sum(runs for _, runs in some), 'run')})")
     return lines

@@ -10,6 +10,7 @@ from nsw.analysis.comparison import is_time
 from nsw.analysis.figures import RUN_TIME
 from nsw.analysis.idle_gpu import BUSY_PCT
 from nsw.quantities import changed_by, duration, rate
+from nsw.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -195,8 +196,8 @@ def of_idle_gpus(cases: Sequence[CaseSummary]) -> list[Finding]:
 def _idle_finding(reason: Reason, idle: Sequence[tuple[float, CaseSummary, IdleGpu]]) -> Finding:
     _, case, one = min(idle, key=lambda item: item[0])
     others = [f"{other.id} ({100 - busy:.0f} %{_whose(its)})" for busy, other, its in idle if other is not case]
-    named = ", ".join(others[:_NAMED]) + (f" and {len(others) - _NAMED} more" if len(others) > _NAMED else "")
-    text = f"In {case.id} {_head(case, one)}: {_why(reason, one)}" + (f" Likewise in {named}." if others else "")
+    text = f"In {case.id} {_head(case, one)}: {_why(reason, one)}"
+    text += f" Likewise in {first_of(others, _NAMED)}." if others else ""
     return Finding("idle GPU", text, evidence=(Evidence("iterations", tuple(c.id for _, c, _ in idle)),))
 
 

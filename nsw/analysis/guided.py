@@ -21,6 +21,7 @@ from nsw.errors import nearest
 from nsw.profilers.kernel_filters import any_name, chosen_filter, one_of
 from nsw.recipe.passes import AT_MOST, COVER, SAMPLE
 from nsw.tables.names import squeezed
+from nsw.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -521,5 +522,4 @@ def _counted(rows: Sequence[Mapping[str, Any]]) -> str:
     counts: dict[str, int] = defaultdict(int)
     for row in rows:
         counts[str(row["short_name"])] += 1
-    shown = [f"{count} of {name}" for name, count in list(counts.items())[:_LISTED]]
-    return ", ".join(shown) + (f" and {len(counts) - _LISTED} more kernels" if len(counts) > _LISTED else "")
+    return first_of([f"{count} of {name}" for name, count in counts.items()], _LISTED, "kernels")

@@ -271,7 +271,6 @@ def kernel_table(
     if metrics is None or not len(metrics):
         return ()
     found = launch_values(metrics, tables.get("launches"))
-    means = _means(found)
     shapes = _shapes(tables.get("launches"))
     advice = _advice(tables.get("rules"), found, no_ranges=_RANGE in shapes)
     times: dict[str, tuple[float, float]] = {}
@@ -279,16 +278,8 @@ def kernel_table(
         before = times.get(squeezed(name), (0.0, 0.0))
         times[squeezed(name)] = (before[0] + total, before[1] + calls)
     made = [
-        _row(
-            name,
-            of,
-            _Measured(calls, time),
-            found.device_name,
-            shapes.get(name, ()),
-            advice.get(name),
-            times.get(squeezed(name)),
-        )
-        for name, (of, calls, time) in means.items()
+        _row(name, mean, found.device_name, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
+        for name, mean in _means(found).items()
     ]
     known = [row.time_ns for row in made if row.time_ns is not None and not _is_range(row)]
     whole = sum(total for total, _ in timeline.values()) if timeline else sum(known)
@@ -322,12 +313,14 @@ def times_of_kernels(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
+    """The mean metrics of a kernel, how many launches were measured, and their time (ns)."""
+
+    metrics: dict[str, float]
     calls: float
     time_ns: float | None
 
 
-def _means(found: LaunchValues) -> dict[str, tuple[dict[str, float], float, float | None]]:
-    """Of each kernel its mean metrics, how many launches were measured, and their time (ns)."""
+def _means(found: LaunchValues) -> dict[str, _Measured]:
     import numpy as np
 
     many = len(found.kernels)
@@ -344,7 +337,7 @@ def _means(found: LaunchValues) -> dict[str, tuple[dict[str, float], float, floa
         for name, column in found.values.items()
     } | {name: _mean(column, found.kernel, found.calls, many) for name, column in found.others.items()}
     return {
-        name: (
+        name: _Measured(
             {metric: float(column[at]) for metric, column in columns.items() if not np.isnan(column[at])},
             float(calls[at]),
             float(times[at]) if with_time[at] else None,
@@ -370,14 +363,14 @@ def _is_amount(name: str) -> bool:
 
 def _row(
     name: str,
-    of: dict[str, float],
     measured: _Measured,
     device_name: str | None,
     shapes: tuple[tuple[str, str], ...],
     advice: Advice | None,
     traced: tuple[float, float] | None,
 ) -> KernelRow:
-    launches, time, source = measured.calls, measured.time_ns, "counters" if measured.time_ns is not None else None
+    of, launches, time = measured.metrics, measured.calls, measured.time_ns
+    source = "counters" if time is not None else None
     if name == _RANGE and not shapes:
         of = {metric: value for metric, value in of.items() if not _is_of_one_launch(metric)}
     if traced is not None:

@@ -7,6 +7,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from nsw.wording import first_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -32,9 +34,8 @@ def nodes_of(ranks: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, 
     for case, runs in found.items():
         first = next(iter(runs.values()))
         names = sorted({node for nodes in runs.values() for node in nodes})
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         counts = f" ({' + '.join(str(count) for count in first.values())})" if len(first) > 1 else ""
-        lines.append((case, f"{sum(first.values())} ranks{counts} on {', '.join(names[:_NAMED])}{more}"))
+        lines.append((case, f"{sum(first.values())} ranks{counts} on {first_of(names, _NAMED)}"))
     return lines
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import expressions, find, find_chip, for_ncu, for_nvprof, ncu_names
 from nsw.metrics.requests import ALL, portable_names, refused_of
+from nsw.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -73,7 +74,7 @@ def sentences(found: Sequence[Unmeasured]) -> list[tuple[str, str]]:
     for (without, kernels, why), names in groups.items():
         of = f"all {kernels} kernels" if len(without) == kernels else f"{len(without)} of {kernels} kernels"
         which = "" if len(without) == kernels else f", such as {without[0]}"
-        told.append((f"metric missing: {_listed(names)}, of {of}{which}: {why}", _HINT))
+        told.append((f"metric missing: {first_of(names, _SHOWN)}, of {of}{which}: {why}", _HINT))
     return told
 
 
@@ -130,12 +131,7 @@ def _why(
         known = ncu_names.base_names(chip)
         absent = [p for p in parts if not ncu_names.is_own(p) and ncu_names.split(p)[0] not in known]
         if absent:
-            return f"{chip.name} has no metric {_listed(absent)}"
+            return f"{chip.name} has no metric {first_of(absent, _SHOWN)}"
     if any(some & without for some in empty.values()):
         return f"{tool} printed no value"
     return refused_of(replay, parts) or f"{tool} left it out and gave no reason"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

@@ -11,8 +11,8 @@ from nsw.campaign.dependencies import Needs
 from nsw.campaign.driven import Driven, InFlight
 from nsw.campaign.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State
 from nsw.campaign.ownership import require_own
+from nsw.campaign.poll import Watching, Withdrawing
 from nsw.campaign.submit import Submitting
-from nsw.campaign.watching import Watching, Withdrawing
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
 from nsw.safe_files import open_plain, read_plain
 

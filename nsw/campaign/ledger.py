@@ -583,7 +583,8 @@ class Ledger:
         return self._rows(
             Flying,
             "SELECT id, job, task, attempt, state, cause, detail, kind FROM tasks"
-            " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state IN ('intent', 'submitted', 'queued', 'running')",
+            " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ?"
+            " AND state IN ('intent', 'submitted', 'queued', 'running')",
             _whole(submission),
         )
 

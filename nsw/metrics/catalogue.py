@@ -199,14 +199,12 @@ class Gpu:
 
     Attributes:
         name: As its data sheet names it.
-        sms: Streaming multiprocessors.
         flop_per_s: Peaks by what is counted: flop_count_sp, tensor_ops_fp16 ...; those that the sheet tells.
         clocks_hz: The clock that each peak is at.
         dram_bytes_per_s: Bandwidth of the device memory.
     """
 
     name: str
-    sms: int
     flop_per_s: Mapping[str, float]
     clocks_hz: Mapping[str, float]
     dram_bytes_per_s: float
@@ -227,6 +225,6 @@ def _gpus() -> tuple[tuple[frozenset[str], Gpu], ...]:
         clocks = {
             name: float(row["tensor_clock_mhz" if name.startswith("tensor") else "boost_mhz"]) * 1e6 for name in peaks
         }
-        gpu = Gpu(row["gpu"], int(row["sms"]), peaks, clocks, float(row["mem_gbs"]) * 1e9)
+        gpu = Gpu(row["gpu"], peaks, clocks, float(row["mem_gbs"]) * 1e9)
         found.append((frozenset(row["match"].lower().split()), gpu))
     return tuple(found)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from nsw.recipe.passes import Pass
     from nsw.site.model import Site
 
+__all__ = [
+    "APP", "WARM_UP", "apart", "are_tasks", "build_job", "command_of", "fitting", "pack", "reductions", "repeats_of",
+    "side_by_side", "too_many_runs",
+]  # fmt: skip
 
 T = TypeVar("T")
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from nsw.plan.command import Box
     from nsw.plan.launchers import Launch
 
+__all__ = ["profiled"]
+
 
 def check_ranks(ranks: str | Sequence[int], how: Launch, *, each: bool) -> None:
     """See that the named processes can be told from the others.

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite
 
+__all__ = ["faults_on_site", "marks", "metric_faults", "not_yet", "refused_at"]
+
 
 def not_yet(loaded: LoadedRecipe, facts: SiteFacts) -> list[Diagnostic]:
     """A diagnostic for each thing that this version cannot do. The demo replays whatever was recorded."""

@@ -10,10 +10,10 @@ from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION
 from nsw.present.terminal import seconds, table
 from nsw.profilers.model import CHOSEN
-from nsw.wording import absent_lines, plural
+from nsw.wording import absent_lines, first_of, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from rich.console import Console
 
@@ -29,12 +29,12 @@ def show_changes(out: Console, campaign: str, found: Changes) -> None:
     """Which runs are added and which are done again, and why."""
     out.print(f"into {campaign}", style="bold")
     if found.added:
-        out.print(f"adds {plural(len(found.added), 'run')}: {_first_runs(found.added)}")
+        out.print(f"adds {plural(len(found.added), 'run')}: {first_of(found.added, _RUNS_NAMED)}")
     reasons: dict[str, list[str]] = {}
     for run, why in found.again.items():
         reasons.setdefault(why, []).append(run)
     for why, runs in reasons.items():
-        out.print(f"does {plural(len(runs), 'run')} again, since {why}: {_first_runs(runs)}")
+        out.print(f"does {plural(len(runs), 'run')} again, since {why}: {first_of(runs, _RUNS_NAMED)}")
     if found.same:
         out.print(f"leaves {plural(found.same, 'run')} as they are" if found.same > 1 else "leaves 1 run as it is")
     if found.absent:
@@ -48,10 +48,6 @@ def changes_data(campaign: str, found: Changes) -> dict[str, Any]:
         "campaign": campaign, "added": list(found.added), "again": dict(found.again), "same": found.same,
         "not_in_recipe": found.absent,
     }  # fmt: skip
-
-
-def _first_runs(runs: Sequence[str]) -> str:
-    return ", ".join(runs[:_RUNS_NAMED]) + (f" and {len(runs) - _RUNS_NAMED} more" if len(runs) > _RUNS_NAMED else "")
 
 
 _MOST_JOBS = 20

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 from nsw.present.untrusted_text import clean, harmless
 from nsw.present.wrapping import as_typed, distinct, wrapped
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size, spread
-from nsw.wording import plural
+from nsw.wording import first_of, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,8 +85,7 @@ class Fitted:
             what = "1 column is" if len(gone) == 1 else f"{len(gone)} columns are"
             where = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             where += [f"with {self._elsewhere}"] if self._elsewhere else []
-            some = ", ".join(gone[:_NAMED]) + (f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else "")
-            told = f"({what} hidden, shown {' or '.join(where)}: {some})"
+            told = f"({what} hidden, shown {' or '.join(where)}: {first_of(gone, _NAMED)})"
             yield Text(wrapped(console, told), style="dim")
 
     def hidden(self, width: int) -> list[str]:

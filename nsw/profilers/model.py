@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Protocol, Self
 
+__all__ = ["CHOSEN", "MACHINERY", "SCRIPTS", "Counting", "Profiled", "Profiler", "Request", "Variable"]
+
 
 class Variable(str):
     """A word that stands for a variable of the job script: `Variable("nsw")` is written as `"${nsw}"`.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nsw.recipe.matrix import Case, Matrix
     from nsw.recipe.model import Recipe
 
+__all__ = ["check", "check_matrix"]
 
 # names that hold the values of all parameters
 _ALL = frozenset({"case", "run"})

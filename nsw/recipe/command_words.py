@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from nsw.recipe.document import Document
 
+__all__ = ["FILLED", "LONGEST", "SHELL", "Launched", "filled", "first_program", "launched", "split"]
 
 FILLED: Final = "\0"  # stands where a template did
 LONGEST: Final = 128 << 10  # characters of a command: no argument may be longer, and splitting takes their square

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from nsw.recipe.shown_lines import Span
 
+__all__ = ["LARGEST", "MOST_KEYS", "Document", "KeyPath", "Node", "as_yaml", "in_order", "merged", "parse", "replaced"]
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 KeyPath: TypeAlias = "tuple[str | int, ...]"

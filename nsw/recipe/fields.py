@@ -22,6 +22,13 @@ from nsw.recipe.faults import Fault, each, shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+__all__ = [
+    "FREE", "AmountOf", "AmountOrTemplate", "CanaryRule", "Command", "Count", "CountOrTemplate", "Duration",
+    "DurationOrTemplate", "Filled", "Flag", "FlagOrTemplate", "KernelName", "KernelRegex", "Line", "Model", "Name",
+    "Number", "NumberOrTemplate", "Parsed", "Percent", "Ranks", "Regex", "Size", "SizeOrTemplate", "Template", "Text",
+    "Variable", "amount", "empty_as_map", "flag", "one_of", "or_template", "template", "text", "variable", "whole",
+]  # fmt: skip
+
 
 class Parsed:
     """For `Annotated`: a function parses the value, and nothing else checks it.

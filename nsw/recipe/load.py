@@ -29,12 +29,13 @@ if TYPE_CHECKING:
 
     from nsw.recipe.matrix import Case
 
+__all__ = ["MOST_SITES", "LoadedRecipe", "joined", "load_recipe", "load_recipe_text", "read_document"]
 
 Wanted = Literal["recipe", "sites file"]
 
-RECIPE_KEYS: Final = frozenset({"app", "matrix", "passes", "resources", "repeats", "report", "collect"})
+_RECIPE_KEYS: Final = frozenset({"app", "matrix", "passes", "resources", "repeats", "report", "collect"})
 _KEYS: Final[dict[str, frozenset[str]]] = {
-    "recipe": RECIPE_KEYS | {"nsw", "name", "description", "canary", "lock"},
+    "recipe": _RECIPE_KEYS | {"nsw", "name", "description", "canary", "lock"},
     "sites file": frozenset({"nsw", "sites"}),
 }
 _HOW: Final = {
@@ -43,7 +44,7 @@ _HOW: Final = {
     "sites file": "a sites file has `nsw: 1` and `sites:` with a name for each site",
 }
 _OWN: Final = re.compile(r"^nsw:", re.MULTILINE)
-_JOB_LINE: Final = re.compile(r"^#(?:\$|[A-Z]{3,}) +-", re.MULTILINE)  # a directive of any batch system
+_JOB_LINE: Final = re.compile(r"^(#(?:\$|[A-Z]{3,})|# flux:) +-", re.MULTILINE)  # a directive of any batch system
 _PYTHON: Final = re.compile(r"^(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[:(])", re.MULTILINE)
 _TOML: Final = re.compile(r"\A(?:\s|#[^\n]*\n)*(?:\[+[\w.\"'-]+\]+\s*\n|[\w-]+\s*=\s)")
 _HTML: Final = re.compile(r"\A\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
@@ -53,66 +54,61 @@ _REPORTS: Final = (
 )  # fmt: skip
 
 
-class Other(NamedTuple):
+class _Other(NamedTuple):
     """What the file is, and what to do."""
 
     what: str
     hint: str
 
 
-def by_name(name: str) -> Other | None:
+def _by_name(name: str) -> _Other | None:
     """A report, as its name says."""
     if name.lower().endswith(_REPORTS):
-        return Other("a profiler's report", f"`nsw read {name}` reads it")
+        return _Other("a profiler's report", f"`nsw read {name}` reads it")
     return None
 
 
-def by_text(text: str, name: str) -> Other | None:
+def _by_text(text: str, name: str) -> _Other | None:
     """What is no YAML of any sort, by its lines; a recipe may hold some of them as comments."""
     if _OWN.search(text):
         return None
     job = _JOB_LINE.search(text)
     if job:
-        return Other(
-            f"a job script, with lines of {job[0].split()[0]}",
+        return _Other(
+            f"a job script, with lines of {job[1]}",
             "nsw writes such scripts: say in a recipe what to run (app: command) and what it needs (resources)",
         )
     if text.startswith("#!") or name.endswith(".sh"):
-        return Other("a program", f"say in a recipe how to run it: app: {{command: ./{name}, files: [{name}]}}")
+        return _Other("a program", f"say in a recipe how to run it: app: {{command: ./{name}, files: [{name}]}}")
     if name.endswith(".py") or (not name.endswith((".yaml", ".yml")) and _PYTHON.search(text)):
-        return Other(
+        return _Other(
             "a Python program", f"say in a recipe how to run it: app: {{command: python {name}, files: [{name}]}}"
         )
     if text.startswith("version https://git-lfs.github.com/spec/"):
-        return Other("a Git LFS pointer to a file, not the file itself", "run `git lfs pull` in its repository")
+        return _Other("a Git LFS pointer to a file, not the file itself", "run `git lfs pull` in its repository")
     if _HTML.match(text):
-        return Other("a web page", "download the file itself (on GitHub: Raw)")
+        return _Other("a web page", "download the file itself (on GitHub: Raw)")
     if not name.endswith((".yaml", ".yml")) and _TOML.match(text):
-        return Other("a TOML or INI file", "")
+        return _Other("a TOML or INI file", "")
     return None
 
 
-def by_keys(data: object, wanted: Wanted) -> Other | None:
+def _by_keys(data: object, wanted: Wanted) -> _Other | None:
     """What YAML or JSON it is, by the keys on top."""
     if not isinstance(data, dict) or not data:
         return None
     keys = {str(key) for key in data}
-    if wanted == "recipe" and "sites" in keys and not keys & (RECIPE_KEYS | {"name"}):
-        return Other("a sites file", "name it with --sites, beside a recipe: `nsw plan RECIPE -s NAME --sites FILE`")
+    if wanted == "recipe" and "sites" in keys and not keys & (_RECIPE_KEYS | {"name"}):
+        return _Other("a sites file", "name it with --sites, beside a recipe: `nsw plan RECIPE -s NAME --sites FILE`")
     if wanted == "sites file" and keys & {"app", "passes", "matrix"}:
-        return Other("a recipe", "name it without --sites: `nsw plan RECIPE --site NAME`")
+        return _Other("a recipe", "name it without --sites: `nsw plan RECIPE --site NAME`")
     if "nsw" in keys:
         return None
     if "traceEvents" in keys:
-        return Other("a trace of a profiler", "`nsw read FILE` reads it")
+        return _Other("a trace of a profiler", "`nsw read FILE` reads it")
     if not any(key in _KEYS[wanted] or nearest(key, _KEYS[wanted]) for key in keys):
-        return Other(f"some other file: its keys are {_listed(list(data))}", "")
+        return _Other(f"some other file: its keys are {_listed(list(data))}", "")
     return None
-
-
-def sentence(other: Other, wanted: Wanted) -> tuple[str, str]:
-    """The message and its hint."""
-    return f"this is {other.what}, and no {wanted}", other.hint or _HOW[wanted]
 
 
 def _listed(keys: list[str]) -> str:
@@ -225,7 +221,7 @@ def read_document(path: Path, wanted: Wanted) -> Document:
     Raises:
         InputError: It cannot be read, is not UTF-8, is not YAML, or is clearly something else than what is wanted.
     """
-    _refuse(by_name(path.name), path, wanted)
+    _refuse(_by_name(path.name), path, wanted)
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             data = file.read(4 * LARGEST + 4)  # UTF-8; a file of gigabytes is not read whole
@@ -238,16 +234,16 @@ def read_document(path: Path, wanted: Wanted) -> Document:
         raise InputError(
             [Diagnostic(f"{path}:{line}: this is not UTF-8 text", hint="save the file as UTF-8")]
         ) from None
-    _refuse(by_text(text, path.name), path, wanted)
+    _refuse(_by_text(text, path.name), path, wanted)
     document = parse(text, str(path))
-    _refuse(by_keys(document.data, wanted), path, wanted)
+    _refuse(_by_keys(document.data, wanted), path, wanted)
     return document
 
 
-def _refuse(other: Other | None, path: Path, wanted: Wanted) -> None:
+def _refuse(other: _Other | None, path: Path, wanted: Wanted) -> None:
     if other is not None:
-        message, hint = sentence(other, wanted)
-        raise InputError([Diagnostic(f"{path}: {message}", hint=hint)])
+        message = f"{path}: this is {other.what}, and no {wanted}"
+        raise InputError([Diagnostic(message, hint=other.hint or _HOW[wanted])])
 
 
 def _loaded(

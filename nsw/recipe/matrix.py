@@ -18,6 +18,8 @@ from nsw.recipe.faults import Fault, each, shown, within
 from nsw.recipe.fields import Model, Parsed, template
 from nsw.recipe.units import plain_number
 
+__all__ = ["Case", "Matrix", "MatrixFault", "case_id", "expansion", "rests_of_ranges"]
+
 Scalar: TypeAlias = str | int | float | bool
 
 

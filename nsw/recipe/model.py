@@ -37,6 +37,10 @@ from nsw.recipe.matrix import Matrix
 from nsw.recipe.passes import Pass, PassEntry
 from nsw.recipe.secrets import EnvironmentTemplates
 
+__all__ = [
+    "App", "Lock", "LockedChoice", "LockedChoices", "LockedGit", "PerformanceModel", "Recipe", "Resources", "Steps",
+]  # fmt: skip
+
 MEASURED = ("copies", "collectives")
 
 

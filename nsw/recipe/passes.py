@@ -24,6 +24,8 @@ from nsw.recipe.fields import (
 )
 from nsw.recipe.profiler_names import AUTO, LATER, NOT_YET, PROFILERS, nameable
 
+__all__ = ["AT_MOST", "COVER", "NCCL", "SAMPLE", "CountersPass", "Pass", "PassEntry", "TimelinePass"]
+
 Kind: TypeAlias = Literal["baseline", "timeline", "counters", "host"]
 
 

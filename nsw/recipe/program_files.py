@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nsw.recipe.document import Document, KeyPath
     from nsw.recipe.model import App
 
+__all__ = ["files_of", "source", "taken_from_nsw", "unshipped"]
 
 _FOLDER = "apps"
 

@@ -20,6 +20,8 @@ from nsw.recipe.shown_lines import holds_password, looks_secret
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+__all__ = ["Environment", "EnvironmentTemplates", "Secret"]
+
 
 @dataclass(frozen=True, slots=True)
 class Secret:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
     from nsw.errors import Mark
 
+__all__ = [
+    "FORMS", "LINE_END", "ShownLines", "Span", "Within", "glued_name", "holds_password", "looks_secret",
+    "may_hold_secrets", "secret_in_key", "secret_in_text", "span", "without_value",
+]  # fmt: skip
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECRET_PARTS = frozenset(

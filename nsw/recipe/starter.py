@@ -100,11 +100,6 @@ def words_of(words: Sequence[str]) -> Sequence[str]:
     return words[0].split() if len(words) == 1 and _PLAIN.fullmatch(words[0]) else words
 
 
-def with_all_keys(text: str) -> str:
-    """The recipe with every proposed key in use."""
-    return re.sub(r"^( *)#- ", r"\1", text, flags=re.MULTILINE)
-
-
 def _launcher(start: Launched) -> str:
     """The launcher as a key, or as a comment where the command line does not say how many processes there are."""
     options = ", ".join(_flow(_as_text(word)) for word in start.options)

@@ -14,6 +14,12 @@ from typing import Any, Literal
 from nsw.errors import did_you_mean
 from nsw.recipe.faults import Fault, shown
 
+__all__ = [
+    "Amount", "Canary", "WrittenFloat", "WrittenInt", "as_text", "clock", "format_duration", "format_memory",
+    "format_percent", "format_size", "parse_amount", "parse_canary", "parse_duration", "parse_percent", "parse_size",
+    "plain_number", "written",
+]  # fmt: skip
+
 
 class _Written:
     """A number and its text."""

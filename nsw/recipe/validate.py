@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from nsw.recipe.document import Document, KeyPath
 
+__all__ = ["fields_at", "homes", "kind_at", "validate"]
 
 _DEEPEST = 6  # keys from the top of a file to any key
 _SHOWN = 3

@@ -89,9 +89,16 @@ _ENDED_BY: Final = {
 _LIMITS: Final = frozenset({"TERM_RUNLIMIT", "TERM_DEADLINE"})
 _CANCELLED: Final = re.compile(r"TERM_(?:FORCE_)?(OWNER|ADMIN)")
 _WHO: Final = {"OWNER": "its owner", "ADMIN": "an administrator"}
-_SUSPENDED: Final = {
-    "USUSP": "suspended by its user or an administrator: `bresume JOB` continues it",
-    "SSUSP": "suspended by LSF",
+# a state of bjobs -> what it says of the job; of those that wait and those that failed the reason says more
+_STATES: Final = {
+    "PSUSP": Answer(Phase.QUEUED, "held: `bresume JOB` releases it"),
+    "RUN": Answer(Phase.RUNNING),
+    "PROV": Answer(Phase.RUNNING),
+    "USUSP": Answer(Phase.RUNNING, "suspended by its user or an administrator: `bresume JOB` continues it"),
+    "SSUSP": Answer(Phase.RUNNING, "suspended by LSF"),
+    "UNKWN": Answer(Phase.UNKNOWN, "its host cannot be reached"),
+    "ZOMBI": Answer(Phase.UNKNOWN, "its host cannot be reached"),
+    "DONE": Answer(Phase.ENDED, clean=True),
 }
 _NEVER: Final = re.compile(r"dependency condition invalid or never satisfied", re.IGNORECASE)
 _TERM: Final = re.compile(r"\bTERM_[A-Z_]+")
@@ -310,22 +317,11 @@ def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
         exit_reason: Why LSF ended it, such as `TERM_OWNER: job killed by owner`.
         pend_reason: Why it waits.
     """
-    match stat:
-        case "PEND" | "WAIT" | "FWD_PEND":
-            return _waits(pend_reason)
-        case "PSUSP":
-            return Answer(Phase.QUEUED, "held: `bresume JOB` releases it", held=True)
-        case "RUN" | "PROV":
-            return Answer(Phase.RUNNING)
-        case "USUSP" | "SSUSP":
-            return Answer(Phase.RUNNING, _SUSPENDED[stat])
-        case "UNKWN" | "ZOMBI":
-            return Answer(Phase.UNKNOWN, "its host cannot be reached")
-        case "DONE":
-            return Answer(Phase.ENDED, clean=True)
-        case "EXIT":
-            return _exited(code, exit_reason)
-    return Answer(Phase.UNKNOWN, f"LSF says {stat}, which nsw does not know")
+    if stat in {"PEND", "WAIT", "FWD_PEND"}:
+        return _waits(pend_reason)
+    if stat == "EXIT":
+        return _exited(code, exit_reason)
+    return _STATES.get(stat) or Answer(Phase.UNKNOWN, f"LSF says {stat}, which nsw does not know")
 
 
 def _waits(reason: str) -> Answer:

@@ -1,6 +1,6 @@
 """Launches that a timeline chose against those that the counters pass measured."""
 
-from nsw.analysis.guided import MOVED, Asked, choose, chosen_rows, matched, moved_sentences
+from nsw.analysis.guided import Asked, choose, chosen_rows, matched, moved_sentences
 
 
 def traced(name, grid, duration=100):
@@ -39,7 +39,10 @@ def test_each_chosen_launch_is_found_by_its_kernel_and_its_place():
 def test_launches_that_did_not_happen_are_reported():
     rows = matched(CHOSEN, measured(("gemm", 8), ("relu", 2), ("gemm", 8)))
     ((text, fix),) = moved_sentences(rows)
-    assert text == f"{MOVED}1 of 4 launches chosen from case.timeline.r1 were not measured: 1 of relu"
+    assert (
+        text
+        == "launches moved between the passes: 1 of 4 launches chosen from case.timeline.r1 were not measured: 1 of relu"
+    )
     assert "launches: {skip: 10, count: 3}" in fix
 
 

@@ -13,6 +13,7 @@ from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_file import GuardedConnection, as_campaign_error
 from nsw.errors import CampaignError
+from nsw.safe_files import open_plain
 
 APP = "{command: 'echo f=2', figures: {f: {regex: 'f=(.*)', unit: s}}}"
 STEPS = {
@@ -123,7 +124,10 @@ def test_a_state_that_is_deleted_while_nsw_drives_is_reported_as_such(nsw, recip
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_log_that_cannot_be_written_is_named_with_what_to_do(nsw, failing, monkeypatch):
-    monkeypatch.setattr("nsw.campaign.folder.open_plain", lambda *_: os.open("/dev/full", os.O_WRONLY))
+    def opened(path, *flags):
+        return os.open("/dev/full", os.O_WRONLY) if path.name == "log.txt" else open_plain(path, *flags)
+
+    monkeypatch.setattr("nsw.campaign.folder.open_plain", opened)
     said = nsw("resume")
     assert said.code == 2
     assert f"{failing}/log.txt cannot be written here: No space left on device" in said.err

@@ -67,7 +67,7 @@ def test_status_keeps_the_reason_and_the_job_where_columns_go(width, monkeypatch
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("TERM", "dumb")
     stream = Screen()
-    run = run_row(id=ID, state=State.FAILED, reason="exit status 1: RuntimeError: CUDA out of memory on device 3")
+    run = run_row(id=ID, state=State.FAILED, detail="exit status 1: RuntimeError: CUDA out of memory on device 3")
     head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": [], "builds": []}
     show_status(console(stream), head, {"failed": 1}, [run], [], {ID: "4711_3"}, everything=False)
     text = stream.getvalue()
@@ -83,7 +83,7 @@ def test_runs_that_were_refused_together_share_a_line_with_their_number(count, l
     watch = Watch(None)
     for turn in (0, 1):  # a second group of the same reason is told too
         for n in range(count):
-            run = run_row(id=f"n-{n}.baseline.r1", state=State.FAILED, started=None, ended=None, reason=reason)
+            run = run_row(id=f"n-{n}.baseline.r1", state=State.FAILED, started=None, ended=None, detail=reason)
             watch.show(RunChanged(run, turn * count + n + 1, 2 * count, count))
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2 * lines

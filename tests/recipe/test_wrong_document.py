@@ -12,6 +12,7 @@ OTHERS = {
     "job.sh": ("#!/bin/bash\n#SBATCH --nodes=1\nsrun ./app: x\n", "a job script, with lines of #SBATCH"),
     "job": ("#PBS -l nodes=1\n./app\n", "a job script, with lines of #PBS"),
     "tsp.sh": ("#!/bin/bash\n#TSP -G 1\n./app\n", "a job script, with lines of #TSP"),  # of another package
+    "flux.sh": ("#!/bin/bash\n# flux: -N4\n./app\n", "a job script, with lines of # flux:"),
     "note.sh": ("#!/bin/sh\n# TODO -x\n./app\n", "a program"),
     "run.sh": ("#!/bin/sh\n./app\n", "a program"),
     "train.py": ("import os\nx = {1: 2}\n", "a Python program"),

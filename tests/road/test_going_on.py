@@ -245,6 +245,6 @@ def test_a_campaign_of_an_older_nsw_is_refused_with_what_to_do(road):
         db.execute("PRAGMA user_version = 1")
     done = road.nsw("status")
     assert done.returncode == 2
-    assert "was written by an older nsw (state version 1; this one knows 3)" in done.stderr
+    assert "was written by an older nsw (state version 1; this one knows 4)" in done.stderr
     assert "recipe.lock.yaml" in done.stderr
     assert road.nsw("ls").returncode == 0

@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from nsw.campaign.ledger import State
-from nsw.campaign.watching import Watching
+from nsw.campaign.poll import Watching
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import Limits
 

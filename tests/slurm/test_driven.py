@@ -16,8 +16,8 @@ from nsw.campaign.driven import Driven
 from nsw.campaign.engine import Driver, go_on
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_rows import AT_A_TIME, SCRATCH, STOPPED
+from nsw.campaign.poll import Withdrawing
 from nsw.campaign.selection import job_ids
-from nsw.campaign.watching import Withdrawing
 from nsw.cli import running
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import BatchScheduler, Limits

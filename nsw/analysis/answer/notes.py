@@ -51,8 +51,8 @@ def outlier_blocks(summary: Summary) -> list[Block]:
         )
         for number, one in enumerate(summary.outliers)
     ]
-    if left := len(found) - _BRIEF if len(found) > _BRIEF else 0:
-        more = f"... and {plural(left, 'outlier')} more (`nsw problems` names all)"
+    if len(found) > _BRIEF:
+        more = f"... and {plural(len(found) - _BRIEF, 'outlier')} more (`nsw problems` names all)"
         found.append(Note("outlier", more, tone="warning", shown="brief"))
     return found
 

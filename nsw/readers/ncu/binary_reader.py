@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nsw.readers.model import Sample
     from nsw.tables.data import Row
 
+__all__ = ["extract_command", "find_ncu", "read", "sniff"]
+
 TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
 _PLACES: Final = (
     "/opt/nvidia/nsight-compute/*/ncu",

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from nsw.tables.data import Row, TableData
 
+__all__ = ["RULE_TITLES", "Page", "SourceRows", "page_of", "range_names", "split"]
+
 Kind = Literal["details", "summary", "raw", "source", "session"]
 
 # Columns of the raw page that describe the launch; all others are metrics.

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from nsw.readers.text.lines import Line, LineBlock
     from nsw.tables.data import Row
 
+__all__ = ["Scan", "read", "sniff"]
+
 LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
-_JOINED_BLOCKS: Final = 32  # so that each is worth being taken apart in a thread
+_JOINED_BLOCKS: Final = 16  # so that each is worth being taken apart in a thread
 _HEADERS: Final = (
     '"ID","Process ID"', '"Process ID","Process Name"', '"Session Attribute","Value"', '"Address","Source"',
     '"#","Source"', '"Line No","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name",

@@ -12,6 +12,8 @@ from nsw.readers.messages import explain, kernel_in, known_message
 if TYPE_CHECKING:
     from nsw.readers.model import Problem, Report
 
+__all__ = ["Messages"]
+
 _MOST: Final = 20  # different messages kept
 _LINE: Final = re.compile(r"==(PROF|WARNING|ERROR)==\s*(.*)")
 _REPORT: Final = re.compile(r"Report: (\S.*)")

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.columns import IntArray
     from nsw.tables.data import Row, TableData
 
+__all__ = [
+    "ARROW_ROWS", "RULE_COLUMNS", "LeftOut", "Names", "Results", "dictionary", "known", "nullable", "section_title",
+    "session_fact", "tool_version", "warn_of_guess",
+]  # fmt: skip
+
 ARROW_ROWS: Final = 20_000  # more metrics than this become an Arrow table instead of dicts
 
 # The metric that tells how long a launch took: by label, by name, and both (--print-metric-name).
@@ -191,12 +196,23 @@ class Results:
         made = {c: _column("metrics", c, [o.get(c) for o in self.owners], owners) for c in OWNED}
         for i, c in enumerate(_NAMES):
             made[c] = _column("metrics", c, [told[i] for told in self.names], names)
-        made["text"] = dictionary([self.texts.get(i) for i in range(len(self.numbers))])
+        made["text"] = self._text_column()
         made |= {"value": nullable(self.numbers), "value_pm": nullable(self.halves)}
         if self.spreads:
             each = [_spread(self.spreads.get(i)) for i in range(len(self.numbers))]
             made |= {c: _column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
         return pa.table(made)
+
+    def _text_column(self) -> pa.DictionaryArray:
+        """The texts of the few metrics that have one."""
+        import numpy as np
+        import pyarrow as pa
+
+        words = {text: code for code, text in enumerate(dict.fromkeys(self.texts.values()))}
+        codes, is_absent = np.zeros(len(self.numbers), np.int32), np.ones(len(self.numbers), bool)
+        places = np.fromiter(self.texts, np.int64, len(self.texts))
+        codes[places], is_absent[places] = [words[text] for text in self.texts.values()], False
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=is_absent), pa.array(list(words), pa.string()))
 
     def _rule_rows(self) -> list[Row]:
         owners = [{c: owner.get(c) for c in _RULED} for owner in self.owners]

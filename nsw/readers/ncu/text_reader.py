@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from nsw.readers.text.lines import Line, Span
     from nsw.tables.data import Row
 
+__all__ = ["read", "sniff"]
+
 _DASHES: Final = re.compile(r"\s*-++(?: ++-++)++\s*")
 _RULE_LINE: Final = re.compile(r"\s*-{5} -{40,}\s*")  # between two pieces of advice, no table
 

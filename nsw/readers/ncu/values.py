@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
     FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
+__all__ = [
+    "ABSENCE", "EVIDENCE_VALUES", "Marks", "Parser", "Value", "Values", "decide_marks", "in_ns", "is_misplaced",
+    "values_of", "whole",
+]  # fmt: skip
+
 EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decided from
 
 # What ncu prints where it has no number; compared in lower case, less a leading "(!)".

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import TableData
 
+__all__ = ["Columns"]
+
 _CHUNK: Final = 32768  # rows packed at a time
 _FEW: Final = 4096  # rows that may stay dicts: no need to import pyarrow for them
 

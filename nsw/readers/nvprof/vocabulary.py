@@ -9,6 +9,11 @@ from typing import Any, Final
 
 from nsw.readers.text.quantities import Quantity, duration, whole
 
+__all__ = [
+    "QUANTITIES", "SAMPLES", "Sampled", "Sum", "exact_to_a_ns", "openacc_kind", "split_device", "system_rows",
+    "whole_ns",
+]  # fmt: skip
+
 # As the summary names it -> key and unit.
 QUANTITIES: Final = {
     "SM Clock (MHz)": ("sm_clock", "MHz"),

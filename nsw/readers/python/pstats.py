@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["Entry", "import_seconds", "read", "sniff"]
+
 # a dict (of any flag) whose first key is a tuple of three: (file, line, function)
 _START = re.compile(rb"[\x7b\xfb](?:[\x28\xa8]\x03\0\0\0|[\x29\xa9]\x03)[aAzZustr\xe1\xc1\xfa\xda\xf5\xf3\xf4]")
 _SAMPLED = re.compile(rb"[\x7b\xfb][\x29\xa9]\x01[zZ\xfa\xda]\x0b__sampled__")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 _KINETO = re.compile(
     r'"(?:schemaVersion|deviceProperties|traceName|cpu_op|gpu_memcpy|cuda_runtime)"|ProfilerStep#|"aten::'
 )

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
+__all__ = ["NONE", "EventStream", "Trace", "beginning", "check_unpacked"]
+
 _WINDOW = 1 << 18  # bytes read at a time; to meet a fault costs as much as the window is long
 _LARGEST_EVENT = 1 << 24
 _LARGEST_HEADER = 1 << 26  # a value beside the events, such as stack frames

@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     Spans: TypeAlias = tuple[Ints, Ints]  # starts and ends, disjoint, ascending
     from nsw.readers.timeline.iterations import Marks
 
+__all__ = [
+    "CATEGORIES", "facts", "intersected", "merged", "of_operations", "phase_tables", "subtracted",
+    "uses_tensor_cores",
+]  # fmt: skip
+
 CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 _NCCL_KERNEL = re.compile(r"nccl(?:Dev)?Kernel|^nccl\w*Kernel")
 _COMMUNICATION = re.compile(r"(?:nccl|gloo):|c10d::|record_param_comms")

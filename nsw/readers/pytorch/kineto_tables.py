@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from nsw.readers.pytorch.kineto_events import Trace
     from nsw.tables import Row
 
+__all__ = ["GpuTrace", "communication", "gpu_summary", "named", "operators"]
+
 KINDS = ("kernel", "memcpy", "memset")
 _CHUNK = 50_000
 _COPY = re.compile(r"\((\w+) -> (\w+)\)")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from nsw.readers.text.lines import Line, Span
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 # a line that may be the header; `_Table.is_known` decides
 _NAME = re.compile(r"\bName\b(?=\s\s| *\|)")
 _TIMES = re.compile(r"\b(?:Self \w+|(?:CPU|CUDA|XPU|HPU|MPS) (?:total|time))\b")

@@ -5,8 +5,9 @@ A trace has millions of rows: as dicts they would take longer than the text to r
 
 from __future__ import annotations
 
-from itertools import compress
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from nsw.tables.data import coded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,15 +51,8 @@ def words(data: TableData, column: str, chosen: Chosen | None = None) -> tuple[I
         column: Its name; a table may lack it.
         chosen: Shape (rows,), the rows that are looked at; None: all.
     """
-    import numpy as np
-
-    if isinstance(data, list):
-        places: dict[str, int] = {}
-        found = data if chosen is None else compress(data, chosen.tolist())
-        codes = [places.setdefault(row.get(column) or "", len(places)) for row in found]
-        return np.array(codes, np.int64), list(places)
-    every, texts = _dictionary(data, column)
-    return _by_first_row(every if chosen is None else every[chosen], texts)
+    texts, codes = coded(data, column)
+    return _by_first_row(codes if chosen is None else codes[chosen], [text or "" for text in texts])
 
 
 def _of_arrow(data: pa.Table, column: str) -> tuple[IntArray, Chosen]:
@@ -74,23 +68,6 @@ def _of_arrow(data: pa.Table, column: str) -> tuple[IntArray, Chosen]:
         known = known & (np.abs(values) < _BEYOND)
         values = np.where(known, values, ABSENT)
     return values.astype(np.int64, copy=False), known
-
-
-def _dictionary(data: pa.Table, column: str) -> tuple[IntArray, list[str]]:
-    """Codes and texts; the texts may be there twice, or in no row."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if column not in data.column_names:
-        return np.zeros(data.num_rows, np.int64), [""]
-    coded = data[column] if pa.types.is_dictionary(data[column].type) else data[column].dictionary_encode()
-    if not coded.num_chunks:
-        return np.empty(0, np.int64), []
-    coded = coded.unify_dictionaries()
-    texts = coded.chunk(0).dictionary.to_pylist()
-    codes = [pc.fill_null(chunk.indices.cast(pa.int64()), len(texts)).to_numpy() for chunk in coded.chunks]
-    return np.concatenate(codes), [*(text or "" for text in texts), ""]
 
 
 def _by_first_row(codes: IntArray, texts: Sequence[str]) -> tuple[IntArray, list[str]]:

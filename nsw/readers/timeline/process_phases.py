@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
@@ -270,8 +271,6 @@ def _kinds(trace: TableData) -> IntArray:
     """What each row of a trace is, as an index of KINDS, or `_NO_OPERATION`."""
     import numpy as np
 
-    from nsw.readers.timeline.columns import words
-
     codes, kinds = words(trace, "kind")
     known = [KINDS.index(kind) if kind in KINDS else _NO_OPERATION for kind in kinds]
     return np.array(known, np.int64)[codes]
@@ -279,16 +278,12 @@ def _kinds(trace: TableData) -> IntArray:
 
 def _timed(trace: TableData) -> Chosen:
     """Which rows have a start and a duration."""
-    from nsw.readers.timeline.columns import whole_numbers
-
     timed: Chosen = whole_numbers(trace, "start_ns")[1] & whole_numbers(trace, "duration_ns")[1]
     return timed
 
 
 def _one_origin(trace: TableData, chosen: Chosen) -> Row | None:
     """Where the chosen rows come from; None where that is not one process."""
-    from nsw.readers.timeline.columns import whole_numbers
-
     origin: Row = {}
     for column in _ORIGIN:
         values, known = (found[chosen] for found in whole_numbers(trace, column))
@@ -301,8 +296,6 @@ def _one_origin(trace: TableData, chosen: Chosen) -> Row | None:
 def _recorded(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
     """What the rows of a kind, and the calls that have times, say of their process."""
     import numpy as np
-
-    from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
 
     chosen, timed = kinds != _NO_OPERATION, _timed(calls)
 

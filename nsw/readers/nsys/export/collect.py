@@ -85,8 +85,9 @@ def collect(
     interned = {c: _Interned() for c in distinct}
     codes: dict[str, list[IntArray]] = {c: [] for c in distinct}
     first: dict[int, int] = {}
-    rows = unended = 0
-    for whole in source.scan(table, list(dict.fromkeys([key, DURATION, *distinct, *keep]))):
+    unended = 0
+    wanted = [key, DURATION, *distinct, *keep, *([companion] if companion else [])]
+    for whole in source.scan(table, list(dict.fromkeys(wanted))):
         batch = _ended(whole) if may_be_unended else whole
         unended += len(whole[key]) - len(batch[key])
         if not len(batch[key]):
@@ -97,8 +98,7 @@ def collect(
         for column in distinct:
             codes[column].append(interned[column].codes(batch[column]))
         if companion:
-            _remember(first, batch[key], rows)
-        rows += len(whole[key])
+            _remember(first, batch[key], batch[companion])
     if not parts[key]:
         return None
     joined = {column: np.concatenate(parts.pop(column)) for column in list(parts)}
@@ -106,7 +106,7 @@ def collect(
     found = Collected(
         table, joined[key], joined[DURATION], {c: i.values for c, i in interned.items()},
         {c: np.concatenate(codes.pop(c)) for c in list(codes)}, {c: joined[c] for c in keep},
-        _companions(source, table, key, companion, first) if companion else {}, unended,
+        first, unended,
     )  # fmt: skip
     if not keep:
         _ = found.grouped  # while other tables are scanned
@@ -165,23 +165,11 @@ class _Interned:
         return np.int16 if len(self.values) < _MOST_SHORT else np.int32
 
 
-def _remember(first: dict[int, int], keys: IntArray, before: int) -> None:
-    """Note the row of each key that was not met in the rows before."""
+def _remember(first: dict[int, int], keys: IntArray, values: IntArray) -> None:
+    """Note the first value of each key that was not met in the rows before."""
     import numpy as np
 
     fresh = np.flatnonzero(~np.isin(keys, np.fromiter(first, np.int64, len(first)), kind=None))
     if len(fresh):
         new, at = np.unique(keys[fresh], return_index=True)
-        first.update(zip(new.tolist(), (fresh[at] + before).tolist(), strict=True))
-
-
-def _companions(source: Source, table: str, key: str, companion: str, first: dict[int, int]) -> dict[int, int]:
-    """The companion of each key in the row where it is met first; a column of a few rows need not be scanned."""
-    there = source.at(table, [key, companion], list(first.values()))
-    if there is not None and [k for k, _ in there] == list(first):
-        return {k: NULL if value is None else value for k, value in there}
-    found: dict[int, int] = {}
-    for batch in source.scan(table, [key, companion]):
-        for k, value in zip(batch[key].tolist(), batch[companion].tolist(), strict=True):
-            found.setdefault(k, value)
-    return found
+        first.update(zip(new.tolist(), values[fresh[at]].tolist(), strict=True))

@@ -98,9 +98,6 @@ class ParquetSource:
                 break
         return out
 
-    def at(self, table: str, columns: Sequence[str], places: Sequence[int]) -> list[tuple[Any, ...]] | None:
-        """None: a column is read as a whole here; see `Source.at`."""
-
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
         """Texts of StringIds; see `Source.strings`."""
         wanted = set(ids)

@@ -70,9 +70,6 @@ class Source(Protocol):
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
         """Rows of a small table, of any type; none without such a table, None for an absent column."""
 
-    def at(self, table: str, columns: Sequence[str], places: Sequence[int]) -> list[tuple[Any, ...]] | None:
-        """Integer columns of some rows, by their places in the order of `scan`; None where that takes a scan."""
-
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
         """The texts of these ids in StringIds; ids without text are left out."""
 

@@ -142,21 +142,6 @@ class SqliteSource:
         except (sqlite3.Error, UnicodeDecodeError) as fault:
             raise TableFault(table, str(fault)) from fault
 
-    def at(self, table: str, columns: Sequence[str], places: Sequence[int]) -> list[tuple[Any, ...]] | None:
-        """Integer columns of some rows; see `Source.at`. Rows that were never deleted are numbered from 1."""
-        select = _select(table, columns, self.columns[table], None).replace("SELECT ", "SELECT rowid, ", 1)
-        found: dict[int, tuple[Any, ...]] = {}
-        try:
-            for start in range(0, len(places), _IDS):
-                part = [place + 1 for place in places[start : start + _IDS]]
-                query = f"{select} WHERE rowid IN ({', '.join('?' * len(part))})"
-                found.update((row, values) for row, *values in self._connection.execute(query, part))
-        except (sqlite3.Error, UnicodeDecodeError):
-            return None  # a table without row numbers, or damage, which the scan will name
-        rows = [found.get(place + 1) for place in places]
-        known = [row for row in rows if row is not None and all(v is None or isinstance(v, int) for v in row)]
-        return known if len(known) == len(rows) else None
-
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
         """Texts of StringIds; see `Source.strings`."""
         if not {"id", "value"} <= self.columns.get("StringIds", frozenset()):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.nvprof.database.records import Database
 
+__all__ = ["HITS", "counters", "functions", "names"]
+
 _FORMATS: Final = {"double": "<d", "percent": "<d", "uint64": "<Q", "throughput": "<Q", "int64": "<q", "level": "<I"}
 _UNITS: Final = {"percent": "%", "throughput": "B/s"}
 # The GPU, the kernel, the id; the unit of the GPU where each has a value of its own (--aggregate-mode off).

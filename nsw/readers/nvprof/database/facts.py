@@ -11,6 +11,8 @@ from nsw.readers.nvprof.vocabulary import SAMPLES, Sampled
 if TYPE_CHECKING:
     from nsw.readers.nvprof.database.records import Database
 
+__all__ = ["facts"]
+
 _DEVICE: Final = "CUPTI_ACTIVITY_KIND_DEVICE"
 _PCIE: Final = "CUPTI_ACTIVITY_KIND_PCIE"
 _OVERHEAD: Final = "CUPTI_ACTIVITY_KIND_OVERHEAD"

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+__all__ = ["read", "sniff"]
+
 _MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 _KINDS = (("[CUDA memcpy", "memcpy"), ("[CUDA memset]", "memset"), ("[Unified Memory", "um"))
 _SESSION = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?<session\s")

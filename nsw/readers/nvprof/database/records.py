@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from nsw.readers.cuda_calls import Api
     from nsw.readers.model import Report
 
+__all__ = [
+    "API", "COPY_KINDS", "KERNELS", "MEMCPYS", "MEMORY_EVENTS", "MEMORY_KINDS", "TIMED", "Database",
+    "durations_sql", "memory_trace_sql", "say_what_is_left_out", "say_what_lacks_columns", "trace_sql", "whole",
+]  # fmt: skip
+
 KERNELS: Final = (
     "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
     "CUPTI_ACTIVITY_KIND_KERNEL",

@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
 
+__all__ = [
+    "DAMAGED", "HEADER", "KERNEL", "UNITS_NAME", "UNITS_SIGN", "MetricTable", "add_metric", "add_units",
+    "add_value", "are_of_one_kind", "event_table", "metric_value",
+]  # fmt: skip
+
 _LEVEL: Final = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _LONGEST_UNIT: Final = 12
 _REMEMBERED: Final = 16384

@@ -24,6 +24,8 @@ from nsw.readers.text.quantities import duration, number
 if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import Sink, Stream
 
+__all__ = ["HEADER", "CallTree", "CpuTable"]
+
 _Key: TypeAlias = "tuple[str, str | None]"  # the function and its module
 Function: TypeAlias = "tuple[str, str | None, float | None, float]"  # its own seconds, and with its callees
 HALF_A_SHARE: Final = 0.005 + 1e-9  # %, of the printed two digits

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.nvprof.text.state import Sink, Stream
 
+__all__ = ["csv_table", "header_of"]
+
 _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*[,;\t]')
 _DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")
 _NEAR = 1  # cells that a row may lack, or have too many, to be taken for a damaged one

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+__all__ = ["cells_of", "clean", "read_lines"]
+
 Line: TypeAlias = "tuple[int, int | None, str]"  # number from 1, the rank that wrote it where the line says so, text
 
 _ESCAPE = re.compile(r"""\\([*_<>\[\]()#"'`~|])""")  # of Markdown

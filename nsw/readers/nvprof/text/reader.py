@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.nvprof.text.state import RowTaker
 
+__all__ = ["read", "sniff"]
+
 _SAID = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
 # Behind what the program had not ended with a line end: only what can be of nobody else.
 _SAID_BEHIND = re.compile(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
+__all__ = ["AGAIN", "RowTaker", "Sink", "Stream"]
+
 AGAIN = "copy the report again"
 _MOST_SHOWN = 5  # faults of one kind; the rest are counted
 _MOST_MESSAGES = 200

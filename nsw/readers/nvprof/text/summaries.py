@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import Sink, Stream
     from nsw.readers.text.quantities import Quantity
 
+__all__ = [
+    "HEADER", "ROW", "SECTIONS", "TIME", "Figures", "SummaryTable", "add_openacc", "add_summary_row", "calls_of",
+    "figures_of", "nvtx_name", "take_old_range",
+]  # fmt: skip
+
 Figures: TypeAlias = "tuple[int | float | None, ...]"  # in the order of `_FIGURES`
 
 API: Final = re.compile(r"cu(?:da)?[A-Z\d]\w*\Z")

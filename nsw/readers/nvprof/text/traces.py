@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import Sink, Stream
     from nsw.readers.nvprof.text.summaries import Figures
 
+__all__ = ["COUNTER_HEADER", "HEADER", "TraceColumns", "TraceTable"]
+
 Time: TypeAlias = "tuple[int | None, float | None]"  # ns, and half of its last digit; None: exact
 _OPENACC: Final = re.compile(r"acc_[a-z_]+(?:\[[\w ]+\])?(?:@|\Z)")
 _MARKS: Final = ("[Range start]", "[Range end]", "[Marker]")

@@ -80,35 +80,17 @@ class Withdrawing:
             raise UnreachableError(CommandError(done, what="attempts could not be withdrawn").message)
         return [runs[int(number)] for number in done.stdout.split()]
 
-
-class Resubmitting:
-    """Takes back attempts that had not begun, so that they can be submitted again.
-
-    Args:
-        it: The campaign.
-        ending: Knows what runs wrote of themselves.
-    """
-
-    def __init__(self, it: Driven, ending: Ending) -> None:
-        self._ledger = it.ledger
-        self._ending = ending
-        self._withdrawing = Withdrawing(it)
-
-    def withdraw(self, several: Iterable[Flying]) -> set[str]:
+    def withdraw_idle(self, several: Iterable[Flying], ending: Ending) -> set[str]:
         """The ids of those that had not begun, and can begin no more under their present attempt.
 
         Raises:
             UnreachableError: The site could not be asked.
         """
-        idle = [one for one in several if self._withdrawing.may(one) and not self._ending.left_a_mark(one)]
-        may = self._alone(idle, {one.id for one in idle})
-        return {one.id for one in self._alone(may, self._withdrawing.withdraw(may))}
+        idle = [one for one in several if self.may(one) and not ending.left_a_mark(one)]
+        may = self._alone(idle, {one.id for one in idle}, ending)
+        return {one.id for one in self._alone(may, self.withdraw(may), ending)}
 
-    def plan_again(self, one: Flying, reason: str | None) -> None:
-        """Plan one that was withdrawn anew, under its next attempt."""
-        self._withdrawing.plan_again(one, reason)
-
-    def _alone(self, several: Iterable[Flying], idle: Collection[str]) -> list[Flying]:
+    def _alone(self, several: Iterable[Flying], idle: Collection[str], ending: Ending) -> list[Flying]:
         """Those whose tasks hold nothing else that a new job would begin again.
 
         One script does all runs of a task but those that are done: one that had begun, or failed, would be done twice.
@@ -118,10 +100,8 @@ class Resubmitting:
         for one in some:
             if (one.job, one.task) not in held:
                 held[one.job, one.task] = any(
-                    run.id not in idle
-                    and run.state not in {State.DONE, State.PLANNED}
-                    and not self._ending.is_done(run)
-                    for run in self._ledger.runs_of(one.job, [one.task])
+                    run.id not in idle and run.state not in {State.DONE, State.PLANNED} and not ending.is_done(run)
+                    for run in self._it.ledger.runs_of(one.job, [one.task])
                 )
         return [one for one in some if not held[one.job, one.task]]
 
@@ -158,7 +138,7 @@ class Watching:
         self._flight = flight
         self._ending = ending
         self._needs = needs
-        self._resubmitting = Resubmitting(it, ending)
+        self._withdrawing = Withdrawing(it)
         self._said: Mapping[str, Mapping[int, Answer]] = {}  # by the last poll
         self._often: Counter[tuple[str, str]] = Counter()  # what must be seen several times before it is believed
         self._followed: dict[str, str] = {}  # run -> the job that its claim names
@@ -395,11 +375,11 @@ class Watching:
             return []
         try:
             known = {one.id for _, one, _ in lost}
-            again = self._resubmitting.withdraw(one for _, one, _ in lost)
+            again = self._withdrawing.withdraw_idle((one for _, one, _ in lost), self._ending)
             held = self._held_by(again)
             held = [some for some in held if some[1].id not in known]
             ids = {one.id for _, one, _ in held}
-            again |= self._resubmitting.withdraw(one for _, one, _ in held)
+            again |= self._withdrawing.withdraw_idle((one for _, one, _ in held), self._ending)
             self._it.scheduler.cancel(self._flight.holding(lambda one: one.id in ids))
         except NswError:  # all of them are looked at again after the next poll
             return []
@@ -435,7 +415,7 @@ class Watching:
         ]
 
     def _plan_again(self, name: str, one: Flying, answer: Answer) -> None:
-        self._resubmitting.plan_again(one, answer.reason)
+        self._withdrawing.plan_again(one, answer.reason)
         self._let_go(name, one)
 
     def _let_go(self, name: str, one: Flying) -> None:
@@ -466,7 +446,7 @@ class Watching:
             return []
         try:
             unbegun = [(one, answer) for _, one, answer, status in sure.values() if status is None]
-            again = self._resubmitting.withdraw(one for one, answer in unbegun if answer.may_run)
+            again = self._withdrawing.withdraw_idle((one for one, answer in unbegun if answer.may_run), self._ending)
             self._ending.look(one for one, _ in unbegun)
             for one in [one for one, _ in unbegun if self._has_begun(one)]:
                 del sure[one.id]  # it began a moment ago
