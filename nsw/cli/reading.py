@@ -46,12 +46,12 @@ def read(
     tables: list[str],
     target: Target,
     *,
-    formats: bool,
-    max_unpacked: int | None,
-    steps: str | None,
-    where: Sequence[str],
-    launch: int | None,
-    top: int | None,
+    formats: bool = False,
+    max_unpacked: int | None = None,
+    steps: str | None = None,
+    where: Sequence[str] = (),
+    launch: int | None = None,
+    top: int | None = None,
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
     from nsw.readers.read_many import read_many, takes_long

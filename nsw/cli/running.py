@@ -33,6 +33,7 @@ __all__ = ["attach", "cancel", "clean", "fetch", "reread", "resume", "retry", "r
 
 _FETCHED = 20  # files that are listed
 _KEPT = 8
+_ALL = Selection()
 
 
 def run(
@@ -40,10 +41,10 @@ def run(
     site: str | None,
     sites: Sequence[Path] | None,
     root: Path | None,
-    options: Overrides,
+    options: Overrides | None = None,
     *,
-    yes: bool,
-    now: bool,
+    yes: bool = False,
+    now: bool = False,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.campaign import start
@@ -158,14 +159,14 @@ def retry(
     runs: list[str],
     campaign: str | None,
     root: Path | None,
-    selection: Selection,
+    selection: Selection = _ALL,
     *,
-    time: str | None,
-    update_app: bool,
-    sites: Sequence[Path] | None,
-    failed: bool,
-    choose_again: bool,
-    now: bool,
+    time: str | None = None,
+    update_app: bool = False,
+    sites: Sequence[Path] | None = None,
+    failed: bool = False,
+    choose_again: bool = False,
+    now: bool = False,
 ) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
     from nsw.campaign import retry as retrying
