@@ -272,8 +272,9 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def _tell_of_interruption(folder: CampaignFolder) -> None:
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        counts = ledger.counts()
+    from nsw.campaign.cancel import standing_of
+
+    counts = standing_of(folder).counts
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)
     resume = f"`nsw resume {as_named(folder)}` goes on"
     if going:
