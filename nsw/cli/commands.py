@@ -136,11 +136,9 @@ def folder_to_extend(context: typer.Context, campaign: str, root: Path | None) -
     source, named = context.get_parameter_source("site"), context.params.get("site")
     if source is None or source.name != "COMMANDLINE":
         return folder
-    from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import SITE
+    from nsw.campaign.attach import site_of_campaign_here
 
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        own = ledger.meta(SITE)
+    own = site_of_campaign_here(campaign, root)
     if named != own:
         raise UsageError(
             f"a campaign stays on its site: {folder.id} is on {own}, and --site names {named}",
