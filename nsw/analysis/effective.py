@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.cases import grouped, measured_runs
+from nsw.analysis.cases import CaseSummary, grouped, measured_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nsw.analysis.cases import CaseSummary
 
 Clock = Literal["gpu", "cpu"]
 Measured = Literal["copies", "collectives"]

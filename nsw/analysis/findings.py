@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.analysis.blocks import Evidence, Finding
-from nsw.analysis.comparison import is_time
+from nsw.analysis.comparison import Scaling, ScalingPoint, is_time
 from nsw.analysis.figures import RUN_TIME
-from nsw.analysis.idle_gpu import BUSY_PCT
+from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.quantities import changed_by, duration, rate
 from nsw.wording import first_of
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.comparison import Scaling, ScalingPoint
-    from nsw.analysis.idle_gpu import IdleGpu
 
 
 _POOR_PCT = 70.0  # efficiency below which a point is worth a sentence

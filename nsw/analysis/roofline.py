@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from nsw.metrics.catalogue import find_gpu
+from nsw.metrics.catalogue import Gpu, find_gpu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nsw.metrics.catalogue import Gpu
 
 Source = Literal["report", "data sheet"]
 Level = Literal["DRAM", "L2", "L1"]

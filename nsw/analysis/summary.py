@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.comparison import Scaling, Variant, compare, scaling
-from nsw.analysis.effective import effective_rates
+from nsw.analysis.effective import AskedModel, Effective, effective_rates
 from nsw.analysis.figures import Outlier, outliers
 from nsw.analysis.findings import findings
 from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
@@ -16,7 +16,6 @@ from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from nsw.analysis.effective import AskedModel, Effective
     from nsw.tables import TableData
 
 TABLES = (

@@ -8,14 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.metrics import expressions, find, find_chip, for_ncu, for_nvprof, ncu_names
+from nsw.metrics import Chip, expressions, find, find_chip, for_ncu, for_nvprof, ncu_names
 from nsw.metrics.requests import ALL, portable_names, refused_of
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nsw.metrics import Chip
 
 _SHOWN: Final = 4  # names of metrics or kernels in a sentence
 _HINT: Final = "`nsw metrics check NAME --chip CHIP` checks a name; `ncu --query-metrics` lists what the site's ncu has"

@@ -9,13 +9,12 @@ from nsw.api.frames import Tables, frame_of, unknown, with_parameters
 from nsw.api.recipe_options import Names, names
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_rows import NOTE, SITE
+from nsw.campaign.ledger_rows import NOTE, SITE, RunRow
 from nsw.tables.schema import TABLES, TRACES
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from nsw.campaign.ledger_rows import RunRow
     from nsw.campaign.watch import Watching
 
 _PROBLEM = ("run", "report", "severity", "message", "fix")

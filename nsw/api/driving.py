@@ -15,7 +15,7 @@ from nsw.api.frames import frame_of
 from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
 from nsw.campaign import folder as folders
 from nsw.campaign import retry as retrying
-from nsw.campaign.events import Message
+from nsw.campaign.events import Event, Message
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.selection import Selection
 from nsw.errors import UsageError
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from nsw.campaign.events import Event
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.planning import Planned as Made
     from nsw.recipe.overrides import Overrides

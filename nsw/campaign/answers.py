@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.placement import Span, pairs, sentences
-from nsw.analysis.summary import CampaignData
+from nsw.analysis.summary import CampaignData, Summary
 from nsw.campaign.judge import parse_status
-from nsw.campaign.ledger_rows import NOTE, SITE, Cause, Reading, State, lacks_reports
+from nsw.campaign.ledger_rows import NOTE, SITE, Cause, Reading, RunRow, State, lacks_reports
 from nsw.campaign.ownership import open_file
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.selection import as_option
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.analysis.effective import AskedModel
-    from nsw.analysis.summary import Summary
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import RunRow
     from nsw.recipe.model import PerformanceModel
 
 

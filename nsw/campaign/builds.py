@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.judge import read_status
+from nsw.campaign.judge import Status, read_status
 from nsw.campaign.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, Cause, State
 from nsw.campaign.site_folder import reducer_to
 from nsw.errors import CampaignError
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.judge import Status
 
 
 _PROGRAM: Final = re.compile(rf"{APP}(-\d+)?")  # a folder of the program, or how that of a build begins

@@ -6,18 +6,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.folder import is_driven
+from nsw.campaign.folder import CampaignFolder, is_driven
 from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_rows import AT_A_TIME
-from nsw.campaign.selection import selected
+from nsw.campaign.selection import Selection, selected
 from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.campaign.events import Event
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.selection import Selection
 
 __all__ = ["Standing", "cancel", "standing_of", "throttle", "to_cancel"]
 

@@ -17,10 +17,10 @@ from nsw.campaign import start
 from nsw.campaign.cancel import cancel
 from nsw.campaign.clean import leftovers_of, remove
 from nsw.campaign.dry_run import ask, runner_of
-from nsw.campaign.events import Message
+from nsw.campaign.events import Event, Message
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import IN_FLIGHT, SCRATCH, State
-from nsw.campaign.planning import make_plan
+from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.running import Running
 from nsw.errors import NswError
 from nsw.schedulers.adapter import Watched
@@ -30,15 +30,12 @@ from nsw.site.load import load_site
 from nsw.site.names import LOCAL
 from nsw.site_check.check import check_site, chip_check, node_checks, probe_words, skew_of
 from nsw.site_check.facts import REACHING, Check, Verdict, keep, listed_metrics
-from nsw.transport.model import connect
+from nsw.transport.model import Transport, connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.campaign.events import Event
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.planning import Planned
-    from nsw.transport.model import Transport
 
 _NAME = "node-check"
 _TIME = "1m"

@@ -16,18 +16,18 @@ from nsw.analysis.guided import (
     picked_again,
 )
 from nsw.analysis.guided import choose as choose_launches
-from nsw.campaign.ledger_rows import RECORDED, Choice, State
+from nsw.campaign.ledger_rows import RECORDED, Choice, RunRow, State
 from nsw.campaign.recipe_lock import Basis, basis_of, choice_of, recipe_of, why_not
 from nsw.campaign.tables import load_rows, put_rows
 from nsw.errors import NswError, nearest
 from nsw.metrics import check, find_chip, unsupported
 from nsw.metrics.replay_passes import passes
-from nsw.plan.counters import counting, left_out, limit, planned_s, price
+from nsw.plan.counters import Limit, counting, left_out, limit, planned_s, price
 from nsw.profilers.files_of_one_recording import parts
 from nsw.profilers.nvprof import measured
 from nsw.readers.detect import read
-from nsw.readers.model import Options
-from nsw.recipe.model import LockedChoices
+from nsw.readers.model import Options, Report
+from nsw.recipe.model import LockedChoice, LockedChoices, Steps
 from nsw.recipe.passes import CountersPass
 from nsw.tables import rows
 
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
     from nsw.campaign.driven import Driven
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import RunRow
-    from nsw.plan.counters import Limit
-    from nsw.readers.model import Report
-    from nsw.recipe.model import LockedChoice, Steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.folder import run_folder, run_of
-from nsw.campaign.judge import Verdict, judge, read_status, read_statuses, reason_with, with_more
-from nsw.campaign.ledger_rows import COLLECT, Kind, Reading, Reason, State
+from nsw.campaign.folder import CampaignFolder, run_folder, run_of
+from nsw.campaign.judge import Status, Verdict, judge, read_status, read_statuses, reason_with, with_more
+from nsw.campaign.ledger_rows import COLLECT, Flying, Kind, Reading, Reason, RunRow, State
 from nsw.errors import CampaignError, UnreachableError
 from nsw.safe_files import read_plain
 from nsw.schedulers.model import Answer, Phase
 from nsw.tables.unpacking_limit import Allowance, TooMuchError, shown
-from nsw.transport.model import Unreadable
+from nsw.transport.model import Entry, Transport, Unreadable
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.judge import Status
-    from nsw.campaign.ledger_rows import Flying, RunRow
-    from nsw.transport.model import Entry, Transport
 
 
 PACKED: Final = ".gz"  # of what a reduction makes

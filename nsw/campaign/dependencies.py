@@ -5,18 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.campaign.judge import Verdict
-from nsw.campaign.ledger_rows import RECORDED, Cause, Kind, Met, Reason, State, Why
+from nsw.campaign.ledger_rows import RECORDED, Cause, Doomed, Kind, Met, Pending, Reason, State, Why
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from nsw.campaign.driven import Driven
-    from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import Doomed, Pending
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from nsw.campaign.driven import Driven
     from nsw.campaign.ledger import Ledger

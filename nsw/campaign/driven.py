@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nsw.campaign.events import Message, ReportsRead
-from nsw.campaign.folder import run_folder
+from nsw.campaign.events import Event, Message, ReportsRead
+from nsw.campaign.folder import CampaignFolder, run_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from nsw.campaign.events import Event
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.handover import Handover
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import Flying

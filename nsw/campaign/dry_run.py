@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.errors import RefusedError, UnreachableError
+from nsw.errors import CommandResult, Diagnostic, RefusedError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from nsw.campaign.planning import Planned
-    from nsw.errors import CommandResult, Diagnostic
     from nsw.plan.model import Job, Plan
     from nsw.recipe.load import LoadedRecipe
     from nsw.schedulers.adapter import Adapter

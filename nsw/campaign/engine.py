@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign.collect import Ending
 from nsw.campaign.dependencies import Needs
 from nsw.campaign.driven import Driven, InFlight
-from nsw.campaign.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State
+from nsw.campaign.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Flying, Kind, State
 from nsw.campaign.ownership import require_own
 from nsw.campaign.poll import Watching, Withdrawing
 from nsw.campaign.submit import Submitting
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import Flying
     from nsw.campaign.stages import Canary, Stages
     from nsw.schedulers.model import Submission
 

@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.events import Downloading
-from nsw.campaign.folder import run_folder
+from nsw.campaign.folder import CampaignFolder, run_folder
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import SCRATCH
 from nsw.campaign.ownership import require_own
-from nsw.campaign.selection import job_ids, needed, selected
+from nsw.campaign.selection import Selection, job_ids, needed, selected
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.selection import Selection
     from nsw.transport.model import Transport
 
 __all__ = ["GUI_FILES", "DownloadProgress", "FileThere", "FilesThere", "on_site", "watch_downloads"]

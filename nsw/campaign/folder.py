@@ -21,7 +21,7 @@ from nsw.safe_files import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-from typing import TYPE_CHECKING
+
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 

@@ -16,18 +16,16 @@ import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.folder import LEDGER
+from nsw.campaign.folder import LEDGER, CampaignFolder
 from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
-from nsw.errors import CampaignError, CommandError, FencedError, UnreachableError
+from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError
 from nsw.transport.commands import Fence, take
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.errors import CommandResult
     from nsw.transport.model import Transport
 
 __all__ = [

@@ -11,12 +11,10 @@ from nsw.campaign.ledger import State
 from nsw.campaign.ledger_rows import Cause, Reason
 from nsw.errors import UnreachableError
 from nsw.schedulers.model import Answer, Phase
-from nsw.transport.model import Unreadable
+from nsw.transport.model import Transport, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from nsw.transport.model import Transport
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from nsw.campaign.ledger_rows import (
     Chosen,
     Doomed,
     Flying,
+    Key,
     Kind,
     Met,
     Pending,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.ledger_rows import Key
     from nsw.plan.model import Job, Plan
     from nsw.schedulers.model import Submission
 

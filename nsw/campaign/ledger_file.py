@@ -19,14 +19,11 @@ import tempfile
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, BinaryIO, Final
 
 from nsw.campaign.ownership import is_own, owner, require_own
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 __all__ = ["SCHEMA", "STATE_VERSION", "GuardedConnection", "as_campaign_error", "explained", "open_ledger"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import brought_folder
-from nsw.campaign.folder import run_folder
+from nsw.campaign.folder import CampaignFolder, run_folder
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import SCRATCH
 from nsw.campaign.ownership import owner_if_other, tail
@@ -22,7 +22,6 @@ from nsw.errors import NswError, UnreachableError
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nsw.campaign.folder import CampaignFolder
     from nsw.transport.model import Transport
 
 __all__ = ["MOST_SHOWN", "Grown", "LeftAlone", "Output", "Row", "can_be_followed", "follow", "row_named"]

@@ -10,7 +10,7 @@ import errno
 import os
 import tempfile
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain, read_plain, user_name
@@ -18,7 +18,6 @@ from nsw.safe_files import open_plain, read_plain, user_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
-    from typing import BinaryIO
 
 __all__ = [
     "group_may_read", "is_own", "make_private", "open_file", "owner", "owner_if_other", "require_own", "tail",

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.events import Message
-from nsw.errors import InputError, UsageError, did_you_mean
+from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
 from nsw.recipe.command_words import first_program
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.errors import Diagnostic
     from nsw.plan.model import Job, Part, Plan, SiteFacts
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.overrides import Overrides

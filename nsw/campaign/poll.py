@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import End
-from nsw.campaign.judge import Verdict, as_begun, judge
+from nsw.campaign.collect import End, Ending
+from nsw.campaign.judge import Status, Verdict, as_begun, judge
 from nsw.campaign.ledger_rows import Flying, Kind, Reason, State
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
@@ -15,10 +15,8 @@ from nsw.schedulers.model import Answer, Phase
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from nsw.campaign.collect import Ending
     from nsw.campaign.dependencies import Needs
     from nsw.campaign.driven import Driven, InFlight
-    from nsw.campaign.judge import Status
 
 
 _MOST = 3  # times that a run is submitted again by itself

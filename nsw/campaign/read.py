@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
-from nsw.campaign.folder import run_of
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import NOTE, Reading, State
+from nsw.campaign.folder import CampaignFolder, run_of
+from nsw.campaign.ledger_rows import NOTE, Reading, RunRow, State
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.tables import load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
-from nsw.profilers.files_of_one_recording import parts
+from nsw.profilers.files_of_one_recording import Part, parts
 from nsw.readers.messages import said_in
-from nsw.readers.model import Options
+from nsw.readers.model import Options, Report
 from nsw.readers.program_figures import figures
 from nsw.readers.read_many import read_many
 from nsw.recipe.faults import shown
@@ -27,11 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import RunRow
-    from nsw.profilers.files_of_one_recording import Part
-    from nsw.readers.model import Report
+
 
 __all__ = [
     "Landed", "fault_of", "landed_ranks", "missing_nodes", "missing_ranks", "read_reports", "read_trace", "reading",

@@ -4,49 +4,29 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import json
 import os
 import time
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
+from nsw.campaign.ledger_rows import Choice
 from nsw.campaign.ownership import open_file
 from nsw.campaign.tables import load_rows
 from nsw.campaign.versions import differing, hashes
 from nsw.recipe.document import LARGEST, as_yaml, parse
-from nsw.recipe.model import Lock, LockedGit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
-    from nsw.transport.model import Transport
-import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from nsw.campaign.ledger_rows import Choice
-from nsw.recipe.model import LockedChoice, LockedChoices
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from nsw.campaign.ledger import Ledger
+from nsw.recipe.model import Lock, LockedChoice, LockedChoices, LockedGit, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.recipe.model import Recipe
+    from nsw.transport.model import Transport
+
 
 _GIT_S = 30.0
 _LONGEST = 4 * LARGEST + 4  # bytes: LARGEST characters of UTF-8, and one more

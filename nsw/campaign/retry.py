@@ -17,7 +17,7 @@ from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.extend import Change, replan
 from nsw.campaign.folder import run_of
-from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, State
+from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
 from nsw.campaign.running import Running
 from nsw.campaign.selection import Selection, job_ids, one_of, selected
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.ledger import RunRow
 
 __all__ = ["Change", "resume", "retry", "seconds"]
 

@@ -15,6 +15,7 @@ from nsw.campaign.estimate import seconds_left
 from nsw.campaign.events import (
     BuildChanged,
     Downloading,
+    Event,
     Finished,
     Message,
     Progress,
@@ -23,9 +24,9 @@ from nsw.campaign.events import (
     RunsEnded,
     Started,
 )
-from nsw.campaign.folder import Log, run_folder, run_of
+from nsw.campaign.folder import CampaignFolder, Log, run_folder, run_of
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, Cause, State
+from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.selection import job_ids
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 
     from nsw.campaign.builds import Builds
     from nsw.campaign.engine import Driver
-    from nsw.campaign.events import Event
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger_rows import BuildRow, RunRow
     from nsw.transport.model import Transport
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.folder import LEDGER, run_folder
+from nsw.campaign.folder import LEDGER, CampaignFolder, run_folder
 from nsw.campaign.handover import site_in_hand
 from nsw.campaign.ledger_rows import SCRATCH, State
 from nsw.errors import CampaignError, CommandError, UnreachableError
@@ -18,7 +18,6 @@ from nsw.scripts.quoting import quote
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.transport.model import Transport
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.choose import Chooser
-from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Cause, Met, Reading, Reason, State
+from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Cause, Choice, Met, Reading, Reason, RunRow, State
 from nsw.campaign.read import fault_of, read_reports
 from nsw.errors import CanaryError, NswError
 from nsw.plan.model import GRACE_S, around_s
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.campaign.driven import Driven
-    from nsw.campaign.ledger_rows import Choice, RunRow
     from nsw.schedulers.model import Submission
 
 

@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger_rows import PLACES, Kind, State
+from nsw.campaign.ledger_rows import PLACES, Flying, Kind, Pending, State
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
 from nsw.schedulers.batch import JOB, LOGIN, Places
-from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Submission
+from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Outcome, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from nsw.campaign.driven import Driven, InFlight
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import Flying, Pending
     from nsw.campaign.stages import Stages
-    from nsw.schedulers.model import Outcome
 
 
 _DIGEST = 16  # characters: two submissions of one user never share them

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, State
+from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
 from nsw.campaign.selection import as_named
 from nsw.errors import UsageError
 from nsw.quantities import moment
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Finding
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import RunRow
 
 __all__ = [
     "Version", "differing", "files_in", "findings", "hash_of", "hashes", "origins", "problems", "record", "sources_of",

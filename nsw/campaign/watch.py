@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign import folder as folders
-from nsw.campaign.events import Message, RunChanged, Started
+from nsw.campaign.events import Event, Message, RunChanged, Started
 from nsw.campaign.folder import LEDGER, run_folder
-from nsw.campaign.ledger import ENDED, Ledger, State
+from nsw.campaign.ledger import ENDED, Ledger, RunRow, State
 from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
 from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.selection import as_named
@@ -27,8 +27,6 @@ from nsw.site.names import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from nsw.campaign.events import Event
-    from nsw.campaign.ledger import RunRow
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.model import Answer
     from nsw.transport.model import Transport

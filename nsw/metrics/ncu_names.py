@@ -10,12 +10,10 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
-from nsw.metrics.catalogue import unpacked
+from nsw.metrics.catalogue import Chip, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from nsw.metrics.catalogue import Chip
 
 
 Kind = Literal["c", "r", "t"]  # counter, ratio, throughput

@@ -14,12 +14,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from nsw.metrics import expressions
-from nsw.metrics.catalogue import LEVEL, Metric, catalogue, find, rows
+from nsw.metrics.catalogue import LEVEL, Chip, Metric, catalogue, find, rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
-
-    from nsw.metrics.catalogue import Chip
 
 
 Base = Literal[1000, 1024]

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics.catalogue import rows
+from nsw.metrics.catalogue import Chip, rows
 from nsw.metrics.requests import SECTION, SET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.metrics.catalogue import Chip
 
 MEASURED: Final = "gh100"
 _UNKNOWN: Final = {"set": 40, "section": 15}  # of one that was not measured

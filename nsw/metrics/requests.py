@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.errors import did_you_mean, nearest
 from nsw.metrics import expressions, ncu_names
-from nsw.metrics.catalogue import Metric, aliases, catalogue, find, groups, rows
+from nsw.metrics.catalogue import Chip, Metric, aliases, catalogue, find, groups, rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from nsw.metrics.catalogue import Chip
 
 
 Tool = Literal["ncu", "nvprof"]

@@ -22,7 +22,7 @@ from nsw.plan.jobs import (
 )
 from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
 from nsw.plan.layout import Demand, Layout, layout_of
-from nsw.plan.model import Absent, Part, Plan, Run, RunSecrets, around_s
+from nsw.plan.model import Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
 from nsw.plan.passes import profiled
 from nsw.plan.refusals import faults_on_site, marks, not_yet
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
@@ -39,7 +39,6 @@ from nsw.site.names import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nsw.plan.model import Job, Resources, SiteFacts
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.matrix import Case
     from nsw.site.load import LoadedSite

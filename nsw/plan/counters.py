@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.errors import NswError, did_you_mean
-from nsw.metrics import find_chip, for_ncu, for_nvprof, unsupported
-from nsw.metrics.replay_passes import passes
-from nsw.metrics.requests import tools_for
+from nsw.errors import Diagnostic, NswError, did_you_mean
+from nsw.metrics import Chip, find_chip, for_ncu, for_nvprof, unsupported
+from nsw.metrics.replay_passes import Passes, passes
+from nsw.metrics.requests import MetricRequest, tools_for
 from nsw.plan.resolve import Resolver
 from nsw.profilers.model import CHOSEN, Counting
 from nsw.profilers.ncu import named_version
@@ -20,10 +20,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.errors import Diagnostic
-    from nsw.metrics import Chip
-    from nsw.metrics.replay_passes import Passes
-    from nsw.metrics.requests import MetricRequest
     from nsw.plan.launchers import Launch
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.model import Recipe

@@ -7,19 +7,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nsw.plan.command import words
 from nsw.plan.model import AROUND_S, REDUCTION, Job, Resources, Run
-from nsw.plan.resolve import site_gres, standing_at
-from nsw.recipe.matrix import case_id
-from nsw.recipe.passes import CountersPass
+from nsw.plan.resolve import Resolver, site_gres, standing_at
+from nsw.recipe.matrix import Case, case_id
+from nsw.recipe.passes import CountersPass, Pass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.errors import Diagnostic
-    from nsw.plan.resolve import Resolver
     from nsw.recipe.load import LoadedRecipe
-    from nsw.recipe.matrix import Case
     from nsw.recipe.model import Recipe
-    from nsw.recipe.passes import Pass
     from nsw.site.model import Site
 
 __all__ = [

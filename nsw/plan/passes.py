@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import find_chip
 from nsw.plan import counters as counting
-from nsw.plan.command import RECORD_ENVIRONMENT, boxed, folder_of_tool, with_secrets
+from nsw.plan.command import RECORD_ENVIRONMENT, Box, boxed, folder_of_tool, with_secrets
 from nsw.plan.launchers import Launch, launch, rank_words, start_on_nodes
 from nsw.plan.layout import MAKERS
 from nsw.plan.model import SiteFacts
@@ -19,8 +19,6 @@ from nsw.recipe.profiler_names import AUTO, of_kind
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.plan.command import Box
-    from nsw.plan.launchers import Launch
 
 __all__ = ["profiled"]
 

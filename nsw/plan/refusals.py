@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from nsw.errors import Diagnostic, did_you_mean
-from nsw.metrics import check, find_chip, unsupported
+from nsw.errors import Diagnostic, Mark, did_you_mean
+from nsw.metrics import Chip, check, find_chip, unsupported
 from nsw.metrics.catalogue import chips
-from nsw.metrics.requests import tool_for, tool_named
+from nsw.metrics.requests import Tool, tool_for, tool_named
 from nsw.recipe.profiler_names import AUTO, LATER, kinds
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from nsw.errors import Diagnostic, Mark
-    from nsw.metrics import Chip
-    from nsw.metrics.requests import Tool
     from nsw.plan.model import SiteFacts
     from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite

@@ -21,7 +21,7 @@ from nsw.errors import NswError, UsageError
 from nsw.present.untrusted_text import as_csv_cell
 from nsw.present.untrusted_text import as_json as json_text
 from nsw.safe_files import open_anew
-from nsw.tables import TABLES, as_arrow, count, rows
+from nsw.tables import TABLES, TableData, as_arrow, count, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     import pyarrow as pa
-
-    from nsw.tables import TableData
 
     Numbers: TypeAlias = np.ndarray[Any, Any]
 

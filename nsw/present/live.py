@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from nsw.campaign.events import (
     BuildChanged,
     Downloading,
+    Event,
     Message,
     Progress,
     ReportsRead,
@@ -20,7 +21,7 @@ from nsw.campaign.events import (
     RunsEnded,
     Started,
 )
-from nsw.campaign.ledger import ENDED, State
+from nsw.campaign.ledger import ENDED, RunRow, State
 from nsw.present.status_view import STYLES, so_far
 from nsw.present.terminal import console, rate, seconds, size
 from nsw.present.untrusted_text import clean
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
     from rich.table import Table
-
-    from nsw.campaign.events import Event
-    from nsw.campaign.ledger import RunRow
 
 
 _LFLAG: Final = 3  # of the list that termios.tcgetattr gives

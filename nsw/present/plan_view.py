@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.plan.jobs import WARM_UP
 from nsw.plan.layout import sentence
-from nsw.plan.model import REDUCTION
+from nsw.plan.model import REDUCTION, Job, Plan
 from nsw.present.terminal import seconds, table
 from nsw.profilers.model import CHOSEN
 from nsw.wording import absent_lines, first_of, plural
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from nsw.campaign.extend import Changes
     from nsw.campaign.start import ExpectedCost
-    from nsw.plan.model import Job, Plan
 
 
 _RUNS_NAMED = 5  # names of runs

@@ -13,7 +13,7 @@ from itertools import groupby, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.terminal import duration, number, percent, rate, size, table
+from nsw.present.terminal import Fitted, duration, number, percent, rate, size, table
 from nsw.present.untrusted_text import clean
 from nsw.present.wrapping import elided
 from nsw.quantities import MOMENTS, Quantity, in_one_unit, moment
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nsw.present.problems import Merged
-    from nsw.present.terminal import Fitted
     from nsw.readers.model import Report
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.answer.registry import blocks_of
-from nsw.analysis.blocks import NUMBERS, Column, Finding, Note, Scatter, Table, Timeline
+from nsw.analysis.blocks import NUMBERS, Block, Cell, Column, Finding, Note, Scatter, Shown, Table, Timeline, Unit
 from nsw.present.terminal import table
 from nsw.present.untrusted_text import clean
 from nsw.present.wrapping import numbered, wrapped
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.analysis.blocks import Block, Cell, Shown, Unit
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.summary import Summary
 

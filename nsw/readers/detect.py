@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final, cast
 from nsw.readers.invariants import leave_out_broken_rows
 from nsw.readers.messages import only_said
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
-from nsw.readers.not_a_report import explain, is_archive, pointer, special, unopened
+from nsw.readers.not_a_report import NotReport, explain, is_archive, pointer, special, unopened
 from nsw.readers.registry import FORMATS, Format
 from nsw.readers.untrusted_files import GZIP_MAGIC, read_packed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.readers.not_a_report import NotReport
 
 CERTAIN = 100
 _OF_ITERATIONS = frozenset({"iterations", "iteration_trace", "phase_summary"})

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.model import MOST_SHOWN
+from nsw.readers.model import MOST_SHOWN, Report
 from nsw.readers.text.quantities import TIME_UNITS
 from nsw.tables import TABLES
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from nsw.readers.model import Report
     from nsw.tables.data import Row, TableData
 
     Rule = tuple[str | float, str | float]  # what is at most what: columns or numbers

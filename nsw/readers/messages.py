@@ -12,12 +12,11 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal
 
-from nsw.readers.model import Problem
+from nsw.readers.model import Problem, Sample
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsw.readers.model import Sample
 
 Severity = Literal["error", "warning"]
 # `==PROF== Profiling "1:7:function:1": 0%` where --kernel-id is given, else `Profiling "function" - 3: 0%`

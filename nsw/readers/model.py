@@ -9,14 +9,13 @@ from functools import cached_property
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from nsw.tables.unpacking_limit import hint
+from nsw.tables.unpacking_limit import TooMuchError, hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from nsw.tables import TableData
-    from nsw.tables.unpacking_limit import TooMuchError
 
 HEAD_BYTES = 65536
 MOST_SHOWN = 5  # problems that are alike

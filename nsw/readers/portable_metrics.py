@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics.printed_metrics import LEVEL_WIDTH, chosen, of_level, unit_of
-from nsw.tables.data import coded, numbers
+from nsw.metrics.printed_metrics import LEVEL_WIDTH, Base, Portable, chosen, of_level, unit_of
+from nsw.tables.data import Row, TableData, coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
 
-    from nsw.metrics.printed_metrics import Base, Portable
     from nsw.readers.model import Report
-    from nsw.tables.data import Row, TableData
 
     Pair = tuple[str, str]  # a metric and a unit
 

@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 
 from nsw.profilers.files_of_one_recording import parts
 from nsw.readers.detect import detect
-from nsw.readers.model import Lack, Sample
+from nsw.readers.model import Lack, Report, Sample
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from nsw.readers.model import Report
 
 
 @dataclass(slots=True)

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 from urllib.parse import quote
 
-from nsw.readers.model import Report
+from nsw.readers.model import Options, Report
 from nsw.tables.unpacking_limit import Allowance, TooMuchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from nsw.readers.model import Options
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 _WINDOW = 1 << 18  # bytes that come out at a time

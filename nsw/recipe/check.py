@@ -15,7 +15,7 @@ from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.metrics import check as metric_faults
 from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, plain, shown
-from nsw.recipe.matrix import MatrixFault, expansion, rests_of_ranges
+from nsw.recipe.matrix import Case, Matrix, MatrixFault, expansion, rests_of_ranges
 from nsw.recipe.program_files import source
 from nsw.recipe.units import as_text, plain_number
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from nsw.errors import Diagnostic
     from nsw.recipe.document import Document, KeyPath
-    from nsw.recipe.matrix import Case, Matrix
     from nsw.recipe.model import Recipe
 
 __all__ = ["check", "check_matrix"]

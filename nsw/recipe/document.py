@@ -21,6 +21,7 @@ from nsw.recipe.shown_lines import (
     FORMS,
     LINE_END,
     ShownLines,
+    Span,
     Within,
     secret_in_key,
     secret_in_text,
@@ -33,7 +34,6 @@ from nsw.recipe.units import WrittenFloat, WrittenInt, written
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from nsw.recipe.shown_lines import Span
 
 __all__ = ["LARGEST", "MOST_KEYS", "Document", "KeyPath", "Node", "as_yaml", "in_order", "merged", "parse", "replaced"]
 

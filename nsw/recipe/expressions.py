@@ -6,12 +6,22 @@ What a single operation makes is bounded by the size of its operands; there is n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from functools import lru_cache, wraps
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, UndefinedError, filters, meta, nodes, pass_context
+from jinja2 import (
+    StrictUndefined,
+    Template,
+    TemplateSyntaxError,
+    Undefined,
+    UndefinedError,
+    filters,
+    meta,
+    nodes,
+    pass_context,
+)
 from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 
@@ -20,9 +30,6 @@ from nsw.recipe.faults import Fault, plain, shown
 from nsw.recipe.units import as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jinja2 import Template
     from jinja2.runtime import Context
 
 __all__ = ["Expression", "find_name", "is_template"]

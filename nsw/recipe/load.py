@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of, nearest
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import LARGEST, Document, in_order, parse
 from nsw.recipe.faults import shown
 from nsw.recipe.fields import FREE, Model
-from nsw.recipe.matrix import Matrix
+from nsw.recipe.matrix import Case, Matrix
 from nsw.recipe.model import Recipe
 from nsw.recipe.overrides import Overrides, choose_cases, overridden
 from nsw.recipe.passes import PassEntry
@@ -23,11 +23,6 @@ from nsw.recipe.program_files import taken_from_nsw, unshipped
 from nsw.recipe.shown_lines import without_value
 from nsw.recipe.validate import kind_at, validate
 from nsw.safe_files import open_regular
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from nsw.recipe.matrix import Case
 
 __all__ = ["MOST_SITES", "LoadedRecipe", "joined", "load_recipe", "load_recipe_text", "read_document"]
 

@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
-from nsw.recipe.document import Node, merged, parse
+from nsw.recipe.document import Document, Node, merged, parse
 from nsw.recipe.model import Recipe
 from nsw.recipe.shown_lines import ShownLines, looks_secret, may_hold_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.recipe.document import Document
     from nsw.recipe.matrix import Case
 
 _PATH = re.compile(r"[\w.]+")

@@ -7,13 +7,12 @@ import re
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.errors import did_you_mean
+from nsw.errors import Diagnostic, Mark, did_you_mean
 from nsw.recipe.command_words import FILLED, SHELL, filled, first_program, launched, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from nsw.errors import Diagnostic, Mark
     from nsw.recipe.document import Document, KeyPath
     from nsw.recipe.model import App
 

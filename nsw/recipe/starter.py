@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from nsw.recipe.command_words import launched
+from nsw.recipe.command_words import Launched, launched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.recipe.command_words import Launched
 
 _HEAD: Final = """\
 # What to run, over which parameters, under which profilers. `nsw schema recipe` has every key.

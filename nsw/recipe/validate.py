@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 from pydantic import BaseModel, ValidationError
 
 from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
-from nsw.recipe.document import Node, replaced
+from nsw.recipe.document import Document, KeyPath, Node, replaced
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.shown_lines import glued_name, without_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.recipe.document import Document, KeyPath
 
 __all__ = ["fields_at", "homes", "kind_at", "validate"]
 

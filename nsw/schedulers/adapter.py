@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from nsw.errors import RefusedError, UsageError
+from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.faults import Fault
 from nsw.recipe.units import format_duration, parse_duration
-from nsw.schedulers.model import Capabilities, Native, spans
+from nsw.schedulers.model import Answer, Capabilities, Native, Submission, spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from nsw.errors import CommandResult
     from nsw.plan.model import Job
-    from nsw.schedulers.model import Answer, Submission
 
 
 @dataclass(frozen=True, slots=True)

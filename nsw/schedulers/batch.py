@@ -8,20 +8,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import CommandError, RefusedError, UnreachableError
+from nsw.errors import CommandError, CommandResult, RefusedError, UnreachableError
 from nsw.recipe.units import format_duration
-from nsw.schedulers.adapter import Request, Watched
-from nsw.schedulers.model import JOBS, Answer, Doubt, Native, Outcome, Phase
+from nsw.schedulers.adapter import Adapter, Request, Watched
+from nsw.schedulers.model import JOBS, Answer, Doubt, Native, Outcome, Phase, Submission
 from nsw.schedulers.polling import FIRST_S, MOST_S, Pace, Polling
-from nsw.transport.commands import PATIENT, Runner
+from nsw.transport.commands import PATIENT, Fence, Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from nsw.errors import CommandResult
-    from nsw.schedulers.adapter import Adapter
-    from nsw.schedulers.model import Submission
-    from nsw.transport.commands import Fence
     from nsw.transport.model import Transport
 
 JOB: Final = "job"

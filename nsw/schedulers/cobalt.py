@@ -12,13 +12,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import RefusedError, UsageError
+from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.schedulers.adapter import (
     Adapter,
     Known,
     Line,
     Queue,
     Refusal,
+    Request,
+    Watched,
     explained,
     in_parts,
     job_ids,
@@ -30,9 +32,7 @@ from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.errors import CommandResult
     from nsw.plan.model import Job
-    from nsw.schedulers.adapter import Request, Watched
 
 _COLUMNS: Final = ("JobID", "User", "State", "JobName")  # none of them holds a blank
 _LISTING: Final = ("qstat", "--header", ":".join(_COLUMNS))

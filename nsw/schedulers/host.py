@@ -12,14 +12,13 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from nsw.schedulers.adapter import Adapter, Line, Refusal
+from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.errors import CommandResult
-    from nsw.schedulers.adapter import Request, Watched
 
 _CANCELLED = "143"
 _WAITS = {"held": "held by `nsw throttle 0`", "turn": "waits for its turn: other runs go on"}

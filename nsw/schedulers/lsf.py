@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import RefusedError, UsageError
+from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import (
     Adapter,
@@ -17,21 +17,20 @@ from nsw.schedulers.adapter import (
     Known,
     Line,
     Refusal,
+    Request,
+    Watched,
     directive_value,
     explained,
     in_parts,
     job_ids,
     task_words,
 )
-from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself, spans
+from nsw.schedulers.model import Answer, Capabilities, Native, Phase, ended_by_itself, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.errors import CommandResult
     from nsw.plan.model import Job, Resources
-    from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.model import Native
 
 _NOT_SUBMITTED: Final = "Job not submitted."  # how bsub ends a refusal
 _ABSENT: Final = re.compile(r"^Job <(\d+)(?:\[\d+\])?> is not found", re.MULTILINE)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import RefusedError, UsageError
+from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.units import clock, format_memory
 from nsw.schedulers.adapter import (
     Adapter,
@@ -23,6 +23,8 @@ from nsw.schedulers.adapter import (
     Line,
     Queue,
     Refusal,
+    Request,
+    Watched,
     directive_value,
     explained,
     in_parts,
@@ -32,15 +34,12 @@ from nsw.schedulers.adapter import (
     task_words,
     told_limit,
 )
-from nsw.schedulers.model import FAULTS, Answer, Capabilities, Phase, parse_spans
+from nsw.schedulers.model import FAULTS, Answer, Capabilities, Native, Phase, parse_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from nsw.errors import CommandResult
     from nsw.plan.model import Job, Resources
-    from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.model import Native
 
 _ID: Final = r"\d+(?:\[\])?\.[A-Za-z0-9][A-Za-z0-9._-]*"
 # of one id: it is not in the queue (any more)

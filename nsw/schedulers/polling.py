@@ -6,19 +6,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from nsw.errors import CommandError, UnreachableError
+from nsw.errors import CommandError, CommandResult, UnreachableError
 from nsw.recipe.units import format_duration
-from nsw.schedulers.adapter import Facts, Line, Watched
-from nsw.schedulers.model import Answer, Native, Phase
-from nsw.transport.commands import PATIENT
+from nsw.schedulers.adapter import Adapter, Facts, Line, Watched
+from nsw.schedulers.model import Answer, Native, Phase, Submission
+from nsw.transport.commands import PATIENT, Runner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from nsw.errors import CommandResult
-    from nsw.schedulers.adapter import Adapter
-    from nsw.schedulers.model import Submission
-    from nsw.transport.commands import Runner
     from nsw.transport.model import Transport
 
 FIRST_S, MOST_S = 2.0, 60.0  # between questions: it doubles while nothing changes, with jitter

@@ -9,27 +9,26 @@ import re
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
-from nsw.errors import RefusedError, UsageError
+from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import (
     Adapter,
     Known,
     Line,
     Refusal,
+    Request,
+    Watched,
     explained,
     in_parts,
     job_ids,
     task_words,
 )
-from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself, parse_spans
+from nsw.schedulers.model import Answer, Capabilities, Native, Phase, ended_by_itself, parse_spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.errors import CommandResult
     from nsw.plan.model import Job
-    from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.model import Native
 
 _REFUSED: Final = re.compile(r"^(?:Unable to run job: (?!warning)|qsub: (?=Unknown option))(.+)", re.MULTILINE)
 _REFUSALS: Final[tuple[Known, ...]] = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import UsageError
+from nsw.errors import CommandResult, UsageError
 from nsw.recipe.units import clock, format_memory
 from nsw.schedulers.adapter import (
     Adapter,
@@ -17,6 +17,8 @@ from nsw.schedulers.adapter import (
     Line,
     Queue,
     Refusal,
+    Request,
+    Watched,
     explained,
     in_parts,
     job_ids,
@@ -24,15 +26,12 @@ from nsw.schedulers.adapter import (
     task_words,
     told_limit,
 )
-from nsw.schedulers.model import FAULTS, Answer, Capabilities, Phase, parse_spans, spans
+from nsw.schedulers.model import FAULTS, Answer, Capabilities, Native, Phase, parse_spans, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.errors import CommandResult
     from nsw.plan.model import Job
-    from nsw.schedulers.adapter import Request, Watched
-    from nsw.schedulers.model import Native
 
 _GRES: Final = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\d+))?")  # gpu:a100:4(S:0-1), gpu:4, gpu
 _UNIT: Final = "\x1f"  # no state, reason or name of nsw's holds it

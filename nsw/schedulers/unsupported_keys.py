@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import NswError, RefusedError
+from nsw.errors import Diagnostic, NswError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsw.errors import Diagnostic
     from nsw.plan.model import Job
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.model import Resources

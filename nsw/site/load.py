@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
-from nsw.recipe.document import Document, in_order
+from nsw.recipe.document import Document, KeyPath, in_order
 from nsw.recipe.expressions import Expression, find_name
 from nsw.recipe.faults import Fault, shown
 from nsw.recipe.load import MOST_SITES, read_document
@@ -19,7 +19,6 @@ from nsw.site.names import BUILTIN, FILE_NAME, LOCAL, sources, user_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.recipe.document import KeyPath
 
 _SCALARS = ("name", "account", "queue", "partition", "qos", "scheduler")  # what `scratch` may use
 

@@ -7,14 +7,14 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.errors import CommandError, HostKeyError, LoginError, NswError, UnreachableError
+from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError, NswError, UnreachableError
 from nsw.metrics import find_chip, unsupported
 from nsw.metrics.requests import tool_for, tools_for
 from nsw.plan.launchers import FAMILIES, family_of
 from nsw.quantities import seconds
 from nsw.recipe.profiler_names import PROGRAMS
 from nsw.recipe.units import parse_duration
-from nsw.schedulers.adapter import Facts
+from nsw.schedulers.adapter import Adapter, Facts, Queue
 from nsw.schedulers.create import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
 from nsw.site.names import LOCAL
@@ -23,8 +23,6 @@ from nsw.site_check.facts import Check, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.errors import CommandResult
-    from nsw.schedulers.adapter import Adapter, Queue
     from nsw.transport.model import HostKeyCheck, Transport
 
 _SECONDS: Final = 60.0

@@ -19,7 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError
-from nsw.metrics import find_chip
+from nsw.metrics import Chip, find_chip
 from nsw.metrics.ncu_names import listed_names, query_words
 from nsw.metrics.requests import tool_for
 from nsw.plan.model import SiteFacts
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.metrics import Chip
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import mkstemp
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import InputError, UnreachableError, UsageError
+from nsw.errors import CommandResult, InputError, UnreachableError, UsageError
 from nsw.metrics.catalogue import find_chip
 from nsw.recipe.profiler_names import PROGRAMS
 from nsw.recipe.units import format_duration
@@ -22,14 +22,12 @@ from nsw.resources import recipes_folder
 from nsw.schedulers import create
 from nsw.site.load import read_sites
 from nsw.site.names import FIRST_TRANSPORT, LOCAL, schedulers, user_file
-from nsw.transport.model import connect
+from nsw.transport.model import Transport, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nsw.errors import CommandResult
     from nsw.schedulers.adapter import Adapter, Queue
-    from nsw.transport.model import Transport
 
 TO_FILL: Final = "FILL-IN"
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./$][A-Za-z0-9_./$ ()-]*")

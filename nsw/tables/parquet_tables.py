@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from nsw.tables.data import arrow_schema
+from nsw.tables.data import Row, arrow_schema
 from nsw.tables.schema import TABLES
 from nsw.tables.unpacking_limit import Allowance
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     import pyarrow.parquet as pq
-
-    from nsw.tables.data import Row
 
 
 _HEADER: Final = 1 << 16  # bytes at first; a page's statistics can make its header longer

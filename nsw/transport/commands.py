@@ -14,12 +14,19 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import CampaignError, CommandError, FencedError, HostKeyError, LoginError, UnreachableError
+from nsw.errors import (
+    CampaignError,
+    CommandError,
+    CommandResult,
+    FencedError,
+    HostKeyError,
+    LoginError,
+    UnreachableError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.errors import CommandResult
     from nsw.transport.model import Conditions, Transport
 
 __all__ = ["PATIENT", "Fence", "Runner", "take"]

@@ -11,17 +11,15 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from nsw.errors import DISK_FULL, CommandError, CommandResult, UnreachableError, UsageError, disk_full
 from nsw.safe_files import NotPlainError, open_plain
-from nsw.transport.model import Entry, Transport, Unreadable, matches
+from nsw.transport.model import Conditions, Content, Entry, Transport, Unreadable, matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Unpack
 
-    from nsw.transport.model import Conditions, Content
 
 _LAST_WORDS_S = 5.0
 _LOOK_S = 0.02

@@ -12,17 +12,15 @@ import fnmatch
 import re
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Protocol, Required, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, Required, TypeAlias, TypedDict, Unpack
 
-from nsw.errors import NotYetError, UnreachableError
+from nsw.errors import CommandResult, NotYetError, UnreachableError
 from nsw.site.names import transport_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-    from typing import Unpack
 
-    from nsw.errors import CommandResult
 
 __all__ = ["Conditions", "Content", "Entry", "HostKeyCheck", "Transport", "Unreadable", "connect", "matches", "read"]
 

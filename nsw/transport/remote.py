@@ -6,21 +6,18 @@ import re
 import time
 from dataclasses import replace
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from nsw.errors import CommandError, CommandResult, UnreachableError, UsageError
 from nsw.recipe.units import parse_size
-from nsw.transport.model import Entry, Transport, Unreadable, matches
-from nsw.transport.shell import Shell
+from nsw.transport.model import Conditions, Content, Entry, HostKeyCheck, Transport, Unreadable, matches
+from nsw.transport.shell import Answer, Shell, Way
 from nsw.transport.transfer import HASHES, CutError, differing, receive, send, uploads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-    from typing import Unpack
 
-    from nsw.transport.model import Conditions, Content, HostKeyCheck
-    from nsw.transport.shell import Answer, Way
 
 __all__ = ["RemoteTransport", "most_bytes"]
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import secrets
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
 from nsw.errors import CommandResult, UnreachableError
 from nsw.scripts.quoting import quote, quote_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Unpack
 
     from nsw.transport.model import Conditions
 

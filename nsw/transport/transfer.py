@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CampaignError, CommandError, CommandResult, DownloadLimitError, UnreachableError, disk_full
 from nsw.safe_files import open_plain
-from nsw.transport.shell import ConnectionLostError, TooLongError, reached, stream
+from nsw.transport.shell import Bash, ConnectionLostError, TooLongError, Way, reached, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nsw.transport.shell import Bash, Way
 
 __all__ = ["HASHES", "CutError", "Upload", "differing", "receive", "send", "uploads"]
 

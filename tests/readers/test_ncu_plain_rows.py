@@ -228,8 +228,15 @@ def test_lines_in_any_order(tmp_path, first, lines, count):
     [
         lambda text: "".join(f"{i % 2}: {line}\n" for i, line in enumerate(text.split("\n"))),
         lambda text: text + '"ID","Process ID","Kernel Name","x.avg"\n"","","","%"\n"0","5","k","1.5"\n',
+        lambda _: (
+            '"ID","Process ID","Kernel Name","x.avg"\n"","","","%"\n' + '"0","5","k","1.5"\n"1","5","k","2"\n' * 90
+        ),
+        lambda _: (
+            '"Process ID","Kernel Name","Invocations","Metric Name","Metric Unit","Minimum","Maximum","Average"\n'
+            + '"5","k","3","x.avg","%","1","3","2"\n' * 90
+        ),
     ],
-    ids=["labels of ranks", "another page"],
+    ids=["labels of ranks", "another page", "a raw page", "a summary"],
 )
 def test_other_files_are_read_the_same(tmp_path, change):
     path = tmp_path / "r.csv"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
-from nsw.analysis.blocks import Bars, Column, Evidence, Note, Table, Timeline
+from nsw.analysis.blocks import Bars, Block, Cell, Column, Evidence, Note, Table, Timeline
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import numbered
 from nsw.wording import plural
@@ -13,7 +13,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from nsw.analysis.blocks import Block, Cell
     from nsw.analysis.cases import CaseSummary, Share
     from nsw.analysis.steady import Iterations, Phase
     from nsw.analysis.summary import Summary

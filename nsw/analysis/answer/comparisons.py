@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nsw.analysis.blocks import Bars, Column, Curve, Evidence, HeatMap, Note, Table
+from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, Table, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from nsw.analysis.blocks import Block, Cell, Unit
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.summary import Summary
 

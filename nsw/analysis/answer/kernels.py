@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.blocks import Ceiling, Column, Evidence, Note, Scatter, Table
-from nsw.analysis.roofline import off_the_sheet
+from nsw.analysis.blocks import Block, Ceiling, Cell, Column, Evidence, Note, Scatter, Shown, Table, Unit
+from nsw.analysis.roofline import Point, off_the_sheet
 from nsw.metrics import find
 from nsw.quantities import percent
 from nsw.tables.names import numbered
@@ -15,10 +15,8 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nsw.analysis.blocks import Block, Cell, Shown, Unit
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
-    from nsw.analysis.roofline import Point
     from nsw.analysis.summary import Summary
 
 

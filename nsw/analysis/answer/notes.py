@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.blocks import Column, Evidence, Note, Table
-from nsw.analysis.figures import RUN_TIME, WARN_PCT
+from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
+from nsw.analysis.figures import RUN_TIME, WARN_PCT, Perturbation
 from nsw.analysis.findings import slowed_times
 from nsw.quantities import change, changed_by
 from nsw.wording import plural
@@ -13,8 +13,6 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.analysis.blocks import Block
-    from nsw.analysis.figures import Perturbation
     from nsw.analysis.summary import Summary
 
 

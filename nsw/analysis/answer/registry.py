@@ -9,14 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.answer import cases, comparisons, kernels, notes
-from nsw.analysis.blocks import Finding
+from nsw.analysis.blocks import Block, Finding
 from nsw.entry_points import registered
 from nsw.errors import NswError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nsw.analysis.blocks import Block
     from nsw.analysis.summary import Summary
 
 GROUP: Final = "nsw.analyses"

@@ -155,17 +155,18 @@ class Scan:
                 self.take_block(*waiting)
         self.finish()
 
-    def take_block(self, first: int, block: str, page: Page | None, job: Future[PlainRows | None] | None) -> None:
+    def take_block(self, first: int, block: str, of: Page | None, job: Future[PlainRows | None] | None) -> None:
         """Read one block, as rows of the page that it was taken apart for; else its halves, short ones by lines."""
         from nsw.readers.ncu.plain_rows import plain_rows
 
-        rows = job.result() if job is not None and page is self.page else None
+        rows = job.result() if job is not None and of is self.page else None
         if rows is not None and not self.pending and self.take_rows(rows):
             return
         stack = [(first, block)]
         while stack:
             first, block = stack.pop()
-            is_ready = self.page is not None and self.parse is not None and not self.pending
+            page, parse = self.page, None if self.pending else self.parse
+            is_ready = page is not None and page.kind == "details" and parse is not None
             cut = block.find("\n", len(block) // 2 if is_ready else _LEAST) if len(block) > _LEAST else -1
             if cut < 0:
                 for number, line in enumerate(block.split("\n"), first):
@@ -173,7 +174,7 @@ class Scan:
                 continue
             half = block[:cut]
             stack.append((first + half.count("\n") + 1, block[cut + 1 :]))
-            rows = plain_rows(half, self.page, self.parse) if is_ready and self.page and self.parse else None
+            rows = plain_rows(half, page, parse) if is_ready and page is not None and parse is not None else None
             if rows is None or not self.take_rows(rows):
                 stack.append((first, half))
 

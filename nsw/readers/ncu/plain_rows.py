@@ -43,7 +43,7 @@ class PlainRows:
 def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows | None:
     """The rows of some whole lines; None where one of them is not plain."""
     block = block.replace("\r\n", "\n").removesuffix("\r") if "\r" in block else block
-    if "\r" in block or "\x1b" in block:
+    if page.kind != "details" or "\r" in block or "\x1b" in block:
         return None
     found = _Cells(block, page)
     if not found.are_plain:

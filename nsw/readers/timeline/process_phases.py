@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
+from nsw.readers.timeline.columns import ABSENT, Chosen, IntArray, whole_numbers, words
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
@@ -22,16 +22,13 @@ from nsw.readers.timeline.phases import (
     phased,
     with_phase_shares,
 )
-from nsw.readers.timeline.statistics import Groups, statistics
-from nsw.tables import count
+from nsw.readers.timeline.statistics import Groups, Some, statistics
+from nsw.tables import Row, TableData, count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.readers.model import Options, Report
-    from nsw.readers.timeline.columns import Chosen, IntArray
-    from nsw.readers.timeline.statistics import Some
-    from nsw.tables import Row, TableData
 
 KINDS: Final = ("kernel", "memcpy", "memset")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.nsys.export.nvtx import Lookup
+from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from nsw.readers.nsys.export.collect import Collected
-    from nsw.readers.nsys.export.nvtx import Ranges
     from nsw.readers.timeline.columns import IntArray
     from nsw.tables import Row
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.nsys.export.collect import Collected, collect
-from nsw.readers.nsys.export.phases import PARTS, phase_groups, phase_name
+from nsw.readers.nsys.export.phases import PARTS, Split, phase_groups, phase_name
 from nsw.readers.nsys.export.source import (
     DURATION,
     GRAPH,
@@ -19,6 +19,7 @@ from nsw.readers.nsys.export.source import (
     MEMSET,
     NULL,
     RUNTIME,
+    Source,
     TableFault,
     has_columns,
     process_of,
@@ -26,16 +27,13 @@ from nsw.readers.nsys.export.source import (
     total,
 )
 from nsw.readers.timeline.phases import bytes_are_sent, nccl_operation
-from nsw.readers.timeline.statistics import group, merge, statistics, with_shares
+from nsw.readers.timeline.statistics import Groups, Some, group, merge, statistics, with_shares
 from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nsw.readers.nsys.export.phases import Split
-    from nsw.readers.nsys.export.source import Source
     from nsw.readers.timeline.columns import IntArray
-    from nsw.readers.timeline.statistics import Groups, Some
     from nsw.tables import Row
 
 # ENUM_CUDA_MEMCPY_OPER as exports from 2022.4 on spell it; older ones have no such table.

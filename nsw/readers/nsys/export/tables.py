@@ -9,22 +9,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.messages import explain
-from nsw.readers.model import MOST_SHOWN, Problem
+from nsw.readers.model import MOST_SHOWN, Options, Problem, Report
 from nsw.readers.nsys.export import nvtx, summaries, traces
-from nsw.readers.nsys.export.nvtx import nvtx_gpu_summary
+from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
 from nsw.readers.nsys.export.phases import Split, phase_tables, split
-from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, NVTX, RUNTIME, TableFault, has_columns
+from nsw.readers.nsys.export.source import (
+    GRAPH,
+    KERNEL,
+    MEMCPY,
+    MEMSET,
+    NULL,
+    NVTX,
+    RUNTIME,
+    Source,
+    TableFault,
+    has_columns,
+)
 from nsw.readers.timeline.statistics import with_shares
-from nsw.tables import TABLES, TRACES
+from nsw.tables import TABLES, TRACES, Row
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nsw.readers.model import Options, Report
-    from nsw.readers.nsys.export.nvtx import Ranges
-    from nsw.readers.nsys.export.source import Source
-    from nsw.tables import Row
 
 _DAMAGED = "export the report again, or copy the file again"
 

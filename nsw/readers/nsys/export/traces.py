@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nsw.readers.nsys.export.phases import phase_name
 from nsw.readers.nsys.export.source import (
@@ -13,6 +13,8 @@ from nsw.readers.nsys.export.source import (
     MEMSET,
     NULL,
     RUNTIME,
+    Batch,
+    Source,
     has_columns,
     require_integers,
 )
@@ -20,11 +22,9 @@ from nsw.readers.nsys.export.summaries import copy_labels, origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import TypeAlias
 
     import pyarrow as pa
 
-    from nsw.readers.nsys.export.source import Batch, Source
     from nsw.readers.timeline.columns import IntArray
 
     Phases: TypeAlias = Callable[[str], IntArray | None]  # of a table, the part of each row

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from nsw.readers.nsys.stats.columns import are_damaged, are_rows, is_header, is_known, is_row
-from nsw.readers.text.lines import Lines, ruled_cells, ruled_spans
+from nsw.readers.text.lines import Line, Lines, Span, ruled_cells, ruled_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nsw.readers.text.lines import Line, Span
 
 __all__ = ["Grid", "find_grids"]
 

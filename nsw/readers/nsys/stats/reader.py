@@ -18,7 +18,7 @@ from nsw.readers.nsys.stats.columns import (
     is_clipped,
     unknown_unit,
 )
-from nsw.readers.nsys.stats.grids import find_grids
+from nsw.readers.nsys.stats.grids import Grid, find_grids
 from nsw.readers.nsys.stats.reports import (
     TABLES,
     Kind,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from nsw.readers.nsys.stats.grids import Grid
     from nsw.tables import Row
 
 # blanks before a title never cross a line: each of many blank lines would be a beginning

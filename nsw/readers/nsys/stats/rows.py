@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nsw.readers.nsys.stats.columns import Marks, column
-from nsw.readers.nsys.stats.reports import nvtx_style, openacc_kind, title_unit
+from nsw.readers.nsys.stats.reports import Kind, nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
 from nsw.readers.timeline.phases import bytes_are_sent
 from nsw.readers.timeline.statistics import statistics, with_shares
-from nsw.tables import as_arrow
+from nsw.tables import Row, as_arrow
 from nsw.tables.names import api_name, gpu_kind, names_of
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nsw.readers.nsys.stats.grids import Grid
-    from nsw.readers.nsys.stats.reports import Kind
-    from nsw.tables import Row
 
 _COUNTS = ("num calls", "calls", "instances", "count", "operations", "range instances")
 _TIMES = {
