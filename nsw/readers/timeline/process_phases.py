@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.timeline.columns import ABSENT, Chosen, IntArray, whole_numbers, words
+from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.readers.model import Options, Report
+    from nsw.readers.timeline.columns import Chosen, IntArray
 
 KINDS: Final = ("kernel", "memcpy", "memset")
 

@@ -6,21 +6,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.nsys.export.source import (
-    DURATION,
-    NULL,
-    Batch,
-    Source,
-    TableFault,
-    has_columns,
-    narrow,
-    require_integers,
-)
+from nsw.readers.nsys.export.source import DURATION, NULL, Source, TableFault, has_columns, narrow, require_integers
 from nsw.readers.timeline.statistics import Grouped, group, require_sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.columns import IntArray
 
 _FEW: Final = 64  # values that a column is compared with one by one

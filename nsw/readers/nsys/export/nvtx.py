@@ -15,17 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.readers.nsys.export.source import (
-    NULL,
-    NVTX,
-    TEXT,
-    Batch,
-    Source,
-    TableFault,
-    has_columns,
-    narrow,
-    require_integers,
-)
+from nsw.readers.nsys.export.source import NULL, NVTX, TEXT, Source, TableFault, has_columns, narrow, require_integers
 from nsw.readers.timeline.statistics import group, merge, statistics, with_shares
 
 if TYPE_CHECKING:
@@ -34,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from nsw.readers.nsys.export.collect import Collected
+    from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.columns import IntArray
     from nsw.tables import Row
 

@@ -11,7 +11,7 @@ import struct
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Batch, Contradictions, TableFault, with_duration
+from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
 from nsw.tables.parquet_tables import PageError, values
 from nsw.tables.parquet_tables import unpacked_sizes as page_sizes
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.columns import IntArray
 
 _TABLES = ("StringIds", "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Batch, Contradictions, TableFault, with_duration
+from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
 from nsw.readers.untrusted_files import SQLITE_MAGIC, faults, may_not_end, open_read_only, read_only_uri
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.columns import IntArray
 
 _NSYS_TABLES = frozenset(

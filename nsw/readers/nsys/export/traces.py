@@ -13,7 +13,6 @@ from nsw.readers.nsys.export.source import (
     MEMSET,
     NULL,
     RUNTIME,
-    Batch,
     Source,
     has_columns,
     require_integers,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.columns import IntArray
 
     Phases: TypeAlias = Callable[[str], IntArray | None]  # of a table, the part of each row
