@@ -71,11 +71,23 @@ class Commands(TyperGroup):
 
 
 def _prepared(params: list[Any]) -> list[Any]:
-    """The parameters as nsw shows and checks them."""
+    """The parameters as nsw checks and shows them: with words such as FILE for the parser's types (`<str>`)."""
     for param in params:
         if "process_value" not in vars(param):  # typer asks for the parameters several times
             param.process_value = partial(_value, param, param.process_value)
-    return _in_words(params)
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+            continue
+        is_argument, is_choice = param.param_type_name == "argument", param.type_descriptor.is_choice
+        if param.metavar is None and (is_argument or not is_choice):  # the values of an option are its word
+            param.metavar = (_ARGUMENTS if is_argument else _WORDS).get(param.name, param.name.upper())
+        if is_argument and not is_choice:  # whose word is its name already
+            param.display_type_rich = _no_type
+    return params
+
+
+def _no_type(ctx: Any) -> None:
+    """No type of an argument."""
 
 
 def _value(param: Any, check: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
@@ -94,24 +106,6 @@ def _is_right(param: Any, context: Any, value: Any) -> bool:
         return False
     source = context.get_parameter_source(param.name)
     return value.isprintable() if isinstance(value, str) else source is not None and source.name == "DEFAULT"
-
-
-def _in_words(params: list[Any]) -> list[Any]:
-    """The parameters with words such as FILE where the parser's types (`<str>`) would be shown."""
-    for param in params:
-        if getattr(param, "is_flag", False):
-            param.metavar = ""
-            continue
-        is_argument, is_choice = param.param_type_name == "argument", param.type_descriptor.is_choice
-        if param.metavar is None and (is_argument or not is_choice):  # the values of an option are its word
-            param.metavar = (_ARGUMENTS if is_argument else _WORDS).get(param.name, param.name.upper())
-        if is_argument and not is_choice:  # whose word is its name already
-            param.display_type_rich = _no_type
-    return params
-
-
-def _no_type(ctx: Any) -> None:
-    """No type of an argument."""
 
 
 app = typer.Typer(

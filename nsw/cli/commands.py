@@ -2,86 +2,218 @@
 
 from __future__ import annotations
 
-from pathlib import Path  # noqa: TC003  typer reads the annotations
-from typing import Annotated
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nsw.cli.application import app, command
-from nsw.cli.options import (
-    AnswerFormat,
-    AnswerFormats,
-    Campaign,
-    CampaignOption,
-    CampaignOrRuns,
-    Cases,
-    Document,
-    Exclude,
-    Fit,
-    Format,
-    Into,
-    Json,
-    MaxUnpacked,
-    Now,
-    OfMetrics,
-    Only,
-    Output,
-    Passes,
-    Recipe,
-    Root,
-    Set,
-    Site,
-    Sites,
-    Tool,
-    Without,
-    Yes,
-    campaign_folder,
-    folder_to_extend,
-    overrides,
-    selection,
-    size,
-    target,
-)  # fmt: skip
-from nsw.cli.output import Target
+from nsw.cli.output import Target, chosen, output_path
 from nsw.errors import UsageError
 
+if TYPE_CHECKING:
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.selection import Selection
+    from nsw.recipe.overrides import Overrides
+
 __all__ = ["app"]
+
+argument = partial(typer.Argument, show_default=False)
+option = partial(typer.Option, show_default=False)
+
+
+# --- options that several commands take, and what their values mean ----------------------------------------
+
+
+Formats = StrEnum("Formats", ["TABLE", "JSON", "CSV", "PARQUET"])
+AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN"])
+Action = StrEnum("Action", ["LS", "SHOW", "CHECK", "TRANSLATE"])
+Tool = StrEnum("Tool", ["NCU", "NVPROF"])
+Document = StrEnum("Document", ["RECIPE", "SITES", "ANSWERS"])
+
+Recipe = Annotated[str, argument(help="Recipe file, or the name of a shipped one.")]
+Site = Annotated[
+    str | None,
+    option(
+        "--site",
+        "-s",
+        envvar="NSW_SITE",
+        help="The site to run on; default: that of a sites file, else local. `nsw sites` lists them.",
+        show_envvar=True,
+    ),
+]
+Sites = Annotated[list[Path] | None, option("--sites", help="Sites file(s) to look in first.")]
+Root = Annotated[Path | None, option("--root", help="Folder of campaigns; NSW_ROOT or ./campaigns if not given.")]
+Campaign = Annotated[str | None, argument(help="Campaign: folder, id or its beginning; the newest if not given.")]
+CampaignOrRuns = Annotated[
+    str | None,
+    argument(help="Campaign: folder, id or its beginning; the newest if not given. Or runs of it, as with --case."),
+]
+CampaignOption = Annotated[
+    str | None, option("--campaign", "-c", help="Campaign: folder, id or its beginning; the newest if not given.")
+]
+_FORMAT = option("--format", "-f", help="Output format; default: by the ending of --output, else a table.")
+Format = Annotated[Formats | None, _FORMAT]
+AnswerFormat = Annotated[AnswerFormats | None, _FORMAT]
+Json = Annotated[bool, option("--json", help="Short for --format json.")]
+Output = Annotated[
+    Path | None,
+    option(
+        "--output",
+        "-o",
+        help="File to write; for csv and parquet also a folder, with one file for each table.",
+        parser=output_path,
+        metavar="PATH",
+    ),
+]
+MaxUnpacked = Annotated[
+    str | None,
+    option(
+        "--max-unpacked",
+        metavar="SIZE",
+        help="The most that a packed file may unpack to, such as 20G; larger ones are refused.",
+    ),
+]
+Yes = Annotated[bool, option("--yes", "-y", help="Answer yes to all questions.")]
+
+
+Set = Annotated[
+    list[str] | None,
+    option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Change a parameter (gpus=1,2) or a key (resources.time=30m) of the recipe; may be repeated.",
+    ),
+]
+Cases = Annotated[
+    list[str] | None,
+    option(
+        "--case",
+        help="Only cases with these parameters (gpus=2,batch=16 or batch=8,16) or names. Repeated, single parameters"
+        " must all hold (of one parameter any value); the rest adds cases.",
+    ),
+]
+Exclude = Annotated[list[str] | None, option("--exclude", help="No cases with these parameters or names.")]
+Passes = Annotated[list[str] | None, option("--pass", help="Only this pass; may be repeated.")]
+Fit = Annotated[bool, option("--fit", help="Skip cases too large for the site, with the reason.")]
+
+Now = Annotated[bool, option("--now", help="Start although another campaign runs on this machine.")]
+Into = Annotated[
+    str | None,
+    option(
+        "--into",
+        metavar="CAMPAIGN",
+        help="Add the runs that this campaign lacks; run those again whose program or parameters changed.",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    option(
+        "--case",
+        help="Only these: a case, parameters (gpus=2,batch=16), a pass, a run, a pattern or a job id. Repeated, single"
+        " parameters must all hold (of one parameter any value); the rest adds runs.",
+    ),
+]
+Without = Annotated[list[str] | None, option("--exclude", help="Without these, named as with --case.")]
+
+
+def selection(only: list[str] | None, without: list[str] | None) -> Selection:
+    """The runs that are meant."""
+    from nsw.campaign.selection import Selection
+
+    return Selection(tuple(only or ()), tuple(without or ()))
+
+
+def folder_to_extend(context: typer.Context, campaign: str, root: Path | None) -> CampaignFolder:
+    """The campaign of --into.
+
+    Raises:
+        UsageError: --site names another site than its own; NSW_SITE is a default, which a campaign's own site replaces.
+    """
+    folder = campaign_folder(campaign, root)
+    source, named = context.get_parameter_source("site"), context.params.get("site")
+    if source is None or source.name != "COMMANDLINE":
+        return folder
+    from nsw.campaign.attach import site_of_campaign_here
+
+    own = site_of_campaign_here(campaign, root)
+    if named != own:
+        raise UsageError(
+            f"a campaign stays on its site: {folder.id} is on {own}, and --site names {named}",
+            hint="leave out --site, or run the recipe as a campaign of its own, without --into",
+        )
+    return folder
+
+
+def overrides(
+    settings: list[str] | None, cases: list[str] | None, excluded: list[str] | None, passes: list[str] | None, fit: bool
+) -> Overrides:
+    """What a command line changes of a recipe."""
+    from nsw.recipe.overrides import Overrides
+
+    return Overrides(tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ()), fit)
+
+
+def size(text: str | None, flag: str = "--max-unpacked") -> int | None:
+    """The bytes of an option's value."""
+    if text is None:
+        return None
+    from nsw.recipe.faults import Fault
+    from nsw.recipe.units import parse_size
+
+    try:
+        return parse_size(text)
+    except Fault as fault:
+        raise UsageError(f"{flag}: {fault.message}", hint=fault.hint) from None
+
+
+def target(
+    format: Formats | AnswerFormats | None,
+    json: bool,
+    output: Path | None,
+    known: type[Formats | AnswerFormats] = Formats,
+) -> Target:
+    """How data is to be printed and where; an answer can be Markdown, in a file that ends in .md."""
+    return Target("json", output) if json else chosen(format and format.value, output, list(known))
+
+
+def campaign_folder(campaign: str | None, root: Path | None, named: str | None = None) -> CampaignFolder:
+    """The campaign, named by its place or with -c, which every command of a campaign takes."""
+    from nsw.campaign import folder as folders
+
+    if campaign is not None and named is not None and campaign != named:
+        raise UsageError(f"two campaigns are named: {campaign} and {named}")
+    return folders.find(folders.root(root), campaign if named is None else named)
+
+
+# --- planning and driving ----------------------------------------------------------------------------------
 
 
 @command()
 def init(
     command: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="-- COMMAND", help="The command line to make a recipe for, after --.", show_default=False
-        ),
+        list[str] | None, argument(metavar="-- COMMAND", help="The command line to make a recipe for, after --.")
     ] = None,
     new_site: Annotated[
-        str | None,
-        typer.Option("--site", "-s", metavar="NAME", help="Write a site of this name instead.", show_default=False),
+        str | None, option("--site", "-s", metavar="NAME", help="Write a site of this name instead.")
     ] = None,
     host: Annotated[
-        str | None,
-        typer.Option(
-            "--host",
-            help="With --site: the machine to inspect, over your ssh; default: this machine.",
-            show_default=False,
-        ),
+        str | None, option("--host", help="With --site: the machine to inspect, over your ssh; default: this machine.")
     ] = None,
     shipped: Annotated[
-        str | None,
-        typer.Option("--from", metavar="RECIPE", help="Copy a shipped recipe and its files.", show_default=False),
+        str | None, option("--from", metavar="RECIPE", help="Copy a shipped recipe and its files.")
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--output",
             "-o",
             help="File to write: recipe.yaml; with --site your own sites file, ~/.config/nsw/sites.yaml.",
-            show_default=False,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.", show_default=False)] = False,
+    force: Annotated[bool, option("--force", help="Overwrite an existing file.")] = False,
 ) -> int:
     """Write a first recipe, for a command line or from a shipped one, or a first site."""
     from nsw.cli import planning
@@ -137,10 +269,7 @@ def render(
     exclude: Exclude = None,
     passes: Passes = None,
     fit: Fit = False,
-    into: Annotated[
-        Path | None,
-        typer.Option("--into", help="Write the scripts into this folder instead.", show_default=False),
-    ] = None,
+    into: Annotated[Path | None, option("--into", help="Write the scripts into this folder instead.")] = None,
 ) -> int:
     """Print the job scripts of a recipe."""
     from nsw.cli import planning
@@ -161,9 +290,7 @@ def run(
     exclude: Exclude = None,
     passes: Passes = None,
     fit: Fit = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the plan and stop, as `nsw plan` does.", show_default=False)
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Show the plan and stop, as `nsw plan` does.")] = False,
     campaign: Into = None,
     now: Now = False,
 ) -> int:
@@ -188,11 +315,10 @@ def resume(
     root: Root = None,
     download: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--download",
             metavar="SIZE",
             help="How much may be downloaded from the site from now on, such as 50G; by default its limits.download.",
-            show_default=False,
         ),
     ] = None,
     now: Now = False,
@@ -208,41 +334,30 @@ def resume(
 def retry(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(
+        argument(
             help="Runs to do again: their ids or a part that only one has, cases, parameters (gpus=2), patterns, job"
             " ids; a campaign may stand first. If none is named, all that failed, were lost or cancelled, or lack a"
-            " required figure.",
-            show_default=False,
+            " required figure."
         ),
     ] = None,
     campaign: CampaignOption = None,
     root: Root = None,
     failed: Annotated[
-        bool,
-        typer.Option(
-            "--failed", help="Only those that failed, were lost or lack a required figure.", show_default=False
-        ),
+        bool, option("--failed", help="Only those that failed, were lost or lack a required figure.")
     ] = False,
     choose_again: Annotated[
         bool,
-        typer.Option(
+        option(
             "--choose-again",
             help="Choose the kernels for guided counters again; by default the earlier choice is kept.",
-            show_default=False,
         ),
     ] = False,
     case: Only = None,
     exclude: Without = None,
     time: Annotated[
-        str | None,
-        typer.Option(
-            "--time", metavar="TIME", help="A new time limit for what is retried, such as 30m.", show_default=False
-        ),
+        str | None, option("--time", metavar="TIME", help="A new time limit for what is retried, such as 30m.")
     ] = None,
-    update_app: Annotated[
-        bool,
-        typer.Option("--update-app", help="Copy the program again from its original place.", show_default=False),
-    ] = False,
+    update_app: Annotated[bool, option("--update-app", help="Copy the program again from its original place.")] = False,
     sites: Sites = None,
     now: Now = False,
 ) -> int:
@@ -263,11 +378,10 @@ def reread(
     root: Root = None,
     recipe: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--recipe",
             help="Take the figures and the report section from this recipe, also next time; default: from the one named"
             " last, else from the campaign's own file.",
-            show_default=False,
         ),
     ] = None,
     case: Only = None,
@@ -282,17 +396,13 @@ def reread(
 @command()
 def fetch(
     runs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Runs: ids, parts or patterns of them, cases, job ids; all if none is named.", show_default=False
-        ),
+        list[str] | None, argument(help="Runs: ids, parts or patterns of them, cases, job ids; all if none is named.")
     ] = None,
     files: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--file",
             help="Patterns of file names; by default reports for the GUIs (*.nsys-rep, *.ncu-rep, *.nvvp, ...).",
-            show_default=False,
         ),
     ] = None,
     campaign: CampaignOption = None,
@@ -325,11 +435,7 @@ def cancel(
 def attach(
     campaign: Annotated[
         str | None,
-        typer.Argument(
-            metavar="CAMPAIGN",
-            help="Its id or the beginning of it; without it, list the campaigns on the site.",
-            show_default=False,
-        ),
+        argument(metavar="CAMPAIGN", help="Its id or the beginning of it; without it, list the campaigns on the site."),
     ] = None,
     site: Site = None,
     sites: Sites = None,
@@ -350,12 +456,9 @@ def clean(
     named: CampaignOption = None,
     root: Root = None,
     everything: Annotated[
-        bool,
-        typer.Option("--everything", help="Also remove files of runs that were never downloaded.", show_default=False),
+        bool, option("--everything", help="Also remove files of runs that were never downloaded.")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be removed, and stop.", show_default=False)
-    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Show what would be removed, and stop.")] = False,
     case: Only = None,
     exclude: Without = None,
     yes: Yes = False,
@@ -369,10 +472,7 @@ def clean(
 
 @command()
 def throttle(
-    running: Annotated[
-        int,
-        typer.Argument(min=0, metavar="N", help="Jobs and array tasks; 0 holds all that wait.", show_default=False),
-    ],
+    running: Annotated[int, argument(min=0, metavar="N", help="Jobs and array tasks; 0 holds all that wait.")],
     campaign: Campaign = None,
     named: CampaignOption = None,
     root: Root = None,
@@ -387,12 +487,15 @@ def throttle(
     return commands.throttle(running, campaign_folder(campaign, root, named))
 
 
+# --- looking -------------------------------------------------------------------------------------------------
+
+
 @command()
 def status(
     campaign: CampaignOrRuns = None,
     named: CampaignOption = None,
     root: Root = None,
-    runs: Annotated[bool, typer.Option("--runs", help="List every run.", show_default=False)] = False,
+    runs: Annotated[bool, option("--runs", help="List every run.")] = False,
     case: Only = None,
     exclude: Without = None,
     format: Format = None,
@@ -411,7 +514,7 @@ def watch(
     campaign: Campaign = None,
     named: CampaignOption = None,
     root: Root = None,
-    once: Annotated[bool, typer.Option("--once", help="Print the state once and exit.", show_default=False)] = False,
+    once: Annotated[bool, option("--once", help="Print the state once and exit.")] = False,
 ) -> int:
     """Show the live progress of a campaign that another nsw drives or that no nsw drives; read-only."""
     from nsw.cli import looking
@@ -423,18 +526,15 @@ def watch(
 def logs(
     run: Annotated[
         str | None,
-        typer.Argument(
+        argument(
             help="Run or build: its id or a part that only one has, its case, parameters, pass, a pattern, a job id;"
-            " the one that failed if not given, also of a campaign that is named.",
-            show_default=False,
+            " the one that failed if not given, also of a campaign that is named."
         ),
     ] = None,
     campaign: CampaignOption = None,
     root: Root = None,
     lines: Annotated[int, typer.Option("--lines", "-n", help="Number of last lines; 0 prints all.")] = 40,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Follow the output until the run ends.", show_default=False)
-    ] = False,
+    follow: Annotated[bool, option("--follow", "-f", help="Follow the output until the run ends.")] = False,
     case: Only = None,
     exclude: Without = None,
 ) -> int:
@@ -478,21 +578,19 @@ def summarize(
     exclude: Without = None,
     table: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--table",
             help="One table as rows: scaling, compare, hotspots, kernels, roofline, api, copies, figures, functions,"
             " model, gpu_summary ...",
-            show_default=False,
         ),
     ] = None,
     top: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--top",
             min=1,
             help="With --table: so many rows, of each case in hotspots, kernels, roofline, api, copies and functions,"
             " of each run in tables of reports.",
-            show_default=False,
         ),
     ] = None,
     format: AnswerFormat = None,
@@ -511,40 +609,30 @@ def summarize(
 @command()
 def read(
     files: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Reports of any profiler, also packed with gzip; - is standard input.", show_default=False),
+        list[Path] | None, argument(help="Reports of any profiler, also packed with gzip; - is standard input.")
     ] = None,
     table: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--table",
             "-t",
             help="Only this table; may be repeated. Traces, kernels and roofline are made only on request.",
-            show_default=False,
         ),
     ] = None,
     steps: Annotated[
-        str | None,
-        typer.Option("--steps", help="The NVTX range that marks an iteration of the program.", show_default=False),
+        str | None, option("--steps", help="The NVTX range that marks an iteration of the program.")
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--where",
             metavar="TEST",
             help="Only rows with name~gemm, kind=memcpy, calls>10 (times in ns); may be repeated.",
-            show_default=False,
         ),
     ] = None,
-    launch: Annotated[
-        int | None, typer.Option("--launch", help="Only rows of this launch (Nsight Compute).", show_default=False)
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option("--top", min=1, help="At most this many rows of each table.", show_default=False)
-    ] = None,
-    formats: Annotated[
-        bool, typer.Option("--formats", help="List the formats that can be read.", show_default=False)
-    ] = False,
+    launch: Annotated[int | None, option("--launch", help="Only rows of this launch (Nsight Compute).")] = None,
+    top: Annotated[int | None, option("--top", min=1, help="At most this many rows of each table.")] = None,
+    formats: Annotated[bool, option("--formats", help="List the formats that can be read.")] = False,
     format: Format = None,
     json: Json = False,
     output: Output = None,
@@ -564,30 +652,22 @@ def read(
 @command()
 def metrics(
     action: Annotated[
-        OfMetrics,
-        typer.Argument(
-            help="ls: list metrics. show: explain one. check: whether a chip has them. translate: each tool's names.",
-            show_default=False,
+        Action,
+        argument(
+            help="ls: list metrics. show: explain one. check: whether a chip has them. translate: each tool's names."
         ),
     ],
     names: Annotated[
         list[str] | None,
-        typer.Argument(
+        argument(
             metavar="NAME",
             help="Portable names, groups, names of ncu or nvprof; of ls also families and parts of names.",
-            show_default=False,
         ),
     ] = None,
-    chip: Annotated[
-        str | None,
-        typer.Option("--chip", help="Chip, compute capability or GPU: gh100, 9.0, H100.", show_default=False),
-    ] = None,
-    tool: Annotated[Tool | None, typer.Option("--tool", help="Only by this tool.", show_default=False)] = None,
+    chip: Annotated[str | None, option("--chip", help="Chip, compute capability or GPU: gh100, 9.0, H100.")] = None,
+    tool: Annotated[Tool | None, option("--tool", help="Only by this tool.")] = None,
     site: Annotated[
-        str | None,
-        typer.Option(
-            "--site", "-s", help="On this site's chip; check also asks its own ncu, once a week.", show_default=False
-        ),
+        str | None, option("--site", "-s", help="On this site's chip; check also asks its own ncu, once a week.")
     ] = None,
     sites: Sites = None,
     format: Format = None,
@@ -614,13 +694,10 @@ def schema(document: Annotated[Document, typer.Argument(help="Which document.")]
 
 @command()
 def sites(
-    action: Annotated[
-        str | None, typer.Argument(metavar="check", help="check: test whether the site works.", show_default=False)
-    ] = None,
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The site to check.", show_default=False)] = None,
+    action: Annotated[str | None, argument(metavar="check", help="check: test whether the site works.")] = None,
+    name: Annotated[str | None, argument(metavar="NAME", help="The site to check.")] = None,
     node: Annotated[
-        bool,
-        typer.Option("--node", help="With check: also test a compute node, with a one-minute job.", show_default=False),
+        bool, option("--node", help="With check: also test a compute node, with a one-minute job.")
     ] = False,
     sites: Sites = None,
     format: Format = None,

@@ -1,4 +1,10 @@
-"""What a Tab gives: the shell asks through _NSW_COMPLETE, and is answered without loading the command-line parser."""
+"""What a Tab gives: the shell asks through _NSW_COMPLETE, and is answered without loading the command-line parser.
+
+That takes a quarter of a second: the commands and their options come from words.json (tools/completion_words.py).
+The scripts that ask are typer's (`nsw --show-completion`). What they are answered becomes part of a command line, and
+names come from folders and files of others: each is quoted for the shell that asks. It is asked at every Tab, in
+folders of all sizes: what it looks at is bounded.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,6 @@ import shlex
 import stat
 from contextlib import redirect_stderr
 from dataclasses import dataclass
-from enum import EnumType
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -20,7 +25,9 @@ if TYPE_CHECKING:
 
     from nsw.campaign.ledger import Ledger
 
-SHIPPED = Path(__file__).with_name("words.json")
+__all__ = ["SHIPPED", "Command", "Item", "Parameter", "answer", "completions", "shipped", "values"]
+
+SHIPPED: Final = Path(__file__).with_name("words.json")
 
 
 @dataclass(frozen=True)
@@ -37,11 +44,11 @@ class Parameter:
     """
 
     name: str
-    flags: tuple[str, ...]
+    flags: list[str]
     help: str
     takes: bool
     many: bool
-    choices: tuple[str, ...]
+    choices: list[str]
 
 
 @dataclass(frozen=True)
@@ -50,7 +57,7 @@ class Command:
 
     name: str
     help: str
-    parameters: tuple[Parameter, ...]
+    parameters: list[Parameter]
 
     @cached_property
     def options(self) -> dict[str, Parameter]:
@@ -66,47 +73,8 @@ class Command:
 def shipped() -> tuple[Command, dict[str, Command]]:
     """The whole of nsw, and its commands by name."""
     data = json.loads(SHIPPED.read_text(encoding="utf-8"))
-    root, *others = (_command(one) for one in data)
+    root, *others = (Command(d["name"], d["help"], [Parameter(**p) for p in d["parameters"]]) for d in data)
     return root, {one.name: one for one in others}
-
-
-def text_of(app: Any) -> str:
-    """The data of a typer app, as it is shipped."""
-    import typer
-
-    root: Any = typer.main.get_command(app)
-    data = [_described("nsw", root), *(_described(name, one) for name, one in root.commands.items())]
-    return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in data) + "\n]\n"
-
-
-def _command(data: dict[str, Any]) -> Command:
-    parameters = (
-        Parameter(p["name"], tuple(p["flags"]), p["help"], p["takes"], p["many"], tuple(p["choices"]))
-        for p in data["parameters"]
-    )
-    return Command(data["name"], data["help"], tuple(parameters))
-
-
-def _described(name: str, command: Any) -> dict[str, Any]:
-    parameters = [_parameter(p) for p in command.params if not p.hidden]
-    helping = {"name": "help", "flags": ["--help", "-h"], "help": "Show what there is.", "takes": False,
-               "many": False, "choices": []}  # fmt: skip
-    text = (command.help or "").partition("\n")[0]
-    return {"name": name, "help": text, "parameters": [*parameters, helping]}
-
-
-def _parameter(made: Any) -> dict[str, Any]:
-    flags = [word for word in made.opts if word.startswith("-")]
-    kind = made.type_descriptor.annotation
-    members: list[Any] = list(kind) if isinstance(kind, EnumType) else []
-    return {
-        "name": made.name,
-        "flags": flags,
-        "help": made.help or "",
-        "takes": not getattr(made, "is_flag", False),
-        "many": made.multiple or made.nargs == -1,
-        "choices": [one.value for one in members],
-    }
 
 
 class Item(NamedTuple):

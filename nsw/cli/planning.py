@@ -171,7 +171,9 @@ def plan_into(
     return Exit.GOOD
 
 
-def render(recipe: str, site: str | None, sites: Sequence[Path] | None, into: Path | None, options: Overrides) -> int:
+def render(
+    recipe: str, site: str | None, sites: Sequence[Path] | None, into: Path | None, options: Overrides | None = None
+) -> int:
     """Print or write the scripts."""
     from nsw.campaign.planning import make_plan
     from nsw.safe_files import open_anew

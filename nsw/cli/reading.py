@@ -18,17 +18,17 @@ from nsw.cli.output import several, tell
 from nsw.errors import Exit, NswError, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.problems import Merged, show_merged
-from nsw.present.terminal import plural
 from nsw.present.untrusted_text import as_json, say
-from nsw.readers.model import Options, Report
-from nsw.readers.report_search import ReportSearch
 from nsw.tables import TABLES, rows
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
     from nsw.cli.output import Target
+    from nsw.readers.model import Report
+    from nsw.readers.report_search import ReportSearch
 
 __all__ = ["COMPUTED", "read"]
 
@@ -46,15 +46,17 @@ def read(
     tables: list[str],
     target: Target,
     *,
-    formats: bool,
-    max_unpacked: int | None,
-    steps: str | None,
-    where: Sequence[str],
-    launch: int | None,
-    top: int | None,
+    formats: bool = False,
+    max_unpacked: int | None = None,
+    steps: str | None = None,
+    where: Sequence[str] = (),
+    launch: int | None = None,
+    top: int | None = None,
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
+    from nsw.readers.model import Options
     from nsw.readers.read_many import read_many, takes_long
+    from nsw.readers.report_search import ReportSearch
 
     tests = _tests(where, launch)  # what is wrong with them is reported before a large report is read
     if formats:

@@ -14,7 +14,6 @@ from nsw.campaign.ledger_rows import STOPPED
 from nsw.campaign.selection import Selection, as_named, as_option, campaign_of_words
 from nsw.cli.output import show_message, tell
 from nsw.errors import Exit, UsageError
-from nsw.present.live import ReadingBar
 from nsw.present.terminal import size
 from nsw.present.untrusted_text import say
 from nsw.wording import headline, plural
@@ -34,6 +33,7 @@ __all__ = ["attach", "cancel", "clean", "fetch", "reread", "resume", "retry", "r
 
 _FETCHED = 20  # files that are listed
 _KEPT = 8
+_ALL = Selection()
 
 
 def run(
@@ -41,10 +41,10 @@ def run(
     site: str | None,
     sites: Sequence[Path] | None,
     root: Path | None,
-    options: Overrides,
+    options: Overrides | None = None,
     *,
-    yes: bool,
-    now: bool,
+    yes: bool = False,
+    now: bool = False,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.campaign import start
@@ -159,14 +159,14 @@ def retry(
     runs: list[str],
     campaign: str | None,
     root: Path | None,
-    selection: Selection,
+    selection: Selection = _ALL,
     *,
-    time: str | None,
-    update_app: bool,
-    sites: Sequence[Path] | None,
-    failed: bool,
-    choose_again: bool,
-    now: bool,
+    time: str | None = None,
+    update_app: bool = False,
+    sites: Sequence[Path] | None = None,
+    failed: bool = False,
+    choose_again: bool = False,
+    now: bool = False,
 ) -> int:
     """Plan runs again that did not succeed, and carry them out; those alone that are named."""
     from nsw.campaign import retry as retrying
@@ -272,33 +272,20 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def _tell_of_interruption(folder: CampaignFolder) -> None:
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        counts = ledger.counts()
+    from nsw.campaign.cancel import standing_of
+
+    counts = standing_of(folder).counts
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)
-    # what no scheduler has yet: nothing of it begins while nsw is away
-    waiting = (
-        f"\n{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {as_named(folder)}`"
-        if left
-        else ""
-    )
-    if not going:
-        _say_wrapped("ended; no run is in flight" + (waiting or f": `nsw resume {as_named(folder)}` goes on"))
-        return
-    _say_wrapped(
-        f"ended, with {plural(going, 'run')} in flight that nsw leaves alone:"
-        f" `nsw resume {as_named(folder)}` goes on, `nsw cancel {as_named(folder)}` ends them.{waiting}"
-    )
-
-
-def _say_wrapped(text: str) -> None:
-    """Lines on stderr that are broken between words and in no command."""
-    from nsw.present.terminal import console
-    from nsw.present.wrapping import wrapped
-
-    out = console(sys.stderr)
-    out.print()
-    for line in text.splitlines():
-        out.print(wrapped(out, line), soft_wrap=True)
+    resume = f"`nsw resume {as_named(folder)}` goes on"
+    if going:
+        in_flight = f"ended, with {plural(going, 'run')} in flight that nsw leaves alone"
+        text = f"{in_flight}: {resume}, `nsw cancel {as_named(folder)}` ends them."
+    else:
+        text = "ended; no run is in flight" + ("" if left else f": {resume}")
+    tell("")
+    tell(text)
+    if left:  # what no scheduler has yet: nothing of it begins while nsw is away
+        tell(f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {as_named(folder)}`")
 
 
 def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
@@ -336,6 +323,7 @@ def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
 def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) -> int:
     """Read the collected reports again, print what changed, and answer."""
     from nsw.campaign import reread as rereading
+    from nsw.present.live import ReadingBar
 
     found = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
     if found.taken:
