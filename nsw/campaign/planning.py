@@ -155,6 +155,7 @@ def make_plan(
         InputError: The recipe or a sites file has faults, or the site cannot do it.
         UsageError: There is no such recipe or site, or an option fits nothing.
     """
+    from nsw.limits import limited
     from nsw.plan.build import build_plan
     from nsw.recipe.load import load_recipe
     from nsw.schedulers.create import adapter_of
@@ -163,11 +164,14 @@ def make_plan(
     from nsw.site_check.facts import facts
 
     place = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
-    loaded = load_recipe(recipe_path(recipe, notify), place.site.name, options)
+    file = recipe_path(recipe, notify)
+    with limited(f"reading {file}"):
+        loaded = load_recipe(file, place.site.name, options)
     if site is None:
         _warn_of_batch_system(place, notify)
     known = facts(place)
-    made = build_plan(loaded, place, known, fit=options is not None and options.fit, part=part)
+    with limited(f"the plan of {file}"):
+        made = build_plan(loaded, place, known, fit=options is not None and options.fit, part=part)
     adapter = adapter_of(place.site.scheduler)
     if adapter is not None:
         can = adapter.capabilities

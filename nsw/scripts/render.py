@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nsw import __version__
 from nsw.errors import NswError, did_you_mean
+from nsw.limits import limited
 from nsw.scripts.quoting import comment, quote, quote_all
 
 if TYPE_CHECKING:
@@ -56,19 +58,20 @@ def render_job(
     own = tuple(sorted((overrides or {}).items()))
     template = _template(scheduler, own)
     try:
-        text = template.render(
-            plan=plan,
-            job=job,
-            campaign=campaign,
-            scratch=scratch,
-            version=__version__,
-            login_shell=login_shell,
-            directives=() if job.place == "login" else directives,  # no scheduler reads that script
-            restarts=restarts,
-            tools=sorted((tools or {}).items()),
-            machinery=machinery_name(),
-            grace=grace_s,
-        )
+        with limited(_whose(own)) if own else nullcontext():
+            text = template.render(
+                plan=plan,
+                job=job,
+                campaign=campaign,
+                scratch=scratch,
+                version=__version__,
+                login_shell=login_shell,
+                directives=() if job.place == "login" else directives,  # no scheduler reads that script
+                restarts=restarts,
+                tools=sorted((tools or {}).items()),
+                machinery=machinery_name(),
+                grace=grace_s,
+            )
     except jinja2.TemplateError as fault:  # nsw's own templates are tested; a site's may name what there is not
         raise NswError(f"{_whose(own)}: {fault.message or fault}") from None
     except NswError:

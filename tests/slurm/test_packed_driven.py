@@ -64,7 +64,7 @@ def test_a_task_that_was_lost_after_a_run_was_done_is_submitted_again_for_the_ot
 
 
 def test_what_begins_while_its_task_is_withdrawn_keeps_the_others_from_being_submitted_again(packed, fake, monkeypatch):
-    withdrawing = packed.driver._watching._resubmitting._withdrawing
+    withdrawing = packed.driver._watching._withdrawing
     claim = withdrawing.withdraw
 
     def late(runs):

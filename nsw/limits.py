@@ -1,0 +1,67 @@
+"""A limit of time and memory for what recipes and templates compute: a matrix multiplies, and a template may loop."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from nsw.errors import NswError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["limited"]
+
+_SECONDS: Final = 120.0  # of this process's own time, not of the clock's: 10,000 runs take one or two
+_BYTES: Final = 4 << 30  # beside what is in use
+
+
+class _OverTimeError(BaseException):
+    """No Exception, so that nothing between takes it for a fault of its own."""
+
+
+def _end(_signal: int, _frame: object) -> NoReturn:
+    raise _OverTimeError
+
+
+@contextmanager
+def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES) -> Iterator[None]:
+    """What happens inside may take so much processor time and memory.
+
+    Both are of the whole process and hold only meanwhile. Signals reach the main thread alone: in another one time is not
+    limited.
+
+    Raises:
+        NswError: It took more; `what` begins the sentence.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    timed = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGVTALRM, _end) if timed else None
+    try:
+        if (used := _in_use()) is not None:
+            most = used + memory
+            resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
+        if timed:
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        yield
+    except _OverTimeError:
+        raise NswError(f"{what} takes more than {seconds:g} s", hint="make it smaller") from None
+    except MemoryError:
+        raise NswError(f"{what} takes more than {memory >> 20:,} MiB", hint="make it smaller") from None
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, handler)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _in_use() -> int | None:
+    """Bytes of this process's address space; None where the kernel has no such file."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    except OSError:
+        return None

@@ -1,0 +1,57 @@
+"""What a recipe or a site's template computes takes a bounded time and a bounded memory."""
+
+import resource
+import signal
+import threading
+
+import pytest
+
+from nsw.errors import NswError
+from nsw.limits import limited
+from nsw.scripts.sandbox import SiteEnvironment
+
+LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+GROWS = "{% set ns = namespace(t='x' * 1000) %}{% for n in range(40) %}{% set ns.t = ns.t ~ ns.t %}{% endfor %}"
+
+
+@pytest.fixture
+def settings():
+    def now():
+        return (
+            resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGVTALRM),
+            signal.getitimer(signal.ITIMER_VIRTUAL),
+        )  # fmt: skip
+
+    before = now()
+    yield
+    assert now() == before
+
+
+@pytest.mark.parametrize(
+    ("template", "least"),
+    [(LOOPS, "the template takes more than 0.2 s"), (GROWS, "the template takes more than 256 MiB")],
+)
+def test_a_template_that_goes_on_for_ever_or_grows_for_ever_is_an_error(template, least, settings):
+    text = SiteEnvironment([]).from_string(template)
+    seconds = 0.2 if template is LOOPS else 60
+    with pytest.raises(NswError, match=least), limited("the template", seconds=seconds, memory=256 << 20):
+        text.render()
+
+
+def test_what_stays_within_is_not_touched(settings):
+    with limited("it"):
+        text = SiteEnvironment([]).from_string("{{ 1 + 1 }}").render()
+    assert text == "2"
+
+
+def test_another_thread_may_plan_too(settings):
+    done = []
+
+    def plan():
+        with limited("it"):
+            done.append(True)
+
+    thread = threading.Thread(target=plan)
+    thread.start()
+    thread.join()
+    assert done == [True]
