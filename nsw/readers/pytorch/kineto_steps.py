@@ -16,9 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, OP, Trace
 from nsw.readers.pytorch.kineto_tables import named
-from nsw.readers.timeline import process_phases
 from nsw.readers.timeline.iterations import Iterations
-from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, phases_of_operations
+from nsw.readers.timeline.process_phases import (
+    Recorded,
+    launch_times,
+    marks_by_name,
+    phases_of_operations,
+    tables_of_process,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -297,7 +302,7 @@ def phase_tables(trace: Trace, *, named_step: str | None, warmup: int | None, ev
     of = _recorded(trace)
     if not len(of.start):
         return {}
-    return process_phases.phase_tables(of, _span(trace, of), named_step=named_step, warmup=warmup, every=every)
+    return tables_of_process(of, _span(trace, of), named_step=named_step, warmup=warmup, every=every)
 
 
 def of_operations(trace: Trace, named_step: str | None, warmup: int | None) -> list[str] | None:

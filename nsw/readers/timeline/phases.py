@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsw.readers.timeline.columns import IntArray
     from nsw.readers.timeline.iterations import Iterations
     from nsw.tables import Row
@@ -260,7 +262,31 @@ class Timeline:
     phased: Phased | None
 
 
-def phase_rows(timeline: Timeline) -> list[Row]:
+def phase_tables(timelines: Sequence[Timeline], summary: list[Row], *, every: bool) -> dict[str, list[Row]]:
+    """The tables of phases and iterations; with `every` also a row an iteration.
+
+    Args:
+        timelines: The processes.
+        summary: The rows of `phase_summary`, without their shares.
+        every: Whether `iteration_trace` is wanted.
+    """
+    tables = {
+        "phases": [row for timeline in timelines for row in _phase_rows(timeline)],
+        "iterations": [row for timeline in timelines for row in _iterations_row(timeline)],
+        "iteration_trace": [row for timeline in timelines for row in _iteration_rows(timeline)] if every else [],
+        "phase_summary": _with_phase_shares(summary),
+    }
+    in_calls: dict[tuple[Any, str], float] = {}
+    for row in summary:
+        if row["summary"] == "api_summary":
+            key = row.get("pid"), row["phase"]
+            in_calls[key] = in_calls.get(key, 0.0) + row["total_ns"]
+    for row in tables["phases"] if in_calls else ():
+        row["api_ns"] = in_calls.get((row.get("pid"), row["phase"]), 0.0)
+    return tables
+
+
+def _phase_rows(timeline: Timeline) -> list[Row]:
     """One row a phase; of a process without iterations one row, `all`, that says why."""
     import numpy as np
 
@@ -288,13 +314,13 @@ def phase_rows(timeline: Timeline) -> list[Row]:
     ]  # fmt: skip
 
 
-def iterations_row(timeline: Timeline) -> Row | None:
+def _iterations_row(timeline: Timeline) -> list[Row]:
     """The iterations of the steady state: how long they take, the slowest, and what fills them."""
     import numpy as np
 
     one = timeline.phased
     if one is None:
-        return None
+        return []
     steady = slice(one.warmup, None)
     durations = one.durations[steady]
     slowest = int(np.argmax(durations))
@@ -316,10 +342,10 @@ def iterations_row(timeline: Timeline) -> Row | None:
             "med_memory_alone_pct": _median_share(one.memory_alone[steady], one.busy[steady]),
             "med_communication_pct": _median_share(one.communication[steady], one.gpu[steady]),
         }
-    return row
+    return [row]
 
 
-def iteration_rows(timeline: Timeline) -> list[Row]:
+def _iteration_rows(timeline: Timeline) -> list[Row]:
     """One row an iteration, in order."""
     one = timeline.phased
     if one is None:
@@ -334,7 +360,7 @@ def iteration_rows(timeline: Timeline) -> list[Row]:
     ]
 
 
-def with_phase_shares(rows: list[Row]) -> list[Row]:
+def _with_phase_shares(rows: list[Row]) -> list[Row]:
     """The rows of `phase_summary`, each with its share of its summary's time in its phase of its process."""
     together: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:

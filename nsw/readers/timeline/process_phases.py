@@ -15,12 +15,9 @@ from nsw.readers.timeline.phases import (
     Operations,
     Phased,
     Timeline,
-    iteration_rows,
-    iterations_row,
     nccl_operation,
-    phase_rows,
+    phase_tables,
     phased,
-    with_phase_shares,
 )
 from nsw.readers.timeline.statistics import Groups, Some, statistics
 from nsw.tables import Row, TableData, count
@@ -82,7 +79,7 @@ class Recorded:
         return Operations(self.start, self.start + self.duration, launched, self.device, what)
 
 
-def phase_tables(
+def tables_of_process(
     of: Recorded, span: tuple[int, int], *, named_step: str | None, warmup: int | None, every: bool
 ) -> dict[str, list[Row]]:
     """The tables of phases and iterations; with `every` also a row an iteration. Empty without GPU work.
@@ -100,24 +97,13 @@ def phase_tables(
     found = iterations_of(of, work, named_step)
     one = None if found is None else phased(work, found, warmup)
     origin = {"device": device} if (device := _only_device(work)) is not None else {}
-    timeline = Timeline(origin, work, span, one)
-    tables = {
-        "phases": phase_rows(timeline),
-        "iterations": [row] if (row := iterations_row(timeline)) else [],
-        "iteration_trace": iteration_rows(timeline) if every else [],
-        "phase_summary": [] if one is None else _by_phase(of, work, one, origin),
-    }
+    summary = [] if one is None else _by_phase(of, work, one)
+    tables = phase_tables([Timeline(origin, work, span, one)], [origin | row for row in summary], every=every)
     first = min(int(work.start.min()), span[0])
     for rows in tables.values():
         for row in rows:
             if "start_ns" in row:  # a profiler's clock counts from 1970 or the boot: tables from the first time
                 row["start_ns"] -= first
-    in_calls: dict[str, float] = {}
-    for row in tables["phase_summary"]:
-        if row["summary"] == "api_summary":
-            in_calls[row["phase"]] = in_calls.get(row["phase"], 0.0) + row["total_ns"]
-    for row in tables["phases"] if in_calls else ():
-        row["api_ns"] = in_calls.get(row["phase"], 0.0)
     return tables
 
 
@@ -193,7 +179,7 @@ def _only_device(work: Operations) -> int | None:
     return device if device >= 0 and bool((work.device == device).all()) else None
 
 
-def _by_phase(of: Recorded, work: Operations, one: Phased, origin: Row) -> list[Row]:
+def _by_phase(of: Recorded, work: Operations, one: Phased) -> list[Row]:
     import numpy as np
 
     names = of.names
@@ -218,7 +204,7 @@ def _by_phase(of: Recorded, work: Operations, one: Phased, origin: Row) -> list[
             "api_summary", of_calls, lambda key: names[key],
             lambda name, some: {"name": name, "short_name": name} | statistics(some.values),
         )  # fmt: skip
-    return [origin | row for row in with_phase_shares(rows)]
+    return rows
 
 
 def _rows(summary: str, groups: Groups, label: Callable[[int], Any], make: Callable[[Any, Some], Row]) -> list[Row]:
@@ -259,7 +245,7 @@ def add_phases(report: Report, options: Options) -> None:
     of = _recorded(trace, kinds, report.tables.get("api_trace", []))
     first, last = int(of.start.min()), int((of.start + of.duration).max())
     every = "iteration_trace" in asked
-    made = phase_tables(of, (first, last), named_step=None, warmup=options.warmup, every=every)
+    made = tables_of_process(of, (first, last), named_step=None, warmup=options.warmup, every=every)
     if not made.get("phase_summary"):
         return
     report.tables.update({name: [origin | row for row in made[name]] for name in asked if made.get(name)})

@@ -15,12 +15,8 @@ from nsw.readers.timeline.phases import (
     Operations,
     Phased,
     Timeline,
-    iteration_rows,
-    iterations_row,
     lock_step,
-    phase_rows,
     phased,
-    with_phase_shares,
 )
 from nsw.readers.timeline.phases import KERNEL as COMPUTE
 from nsw.readers.timeline.statistics import Groups
@@ -280,28 +276,14 @@ def _of_kernels(made: Split, kernels: Collected, place: int) -> Iterations | Non
     )
 
 
-def phase_tables(
-    made: Split, calls: Collected | None, ranges: Ranges | None, gpu: list[Row], api: list[Row], *, trace: bool
-) -> dict[str, list[Row]]:
-    """The tables of phases and iterations, with `trace` also `iteration_trace`."""
-    tables: dict[str, list[Row]] = {"phases": [], "phase_summary": [], "iterations": [], "iteration_trace": []}
-    for place, work in made.work.items():
-        one = made.phased.get(place)
-        span = _span(made, place, work, calls, ranges)
-        if span is None or (one is None and not len(work.start)):
-            continue
-        timeline = Timeline({"pid": made.processes[place]}, work, span, one)
-        tables["phases"] += phase_rows(timeline)
-        tables["iterations"] += [row] if (row := iterations_row(timeline)) else []
-        tables["iteration_trace"] += iteration_rows(timeline) if trace else []
-    in_calls: dict[tuple[Any, str], float] = {}
-    for row in api:
-        key = row["pid"], row["phase"]
-        in_calls[key] = in_calls.get(key, 0.0) + row["total_ns"]
-    for row in tables["phases"] if calls is not None and made.phased else ():
-        row["api_ns"] = in_calls.get((row["pid"], row["phase"]), 0.0)
-    tables["phase_summary"] = with_phase_shares(gpu + api)
-    return tables
+def timelines(made: Split, calls: Collected | None, ranges: Ranges | None) -> list[Timeline]:
+    """Those of the processes that have phases or GPU work."""
+    spans = {place: _span(made, place, work, calls, ranges) for place, work in made.work.items()}
+    return [
+        Timeline({"pid": made.processes[place]}, work, span, made.phased.get(place))
+        for place, work in made.work.items()
+        if (span := spans[place]) is not None and (place in made.phased or len(work.start))
+    ]
 
 
 def _span(

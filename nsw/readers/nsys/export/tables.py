@@ -12,7 +12,7 @@ from nsw.readers.messages import explain
 from nsw.readers.model import MOST_SHOWN, Options, Problem, Report
 from nsw.readers.nsys.export import nvtx, summaries, traces
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
-from nsw.readers.nsys.export.phases import Split, phase_tables, split
+from nsw.readers.nsys.export.phases import Split, split, timelines
 from nsw.readers.nsys.export.source import (
     GRAPH,
     KERNEL,
@@ -25,6 +25,7 @@ from nsw.readers.nsys.export.source import (
     TableFault,
     has_columns,
 )
+from nsw.readers.timeline.phases import phase_tables
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables import TABLES, TRACES, Row
 from nsw.wording import one_or
@@ -180,8 +181,8 @@ def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None
         "communication": with_shares(work.communication) + with_shares(mpi or marked.mpi),
         "facts": made.get("facts", []),
         **phase_tables(
-            made["split"], made.get("calls"), marked.ranges, work.by_phase, api_by_phase,
-            trace=_wants(options, "iteration_trace"),
+            timelines(made["split"], made.get("calls"), marked.ranges), work.by_phase + api_by_phase,
+            every=_wants(options, "iteration_trace"),
         ),
     }  # fmt: skip
     origin = made.get("origin", summaries.Origin())

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from nsw.readers.cuda_calls import api_name
 from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, whole
 from nsw.readers.nvprof.vocabulary import Sum, openacc_kind
-from nsw.readers.timeline import process_phases
-from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, wanted
+from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, tables_of_process, wanted
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables.names import names_of
 
@@ -272,7 +271,7 @@ def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
     if len(of.call_start):
         first = min(first, int(of.call_start.min()))
         last = max(last, int((of.call_start + of.call_duration).max()))
-    made = process_phases.phase_tables(
+    made = tables_of_process(
         of, (first, last), named_step=options.steps, warmup=options.warmup, every="iteration_trace" in asked
     )  # fmt: skip
     return {name: [{"block": 0} | row for row in made[name]] for name in asked if made.get(name)}
