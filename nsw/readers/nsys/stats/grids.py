@@ -19,7 +19,7 @@ from nsw.readers.nsys.stats.columns import are_damaged, are_rows, is_header, is_
 from nsw.readers.text.lines import Line, Lines, Span, ruled_cells, ruled_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 __all__ = ["Grid", "find_grids"]
@@ -31,7 +31,8 @@ _OPENS = re.compile(
     re.IGNORECASE,
 )
 _PART = 50_000  # rows of one table given at a time
-_RUN = re.compile("-+")
+_RUN = re.compile("(-+)")
+_SIDE = re.compile(r"\+(-*)(?=\+)")
 _BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 _LEAST_DASHES = 3  # of a column
 _FIRST_CELL = re.compile(
@@ -102,19 +103,19 @@ def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -
     titles = tuple(before)
     nearer = (*titles, held[1].strip()) if held else titles  # with the line right before this one
     is_ruled = "--" in text
-    if is_ruled and held is not None and (dashes := dashes_in(text)):
-        yield from under_dashes(dashes, held, lines, titles)
-    elif is_ruled and (border := border_in(text)):
-        yield from boxed(line, border, lines, nearer)
+    if is_ruled and held is not None and (dashes := _dashes_in(text)):
+        yield from _under_dashes(dashes, held, lines, titles)
+    elif is_ruled and (border := _border_in(text)):
+        yield from _boxed(line, border, lines, nearer)
     elif ("[" in text or "<" in text) and (opens := _OPENS.match(text)) is not None:
         lines.give_back([line])
         yield from _marked_up(lines, nearer, is_html=bool(opens[1]))
-    elif first_cell(text) is not None:
-        yield from delimited(line, lines, nearer)
+    elif _first_cell(text) is not None:
+        yield from _delimited(line, lines, nearer)
 
 
 @dataclass(frozen=True, slots=True)
-class Ruler:
+class _Ruler:
     """The dashes that end a line, which say where columns are: their text, where it starts, and what is before it."""
 
     before: str
@@ -122,42 +123,40 @@ class Ruler:
     dashes: str
 
 
-def dashes_in(text: str) -> Ruler | None:
+def _dashes_in(text: str) -> _Ruler | None:
     """`----  ---  ----`: two columns at least, to the end of the line."""
-    first = len(text.rstrip(_BLANKS + "-"))
-    runs = list(_RUN.finditer(text, first)) if "---" in text[first:] else []
-    count = next((n for n, run in enumerate(reversed(runs)) if len(run[0]) < _LEAST_DASHES), len(runs))
+    return _ruler(text, _RUN, _BLANKS + "-")
+
+
+def _border_in(text: str) -> _Ruler | None:
+    """`+----+---+`: two columns at least, to the end of the line."""
+    return _ruler(text, _SIDE, "+-") if text.rstrip().endswith("+") else None
+
+
+def _ruler(text: str, column: re.Pattern[str], characters: str) -> _Ruler | None:
+    body = text.rstrip()
+    first = len(body.rstrip(characters))
+    runs = list(column.finditer(body, first)) if "---" in body[first:] else []
+    count = next((n for n, run in enumerate(reversed(runs)) if len(run[1]) < _LEAST_DASHES), len(runs))
     if count < 2:
         return None
     start = runs[-count].start()
-    return Ruler(text[:start], start, text[start:].rstrip())
+    return _Ruler(text[:start], start, body[start:])
 
 
-def border_in(text: str) -> Ruler | None:
-    """`+----+---+`: two columns at least, to the end of the line."""
-    body = text.rstrip()
-    runs = body[len(body.rstrip("+-")) :].split("+")
-    if not (body.endswith("+") and "---" in body):
-        return None
-    columns = runs[1:-1]  # what is before the first + and behind the last is none
-    count = next((n for n, run in enumerate(reversed(columns)) if len(run) < _LEAST_DASHES), len(columns))
-    if count < 2:
-        return None
-    start = len(body) - 1 - sum(len(run) + 1 for run in columns[-count:])
-    return Ruler(text[:start], start, body[start:])
-
-
-def first_cell(text: str) -> re.Match[str] | None:
+def _first_cell(text: str) -> re.Match[str] | None:
     """Where the titles of a table begin in the line, if they do."""
     return _FIRST_CELL.search(text) if any(word in text for word in _IN_FIRST_CELLS) else None
 
 
-def is_between(text: str) -> bool:
+def _is_between(text: str) -> bool:
     """Whether the line ends a table, or begins one."""
-    return _BETWEEN.match(text) is not None or bool(dashes_in(text) or border_in(text)) or first_cell(text) is not None
+    return (
+        _BETWEEN.match(text) is not None or bool(_dashes_in(text) or _border_in(text)) or _first_cell(text) is not None
+    )
 
 
-def filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
+def _filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
     """The table with its rows, a part at a time; it has none where its titles are damaged."""
     for row in rows:
         if grid.is_damaged:
@@ -170,10 +169,10 @@ def filled(grid: Grid, rows: Iterator[tuple[int, list[str]]]) -> Iterator[Grid]:
         yield grid
 
 
-def delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+def _delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
     """The parts of the table whose titles this line is; nothing where it is none."""
     number, text = line
-    first = first_cell(text)
+    first = _first_cell(text)
     delimiter = _delimiter(text, first.start()) if first else None
     if first is None or delimiter is None:
         return
@@ -181,7 +180,7 @@ def delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Gri
     headers = _cells(text[start:], delimiter)
     if headers is not None and is_header(headers):
         grid = Grid(number, headers, titles, "csv", is_damaged=are_damaged(headers))
-        yield from filled(grid, _csv_rows(lines, grid, start, delimiter))
+        yield from _filled(grid, _csv_rows(lines, grid, start, delimiter))
 
 
 def _beginning(text: str, found: int, delimiter: str) -> int:
@@ -205,6 +204,9 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             taken.append(line)
             yield line[1][prefix:] + "\n"
 
+    def is_record(text: str) -> bool:
+        return _fits(grid, _cells(text[prefix:], delimiter))
+
     for row in itertools.count():
         if row % _MANY == 0:  # where they hold something else, the next hundreds are looked at one by one
             yield from _many_csv_rows(lines, grid, prefix, delimiter)
@@ -215,14 +217,26 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
             cells = None
         if sum(text.count('"') for _, text in taken) % 2:  # the file ends within a cell
             cells = None
-        if cells is None or len(cells) != len(grid.headers) or not is_row(grid.headers, cells):
+        if cells is None or not _fits(grid, cells):
             lines.give_back(taken)
-            skipped = _csv_strays(lines, grid.headers, prefix, delimiter)
+            skipped = _strays(lines, is_record)
+            last = lines.peek()
+            if not skipped and last is not None and _is_damaged_row(last[1], grid, prefix, delimiter):
+                lines.take()
+                skipped = [last[0]]
             if not skipped:
                 return
             grid.stray.extend(skipped)
             continue
         yield taken[0][0], [cell.strip() for cell in cells]
+
+
+def _fits(grid: Grid, cells: list[str] | None) -> bool:
+    return cells is not None and len(cells) == len(grid.headers) and is_row(grid.headers, cells)
+
+
+def _is_damaged_row(text: str, grid: Grid, prefix: int, delimiter: str) -> bool:
+    return _ROWISH.match(text, prefix) is not None and text.count(delimiter) >= len(grid.headers) // 3
 
 
 def _many_csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -253,23 +267,6 @@ def _nothing_but_rows(texts: list[str], headers: list[str], delimiter: str) -> l
     return rows if len(rows) == len(texts) and are_rows(headers, rows) else None
 
 
-def _csv_strays(lines: Lines, headers: list[str], prefix: int, delimiter: str) -> list[int]:
-    """Take the lines that are no rows between two rows, or a last row that is damaged; their numbers."""
-    for ahead in range(_STRAY):
-        here, later = lines.peek(ahead), lines.peek(ahead + 1)
-        if here is None or not here[1].strip() or is_between(here[1]):
-            break
-        cells = _cells(later[1][prefix:], delimiter) if later else None
-        if cells and len(cells) == len(headers) and is_row(headers, cells):
-            taken = [lines.take() for _ in range(ahead + 1)]
-            return [line[0] for line in taken if line is not None]
-    last = lines.peek()
-    if last is not None and _ROWISH.match(last[1], prefix) and last[1].count(delimiter) >= len(headers) // 3:
-        lines.take()
-        return [last[0]]
-    return []
-
-
 def _cells(text: str, delimiter: str) -> list[str] | None:
     try:
         return next(csv.reader([text], delimiter=delimiter), None)
@@ -277,21 +274,24 @@ def _cells(text: str, delimiter: str) -> list[str] | None:
         return None
 
 
-def under_dashes(dashes: Ruler, header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+def _under_dashes(dashes: _Ruler, header: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
     """The parts of the table whose titles, `header`, are above a line of dashes."""
-    layout = _under_dashes(dashes)
+    spans = list(ruled_spans(dashes.before + dashes.dashes, dashes.start))
+    if not dashes.before.strip():  # numbers may begin left of their dashes
+        spans[0] = (0, spans[0][1])
+    layout = _Layout(tuple(spans), "")
     headers = layout.cut(header[1])
     if headers is not None and is_header(headers):
         grid = Grid(header[0], headers, titles, "column", is_damaged=are_damaged(headers))
-        yield from filled(grid, _printed_rows(lines, grid, layout))
+        yield from _filled(grid, _printed_rows(lines, grid, layout))
 
 
-def boxed(line: Line, border: Ruler, lines: Lines, before: tuple[str, ...]) -> Iterator[Grid]:
+def _boxed(line: Line, border: _Ruler, lines: Lines, before: tuple[str, ...]) -> Iterator[Grid]:
     """The parts of the table whose upper border is `line`."""
     marks = [border.start + m.start() for m in re.finditer(r"\+", border.dashes)]
     layout = _Layout(tuple((a + 1, b) for a, b in itertools.pairwise(marks)), "|")
     header, below = lines.peek(0), lines.peek(1)
-    if header is None or below is None or border_in(below[1]) is None:
+    if header is None or below is None or _border_in(below[1]) is None:
         return
     headers = layout.cut(header[1])
     if headers is None or not is_header(headers):
@@ -300,7 +300,7 @@ def boxed(line: Line, border: Ruler, lines: Lines, before: tuple[str, ...]) -> I
     lines.take()
     titles = tuple(b for b in before if b)
     grid = Grid(line[0] + 1, headers, titles, "table", is_damaged=are_damaged(headers))
-    yield from filled(grid, _printed_rows(lines, grid, layout))
+    yield from _filled(grid, _printed_rows(lines, grid, layout))
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,20 +323,13 @@ class _Layout:
         return [cell.strip() for cell in cells] if len(cells) == len(self.spans) else None
 
 
-def _under_dashes(dashes: Ruler) -> _Layout:
-    spans = list(ruled_spans(dashes.before + dashes.dashes, dashes.start))
-    if not dashes.before.strip():  # numbers may begin left of their dashes
-        spans[0] = (0, spans[0][1])
-    return _Layout(tuple(spans), "")
-
-
 def _printed_rows(lines: Lines, grid: Grid, layout: _Layout) -> Iterator[tuple[int, list[str]]]:
     while (line := lines.peek()) is not None:
         cells = _printed_row(line[1], grid.headers, layout)
         if cells is None:
-            skipped = _strays(lines, grid.headers, layout)
+            skipped = _strays(lines, lambda text: _fits(grid, layout.cut(text)))
             if not skipped:
-                if _FIGURES.search(line[1]) and not is_between(line[1]):
+                if _FIGURES.search(line[1]) and not _is_between(line[1]):
                     grid.stray.append(line[0])
                 return
             grid.stray.extend(skipped)
@@ -355,16 +348,14 @@ def _printed_row(text: str, headers: list[str], layout: _Layout) -> list[str] | 
     return cells if cells is not None and is_row(headers, cells) else None
 
 
-def _strays(lines: Lines, headers: list[str], layout: _Layout) -> list[int]:
+def _strays(lines: Lines, is_row_of_it: Callable[[str], bool]) -> list[int]:
     """Take the lines that another program printed between two rows; their numbers."""
     for ahead in range(_STRAY):
         here, later = lines.peek(ahead), lines.peek(ahead + 1)
-        if here is None or later is None or not here[1].strip() or is_between(here[1]):
-            return []
-        cells = layout.cut(later[1])
-        if cells is not None and is_row(headers, cells):
-            taken = [lines.take() for _ in range(ahead + 1)]
-            return [line[0] for line in taken if line is not None]
+        if here is None or later is None or not here[1].strip() or _is_between(here[1]):
+            break
+        if is_row_of_it(later[1]):
+            return [line[0] for line in itertools.islice(iter(lines.take, None), ahead + 1)]
     return []
 
 
@@ -377,13 +368,13 @@ def _marked_up(lines: Lines, titles: tuple[str, ...], *, is_html: bool) -> Itera
             taken.append(line)
             yield line
 
-    rows = html_rows(watched()) if is_html else _json_cells(json_rows(watched()))
+    rows = _html_rows(watched()) if is_html else _json_cells(_json_rows(watched()))
     first = next(rows, None)
     if first is None or not is_header(first[1]):
         lines.give_back(taken[1:])  # less the line that looked like one
         return
     grid = Grid(first[0], first[1], titles, "html" if is_html else "json", is_damaged=are_damaged(first[1]))
-    yield from filled(grid, _fitting(rows, grid, taken))
+    yield from _filled(grid, _fitting(rows, grid, taken))
 
 
 def _json_cells(rows: Iterator[tuple[int, dict[str, str]]]) -> Iterator[tuple[int, list[str]]]:
@@ -399,20 +390,20 @@ def _json_cells(rows: Iterator[tuple[int, dict[str, str]]]) -> Iterator[tuple[in
 def _fitting(rows: Iterator[tuple[int, list[str]]], grid: Grid, taken: list[Line]) -> Iterator[tuple[int, list[str]]]:
     for number, cells in rows:
         taken.clear()
-        if len(cells) == len(grid.headers) and is_row(grid.headers, cells):
+        if _fits(grid, cells):
             yield number, [cell.strip() for cell in cells]
         else:
             grid.stray.append(number)
 
 
-def json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
+def _json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
     """The objects of an array as its lines come, numbers as they are printed; up to what is none."""
     for number, text in lines:
         if text.strip() in ("", "["):
             continue
         compact = text.strip()
         if compact.startswith("[{"):
-            yield from ((number, row or {}) for row in _objects(compact))
+            yield from ((number, row or {}) for row in _loaded(compact) or ())
             return
         if not compact.startswith("{"):
             if '":' in compact or _OBJECT_ENDS.fullmatch(compact):
@@ -425,7 +416,8 @@ def json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
                 parts.append(more)
                 if _OBJECT_ENDS.fullmatch(more):
                     break
-        row = _object(parts)
+        rows = _loaded("[" + "\n".join(parts).strip().rstrip("]").rstrip().rstrip(",") + "]")
+        row = rows[0] if rows and len(rows) == 1 else _pairs(parts)
         yield number, row or {}
         if row is None:
             return
@@ -433,23 +425,13 @@ def json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
             return
 
 
-def _objects(text: str) -> list[dict[str, str] | None]:
-    """The rows of an array in one line, None for what is none."""
-    if len(text) > _LONGEST:
-        return []
+def _loaded(array: str) -> list[dict[str, str] | None] | None:
+    """The rows of an array, None for what is none."""
     try:
-        found = json.loads(text, parse_int=str, parse_float=str)
+        found = json.loads(array, parse_int=str, parse_float=str) if len(array) <= _LONGEST else None
     except (ValueError, RecursionError):
-        return []
-    return list(map(_texts, found))
-
-
-def _object(parts: list[str]) -> dict[str, str] | None:
-    text = "\n".join(parts).strip().rstrip("]").rstrip().rstrip(",")
-    try:
-        return _texts(json.loads(text, parse_int=str, parse_float=str))
-    except (ValueError, RecursionError):
-        return _pairs(parts)
+        return None
+    return found and list(map(_texts, found))
 
 
 def _pairs(parts: list[str]) -> dict[str, str] | None:
@@ -472,7 +454,7 @@ def _texts(found: Any) -> dict[str, str] | None:
     return {key: "" if value is None else str(value) for key, value in found.items()}
 
 
-def html_rows(lines: Iterable[Line]) -> Iterator[tuple[int, list[str]]]:
+def _html_rows(lines: Iterable[Line]) -> Iterator[tuple[int, list[str]]]:
     """The cells of each <tr> up to the end of the table, titles first; none of a row that is cut off."""
     parts: list[str] = []
     first = 0
