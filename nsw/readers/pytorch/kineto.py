@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.pytorch import kineto_steps
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, NONE, EventStream, Trace, beginning, check_unpacked
 from nsw.readers.pytorch.kineto_tables import GpuTrace, communication, gpu_summary, operators
 from nsw.readers.timeline.process_phases import wanted
@@ -52,6 +51,8 @@ def sniff(sample: Sample) -> int:
 
 def read(path: Path, options: Options) -> Report:
     """Fill summaries, operators and facts; `gpu_trace` when asked for by name."""
+    from nsw.readers.pytorch import kineto_steps  # with numpy: this module is loaded to look at other files too
+
     report = Report(str(path), tool="pytorch", format="kineto")
     try:
         check_unpacked(path, options.max_unpacked)
@@ -103,6 +104,8 @@ def _say_whose(report: Report, trace: Trace) -> None:
 
 
 def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]) -> None:
+    from nsw.readers.pytorch import kineto_steps
+
     half = _duration_pm(trace)
     rows, eligible = operators(trace, _device_kind(header))
     tables: dict[str, list[Row]] = {

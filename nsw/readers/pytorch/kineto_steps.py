@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import numpy as np
+
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, OP, Trace
 from nsw.readers.pytorch.kineto_tables import named
 from nsw.readers.timeline.iterations import Iterations
@@ -27,8 +29,6 @@ from nsw.readers.timeline.process_phases import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import numpy as np
 
     from nsw.readers.pytorch.kineto_events import Trace
     from nsw.tables import Row
@@ -58,8 +58,6 @@ _NO_TENSOR_CORE = re.compile(r"_simt_|_ffma_|f32f32_f32f32_f32_|sgemm_\d+x\d+_\d
 
 def facts(trace: Trace) -> list[Row]:
     """The mean step and its parts in ns, and for each GPU how it was used during the steps."""
-    import numpy as np
-
     starts, ends = _steps(trace)
     if not len(starts) or int(ends[-1]) <= int(starts[0]):
         return []
@@ -85,8 +83,6 @@ def facts(trace: Trace) -> list[Row]:
 
 def _kernels_of_each_device(trace: Trace) -> Iterator[tuple[int, Ints]]:
     """Each device that is known, and the places of its kernels: found together, since a trace may name thousands."""
-    import numpy as np
-
     devices = np.asarray(trace.gpu.device)
     kernels = np.flatnonzero(np.asarray(trace.gpu.kind) == 0)
     kernels = kernels[np.argsort(devices[kernels], kind="stable")]
@@ -98,8 +94,6 @@ def _kernels_of_each_device(trace: Trace) -> Iterator[tuple[int, Ints]]:
 
 def _gpu_facts(trace: Trace, here: Ints, window: Spans) -> list[Row]:
     """Utilisation, and means over the kernels of one GPU, weighted by their time within the steps."""
-    import numpy as np
-
     gpu = trace.gpu
     starts = np.asarray(gpu.start)[here]
     ends = starts + np.asarray(gpu.duration)[here]
@@ -122,23 +116,17 @@ def _gpu_facts(trace: Trace, here: Ints, window: Spans) -> list[Row]:
 
 def _on_tensor_cores(trace: Trace) -> Any:
     """Of each GPU event, whether its name says that it uses tensor cores."""
-    import numpy as np
-
     return np.array([uses_tensor_cores(n) for n in trace.names], dtype=bool)[np.asarray(trace.gpu.name)]
 
 
 def _of_operator(trace: Trace) -> Any:
     """Of each GPU event, whether an operator launched it."""
-    import numpy as np
-
     operators = np.asarray(trace.host.external)[np.asarray(trace.host.kind) == OP]
     return np.isin(np.asarray(trace.gpu.external), operators[operators >= 0])
 
 
 def _tensor_core_share(trace: Trace, here: Ints, uses: Any, of_operator: Any) -> float | None:
     """Per cent of the time of these kernels, of those that an operator launched where operators are known."""
-    import numpy as np
-
     launched = here[of_operator[here]]
     chosen = launched if len(launched) else here
     times = np.asarray(trace.gpu.duration)[chosen].astype(np.float64)
@@ -147,8 +135,6 @@ def _tensor_core_share(trace: Trace, here: Ints, uses: Any, of_operator: Any) ->
 
 def _sm_efficiency(starts: Ints, ends: Ints, blocks: Any, window: Spans) -> float | None:
     """Mean of the blocks per SM of all kernels under way, where more than 1 counts as 1; per cent of the window."""
-    import numpy as np
-
     known = blocks > 0  # NaN is not
     if not known.any():
         return None
@@ -167,8 +153,6 @@ def uses_tensor_cores(kernel: str) -> bool:
 
 def _steps(trace: Trace) -> Spans:
     """Starts and ends of the steps; of the whole trace where there are none."""
-    import numpy as np
-
     gpu_start = np.asarray(trace.gpu.start)
     gpu_end = gpu_start + np.asarray(trace.gpu.duration)
     steps = sorted(trace.steps) or _of_operators(trace)
@@ -193,8 +177,6 @@ def _steps(trace: Trace) -> Spans:
 
 def _of_operators(trace: Trace) -> list[tuple[int, int]]:
     """From the start of the first operator to the end of the last, as one step; none without operators."""
-    import numpy as np
-
     chosen = np.asarray(trace.host.kind) == OP
     starts = np.asarray(trace.host.start)[chosen]
     ends = starts + np.asarray(trace.host.duration)[chosen]
@@ -203,8 +185,6 @@ def _of_operators(trace: Trace) -> list[tuple[int, int]]:
 
 def launched(trace: Trace) -> Ints:
     """When the host launched each GPU event; -1 where no call tells."""
-    import numpy as np
-
     kind, correlation = np.asarray(trace.host.kind), np.asarray(trace.host.correlation)
     calls = np.flatnonzero((kind == CALL) & (correlation >= 0))
     return launch_times(np.asarray(trace.gpu.correlation), correlation[calls], np.asarray(trace.host.start)[calls])
@@ -212,8 +192,6 @@ def launched(trace: Trace) -> Ints:
 
 def _roles(trace: Trace) -> list[Spans]:
     """The spans of each category but other, in the order of precedence."""
-    import numpy as np
-
     names = list(trace.names)
     nccl = np.array([bool(_NCCL_KERNEL.search(n)) for n in names], dtype=bool)
     talk = np.array([bool(_COMMUNICATION.match(n)) for n in names], dtype=bool)
@@ -248,8 +226,6 @@ def _roles(trace: Trace) -> list[Spans]:
 
 def merged(starts: Ints, ends: Ints) -> Spans:
     """Spans that may overlap as spans that do not."""
-    import numpy as np
-
     if not len(starts):
         return starts, ends
     order = np.argsort(starts, kind="stable")
@@ -261,8 +237,6 @@ def merged(starts: Ints, ends: Ints) -> Spans:
 
 def intersected(a: Spans, b: Spans) -> Spans:
     """What is in both."""
-    import numpy as np
-
     points = np.concatenate((a[0], a[1], b[0], b[1]))
     depth = np.concatenate([np.full(len(x), s) for x, s in ((a[0], 1), (a[1], -1), (b[0], 1), (b[1], -1))])
     order = np.lexsort((depth, points))  # at one moment ends come before starts
@@ -273,8 +247,6 @@ def intersected(a: Spans, b: Spans) -> Spans:
 
 def subtracted(a: Spans, b: Spans) -> Spans:
     """What is in `a` and not in `b`, which lies within `a`."""
-    import numpy as np
-
     if not len(b[0]):
         return a
     starts = np.sort(np.concatenate((a[0], b[1])))
@@ -311,8 +283,6 @@ def of_operations(trace: Trace, named_step: str | None, warmup: int | None) -> l
 
 
 def _recorded(trace: Trace) -> Recorded:
-    import numpy as np
-
     gpu, host = trace.gpu, trace.host
     calls = np.flatnonzero(np.asarray(host.kind) == CALL)
     return Recorded(
@@ -334,8 +304,6 @@ def _recorded(trace: Trace) -> Recorded:
 
 
 def _profiler_steps(trace: Trace) -> Iterations | None:
-    import numpy as np
-
     if not trace.steps:
         return None
     steps = np.array(sorted(trace.steps), np.int64)
@@ -343,8 +311,6 @@ def _profiler_steps(trace: Trace) -> Iterations | None:
 
 
 def _span(trace: Trace, of: Recorded) -> tuple[int, int]:
-    import numpy as np
-
     first, last = int(of.start.min()), int((of.start + of.duration).max())
     start = np.asarray(trace.host.start)
     if not len(start):
@@ -355,8 +321,6 @@ def _span(trace: Trace, of: Recorded) -> tuple[int, int]:
 
 def _marks(trace: Trace) -> list[Marks]:
     """The annotations by name and thread."""
-    import numpy as np
-
     host, names = trace.host, list(trace.names)
     chosen = np.flatnonzero(np.asarray(host.kind) == ANNOTATION)
     starts = np.asarray(host.start)[chosen]

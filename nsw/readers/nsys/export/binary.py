@@ -17,7 +17,6 @@ from pathlib import Path
 
 from nsw.readers.installed_tools import ToolFault, find_tool, run_tool
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nsys.export import sqlite
 
 _SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
 _MAGIC = b"NVIDIA Tegra Profiler Report"
@@ -45,6 +44,8 @@ def sniff(sample: Sample) -> int:
 
 def read(path: Path, options: Options) -> Report:
     """Export the report into a temporary folder and read that."""
+    from nsw.readers.nsys.export import sqlite  # with numpy, which who only looks for an nsys does not need
+
     report = Report(str(path), tool="nsys", format="nsys-binary")
     failures: list[str] = []
     tools = _known(options.nsys) + find_nsys()
@@ -144,6 +145,8 @@ def _with(report: Report, exported: Report) -> Report:
 
 
 def _without_nsys(report: Report, path: Path, options: Options, failures: list[str]) -> Report:
+    from nsw.readers.nsys.export import sqlite
+
     why = "; ".join(failures) if failures else "no nsys is found here (NSW_NSYS, PATH, /opt/nvidia)"
     beside = path.with_suffix(".sqlite")
     if beside.exists() and beside.stat().st_mtime_ns > path.stat().st_mtime_ns:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from nsw.readers.nsys.export.source import DURATION, NULL, Source, TableFault, has_columns, narrow, require_integers
 from nsw.readers.timeline.statistics import Grouped, group, require_sums
 
@@ -45,8 +47,6 @@ class Collected:
 
     def batches(self, distinct: str, kept: str) -> Iterator[Batch]:
         """Start, end, and two columns more of all rows, some at a time."""
-        import numpy as np
-
         values = np.array(self.distinct[distinct])
         for at in range(0, len(self.keys), _BATCH):
             some = slice(at, at + _BATCH)
@@ -77,8 +77,6 @@ def collect(
     Raises:
         TableFault: The table is damaged.
     """
-    import numpy as np
-
     if not has_columns(source, table, key, "start", "end"):
         return None
     parts: dict[str, list[IntArray]] = {c: [] for c in (key, DURATION, *keep)}
@@ -136,8 +134,6 @@ class _Interned:
 
     def codes(self, column: IntArray) -> IntArray:
         """The number of each value."""
-        import numpy as np
-
         low, high = int(column.min()), int(column.max())
         if low == high:
             return np.full(len(column), self._code(low), self._type())
@@ -160,15 +156,11 @@ class _Interned:
         return self._numbers[value]
 
     def _type(self) -> type:
-        import numpy as np
-
         return np.int16 if len(self.values) < _MOST_SHORT else np.int32
 
 
 def _remember(first: dict[int, int], keys: IntArray, values: IntArray) -> None:
     """Note the first value of each key that was not met in the rows before."""
-    import numpy as np
-
     fresh = np.flatnonzero(~np.isin(keys, np.fromiter(first, np.int64, len(first)), kind=None))
     if len(fresh):
         new, at = np.unique(keys[fresh], return_index=True)

@@ -15,13 +15,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nsw.readers.nsys.export.source import NULL, NVTX, TEXT, Source, TableFault, has_columns, narrow, require_integers
 from nsw.readers.timeline.statistics import group, merge, statistics, with_shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    import numpy as np
 
     from nsw.readers.nsys.export.collect import Collected
     from nsw.readers.nsys.export.source import Batch
@@ -36,8 +36,6 @@ class Extremes:
     """`ufunc` (np.minimum or np.maximum) over slices of `values`."""
 
     def __init__(self, values: IntArray, ufunc: np.ufunc) -> None:
-        import numpy as np
-
         self._values = values
         self._ufunc = ufunc
         self._levels: list[IntArray] = []
@@ -50,8 +48,6 @@ class Extremes:
 
     def of(self, low: IntArray, high: IntArray) -> IntArray:
         """The extreme of values[low[i]:high[i]] for each i; no slice may be empty."""
-        import numpy as np
-
         out = np.empty(len(low), np.int64)
         for start in range(0, len(low), _SLICES):
             part = slice(start, start + _SLICES)
@@ -59,8 +55,6 @@ class Extremes:
         return out
 
     def _some(self, low: IntArray, high: IntArray) -> IntArray:
-        import numpy as np
-
         first, last = -(-low // _BLOCK), high // _BLOCK  # blocks wholly inside
         inside = first < last
         out = self._values[low]
@@ -77,8 +71,6 @@ class Extremes:
             out[here] = self._ufunc(out[here], self._values[low[here] + step])
 
     def _blocks(self, first: IntArray, last: IntArray) -> IntArray:
-        import numpy as np
-
         power = np.frexp((last - first).astype(np.float64))[1] - 1  # 2**power <= length
         out = np.empty(len(first), np.int64)
         for level in np.unique(power).tolist():
@@ -96,8 +88,6 @@ class Boundaries:
     """Starts and ends of ranges by thread. The code of a call says between which of them it starts and ends."""
 
     def __init__(self, thread: IntArray, start: IntArray, end: IntArray) -> None:
-        import numpy as np
-
         self.threads, counts = np.unique(thread, return_counts=True)
         self.first = np.concatenate(([0], np.cumsum(counts)))  # of each thread, in the two below
         self.starts = start[np.lexsort((start, thread))]
@@ -105,8 +95,6 @@ class Boundaries:
 
     def codes(self, thread: IntArray, start: IntArray, end: IntArray) -> IntArray:
         """The code of each call, equal for calls in the same ranges; no thread may be without ranges."""
-        import numpy as np
-
         codes = np.full(len(thread), _NOWHERE, np.int64)
         for place in np.unique(np.searchsorted(self.threads, thread)).tolist():
             mine = (thread == self.threads[place]).nonzero()[0]
@@ -137,8 +125,6 @@ class Cells:
 
 def gather(boundaries: Boundaries, calls: Iterable[Batch], operations: Iterable[Batch]) -> Cells:
     """The operations by the cell of the call that has their process and correlation id; of several the first."""
-    import numpy as np
-
     index = _CallIndex()
     for batch in calls:
         codes = boundaries.codes(batch["globalTid"], batch["start"], batch["end"])
@@ -167,8 +153,6 @@ class _CallIndex:
         self._lookups: dict[int, Lookup] = {}
 
     def add(self, process: IntArray, correlation: IntArray, codes: IntArray) -> None:
-        import numpy as np
-
         for one in np.unique(process).tolist():
             mine = process == one
             different, which = np.unique(codes[mine], return_inverse=True)
@@ -176,8 +160,6 @@ class _CallIndex:
 
     def finish(self) -> IntArray:
         """The different codes, ascending: the place of one is the number of its cell."""
-        import numpy as np
-
         found = [different for parts in self._parts.values() for _, different, _ in parts]
         codes = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
         for process in list(self._parts):
@@ -189,8 +171,6 @@ class _CallIndex:
 
     def cells(self, process: IntArray, correlation: IntArray) -> IntArray:
         """The cell of each, -1 where no call has this process and correlation id."""
-        import numpy as np
-
         out = np.full(len(process), -1, np.int64)
         for one in np.unique(process).tolist():
             if one in self._lookups:
@@ -203,8 +183,6 @@ class Lookup:
     """Values by key; of equal keys the first counts, and NULL is no key."""
 
     def __init__(self, keys: IntArray, values: IntArray) -> None:
-        import numpy as np
-
         if len(keys) and int(keys.min()) == NULL:
             known = keys != NULL
             keys, values = keys[known], values[known]
@@ -221,8 +199,6 @@ class Lookup:
 
     def of(self, wanted: IntArray) -> IntArray:
         """The value of each key, -1 where there is none."""
-        import numpy as np
-
         if self._table is not None:
             if len(wanted) and self._low <= int(wanted.min()) and int(wanted.max()) <= self._high:
                 return self._table[wanted - self._low]
@@ -239,15 +215,11 @@ class _Sums:
     """Count, time, first start and last end of the operations of each cell."""
 
     def __init__(self, cells: int) -> None:
-        import numpy as np
-
         self.count, self.busy = np.zeros(cells, np.int64), np.zeros(cells, np.int64)
         self.first, self.last = np.full(cells, np.iinfo(np.int64).max), np.full(cells, np.iinfo(np.int64).min)
 
     def add(self, cells: IntArray, start: IntArray, end: IntArray) -> None:
         """Take operations; those of one cell mostly follow each other and are folded first."""
-        import numpy as np
-
         heads = np.flatnonzero(np.concatenate(([True], cells[1:] != cells[:-1])))
         at = cells[heads]
         np.add.at(self.count, at, np.diff(np.append(heads, len(cells))))
@@ -299,8 +271,6 @@ def nvtx_ranges(source: Source) -> Ranges | None:
     Raises:
         TableFault: The table is damaged.
     """
-    import numpy as np
-
     if not has_columns(source, NVTX, "start", "end", "eventType"):
         return None
     batches = list(source.scan(NVTX, _COLUMNS, text="text"))
@@ -348,8 +318,6 @@ def nvtx_summary(ranges: Ranges) -> list[Row]:
 
 def nvtx_trace(ranges: Ranges) -> list[Row]:
     """One row a range or mark, by start."""
-    import numpy as np
-
     order = np.argsort(ranges.start, kind="stable")
     columns = (ranges.label, ranges.start, ranges.end - ranges.start, ranges.thread)
     rows: list[Row] = []
@@ -366,8 +334,6 @@ def nvtx_trace(ranges: Ranges) -> list[Row]:
 
 def mpi_calls(ranges: Ranges) -> list[Row]:
     """The MPI calls that nsys recorded as ranges, one row a call; without shares and bytes."""
-    import numpy as np
-
     calls = {
         number: name
         for number, (style, domain, name) in enumerate(ranges.labels)
@@ -413,8 +379,6 @@ def _text(source: Source, texts: dict[int, str], code: int, text_id: int) -> str
 
 def _label(source: Source, events: Batch, domains: dict[tuple[int, int], str]) -> tuple[tuple[Label, ...], IntArray]:
     """The different labels and the number of each event's."""
-    import numpy as np
-
     columns = [events["eventType"], events["globalTid"] & _PID, events["domainId"], events["textId"], events[TEXT]]
     code = np.zeros(len(columns[0]), np.int64)
     for column in columns:
@@ -452,8 +416,6 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
     Raises:
         TableFault: A table that is needed is damaged.
     """
-    import numpy as np
-
     usable = ~np.isin(ranges.label, list(ranges.marks)) & (ranges.thread != NULL)
     # ended on another thread: it covers no stretch of one thread's calls
     usable &= (ranges.end_thread == NULL) | (ranges.end_thread == ranges.thread)
@@ -493,16 +455,12 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
 
 
 def _add(totals: IntArray, label: IntArray, figures: IntArray) -> None:
-    import numpy as np
-
     for row, values in zip(totals, figures, strict=True):
         np.add.at(row, label, values)
 
 
 def _medians(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:
     """The median projection of each label."""
-    import numpy as np
-
     from nsw.readers.timeline.statistics import group
 
     if not spans:
@@ -517,8 +475,6 @@ def _part(cells: Cells, which: IntArray | slice) -> Cells:
 
 def _project(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
     """For each range: 1 if it has operations, how many, their time, their span; shape (4, ranges)."""
-    import numpy as np
-
     low = np.searchsorted(cells.call_start, start, "left")
     high = np.searchsorted(cells.call_start, end, "right")
     figures = np.zeros((4, len(start)), np.int64)
@@ -548,8 +504,6 @@ def _one(cells: Cells, end: int) -> tuple[int, int, int, int]:
 
 def _calls(calls: Collected, threads: IntArray, span: tuple[int, int]) -> Iterator[Batch]:
     """The calls of these threads within the span, in batches."""
-    import numpy as np
-
     for batch in calls.batches("globalTid", "correlationId"):
         wanted = (batch["correlationId"] != NULL) & (batch["start"] >= span[0]) & (batch["start"] <= span[1])
         wanted &= np.isin(batch["globalTid"], threads)

@@ -10,6 +10,10 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
@@ -20,8 +24,6 @@ from nsw.tables.unpacking_limit import Allowance, TooMuchError, hint
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    import pyarrow as pa
 
     from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.columns import IntArray
@@ -54,8 +56,6 @@ class ParquetSource:
     """The tables of a folder; see `nsw.readers.nsys.export.source.Source`."""
 
     def __init__(self, folder: Path, max_unpacked: int | None = None) -> None:
-        import pyarrow as pa
-
         self._max_unpacked = max_unpacked
         self.vocabulary: list[str] = []
         self.columns: dict[str, frozenset[str]] = {}
@@ -109,8 +109,6 @@ class ParquetSource:
         return found
 
     def _batches(self, table: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         present = [c for c in columns if c in self.columns.get(table, frozenset())]
         if not present:
             return
@@ -123,9 +121,6 @@ class ParquetSource:
             raise TableFault(table, str(fault)) from fault
 
     def _column(self, table: str, batch: pa.RecordBatch, name: str) -> IntArray:
-        import numpy as np
-        import pyarrow as pa
-
         if name not in batch.schema.names:
             return np.full(batch.num_rows, NULL, np.int64)
         column = batch.column(name)
@@ -138,8 +133,6 @@ class ParquetSource:
         return values
 
     def _coded(self, batch: pa.RecordBatch, name: str) -> IntArray:
-        import numpy as np
-
         if name not in batch.schema.names:
             return np.full(batch.num_rows, NULL, np.int64)
         coded = batch.column(name).dictionary_encode()
@@ -155,9 +148,6 @@ class ParquetSource:
 
 
 def _column_names(file: Path) -> list[str]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     if file.suffix == ".parquet":
         return list(pq.read_schema(file).names)
     with pa.OSFile(str(file)) as raw, pa.ipc.open_stream(raw) as stream:
@@ -174,9 +164,6 @@ def _batches(file: Path, columns: list[str], allowance: Allowance) -> Iterator[p
 
 def _of_parquet(file: Path, columns: list[str], allowance: Allowance) -> Iterator[pa.RecordBatch]:
     """The rows, with texts as numbers of their dictionary: a file can hold one long text a million times."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     honest = Allowance(file.stat().st_size, allowance.most)  # a first look, at what its pages unpack to
     with file.open("rb") as raw, pq.ParquetFile(raw) as table:
         texts = [field.name for field in table.schema_arrow if field.name in columns and field.type == pa.string()]
@@ -188,8 +175,6 @@ def _of_parquet(file: Path, columns: list[str], allowance: Allowance) -> Iterato
 
 
 def _of_arrow(file: Path, columns: list[str], allowance: Allowance) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
     honest = Allowance(file.stat().st_size, allowance.most)
     for size in unpacked_sizes(file):
         honest.take(size)
@@ -219,8 +204,6 @@ def unpacked_sizes(path: Path) -> Iterator[int]:
         NoArrowError: A message is none.
         pyarrow.ArrowException, OSError: The file is damaged.
     """
-    import pyarrow as pa
-
     with pa.memory_map(str(path)) as raw:
         while raw.tell() < raw.size():
             try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
@@ -23,8 +25,6 @@ from nsw.readers.timeline.statistics import Groups
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
-
-    import numpy as np
 
     from nsw.readers.nsys.export.collect import Collected
     from nsw.readers.timeline.columns import IntArray
@@ -58,8 +58,6 @@ class Split:
 
     def owners(self, found: Collected, column: str) -> list[Row]:
         """Process and device of each process's rows of a table; None where they are of several devices."""
-        import numpy as np
-
         devices = found.distinct.get("deviceId")
         places = _places(self, found, column)
         rows: list[Row] = []
@@ -74,8 +72,6 @@ class Split:
 
     def parts(self, found: Collected, column: str) -> IntArray:
         """Place of the process * PARTS + phase of each row of a table; `column` tells its process or thread."""
-        import numpy as np
-
         times = self.launched.get(found.table, found.kept["start"])
         if len(self.processes) == 1:
             return self.phased[0].phase(times)
@@ -168,8 +164,6 @@ def _processes(gpu: Mapping[str, Collected], calls: Collected | None) -> list[in
 
 def _places(made: Split, found: Collected, column: str) -> IntArray:
     """The place of each row's process; of an unknown one the first."""
-    import numpy as np
-
     known = {p: i for i, p in enumerate(made.processes)}
     of_code = [known.get(None if v == NULL else process_of(v), 0) for v in found.distinct[column]]
     if len(set(of_code)) == 1:
@@ -179,8 +173,6 @@ def _places(made: Split, found: Collected, column: str) -> IntArray:
 
 def _launched(made: Split, found: Collected, calls: Collected | None) -> IntArray:
     """When the host launched each operation; when it started where no call is known."""
-    import numpy as np
-
     starts, correlation = found.kept["start"].astype(np.int64), found.kept["correlationId"]
     if calls is None:
         return starts
@@ -201,8 +193,6 @@ def _launched(made: Split, found: Collected, calls: Collected | None) -> IntArra
 
 
 def _work(made: Split, gpu: Mapping[str, Collected], place: int, nccl: Collection[int]) -> Operations:
-    import numpy as np
-
     columns: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in range(5)]
     for table, found in gpu.items():
         mine = _rows(made, found, place)
@@ -218,24 +208,18 @@ def _work(made: Split, gpu: Mapping[str, Collected], place: int, nccl: Collectio
 
 
 def _small(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
-    import numpy as np
-
     fits = all(-(2**15) <= v < 2**15 for v in values)
     return np.array(values).astype(np.int16 if fits else np.int64, copy=False)
 
 
 def _rows(made: Split, found: Collected, place: int) -> Any:
     """What picks the rows of a process."""
-    import numpy as np
-
     several = len(made.processes) > 1
     return np.flatnonzero(_places(made, found, "globalPid") == place) if several else slice(None)
 
 
 def _marks(made: Split, ranges: Ranges | None, calls: Collected | None) -> dict[int, list[Marks]]:
     """The ranges that may be iterations: by place of the process, those of most time first."""
-    import numpy as np
-
     if ranges is None:
         return {}
     names: dict[str, int] = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import numpy as np
+
 from nsw.readers.invariants import LONGEST_NS
 
 if TYPE_CHECKING:
@@ -99,8 +101,6 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
     Raises:
         TableFault: Times so far apart that they are none.
     """
-    import numpy as np
-
     start, end = batch["start"], batch["end"]
     absent = (start == NULL) | (end == NULL)
     none = bool(absent.any())
@@ -127,8 +127,6 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
 
 def narrow(values: IntArray) -> IntArray:
     """A copy in half the room where the integers fit; at least one. A copy frees the other columns of a batch."""
-    import numpy as np
-
     fits = int(values.min()) >= -(2**31) and int(values.max()) < 2**31
     return values.astype(np.int32) if fits else values.copy()
 

@@ -11,6 +11,8 @@ import sqlite3
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
@@ -162,7 +164,6 @@ class SqliteSource:
         return faults(self._connection)
 
     def _batches(self, table: str, select: str, names: list[str]) -> Iterator[Batch]:
-        import numpy as np
         import pyarrow as pa
 
         for batch in _arrow_batches(read_only_uri(self.path), table, select, rows=_BATCH):
@@ -255,8 +256,6 @@ def _integers(column: pa.Array) -> IntArray:
 
     The buffers are read as they are: pyarrow's own `to_numpy` imports pandas, `fill_null` its compute kernels.
     """
-    import numpy as np
-
     validity, data = column.buffers()
     first, count = column.offset, len(column)
     values = np.frombuffer(data, np.int64, count + first)[first:]
@@ -268,8 +267,6 @@ def _integers(column: pa.Array) -> IntArray:
 
 def _coded(column: pa.Array) -> tuple[list[bytes], IntArray]:
     """The different values of a binary column without nulls, and for each row the number of its value."""
-    import numpy as np
-
     if len(column) < _SMALL:  # for these the import of pyarrow's compute kernels takes longer
         numbers: dict[bytes, int] = {}
         rows = [numbers.setdefault(value, len(numbers)) for value in column.to_pylist()]

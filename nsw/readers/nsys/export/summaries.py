@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nsw.readers.nsys.export.collect import Collected, collect
 from nsw.readers.nsys.export.phases import PARTS, Split, phase_groups, phase_name
 from nsw.readers.nsys.export.source import (
@@ -156,8 +158,6 @@ def _add_communication(
 
 def um_summary(source: Source) -> list[Row]:
     """Unified Memory: migrations by direction, page faults of CPU and GPUs."""
-    import numpy as np
-
     copies = _moved(source) if has_columns(source, MEMCPY, "copyKind", "bytes") else {}
     rows = [
         {
@@ -232,8 +232,6 @@ def _sizes(found: Collected) -> IntArray | None:
 
 def _moved(source: Source) -> dict[int, tuple[IntArray, IntArray]]:
     """Sizes in bytes and durations in ns of the copies of Unified Memory, by their kind."""
-    import numpy as np
-
     parts: dict[int, list[tuple[IntArray, IntArray]]] = {}
     for batch in source.scan(MEMCPY, ["copyKind", "bytes", DURATION]):
         require_integers(MEMCPY, batch, "copyKind", "bytes", DURATION)
@@ -355,8 +353,6 @@ def _spelled(source: Source, found: Collected) -> list[str]:
 
 
 def _constructs(source: Source, table: str) -> list[Row]:
-    import numpy as np
-
     places: dict[tuple[int, int, int], int] = {}
     keys: list[IntArray] = []
     durations: list[IntArray] = []
@@ -396,8 +392,6 @@ def _bytes_by_key(source: Source, table: str) -> dict[int, int]:
 
 
 def _joined(parts: list[IntArray]) -> IntArray:
-    import numpy as np
-
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from nsw.readers.nsys.export.phases import phase_name
 from nsw.readers.nsys.export.source import (
     DURATION,
@@ -142,7 +144,6 @@ def _parts(
 
 
 def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
-    import numpy as np
     import pyarrow as pa
 
     from nsw.tables.data import arrow_schema
@@ -179,15 +180,12 @@ def _constant(table: pa.Table, column: str, value: str | None) -> pa.Table:
 
 
 def _names(source: Source, ids: IntArray, spell: Callable[[str], str]) -> Any:
-    import numpy as np
-
     texts = source.strings([i for i in np.unique(ids).tolist() if i != NULL])
     return _taken(ids, lambda i: spell(texts[i]) if i in texts else (None if i == NULL else f"string {i}"))
 
 
 def _taken(values: IntArray, spell: Callable[[int], str | None]) -> Any:
     """The spelling of each value, made once for each different one."""
-    import numpy as np
     import pyarrow as pa
 
     distinct, inverse = np.unique(values, return_inverse=True)
@@ -195,13 +193,10 @@ def _taken(values: IntArray, spell: Callable[[int], str | None]) -> Any:
 
 
 def _part(ids: IntArray, shift: int) -> IntArray:
-    import numpy as np
-
     return np.where(ids == NULL, NULL, (ids >> shift) & 0xFFFFFF)
 
 
 def _speed(sizes: IntArray, durations: IntArray) -> Any:
-    import numpy as np
     import pyarrow as pa
 
     known = (sizes != NULL) & (durations > 0)

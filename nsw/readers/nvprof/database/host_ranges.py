@@ -17,6 +17,8 @@ from bisect import bisect_left, bisect_right
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import numpy as np
+
 from nsw.readers.cuda_calls import api_name
 from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, whole
 from nsw.readers.nvprof.vocabulary import Sum, openacc_kind
@@ -278,8 +280,6 @@ def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
 
 
 def _recorded(database: Database) -> Recorded:
-    import numpy as np
-
     names: dict[str, int] = {}
     work = _array(_operations(database, names), 7)
     calls = _array(_calls(database, names), 4)
@@ -301,8 +301,6 @@ def _recorded(database: Database) -> Recorded:
 
 
 def _array(rows: Iterable[tuple[int, ...]], columns: int) -> IntArray:
-    import numpy as np
-
     found = np.fromiter((value for row in rows for value in row), np.int64)
     return found.reshape(-1, columns)
 
@@ -340,8 +338,6 @@ def _calls(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...
 
 def _marks(database: Database) -> list[Marks]:
     """The NVTX ranges by name and thread."""
-    import numpy as np
-
     found = list(spans(database))
     starts = np.array([one.start for one in found], np.int64)
     ends = np.array([one.end for one in found], np.int64)
