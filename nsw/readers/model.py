@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from nsw.tables.unpacking_limit import TooMuchError, hint
 
@@ -81,6 +81,9 @@ class Report:
         self.problems.append(Problem("warning", message, line, fix))
 
 
+PHASE_TABLES: Final = ("phases", "iterations", "iteration_trace", "phase_summary")
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What is asked of a reader.
@@ -102,6 +105,10 @@ class Options:
     def wants(self, table: str, *, default: bool = True) -> bool:
         """Whether `table` is to be made; `default` holds when nothing was asked for by name."""
         return default if self.tables is None else table in self.tables
+
+    def phase_tables(self) -> list[str]:
+        """The tables of phases that are to be made."""
+        return [name for name in PHASE_TABLES if self.wants(name, default=name != "iteration_trace")]
 
 
 class Sample:

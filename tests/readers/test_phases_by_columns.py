@@ -5,9 +5,9 @@ import random
 import pyarrow as pa
 import pytest
 
-from nsw.readers.model import Options, Report
+from nsw.readers.model import PHASE_TABLES, Options, Report
 from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
-from nsw.readers.timeline.process_phases import PHASE_TABLES, add_phases
+from nsw.readers.timeline.process_phases import add_phases
 from nsw.tables import as_arrow
 
 STEPS = 20

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, NONE, EventStream, Trace, beginning, check_unpacked
 from nsw.readers.pytorch.kineto_tables import GpuTrace, communication, gpu_summary, operators
-from nsw.readers.timeline.process_phases import wanted
 from nsw.tables import TRACES
 from nsw.tables.unpacking_limit import TooMuchError
 from nsw.wording import one_or
@@ -116,7 +115,7 @@ def _fill(report: Report, options: Options, trace: Trace, header: dict[str, Any]
         "nvtx_gpu_summary": _projected(trace),
         "communication": communication(trace),
     }
-    if wanted(options):
+    if options.phase_tables():
         every = options.wants("iteration_trace", default=False)
         tables |= kineto_steps.phase_tables(trace, named_step=options.steps, warmup=options.warmup, every=every)
     for name, table in tables.items():

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import numpy as np
+
 from nsw.tables.data import coded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
@@ -31,8 +32,6 @@ def whole_numbers(data: TableData, column: str) -> tuple[IntArray, Chosen]:
 
     Both have shape (rows,). NaN and infinity are absent, as in all tables, and what no int64 holds.
     """
-    import numpy as np
-
     if not isinstance(data, list):
         return _of_arrow(data, column)
     found = [row.get(column) for row in data]
@@ -56,7 +55,6 @@ def words(data: TableData, column: str, chosen: Chosen | None = None) -> tuple[I
 
 
 def _of_arrow(data: pa.Table, column: str) -> tuple[IntArray, Chosen]:
-    import numpy as np
     import pyarrow.compute as pc
 
     if column not in data.column_names:
@@ -72,8 +70,6 @@ def _of_arrow(data: pa.Table, column: str) -> tuple[IntArray, Chosen]:
 
 def _by_first_row(codes: IntArray, texts: Sequence[str]) -> tuple[IntArray, list[str]]:
     """The same with each text once, numbered in the order of their first rows."""
-    import numpy as np
-
     first = np.full(len(texts), len(codes), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several values for one place the last one counts
     places: dict[str, int] = {}

@@ -17,6 +17,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -126,8 +128,6 @@ _ANCHORS: Final = 256  # kernels tried as the first of a repetition
 
 def of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched: IntArray) -> Iterations | None:
     """The iterations of a process by its kernels; as `repetitions`, in any order, with the time of each launch, ns."""
-    import numpy as np
-
     if not bool((launched[1:] >= launched[:-1]).all()):
         order = np.argsort(launched, kind="stable")
         names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
@@ -151,8 +151,6 @@ def repetitions(names: IntArray, starts: IntArray, durations: IntArray) -> tuple
         The indices of the first kernels, ascending, and the index behind the last repetition; None where nothing
         repeats often enough.
     """
-    import numpy as np
-
     for lag, is_best in _lags(names):
         heads = _by_anchor(names, starts, durations, lag)
         if not is_best and (heads is None or not _is_regular(heads, lag)):
@@ -171,8 +169,6 @@ def repetitions(names: IntArray, starts: IntArray, durations: IntArray) -> tuple
 
 def _is_regular(heads: IntArray, lag: int) -> bool:
     """Whether the heads follow each other about one lag apart: those of equal layers leave out the rest of a step."""
-    import numpy as np
-
     apart = np.diff(heads)
     return len(apart) > 0 and bool(((apart >= lag / 2) & (apart <= 2 * lag)).mean() >= _REGULAR)
 
@@ -196,8 +192,6 @@ def _window(names: IntArray, size: int) -> IntArray:
 
 
 def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
-    import numpy as np
-
     most = len(window) // 3
     if most < 1:
         return []
@@ -224,8 +218,6 @@ def _divisors(lag: int) -> list[int]:
 
 def _by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag: int) -> IntArray | None:
     """Where the kernel occurs that begins a repetition; None where every kernel occurs several times in one."""
-    import numpy as np
-
     at = max(len(names) - len(names) // 10 - lag, 0)
     values, counts = np.unique(names[at : at + lag], return_counts=True)
     once = values[counts == 1]
@@ -249,8 +241,6 @@ def _by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag: int)
 
 def _by_blocks(names: IntArray, lag: int) -> IntArray:
     """Every lag-th kernel of the longest stretch in which the sequence repeats."""
-    import numpy as np
-
     same = (names[:-lag] == names[lag:]).astype(np.int64)
     total = np.concatenate(([0], np.cumsum(same)))
     blocks = np.arange(0, len(same) - lag + 1, lag)

@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
@@ -36,11 +38,6 @@ def nccl_operation(kernel: str) -> str | None:
         return None
     match = _NCCL.search(head)
     return match[1] if match else "other"
-
-
-def bytes_are_sent(call: str) -> bool:
-    """Whether the size that an MPI call was recorded with is of what it sends; of MPI_Sendrecv that is not told."""
-    return "recv" not in call.lower()
 
 
 PHASES: Final = ("setup", "warmup", "steady", "end")
@@ -96,8 +93,6 @@ class Phased:
 
     def phase(self, times: IntArray) -> IntArray:
         """The phase of what the host did at these times, as an index of PHASES."""
-        import numpy as np
-
         codes: np.ndarray[Any, np.dtype[Any]] = np.zeros(len(times), np.int8)
         for bound in self.host:
             codes += times >= bound
@@ -122,8 +117,6 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
         iterations: Its iterations.
         warmup: How many of them are warm-up; by default as many as take clearly longer than the later ones.
     """
-    import numpy as np
-
     starts = iterations.starts
     order = None if bool((work.launched[1:] >= work.launched[:-1]).all()) else np.argsort(work.launched, kind="stable")
     ordered = work if order is None else Operations(*(getattr(work, c)[order] for c in work.__slots__))
@@ -152,8 +145,6 @@ def lock_step(found: list[Phased]) -> int | None:
 
 
 def _edges(work: Operations, at: IntArray, iterations: Iterations) -> IntArray:
-    import numpy as np
-
     some = np.diff(at) > 0
     edges = np.append(iterations.starts, iterations.end)
     if 2 * int(some.sum()) < len(some):
@@ -168,16 +159,12 @@ def _edges(work: Operations, at: IntArray, iterations: Iterations) -> IntArray:
 
 def _sums(values: IntArray, at: IntArray) -> IntArray:
     """The sums of the values before the first place, between each and the next, and after the last."""
-    import numpy as np
-
     total = np.concatenate(([0], np.cumsum(values)))
     return np.diff(total[at], prepend=0, append=total[-1])
 
 
 def _warmup(durations: IntArray) -> int:
     """The first iterations that take clearly longer than those of the later half; at most half of all."""
-    import numpy as np
-
     later = durations[len(durations) // 2 :]
     low, middle, high = np.quantile(later, (0.25, 0.5, 0.75)).tolist()
     slow = durations > max(_CLEARLY * middle, high + 1.5 * (high - low))
@@ -196,8 +183,6 @@ def busy_between(work: Operations, edges: IntArray) -> IntArray:
 
     Of several GPUs the mean of those that ran kernels (a process may touch others to copy or to set).
     """
-    import numpy as np
-
     if not len(work.start):
         return np.zeros(len(edges) + 1, np.int64)
     if bool((work.device == work.device[0]).all()):
@@ -209,8 +194,6 @@ def busy_between(work: Operations, edges: IntArray) -> IntArray:
 
 def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     """The longest time between each edge and the next in which no GPU was at work; ns, one less than edges."""
-    import numpy as np
-
     longest = np.zeros(max(len(edges) - 1, 0), np.int64)
     # an operation without duration at each edge divides the gap around it
     start, end = np.concatenate((work.start, edges)), np.concatenate((work.end, edges))
@@ -233,8 +216,6 @@ def _different(values: IntArray) -> list[int]:
 
 
 def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
-    import numpy as np
-
     if not bool((start[1:] >= start[:-1]).all()):
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
@@ -288,8 +269,6 @@ def phase_tables(timelines: Sequence[Timeline], summary: list[Row], *, every: bo
 
 def _phase_rows(timeline: Timeline) -> list[Row]:
     """One row a phase; of a process without iterations one row, `all`, that says why."""
-    import numpy as np
-
     first, last = timeline.span
     one = timeline.phased
     if one is None:
@@ -316,8 +295,6 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
 
 def _iterations_row(timeline: Timeline) -> list[Row]:
     """The iterations of the steady state: how long they take, the slowest, and what fills them."""
-    import numpy as np
-
     one = timeline.phased
     if one is None:
         return []
@@ -373,7 +350,5 @@ def _pct(part: Any, whole: Any) -> float | None:
 
 
 def _median_share(part: IntArray, whole: IntArray) -> float | None:
-    import numpy as np
-
     some = whole > 0
     return float(np.median(100.0 * part[some] / whole[some])) if some.any() else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
 from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
@@ -69,8 +71,6 @@ class Recorded:
 
     def work(self) -> Operations:
         """The operations, as phases see them."""
-        import numpy as np
-
         nccl = np.array([nccl_operation(name) is not None for name in self.names], dtype=bool)
         what = np.where(self.gpu_kind == 0, KERNEL, MEMORY)
         if len(what):
@@ -118,8 +118,6 @@ def phases_of_operations(of: Recorded, named_step: str | None, warmup: int | Non
 
 def iterations_of(of: Recorded, work: Operations, named_step: str | None) -> Iterations | None:
     """The profiler's own steps, else marks that repeat, else the repetition of the kernels."""
-    import numpy as np
-
     if named_step is None and of.steps is not None:
         return of.steps
     found = of_marks(of.marks, named=named_step) or of_marks(of.marks)
@@ -137,8 +135,6 @@ def launch_times(wanted: IntArray, keys: IntArray, starts: IntArray) -> IntArray
         keys: Shape (m,), those of the calls.
         starts: Shape (m,), ns.
     """
-    import numpy as np
-
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
     order = np.argsort(keys, kind="stable")
@@ -159,8 +155,6 @@ def marks_by_name(
         ends: Shape (n,), ns.
         launching: The threads that make CUDA calls; None: all do, as far as is known.
     """
-    import numpy as np
-
     places: dict[tuple[str, Any], list[int]] = {}
     generics = {name: generic(name) for name in dict.fromkeys(names)}
     for index, (name, thread) in enumerate(zip(names, threads, strict=True)):
@@ -180,8 +174,6 @@ def _only_device(work: Operations) -> int | None:
 
 
 def _by_phase(of: Recorded, work: Operations, one: Phased) -> list[Row]:
-    import numpy as np
-
     names = of.names
     known = bool((of.size[work.what == MEMORY] >= 0).all())
     groups = Groups.of(
@@ -215,22 +207,15 @@ def _rows(summary: str, groups: Groups, label: Callable[[int], Any], make: Calla
     ]
 
 
-PHASE_TABLES: Final = ("phases", "iterations", "iteration_trace", "phase_summary")
-TRACES: Final = ("gpu_trace", "api_trace")
 _FEWEST: Final = 15  # kernels: five repetitions of three
 _ORIGIN: Final = ("block", "rank", "pid")
 _NAME: Final = ("name", "short_name", "mangled_name")
 _NO_OPERATION: Final = -1
 
 
-def wanted(options: Options) -> list[str]:
-    """The tables of phases that are asked for."""
-    return [name for name in PHASE_TABLES if options.wants(name, default=name != "iteration_trace")]
-
-
 def add_phases(report: Report, options: Options) -> None:
     """Add the tables of phases to a report whose traces show iterations; others are left as they are."""
-    asked = wanted(options)
+    asked = options.phase_tables()
     trace = report.tables.get("gpu_trace", [])
     if not asked or count(trace) < _FEWEST:
         return
@@ -253,8 +238,6 @@ def add_phases(report: Report, options: Options) -> None:
 
 def _kinds(trace: TableData) -> IntArray:
     """What each row of a trace is, as an index of KINDS, or `_NO_OPERATION`."""
-    import numpy as np
-
     codes, kinds = words(trace, "kind")
     known = [KINDS.index(kind) if kind in KINDS else _NO_OPERATION for kind in kinds]
     return np.array(known, np.int64)[codes]
@@ -279,8 +262,6 @@ def _one_origin(trace: TableData, chosen: Chosen) -> Row | None:
 
 def _recorded(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
     """What the rows of a kind, and the calls that have times, say of their process."""
-    import numpy as np
-
     chosen, timed = kinds != _NO_OPERATION, _timed(calls)
 
     def of_operations(column: str) -> IntArray:
@@ -318,8 +299,6 @@ def _recorded(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
 
 def _name_rows(trace: TableData, places: IntArray, codes: IntArray, names: list[str]) -> dict[str, Row]:
     """The columns of each name, of the last of the rows at `places` that has it."""
-    import numpy as np
-
     last = np.zeros(len(names), np.int64)
     last[codes] = places
     if isinstance(trace, list):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nsw.readers.nsys import bytes_are_sent
 from nsw.readers.nsys.export.collect import Collected, collect
 from nsw.readers.nsys.export.phases import PARTS, Split, phase_groups, phase_name
 from nsw.readers.nsys.export.source import (
@@ -28,7 +29,7 @@ from nsw.readers.nsys.export.source import (
     require_integers,
     total,
 )
-from nsw.readers.timeline.phases import bytes_are_sent, nccl_operation
+from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import Groups, Some, group, merge, statistics, with_shares
 from nsw.tables.names import api_name
 

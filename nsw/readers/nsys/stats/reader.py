@@ -32,7 +32,6 @@ from nsw.readers.nsys.stats.reports import (
 from nsw.readers.nsys.stats.rows import Tally
 from nsw.readers.text.lines import by_rank, text_lines
 from nsw.readers.text.quantities import Votes
-from nsw.readers.timeline.process_phases import TRACES, add_phases, wanted
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
@@ -78,6 +77,7 @@ _VERSION = re.compile(r"(?:nsight-systems(?:-cli)?[-/]|Nsight Systems version )(
 _PROCESSING = re.compile(r"Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\w+)\.py\]")
 _ADVICE = re.compile(r"[/\\]rules[/\\][\w-]+\.py\]")
 _BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
+_TRACES = ("gpu_trace", "api_trace")
 _AGAIN = "copy or print the report again"
 _SIMPLE = {
     "api": make.api_calls, "osrt": make.calls, "openacc": make.openacc, "openmp": make.calls, "nvtx": make.nvtx,
@@ -109,8 +109,10 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="nsys", format="nsys-stats")
     # phases follow from traces, which need not be asked for themselves
     asked = options.tables
-    more = asked is not None and bool(wanted(options))
-    collected = Collected(report, replace(options, tables=asked | {*TRACES}) if asked is not None and more else options)
+    more = asked is not None and bool(options.phase_tables())
+    collected = Collected(
+        report, replace(options, tables=asked | {*_TRACES}) if asked is not None and more else options
+    )
     votes, gaps = Votes(), _Gaps()
     of_file = name_of_file(path.stem)
     for rank, lines in by_rank(text_lines(path)):
@@ -134,8 +136,11 @@ def read(path: Path, options: Options) -> Report:
             _put(collected, kind, found, marks)
             gaps.of_table(found, marks)
     collected.finish()
-    add_phases(report, options)
-    for name in TRACES if more else ():
+    if "gpu_trace" in report.tables:
+        from nsw.readers.timeline.process_phases import add_phases  # with numpy
+
+        add_phases(report, options)
+    for name in _TRACES if more else ():
         if not options.wants(name):
             report.tables.pop(name, None)
     if any(report.tables.values()):

@@ -12,10 +12,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from nsw.readers.nsys import bytes_are_sent
 from nsw.readers.nsys.stats.columns import Marks, column
 from nsw.readers.nsys.stats.reports import Kind, nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
-from nsw.readers.timeline.phases import bytes_are_sent
 from nsw.readers.timeline.statistics import statistics, with_shares
 from nsw.tables import Row, as_arrow
 from nsw.tables.names import api_name, gpu_kind, names_of

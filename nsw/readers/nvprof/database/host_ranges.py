@@ -22,7 +22,7 @@ import numpy as np
 from nsw.readers.cuda_calls import api_name
 from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, whole
 from nsw.readers.nvprof.vocabulary import Sum, openacc_kind
-from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, tables_of_process, wanted
+from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, tables_of_process
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables.names import names_of
 
@@ -265,7 +265,7 @@ _MEMSETS: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
 
 def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
     """The tables of phases and iterations that were asked for; none without operations that have times."""
-    asked = wanted(options)
+    asked = options.phase_tables()
     of = _recorded(database)
     if not len(of.start):
         return {}

@@ -39,7 +39,6 @@ from nsw.readers.nvprof.database.records import (
     whole,
 )
 from nsw.readers.nvprof.table_builder import Columns
-from nsw.readers.timeline.process_phases import wanted
 from nsw.readers.timeline.statistics import with_shares
 from nsw.readers.untrusted_files import SQLITE_MAGIC, faults, may_not_end, open_read_only
 from nsw.tables.names import names_of
@@ -160,7 +159,7 @@ class _Database:
 
     def _of_phases(self) -> list[tuple[str, Callable[[], None], bool]]:
         """One step for all tables of phases, under the name of one that is wanted."""
-        asked = wanted(self._options)
+        asked = self._options.phase_tables()
         return [(asked[0], lambda: self.report.tables.update(phase_tables(self, self._options)), True)] if asked else []
 
     def _add(self, table: str, rows: list[dict[str, Any]]) -> None:

@@ -14,7 +14,6 @@ from nsw.readers.nvprof.text.csv_tables import csv_table, header_of
 from nsw.readers.nvprof.text.lines import clean, read_lines
 from nsw.readers.nvprof.text.state import AGAIN, Sink, Stream
 from nsw.readers.nvprof.text.summaries import nvtx_name, take_old_range
-from nsw.readers.timeline.process_phases import add_phases
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
@@ -113,7 +112,10 @@ def read(path: Path, options: Options) -> Report:
     reading.finish()
     _want_results(report)
     _warn_of_cut_names(report)
-    add_phases(report, options)
+    if "gpu_trace" in report.tables:
+        from nsw.readers.timeline.process_phases import add_phases  # with numpy
+
+        add_phases(report, options)
     if options.tables is not None:
         report.tables = {n: t for n, t in report.tables.items() if n in options.tables}
     return report
