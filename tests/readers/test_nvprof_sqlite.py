@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read
-from nsw.readers.cuda_calls import api_name
 from nsw.readers.nvprof import table_builder as nvprof_columns
 from nsw.readers.nvprof.database import counters as nvprof_counters
+from nsw.readers.nvprof.vocabulary import api_name
 from nsw.tables import rows
 
 _nvprof = pytest.mark.skipif(shutil.which("nvprof") is None, reason="no nvprof on PATH")

@@ -1,17 +1,22 @@
-"""How nvprof names GPUs, OpenACC events and samples of clocks, and what its clock can tell."""
+"""How nvprof names CUDA calls, GPUs, OpenACC events and samples of clocks, and what its clock can tell."""
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, Final
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from nsw.readers.text.quantities import Quantity, duration, whole
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 __all__ = [
-    "QUANTITIES", "SAMPLES", "Sampled", "Sum", "exact_to_a_ns", "openacc_kind", "split_device", "system_rows",
-    "whole_ns",
+    "QUANTITIES", "SAMPLES", "Api", "Sampled", "Sum", "api_name", "exact_to_a_ns", "is_call", "openacc_kind",
+    "split_device", "system_rows", "whole_ns",
 ]  # fmt: skip
 
 # As the summary names it -> key and unit.
@@ -131,3 +136,30 @@ def whole_ns(text: str, unit: str | None = None) -> tuple[int | None, float | No
 def exact_to_a_ns(pm: float | None) -> float | None:
     """None for a half-width that a clock of whole ns cannot have."""
     return None if pm is None or pm <= 0.5 else pm
+
+
+Api: TypeAlias = Literal["runtime", "driver"]
+
+_CALL_VERSION: Final = re.compile(r"_v\d+\Z")
+
+
+def api_name(api: Api, cbid: Any) -> str:
+    """The call behind a callback id; an id that CUDA 12.5 does not know is named by its number."""
+    return _calls().get((api, cbid), f"cbid {cbid}")
+
+
+@cache
+def is_call(name: str) -> bool:
+    """Whether this is the name of a CUDA runtime or driver call, not of a kernel."""
+    return name.startswith("cu") and _CALL_VERSION.sub("", name) in _names()
+
+
+@cache
+def _names() -> frozenset[str]:
+    return frozenset(_CALL_VERSION.sub("", name) for name in _calls().values())
+
+
+@cache
+def _calls() -> Mapping[tuple[str, int], str]:
+    text = files("nsw.readers").joinpath("data/cuda_cbid.csv").read_text(encoding="ascii")
+    return {(row["api"], int(row["cbid"])): row["name"] for row in csv.DictReader(text.splitlines())}

@@ -1,10 +1,6 @@
 """Iterations of a program: the part of a process's timeline that repeats.
 
-They come from marks that repeat (NVTX ranges, PyTorch's step markers); without marks from the sequence of kernels
-(nsw/readers/timeline/kernel_sequence.py).
-
-
-Iterations from the repetition of the kernel sequence, where a program marks none.
+They come from marks that repeat (NVTX ranges, PyTorch's step markers); without marks from the sequence of kernels.
 
 A training loop launches the same kernels in the same order again and again. The length of a repetition is the lag at
 which the sequence equals itself; where one begins is told by a kernel that occurs once in each, the one after the

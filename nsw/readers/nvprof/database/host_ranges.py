@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from nsw.readers.cuda_calls import api_name
 from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, whole
-from nsw.readers.nvprof.vocabulary import Sum, openacc_kind
+from nsw.readers.nvprof.vocabulary import Sum, api_name, openacc_kind
 from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, tables_of_process
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables.names import names_of

@@ -12,7 +12,6 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.cuda_calls import Api, api_name
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof.database.counters import HITS, counters, functions
 from nsw.readers.nvprof.database.facts import facts
@@ -39,6 +38,7 @@ from nsw.readers.nvprof.database.records import (
     whole,
 )
 from nsw.readers.nvprof.table_builder import Columns
+from nsw.readers.nvprof.vocabulary import Api, api_name
 from nsw.readers.timeline.statistics import with_shares
 from nsw.readers.untrusted_files import SQLITE_MAGIC, faults, may_not_end, open_read_only
 from nsw.tables.names import names_of

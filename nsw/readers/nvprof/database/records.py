@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from nsw.readers.cuda_calls import Api
     from nsw.readers.model import Report
+    from nsw.readers.nvprof.vocabulary import Api
 
 __all__ = [
     "API", "COPY_KINDS", "KERNELS", "MEMCPYS", "MEMORY_EVENTS", "MEMORY_KINDS", "TIMED", "Database",

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.cuda_calls import is_call
-from nsw.readers.nvprof.vocabulary import exact_to_a_ns, openacc_kind
+from nsw.readers.nvprof.vocabulary import exact_to_a_ns, is_call, openacc_kind
 from nsw.readers.text.quantities import duration, percent, whole
 from nsw.tables.names import api_name, gpu_kind
 
