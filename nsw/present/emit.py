@@ -239,7 +239,7 @@ def _texts_of_floats(column: pa.Array) -> pa.StringArray:
         if mine.any():
             places[mine] = np.arange(mine.sum()) + sum(map(len, texts))
             texts.append(spelled(numbers[mine]))
-    return pa.concat_arrays(texts).take(_arrow(places))
+    return pa.concat_arrays(texts).take(pa.array(places))
 
 
 def _by_python(numbers: Numbers) -> pa.StringArray:
@@ -252,7 +252,7 @@ def _fractions(numbers: Numbers) -> pa.StringArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.cast(_arrow(numbers), pa.string())
+    return pc.cast(pa.array(numbers), pa.string())
 
 
 def _whole(numbers: Numbers) -> pa.StringArray:
@@ -261,13 +261,7 @@ def _whole(numbers: Numbers) -> pa.StringArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(pc.cast(_arrow(numbers.astype(np.int64)), pa.string()), ".0", "")
-
-
-def _arrow(numbers: Numbers) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(numbers)
+    return pc.binary_join_element_wise(pc.cast(pa.array(numbers.astype(np.int64)), pa.string()), ".0", "")
 
 
 class Closing(Protocol):
@@ -361,19 +355,10 @@ class ParquetFiles(TableFiles):
             some = data[begin : begin + _ROWS] if isinstance(data, list) else data.slice(begin, _ROWS)
             table = as_arrow(name, some)
             at = table.schema.get_field_index("report")
-            table = table.set_column(
-                at, table.schema.field(at), pa.array([report], pa.string()).take(_zeros(len(table)))
-            )
+            table = table.set_column(at, table.schema.field(at), pa.repeat(report, len(table)))
             if name not in self._writers:
                 opened = self._open[name] = ExitStack()
                 file = opened.enter_context(open(self._new_part(name), "wb"))  # noqa: PTH123, SIM115
                 writer = pq.ParquetWriter(file, table.schema, compression="zstd")
                 self._writers[name] = opened.enter_context(writer)
             self._writers[name].write_table(table)
-
-
-def _zeros(length: int) -> Any:
-    import numpy as np
-    import pyarrow as pa
-
-    return pa.array(np.zeros(length, np.int32))

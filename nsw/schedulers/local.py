@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import RefusedError
-from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Submission
+from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Scheduler, Submission
 from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _FIRST_OF_OURS = 100  # scripts write 3 to 9, and bash itself takes 10 and those
 _LINE = re.compile(r"GPU (?P<index>\d+): (?P<name>.*?) \(UUID: (?P<uuid>[\w-]+)\)")
 
 
-class LocalScheduler:
+class LocalScheduler(Scheduler):
     """Runs job scripts on this machine.
 
     Args:
@@ -84,18 +84,6 @@ class LocalScheduler:
         self._pidfds: dict[str, int] = {}
         self._ended = False  # something that a poll saw: there may be room now
 
-    def most_tasks(self) -> int:
-        """One: every task is a process of its own."""
-        return 1
-
-    def due(self) -> bool:
-        """Always: looking at a process costs nothing."""
-        return True
-
-    def calls(self) -> dict[str, int]:
-        """None: there is no command to run."""
-        return {}
-
     def __del__(self) -> None:
         """Let go of children: those about to end are waited for a moment, the others live on by design."""
         deadline = time.monotonic() + _FAREWELL_S
@@ -118,6 +106,9 @@ class LocalScheduler:
 
     def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
         """Nothing: what was started here runs."""
+
+    def follow(self, submission: Submission, task: int, job: str) -> None:
+        """Nothing: there is one process a submission."""
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Start the task of each."""
@@ -191,13 +182,6 @@ class LocalScheduler:
         """The processes of submissions in doubt, by name."""
         found = {s.name: self._find(s) for s in submissions}
         return {name: native for name, native in found.items() if native is not None}
-
-    def job_of(self, submission: Submission, task: int) -> str | None:  # noqa: ARG002  as every scheduler is asked
-        """None: a lock says which process it is."""
-        return None
-
-    def follow(self, submission: Submission, task: int, job: str) -> None:
-        """Nothing: there is one process a submission."""
 
     def _find(self, submission: Submission) -> str | None:
         """The process of a submission in doubt: alive if its lock is held, else there is none."""
