@@ -13,11 +13,14 @@ from nsw.plan.layout import MAKERS
 from nsw.plan.model import SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
+from nsw.profilers.model import CHOSEN, Counting
 from nsw.recipe.faults import Fault
 from nsw.recipe.profiler_names import AUTO, of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from nsw.recipe.passes import CountersPass
 
 
 __all__ = ["profiled"]
@@ -133,12 +136,16 @@ def _asked(one: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:
         program=(),
         trace=tuple(getattr(one, "trace", ())),
         options=tuple(one.options),
-        counting=counting.counting(one, tool, chip) if one.kind == "counters" else None,
+        counting=_counting(one, tool, chip) if one.kind == "counters" else None,
         report=_report(one, chooses=chooses),
         graph_nodes=chooses,
         record=tuple(getattr(one, "record", ())),
         steps=(one.steps.skip, one.steps.count) if getattr(one, "steps", None) is not None else None,
     )
+
+
+def _counting(one: CountersPass, tool: str, chip: str | None) -> Counting:
+    return Counting(counting.requested(one, tool, chip), one, CHOSEN if one.is_guided else None)
 
 
 def _report(one: Any, *, chooses: bool) -> str:
