@@ -15,7 +15,7 @@ from collections import deque
 from contextlib import ExitStack
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO, TypeAlias
 
 from nsw.errors import NswError, UsageError
 from nsw.present.untrusted_text import as_csv_cell
@@ -264,13 +264,6 @@ def _whole(numbers: Numbers) -> pa.StringArray:
     return pc.binary_join_element_wise(pc.cast(pa.array(numbers.astype(np.int64)), pa.string()), ".0", "")
 
 
-class Closing(Protocol):
-    """What writes a file and is closed at the end."""
-
-    def close(self) -> object:
-        """All is written."""
-
-
 class TableFiles(ABC):
     """One file a table.
 
@@ -280,7 +273,7 @@ class TableFiles(ABC):
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self._paths = paths
-        self._open: dict[str, Closing] = {}
+        self._open: dict[str, Any] = {}  # what writes a file, and is closed at the end
         self.written: dict[str, int] = {}  # rows by table
 
     def add(self, name: str, data: TableData, report: str) -> None:
@@ -324,17 +317,12 @@ class TableFiles(ABC):
 class CsvFiles(TableFiles):
     """One CSV file a table, with the schema's columns."""
 
-    def __init__(self, paths: Mapping[str, Path]) -> None:
-        super().__init__(paths)
-        self._streams: dict[str, TextIO] = {}
-
     def _write(self, name: str, data: TableData, report: str) -> None:
-        new = name not in self._streams
-        if new:
-            stream = open(self._new_part(name), "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115  a descriptor
-            self._open[name] = self._streams[name] = stream
+        new = name not in self._open
+        if new:  # a descriptor, which no Path opens
+            self._open[name] = open(self._new_part(name), "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115
         found = (row | {"report": report} for row in rows(name, data))
-        write_csv(self._streams[name], found, TABLES[name].names, head=new)
+        write_csv(self._open[name], found, TABLES[name].names, head=new)
 
 
 _ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in memory; smaller ones make larger files

@@ -25,7 +25,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -234,15 +234,7 @@ class LocalScheduler(Scheduler):
 
     def _lock(self, submission: Submission) -> int | None:
         self._jobs.mkdir(parents=True, exist_ok=True)
-        descriptor = out_of_the_way(
-            os.open(self._jobs / f"{submission.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        )
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        return descriptor
+        return locked(self._jobs / f"{submission.name}.lock")
 
     def _lives(self, submission: Submission) -> bool:
         child = self._children.get(submission.name)
@@ -439,6 +431,20 @@ def out_of_the_way(descriptor: int) -> int:
         os.close(descriptor)
 
 
+def locked(path: str | Path, folder: int | None = None) -> int | None:
+    """A descriptor of the file that holds its lock, made where it is not there; None while another has the lock."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = out_of_the_way(os.open(path, flags, 0o600, dir_fd=folder))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        os.close(descriptor)
+        if isinstance(fault, BlockingIOError):
+            return None
+        raise
+    return descriptor
+
+
 def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[int]] | None:
     """Claim `count` of the GPUs.
 
@@ -449,32 +455,17 @@ def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[in
     Raises:
         OSError: The folder is not safe, or its file system has no locks.
     """
-    taken: list[Gpu] = []
-    held: list[int] = []
-    within = _open_own(folder)
-    try:
+    taken: dict[int, Gpu] = {}
+    with ExitStack() as always, ExitStack() as too_few:
+        within = _open_own(folder)
+        always.callback(os.close, within)
         for gpu in gpus:
-            if len(taken) == count:
-                break
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = out_of_the_way(os.open(f"{gpu.uuid}.lock", flags, 0o600, dir_fd=within))
-            held.append(descriptor)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(held.pop())
-                continue
-            taken.append(gpu)
-    except OSError:
-        for descriptor in held:
-            os.close(descriptor)
-        raise
-    finally:
-        os.close(within)
-    if len(taken) == count:
-        return taken, held
-    for descriptor in held:
-        os.close(descriptor)
+            if len(taken) < count and (lock := locked(f"{gpu.uuid}.lock", within)) is not None:
+                too_few.callback(os.close, lock)
+                taken[lock] = gpu
+        if len(taken) == count:
+            too_few.pop_all()
+            return list(taken.values()), list(taken)
     return None
 
 
