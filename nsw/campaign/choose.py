@@ -22,7 +22,7 @@ from nsw.campaign.tables import load_rows, put_rows
 from nsw.errors import NswError, nearest
 from nsw.metrics import check, find_chip, unsupported
 from nsw.metrics.replay_passes import passes
-from nsw.plan.counters import Limit, counting, left_out, limit, planned_s, price
+from nsw.plan.counters import Limit, limit, planned_s, price, requested
 from nsw.profilers.files_of_one_recording import parts
 from nsw.profilers.nvprof import measured
 from nsw.readers.detect import read
@@ -108,7 +108,7 @@ class Chooser:
             chip = met.chip
         try:
             trace = _kernels_of(folder, ledger, one, source)
-            what = measured(counting(one, tool, chip)) if tool == "nvprof" else ()
+            what = measured(requested(one, tool, chip)) if tool == "nvprof" else ()
             chosen = choose_launches(trace, asked(one), tool, what)
         except NothingMatched as nothing:
             return f"{nothing} (of {source.id})"
@@ -208,7 +208,7 @@ def asked(one: CountersPass) -> Any:
     """What a pass says of kernels and launches."""
     kernels, launches = one.kernels, one.launches
     return Asked(
-        tuple(kernels.names or ()), kernels.regex, left_out(one), kernels.cover, kernels.top, kernels.at_most,
+        tuple(kernels.names or ()), kernels.regex, tuple(one.left_out), kernels.cover, kernels.top, kernels.at_most,
         launches.sample, launches.warmup or 0,
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import Diagnostic, InputError
@@ -12,7 +12,6 @@ from nsw.plan.jobs import (
     APP,
     WARM_UP,
     apart,
-    are_tasks,
     build_job,
     pack,
     reductions,
@@ -23,7 +22,7 @@ from nsw.plan.jobs import (
 from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
 from nsw.plan.layout import Demand, Layout, layout_of
 from nsw.plan.model import Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
-from nsw.plan.passes import profiled
+from nsw.plan.passes import CaseProgram, profiled
 from nsw.plan.refusals import faults_on_site, marks, not_yet
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.profilers import Profiled
@@ -107,20 +106,6 @@ def build_plan(
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _CaseProgram:
-    """What all runs of a case have in common: the program, how it is started and on what."""
-
-    case: Case
-    needs: Resources
-    env: dict[str, str]
-    secrets: int  # which of the plan's, counted from 1; 0: none
-    words: tuple[str, ...]
-    launch: Launch
-    app: str
-    box: Box | None
-
-
 class _Builder:
     """Makes runs case by case and gathers what is wrong or absent on the way."""
 
@@ -182,7 +167,7 @@ class _Builder:
             runs += self._repeated(run, one)
         return runs
 
-    def _case_program(self, case: Case, values: Mapping[str, Any]) -> _CaseProgram:
+    def _case_program(self, case: Case, values: Mapping[str, Any]) -> CaseProgram:
         site = self._place.site
         needs = self._resolver.resources(self._loaded.recipe.resources, site, values)
         env, secrets = self._env(values)
@@ -191,9 +176,9 @@ class _Builder:
         needs = replace(needs, tasks=launch.layout.tasks, one_a_node=launch.kind == "torchrun")
         app = self._app(case, needs, values)
         box = self._box(app, values, secrets)
-        return _CaseProgram(case, needs, env=env, secrets=secrets, words=words, launch=launch, app=app, box=box)
+        return CaseProgram(case, needs, env=env, secrets=secrets, words=words, launch=launch, app=app, box=box)
 
-    def _run(self, program: _CaseProgram, one: Any, tool: str | None, done: Profiled) -> Run:
+    def _run(self, program: CaseProgram, one: Any, tool: str | None, done: Profiled) -> Run:
         return Run(
             id="",
             case_id=program.case.id,
@@ -348,7 +333,7 @@ class _Builder:
         folders = ([app] if recipe.files or recipe.build else []) + ([PRIVATE] if secret else [])
         return Box(given.runtime, image, options, given.profiler == "inside", (*folders, SCRIPTS))
 
-    def _profiled(self, number: int, one: Any, program: _CaseProgram) -> tuple[str | None, Profiled]:
+    def _profiled(self, number: int, one: Any, program: CaseProgram) -> tuple[str | None, Profiled]:
         if self._facts.replay is not None:
             command = self._facts.replay(program.case.params, one.kind)
             if command is None:
@@ -357,22 +342,8 @@ class _Builder:
                 )
             return self._facts.replayed_tool, Profiled(command, self._facts.replayed_reports)
         recipe, site = self._loaded.recipe, self._place.site
-        inside = None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside"
         with standing_at("passes", number, one.kind, "ranks"):
-            return profiled(
-                one,
-                program.words,
-                program.launch,
-                self._facts,
-                {str(tool): path for tool, path in site.profilers.items()},
-                inside=inside,
-                export_here=recipe.collect == "tables",
-                reduce_there=are_tasks(site),
-                box=program.box,
-                secrets=program.secrets,
-                chip=self._chip,
-                chooses=counters.chooses(one, self._passes),
-            )
+            return profiled(one, program, recipe, site, self._facts, chooses=counters.chooses(one, self._passes))
 
     def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
         limits = self._place.site.limits

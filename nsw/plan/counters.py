@@ -10,10 +10,9 @@ from nsw.metrics import Chip, find_chip, for_ncu, for_nvprof, unsupported
 from nsw.metrics.replay_passes import Passes, passes
 from nsw.metrics.requests import MetricRequest, tools_for
 from nsw.plan.resolve import Resolver
-from nsw.profilers.model import CHOSEN, Counting
 from nsw.profilers.ncu import named_version
 from nsw.recipe.faults import Fault
-from nsw.recipe.passes import AT_MOST, NCCL, SAMPLE, CountersPass, TimelinePass
+from nsw.recipe.passes import AT_MOST, SAMPLE, CountersPass, TimelinePass
 from nsw.recipe.profiler_names import AUTO
 from nsw.wording import plural
 
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Recipe
 
 __all__ = [
-    "Limit", "Price", "chooses", "counted_ranks", "counting", "dropped", "expected_ranks", "left_out", "limit",
-    "notes", "passes_of", "planned_s", "price", "replay_fault", "source_of", "starts_each", "tools",
+    "Limit", "Price", "chooses", "counted_ranks", "dropped", "expected_ranks", "limit",
+    "notes", "passes_of", "planned_s", "price", "replay_fault", "requested", "source_of", "starts_each", "tools",
     "unknown_sources",
 ]  # fmt: skip
 
@@ -50,46 +49,6 @@ def requested(one: CountersPass, tool: str | None, chip: str | None) -> MetricRe
     """What a pass's metrics are to a tool, and which of them it does not measure."""
     at = find_chip(chip)
     return for_nvprof(one.metrics, at) if tool == "nvprof" else for_ncu(one.metrics, at, one.replay)
-
-
-def counting(one: CountersPass, tool: str, chip: str | None) -> Counting:
-    """What the tool is asked for.
-
-    Args:
-        one: The recipe's pass.
-        tool: ncu or nvprof.
-        chip: The site's chip; None: not known, and the names that most chips have are asked for.
-    """
-    asked = requested(one, tool, chip)
-    kernels, launches, within = one.kernels, one.launches, one.within
-    return Counting(
-        metrics=asked.metrics,
-        events=asked.events,
-        sets=asked.sets,
-        sections=asked.sections,
-        names=tuple(kernels.names or ()),
-        regex=kernels.regex,
-        exclude=left_out(one),
-        skip=launches.skip or 0,
-        count=launches.count,
-        warmup=launches.warmup or 0,
-        nvtx=within.nvtx if within else None,
-        domain=within.domain if within else None,
-        start_end=within.start_end if within else False,
-        instances=tuple(within.instances or ()) if within else (),
-        replay=one.replay,
-        clocks=one.clocks,
-        cache=one.cache,
-        children=one.processes == "all",
-        chosen=CHOSEN if one.is_guided else None,
-    )
-
-
-def left_out(one: CountersPass) -> tuple[str, ...]:
-    """What is left out; by default NCCL, where single kernels are run again, unless kernels are named."""
-    if one.kernels.exclude is not None:
-        return tuple(one.kernels.exclude)
-    return (NCCL,) if one.replay == "kernel" and one.kernels.names is None else ()
 
 
 def starts_each(one: CountersPass, how: Launch) -> bool:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import find_chip
 from nsw.plan import counters as counting
 from nsw.plan.command import RECORD_ENVIRONMENT, Box, boxed, folder_of_tool, with_secrets
+from nsw.plan.jobs import are_tasks
 from nsw.plan.launchers import Launch, launch, rank_words, start_on_nodes
 from nsw.plan.layout import MAKERS
 from nsw.plan.model import SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
+from nsw.profilers.model import CHOSEN, Counting
 from nsw.recipe.faults import Fault
 from nsw.recipe.profiler_names import AUTO, of_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nsw.plan.model import Resources
+    from nsw.recipe.matrix import Case
+    from nsw.recipe.model import Recipe
+    from nsw.recipe.passes import CountersPass
+    from nsw.site.model import Site
 
-__all__ = ["profiled"]
+
+__all__ = ["CaseProgram", "profiled"]
 
 
 def check_ranks(ranks: str | Sequence[int], how: Launch, *, each: bool) -> None:
@@ -46,40 +54,39 @@ def check_ranks(ranks: str | Sequence[int], how: Launch, *, each: bool) -> None:
         raise Fault(f"one profiler runs around all processes of {how.kind}, so it profiles every rank", hint=hint)
 
 
+@dataclass(frozen=True, slots=True)
+class CaseProgram:
+    """What all runs of a case have in common: the program, how it is started and on what."""
+
+    case: Case
+    needs: Resources
+    env: dict[str, str]
+    secrets: int  # which of the plan's, counted from 1; 0: none
+    words: tuple[str, ...]
+    launch: Launch
+    app: str
+    box: Box | None
+
+
 def profiled(
-    one: Any,
-    program: tuple[str, ...],
-    how: Launch,
-    facts: SiteFacts,
-    configured: Mapping[str, str],
-    *,
-    inside: bool | None,
-    export_here: bool,
-    reduce_there: bool = False,
-    box: Box | None = None,
-    secrets: int = 0,
-    chip: str | None = None,
-    chooses: bool = False,
+    one: Any, started: CaseProgram, recipe: Recipe, site: Site, facts: SiteFacts, *, chooses: bool = False
 ) -> tuple[str | None, Profiled]:
     """The tool of a pass and what it makes of the program.
 
     Args:
         one: The recipe's pass.
-        program: The program's words.
-        how: Its launcher.
+        started: The program that it measures.
+        recipe: The recipe.
+        site: The site.
         facts: What the site has.
-        configured: The site's profilers: tool -> path.
-        inside: Whether the recipe wants a profiler for each process; None: what suits the launcher.
-        export_here: Whether tables are wanted and no reports.
-        reduce_there: Whether the site reduces reports to tables' sources in tasks of their own, and not the jobs.
-        box: The container that the program runs in.
-        secrets: Which of the plan's secrets the program gets, counted from 1; 0: none.
-        chip: The site's GPU; None: not known.
         chooses: Whether the kernels of a guided pass are chosen from this one.
 
     Raises:
         Fault: The processes that the pass's `ranks` names cannot be told from the others, or are not there.
     """
+    program, how, box, secrets = started.words, started.launch, started.box, started.secrets
+    chip = site.gpus.chip or facts.chip
+    inside = None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside"
     if program and is_python(program[0]):
         how = replace(how, python=program[0])
     launcher_outside = how.kind not in _IN_IMAGE
@@ -89,7 +96,7 @@ def profiled(
         return one.tool, Profiled(impossible=why)
     # around a launcher, which is no program of the image, is the site's own profiler
     in_image = box is not None and box.profiler_inside and not (launcher_outside and inside is False)
-    tool, path, missing = _tool(one, SiteFacts() if in_image else facts, {} if in_image else configured, chip)
+    tool, path, missing = _tool(one, SiteFacts() if in_image else facts, {} if in_image else dict(site.profilers), chip)
     if missing is not None:
         return tool, Profiled(impossible=missing)
     profiler = load(tool)
@@ -107,16 +114,16 @@ def profiled(
     secrets = secrets if hidden else 0
     if each:
         program = with_secrets(secrets, program)
-    started = nest.ranks("all", program, program, tools) if outermost else program if each else nest.inside(program)
+    words = nest.ranks("all", program, program, tools) if outermost else program if each else nest.inside(program)
     request = replace(
         _asked(one, tool, chip, chooses=chooses),
         path=path,
-        program=started if each else with_secrets(secrets, started),
+        program=words if each else with_secrets(secrets, words),
         per_rank=(each and how.layout.has_ranks) or (not each and how.over_nodes),
         rank_variable="NSW_RANK" if each else "NSW_NODE",
         part="rank" if each else "node",
-        export_here=export_here,
-        reduce_there=reduce_there and not in_image,
+        export_here=recipe.collect == "tables",
+        reduce_there=are_tasks(site) and not in_image,
     )
     done = profiler.profile(request)
     if done.impossible is not None or outermost:
@@ -133,12 +140,16 @@ def _asked(one: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:
         program=(),
         trace=tuple(getattr(one, "trace", ())),
         options=tuple(one.options),
-        counting=counting.counting(one, tool, chip) if one.kind == "counters" else None,
+        counting=_counting(one, tool, chip) if one.kind == "counters" else None,
         report=_report(one, chooses=chooses),
         graph_nodes=chooses,
         record=tuple(getattr(one, "record", ())),
         steps=(one.steps.skip, one.steps.count) if getattr(one, "steps", None) is not None else None,
     )
+
+
+def _counting(one: CountersPass, tool: str, chip: str | None) -> Counting:
+    return Counting(counting.requested(one, tool, chip), one, CHOSEN if one.is_guided else None)
 
 
 def _report(one: Any, *, chooses: bool) -> str:

@@ -31,6 +31,10 @@ Reading = Literal["none", "collected", "read", "unreadable", "incomplete"]
 Severity = Literal["error", "warning"]
 
 
+class Answer(TypedDict):
+    nsw_json: int
+
+
 class Problem(TypedDict):
     run: str
     report: str | None
@@ -77,8 +81,7 @@ class Into(TypedDict):
     not_in_recipe: int  # fmt: skip
 
 
-class Plan(TypedDict):
-    nsw_json: int
+class Plan(Answer):
     name: str
     site: str
     note: str | None
@@ -99,8 +102,7 @@ class Plan(TypedDict):
     into: NotRequired[Into]  # fmt: skip
 
 
-class PlanOfNothing(TypedDict):
-    nsw_json: int
+class PlanOfNothing(Answer):
     into: Into
 
 
@@ -130,8 +132,7 @@ class Build(TypedDict):
     needed_by: list[str]  # fmt: skip
 
 
-class Status(TypedDict):
-    nsw_json: int
+class Status(Answer):
     campaign: str
     folder: str
     owner: str | None
@@ -156,8 +157,7 @@ class Status(TypedDict):
     problems: list[Problem]  # fmt: skip
 
 
-class Problems(TypedDict):
-    nsw_json: int
+class Problems(Answer):
     campaign: str
     problems: list[Problem]
 
@@ -175,8 +175,7 @@ class Campaign(TypedDict):
     problem: NotRequired[str]  # fmt: skip
 
 
-class Campaigns(TypedDict):
-    nsw_json: int
+class Campaigns(Answer):
     campaigns: list[Campaign]
 
 
@@ -185,8 +184,7 @@ Site = TypedDict("Site", {
 })  # fmt: skip
 
 
-class Sites(TypedDict):
-    nsw_json: int
+class Sites(Answer):
     sites: list[Site]
     warnings: list[str]
 
@@ -198,8 +196,7 @@ class SiteCheck(TypedDict):
     fix: str | None
 
 
-class SiteChecks(TypedDict):
-    nsw_json: int
+class SiteChecks(Answer):
     site: str
     checks: list[SiteCheck]
 
@@ -247,8 +244,7 @@ class FindingOf(TypedDict):
     cases: list[str]
 
 
-class Summary(TypedDict):
-    nsw_json: int
+class Summary(Answer):
     campaign: str
     site: str
     note: str | None
@@ -263,8 +259,7 @@ class Summary(TypedDict):
     blocks: list[Block]  # fmt: skip
 
 
-class TableOf(TypedDict):
-    nsw_json: int
+class TableOf(Answer):
     table: str
     note: NotRequired[str | None]
     rows: Rows
@@ -287,8 +282,7 @@ class Report(TypedDict):
     tables: dict[str, Rows]  # fmt: skip
 
 
-class Reports(TypedDict):
-    nsw_json: int
+class Reports(Answer):
     reports: list[Report]
 
 
@@ -300,8 +294,7 @@ class Format(TypedDict):
     not_read: str | None  # fmt: skip
 
 
-class Formats(TypedDict):
-    nsw_json: int
+class Formats(Answer):
     formats: list[Format]
 
 
@@ -311,15 +304,13 @@ class Group(TypedDict):
     metrics: list[str]
 
 
-class Metrics(TypedDict):
-    nsw_json: int
+class Metrics(Answer):
     chip: str | None
     metrics: Rows
     groups: NotRequired[list[Group]]  # fmt: skip
 
 
-class MetricsShown(TypedDict):
-    nsw_json: int
+class MetricsShown(Answer):
     metrics: Rows
 
 
@@ -329,15 +320,13 @@ class MetricFault(TypedDict):
     hint: str | None
 
 
-class MetricsChecked(TypedDict):
-    nsw_json: int
+class MetricsChecked(Answer):
     chip: str | None
     checked: int
     faults: list[MetricFault]  # fmt: skip
 
 
-class MetricsTranslated(TypedDict):
-    nsw_json: int
+class MetricsTranslated(Answer):
     chip: str | None
     metrics: Rows
     command_line: dict[str, str]  # fmt: skip

@@ -15,7 +15,7 @@ from collections import deque
 from contextlib import ExitStack
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO, TypeAlias
 
 from nsw.errors import NswError, UsageError
 from nsw.present.untrusted_text import as_csv_cell
@@ -239,7 +239,7 @@ def _texts_of_floats(column: pa.Array) -> pa.StringArray:
         if mine.any():
             places[mine] = np.arange(mine.sum()) + sum(map(len, texts))
             texts.append(spelled(numbers[mine]))
-    return pa.concat_arrays(texts).take(_arrow(places))
+    return pa.concat_arrays(texts).take(pa.array(places))
 
 
 def _by_python(numbers: Numbers) -> pa.StringArray:
@@ -252,7 +252,7 @@ def _fractions(numbers: Numbers) -> pa.StringArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.cast(_arrow(numbers), pa.string())
+    return pc.cast(pa.array(numbers), pa.string())
 
 
 def _whole(numbers: Numbers) -> pa.StringArray:
@@ -261,20 +261,7 @@ def _whole(numbers: Numbers) -> pa.StringArray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.binary_join_element_wise(pc.cast(_arrow(numbers.astype(np.int64)), pa.string()), ".0", "")
-
-
-def _arrow(numbers: Numbers) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(numbers)
-
-
-class Closing(Protocol):
-    """What writes a file and is closed at the end."""
-
-    def close(self) -> object:
-        """All is written."""
+    return pc.binary_join_element_wise(pc.cast(pa.array(numbers.astype(np.int64)), pa.string()), ".0", "")
 
 
 class TableFiles(ABC):
@@ -286,7 +273,7 @@ class TableFiles(ABC):
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self._paths = paths
-        self._open: dict[str, Closing] = {}
+        self._open: dict[str, Any] = {}  # what writes a file, and is closed at the end
         self.written: dict[str, int] = {}  # rows by table
 
     def add(self, name: str, data: TableData, report: str) -> None:
@@ -330,17 +317,12 @@ class TableFiles(ABC):
 class CsvFiles(TableFiles):
     """One CSV file a table, with the schema's columns."""
 
-    def __init__(self, paths: Mapping[str, Path]) -> None:
-        super().__init__(paths)
-        self._streams: dict[str, TextIO] = {}
-
     def _write(self, name: str, data: TableData, report: str) -> None:
-        new = name not in self._streams
-        if new:
-            stream = open(self._new_part(name), "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115  a descriptor
-            self._open[name] = self._streams[name] = stream
+        new = name not in self._open
+        if new:  # a descriptor, which no Path opens
+            self._open[name] = open(self._new_part(name), "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115
         found = (row | {"report": report} for row in rows(name, data))
-        write_csv(self._streams[name], found, TABLES[name].names, head=new)
+        write_csv(self._open[name], found, TABLES[name].names, head=new)
 
 
 _ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in memory; smaller ones make larger files
@@ -361,19 +343,10 @@ class ParquetFiles(TableFiles):
             some = data[begin : begin + _ROWS] if isinstance(data, list) else data.slice(begin, _ROWS)
             table = as_arrow(name, some)
             at = table.schema.get_field_index("report")
-            table = table.set_column(
-                at, table.schema.field(at), pa.array([report], pa.string()).take(_zeros(len(table)))
-            )
+            table = table.set_column(at, table.schema.field(at), pa.repeat(report, len(table)))
             if name not in self._writers:
                 opened = self._open[name] = ExitStack()
                 file = opened.enter_context(open(self._new_part(name), "wb"))  # noqa: PTH123, SIM115
                 writer = pq.ParquetWriter(file, table.schema, compression="zstd")
                 self._writers[name] = opened.enter_context(writer)
             self._writers[name].write_table(table)
-
-
-def _zeros(length: int) -> Any:
-    import numpy as np
-    import pyarrow as pa
-
-    return pa.array(np.zeros(length, np.int32))

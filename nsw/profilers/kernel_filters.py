@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from nsw.profilers.model import Counting
+    from nsw.recipe.passes import Launches
 
-__all__ = ["any_name", "chosen_filter", "escaped", "from_to", "kernel_filter", "one_of", "range_filter"]
+__all__ = ["any_name", "chosen_filter", "escaped", "from_to", "kernel_filter", "one_of", "range_filter", "stretch"]
 
 
 def one_of(numbers: Iterable[int]) -> str:
@@ -70,7 +71,7 @@ def any_name(names: Iterable[str]) -> str:
     return f"^({'|'.join(escaped(name) for name in names)})$"
 
 
-def name_pattern(names: Sequence[str], regex: str | None, exclude: Sequence[str]) -> str | None:
+def name_pattern(names: Sequence[str] | None, regex: str | None, exclude: Sequence[str]) -> str | None:
     """One regular expression for all that is asked of a kernel's name; None: nothing is."""
     kept = None if not names else any_name(names)
     if regex is not None:
@@ -81,6 +82,14 @@ def name_pattern(names: Sequence[str], regex: str | None, exclude: Sequence[str]
     return left_out if kept is None else f"{left_out}.*({kept})"
 
 
+def stretch(launches: Launches) -> str:
+    """An expression for the launches of each kernel that are measured; empty: all."""
+    skip, count = launches.skip or 0, launches.count
+    if not skip and count is None:
+        return ""
+    return from_to(skip + 1, None if count is None else skip + count)
+
+
 def kernel_filter(counting: Counting, *, legacy: bool) -> tuple[str, ...]:
     """The arguments that choose kernels and launches.
 
@@ -88,16 +97,14 @@ def kernel_filter(counting: Counting, *, legacy: bool) -> tuple[str, ...]:
         counting: What is asked.
         legacy: Whether it is a version of 2019 or 2020, whose -k is an expression without `regex:` before it.
     """
-    pattern = name_pattern(counting.names, counting.regex, counting.exclude)
-    if counting.warmup:
-        skip = ("--launch-skip-before-match", str(counting.warmup))
+    kernels, launches = counting.wanted.kernels, counting.wanted.launches
+    pattern = name_pattern(kernels.names, kernels.regex, counting.wanted.left_out)
+    if launches.warmup:
+        skip = ("--launch-skip-before-match", str(launches.warmup))
         if pattern is None:
             return skip
         return ("--kernel-regex" if legacy else "--kernel-name", pattern if legacy else f"regex:{pattern}", *skip)
-    ordinals = ""
-    if counting.skip or counting.count is not None:
-        last = None if counting.count is None else counting.skip + counting.count
-        ordinals = from_to(counting.skip + 1, last)
+    ordinals = stretch(launches)
     if pattern is None and not ordinals:
         return ()
     return ("--kernel-id", f"::regex:{pattern or '.*'}:{ordinals}")
@@ -113,14 +120,14 @@ def chosen_filter(mangled: Sequence[str], ordinals: Sequence[int]) -> tuple[str,
 
 def range_filter(counting: Counting) -> tuple[str, ...]:
     """The arguments that choose an NVTX range and its instances."""
-    if counting.nvtx is None:
+    within = counting.wanted.within
+    if within is None:
         return ()
-    name = _nvtx(counting.nvtx)
-    domain = "" if counting.domain is None else f"{_nvtx(counting.domain)}@"
-    words = ("--nvtx", "--nvtx-include", f"{domain}{name}" + ("" if counting.start_end else "/"))
-    if not counting.instances:
+    domain = "" if within.domain is None else f"{_nvtx(within.domain)}@"
+    words = ("--nvtx", "--nvtx-include", f"{domain}{_nvtx(within.nvtx)}" + ("" if within.start_end else "/"))
+    if not within.instances:
         return words
-    return (*words, "--range-filter", f"::{'|'.join(str(n) for n in sorted(set(counting.instances)))}")
+    return (*words, "--range-filter", f"::{'|'.join(str(n) for n in sorted(set(within.instances)))}")
 
 
 def _nvtx(name: str) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+if TYPE_CHECKING:
+    from nsw.metrics.requests import MetricRequest
+    from nsw.recipe.passes import CountersPass
 
 __all__ = ["CHOSEN", "MACHINERY", "SCRIPTS", "Counting", "Profiled", "Profiler", "Request", "Variable"]
 
@@ -32,49 +36,17 @@ CHOSEN: Final = Variable("nsw_chosen[@]")  # the arguments that an earlier stage
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What a counters pass measures, in the tool's own metric names.
+    """What a counters pass measures.
 
     Attributes:
-        metrics: Metrics.
-        events: nvprof's events.
-        sets: ncu's sets of sections; `analysis` of nvprof.
-        sections: ncu's sections.
-        names: Function names of kernels; with `regex` empty: all kernels.
-        regex: Found in the function name of each kernel.
-        exclude: Each found in the function name of no kernel.
-        skip: Launches of each kernel passed over.
-        count: Launches of each kernel measured after these; None: all.
-        warmup: Launches of any kernel passed over.
-        nvtx: Name of the range that is measured.
-        domain: Its domain.
-        start_end: Whether it is a start/end range.
-        instances: Which of its instances, from 1.
-        replay: kernel, application, range, app-range.
-        clocks: base, none; None: as the tool does.
-        cache: all, none; None: as the tool does.
-        children: Whether child processes are profiled.
-        chosen: The word that stands for the arguments which a timeline decides, in place of names, regex, exclude,
-            skip, count; None: it decides nothing.
+        metrics: What it measures, in the tool's own names.
+        wanted: The recipe's pass: kernels, launches, ranges, and how they are run again.
+        chosen: The word that stands for the arguments which a timeline decides, in place of kernels and launches;
+            None: it decides nothing.
     """
 
-    metrics: tuple[str, ...] = ()
-    events: tuple[str, ...] = ()
-    sets: tuple[str, ...] = ()
-    sections: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    regex: str | None = None
-    exclude: tuple[str, ...] = ()
-    skip: int = 0
-    count: int | None = None
-    warmup: int = 0
-    nvtx: str | None = None
-    domain: str | None = None
-    start_end: bool = False
-    instances: tuple[int, ...] = ()
-    replay: str = "kernel"
-    clocks: str | None = None
-    cache: str | None = None
-    children: bool = True
+    metrics: MetricRequest
+    wanted: CountersPass
     chosen: str | None = None
 
 

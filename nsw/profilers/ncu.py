@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from nsw.profilers.kernel_filters import kernel_filter, range_filter
 from nsw.profilers.model import MACHINERY, Counting, Profiled, Request
+
+if TYPE_CHECKING:
+    from nsw.metrics.requests import MetricRequest
 
 TOOL = "ncu"
 ONE_PROCESS = False
@@ -86,7 +89,7 @@ def profile(request: Request) -> Profiled:
         *_how(counting),
         *range_filter(counting),
         *(kernel_filter(counting, legacy=not renamed) if counting.chosen is None else (counting.chosen,)),
-        *_what(counting),
+        *_what(counting.metrics),
         *request.options,
         "--force-overwrite",
     )
@@ -110,17 +113,18 @@ def profile(request: Request) -> Profiled:
 
 
 def _impossible(counting: Counting, version: tuple[int, int] | None) -> str | None:
-    if counting.events:
+    wanted = counting.wanted
+    if counting.metrics.events:
         return "ncu has no events; nvprof measures them"
     if version is None:
         return None
     for asked, first, what in (
-        (counting.sets, (2019, 5), "set:"),
-        (counting.cache, (2019, 5), "cache:"),
-        (counting.replay == "application", (2020, 3), "replay: application"),
-        (counting.replay == "range", (2021, 3), "replay: range"),
-        (counting.replay == "app-range", (2023, 1), "replay: app-range"),
-        (counting.instances, (2023, 1), "within: instances"),
+        (counting.metrics.sets, (2019, 5), "set:"),
+        (wanted.cache, (2019, 5), "cache:"),
+        (wanted.replay == "application", (2020, 3), "replay: application"),
+        (wanted.replay == "range", (2021, 3), "replay: range"),
+        (wanted.replay == "app-range", (2023, 1), "replay: app-range"),
+        (wanted.within is not None and wanted.within.instances, (2023, 1), "within: instances"),
     ):
         if asked and version < first:
             return f"{what} needs ncu {first[0]}.{first[1]}, and the site's is {version[0]}.{version[1]}"
@@ -129,18 +133,19 @@ def _impossible(counting: Counting, version: tuple[int, int] | None) -> str | No
 
 def _how(counting: Counting) -> tuple[str, ...]:
     """How launches are run again, and under which conditions."""
+    wanted = counting.wanted
     return (
-        *("--target-processes", "all" if counting.children else "application-only"),
-        *(() if counting.replay == "kernel" else ("--replay-mode", counting.replay)),
-        *(() if counting.clocks is None else ("--clock-control", counting.clocks)),
-        *(() if counting.cache is None else ("--cache-control", counting.cache)),
+        *("--target-processes", "all" if wanted.processes == "all" else "application-only"),
+        *(() if wanted.replay == "kernel" else ("--replay-mode", wanted.replay)),
+        *(() if wanted.clocks is None else ("--clock-control", wanted.clocks)),
+        *(() if wanted.cache is None else ("--cache-control", wanted.cache)),
     )
 
 
-def _what(counting: Counting) -> tuple[str, ...]:
+def _what(measured: MetricRequest) -> tuple[str, ...]:
     """What is measured: sets, sections, metrics together; without a set or section nothing but the metrics."""
     return (
-        *(word for name in counting.sets for word in ("--set", name)),
-        *(word for name in counting.sections for word in ("--section", name)),
-        *(("--metrics", ",".join(counting.metrics)) if counting.metrics else ()),
+        *(word for name in measured.sets for word in ("--set", name)),
+        *(word for name in measured.sections for word in ("--section", name)),
+        *(("--metrics", ",".join(measured.metrics)) if measured.metrics else ()),
     )

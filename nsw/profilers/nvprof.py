@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from nsw.profilers.kernel_filters import escaped, from_to
+from nsw.profilers.kernel_filters import escaped, stretch
 from nsw.profilers.model import Counting, Profiled, Request
+
+if TYPE_CHECKING:
+    from nsw.metrics.requests import MetricRequest
 
 TOOL = "nvprof"
 ONE_PROCESS = False
@@ -37,11 +40,11 @@ def profile(request: Request) -> Profiled:
 def _counters(request: Request, counting: Counting) -> Profiled:
     if (why := _impossible(counting)) is not None:
         return Profiled(impossible=why)
-    application = counting.replay == "application"
-    exported = ANALYSIS in counting.sets
+    application = counting.wanted.replay == "application"
+    exported = ANALYSIS in counting.metrics.sets
     command = (
         request.path,
-        *(("--profile-child-processes",) if counting.children and not application else ()),
+        *(("--profile-child-processes",) if counting.wanted.processes == "all" and not application else ()),
         *(("--replay-mode", "application") if application else ()),
         *_csv(_COUNTERS, request),
         *(("--export-profile", _file(_COUNTERS, request, "nvvp"), "--force-overwrite") if exported else ()),
@@ -60,14 +63,15 @@ def _counters(request: Request, counting: Counting) -> Profiled:
 
 def _impossible(counting: Counting) -> str | None:
     """What nvprof cannot do, in the words of the recipe."""
+    wanted, launches = counting.wanted, counting.wanted.launches
     for asked, why in (
-        (counting.nvtx, "nvprof cannot measure within an NVTX range: choose kernels by name or launches by number"),
-        (counting.replay in {"range", "app-range"}, f"nvprof has no replay: {counting.replay}"),
-        (counting.warmup, "nvprof counts the launches of each kernel: write launches: {skip: N} in place of warmup"),
-        (counting.clocks == "base", "nvprof does not lock clocks: clocks: none is what it does"),
-        (counting.cache == "all", "nvprof does not flush caches: cache: none is what it does"),
-        (counting.sections, "nvprof has no sections"),
-        (set(counting.sets) - {ANALYSIS}, "nvprof has no sets of ncu's"),
+        (wanted.within, "nvprof cannot measure within an NVTX range: choose kernels by name or launches by number"),
+        (wanted.replay in {"range", "app-range"}, f"nvprof has no replay: {wanted.replay}"),
+        (launches.warmup, "nvprof counts the launches of each kernel: write launches: {skip: N} in place of warmup"),
+        (wanted.clocks == "base", "nvprof does not lock clocks: clocks: none is what it does"),
+        (wanted.cache == "all", "nvprof does not flush caches: cache: none is what it does"),
+        (counting.metrics.sections, "nvprof has no sections"),
+        (set(counting.metrics.sets) - {ANALYSIS}, "nvprof has no sets of ncu's"),
     ):
         if asked:
             return why
@@ -75,18 +79,17 @@ def _impossible(counting: Counting) -> str | None:
 
 
 def _scoped(counting: Counting) -> tuple[str, ...]:
-    return tuple(word for scope in _scopes(counting) for word in (*scope, *measured(counting)))
+    return tuple(word for scope in _scopes(counting) for word in (*scope, *measured(counting.metrics)))
 
 
 def _scopes(counting: Counting) -> list[tuple[str, ...]]:
     """`--kernels` of each part of the recipe's choice; it holds for the metrics behind it."""
-    ordinals = ""
-    if counting.skip or counting.count is not None:
-        ordinals = from_to(counting.skip + 1, None if counting.count is None else counting.skip + counting.count)
-    patterns = [_named(name) for name in counting.names]
+    kernels, exclude = counting.wanted.kernels, counting.wanted.left_out
+    ordinals = stretch(counting.wanted.launches)
+    patterns = [_named(name) for name in kernels.names or ()]
     if not patterns:
-        left_out = f"^(?!.*({'|'.join(counting.exclude)}))" if counting.exclude else ""
-        wanted = "" if counting.regex is None else f".*({counting.regex})" if left_out else counting.regex
+        left_out = f"^(?!.*({'|'.join(exclude)}))" if exclude else ""
+        wanted = "" if kernels.regex is None else f".*({kernels.regex})" if left_out else kernels.regex
         patterns = [f"{left_out}{wanted}".replace("(?:", "(")]
     return [("--kernels", f"::{pattern}:{ordinals}") if pattern or ordinals else () for pattern in patterns]
 
@@ -96,12 +99,12 @@ def _named(name: str) -> str:
     return f"(^|[^A-Za-z0-9_]){escaped(name)}($|[^A-Za-z0-9_])"
 
 
-def measured(counting: Counting) -> tuple[str, ...]:
+def measured(metrics: MetricRequest) -> tuple[str, ...]:
     """The words for what is measured; those of a filter before them hold for these."""
     return (
-        *(("--analysis-metrics",) if ANALYSIS in counting.sets else ()),
-        *(("--metrics", ",".join(counting.metrics)) if counting.metrics else ()),
-        *(("--events", ",".join(counting.events)) if counting.events else ()),
+        *(("--analysis-metrics",) if ANALYSIS in metrics.sets else ()),
+        *(("--metrics", ",".join(metrics.metrics)) if metrics.metrics else ()),
+        *(("--events", ",".join(metrics.events)) if metrics.events else ()),
     )
 
 

@@ -211,6 +211,13 @@ class CountersPass(ProfiledPass):
     )
 
     @property
+    def left_out(self) -> list[str]:
+        """Expressions of kernels left out; by default NCCL, where single kernels are run again and none are named."""
+        if self.kernels.exclude is not None:
+            return self.kernels.exclude
+        return [NCCL] if self.replay == "kernel" and self.kernels.names is None else []
+
+    @property
     def is_guided(self) -> bool:
         """Whether a timeline chooses: asked for, or nothing else says which launches."""
         launches = self.launches

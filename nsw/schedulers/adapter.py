@@ -261,6 +261,8 @@ class Adapter(ABC):
     facts_command: ClassVar[Sequence[str]] = ()
     queues_command: ClassVar[Sequence[str]] = ()
     accounts_command: ClassVar[Sequence[str]] = ()
+    # what the commands call an element of an array, by the id and the index
+    element: ClassVar[str] = "{}_{}"
     # of the file, in the folder of logs, with what a job script printed
     log_ending: ClassVar[str] = "log"
 
@@ -436,12 +438,12 @@ class Adapter(ABC):
     def job_of(self, native: Native, task: int) -> str:
         """What the system's own commands call a task of a submission."""
         index = native.index(task)
-        return native.job if index is None else f"{native.job}_{index}"
+        return native.job if index is None else self.element.format(native.job, index)
 
     def parse_job(self, text: str) -> tuple[str, int | None]:
         """The id and array index in the job id that a job script wrote into its status file."""
-        job, underscore, index = text.rpartition("_")
-        return (job, int(index)) if underscore and index.isdigit() else (text, None)
+        match = re.fullmatch(r"(.+)[_[]([0-9]+)\]?", text)
+        return (match[1], int(match[2])) if match else (text, None)
 
     def log_name(self, submission: str, native: Native | None, task: int) -> str:
         """The file, in the folder of logs, with what the job script of a task printed."""

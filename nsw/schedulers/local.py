@@ -25,13 +25,13 @@ import stat
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import RefusedError
-from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Submission
+from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Scheduler, Submission
 from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _FIRST_OF_OURS = 100  # scripts write 3 to 9, and bash itself takes 10 and those
 _LINE = re.compile(r"GPU (?P<index>\d+): (?P<name>.*?) \(UUID: (?P<uuid>[\w-]+)\)")
 
 
-class LocalScheduler:
+class LocalScheduler(Scheduler):
     """Runs job scripts on this machine.
 
     Args:
@@ -84,18 +84,6 @@ class LocalScheduler:
         self._pidfds: dict[str, int] = {}
         self._ended = False  # something that a poll saw: there may be room now
 
-    def most_tasks(self) -> int:
-        """One: every task is a process of its own."""
-        return 1
-
-    def due(self) -> bool:
-        """Always: looking at a process costs nothing."""
-        return True
-
-    def calls(self) -> dict[str, int]:
-        """None: there is no command to run."""
-        return {}
-
     def __del__(self) -> None:
         """Let go of children: those about to end are waited for a moment, the others live on by design."""
         deadline = time.monotonic() + _FAREWELL_S
@@ -118,6 +106,9 @@ class LocalScheduler:
 
     def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
         """Nothing: what was started here runs."""
+
+    def follow(self, submission: Submission, task: int, job: str) -> None:
+        """Nothing: there is one process a submission."""
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Start the task of each."""
@@ -192,13 +183,6 @@ class LocalScheduler:
         found = {s.name: self._find(s) for s in submissions}
         return {name: native for name, native in found.items() if native is not None}
 
-    def job_of(self, submission: Submission, task: int) -> str | None:  # noqa: ARG002  as every scheduler is asked
-        """None: a lock says which process it is."""
-        return None
-
-    def follow(self, submission: Submission, task: int, job: str) -> None:
-        """Nothing: there is one process a submission."""
-
     def _find(self, submission: Submission) -> str | None:
         """The process of a submission in doubt: alive if its lock is held, else there is none."""
         lock = self._lock(submission)
@@ -250,15 +234,7 @@ class LocalScheduler:
 
     def _lock(self, submission: Submission) -> int | None:
         self._jobs.mkdir(parents=True, exist_ok=True)
-        descriptor = out_of_the_way(
-            os.open(self._jobs / f"{submission.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        )
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        return descriptor
+        return locked(self._jobs / f"{submission.name}.lock")
 
     def _lives(self, submission: Submission) -> bool:
         child = self._children.get(submission.name)
@@ -455,6 +431,20 @@ def out_of_the_way(descriptor: int) -> int:
         os.close(descriptor)
 
 
+def locked(path: str | Path, folder: int | None = None) -> int | None:
+    """A descriptor of the file that holds its lock, made where it is not there; None while another has the lock."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = out_of_the_way(os.open(path, flags, 0o600, dir_fd=folder))
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        os.close(descriptor)
+        if isinstance(fault, BlockingIOError):
+            return None
+        raise
+    return descriptor
+
+
 def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[int]] | None:
     """Claim `count` of the GPUs.
 
@@ -465,32 +455,17 @@ def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[in
     Raises:
         OSError: The folder is not safe, or its file system has no locks.
     """
-    taken: list[Gpu] = []
-    held: list[int] = []
-    within = _open_own(folder)
-    try:
+    taken: dict[int, Gpu] = {}
+    with ExitStack() as always, ExitStack() as too_few:
+        within = _open_own(folder)
+        always.callback(os.close, within)
         for gpu in gpus:
-            if len(taken) == count:
-                break
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            descriptor = out_of_the_way(os.open(f"{gpu.uuid}.lock", flags, 0o600, dir_fd=within))
-            held.append(descriptor)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(held.pop())
-                continue
-            taken.append(gpu)
-    except OSError:
-        for descriptor in held:
-            os.close(descriptor)
-        raise
-    finally:
-        os.close(within)
-    if len(taken) == count:
-        return taken, held
-    for descriptor in held:
-        os.close(descriptor)
+            if len(taken) < count and (lock := locked(f"{gpu.uuid}.lock", within)) is not None:
+                too_few.callback(os.close, lock)
+                taken[lock] = gpu
+        if len(taken) == count:
+            too_few.pop_all()
+            return list(taken.values()), list(taken)
     return None
 
 

@@ -72,8 +72,7 @@ _REFUSED: Final = {
 _INTERACTIVE: Final = "an interactive job would wait for a terminal"
 _PLAIN: Final = r"[A-Za-z0-9_.,:@%+/=^~-]+"
 _FIELDS: Final = ("jobid", "jobindex", "stat", "exit_code", "name", "user", "exit_reason", "pend_reason")
-_DELIMITER: Final = "^"
-_LAST: Final = len(_FIELDS) - 1  # the free text may hold the delimiter
+_DELIMITER: Final = "^"  # which the last field, free text, may hold
 
 # why LSF ended a job: the key word of exit_reason -> in words; of others LSF's own tell
 _ENDED_BY: Final = {
@@ -101,11 +100,12 @@ _STATES: Final = {
 }
 _NEVER: Final = re.compile(r"dependency condition invalid or never satisfied", re.IGNORECASE)
 _TERM: Final = re.compile(r"\bTERM_[A-Z_]+")
-_JOB: Final = re.compile(r"^Job <(\d+)(?:\[(\d+)\])?>(?:, Job Name <([^>]*)>)?", re.MULTILINE)
+_JOB: Final = re.compile(r"^Job <(\d+)(?:\[(\d+)\])?>(?:, Job Name <([^>]*)>)?(.*(?:\n(?!Job <\d).*)*)", re.MULTILINE)
+# an event of bhist, named by the state that a job then has
 _EVENT: Final = re.compile(
-    r"^\w{3} \w{3} +\d+ [\d:]+(?: \d{4})?: (?:(?P<run>Starting|Started|Dispatched)\b"
-    r"|(?P<wait>Pending: |Requeued|Job has been requeued)|(?P<done>Done successfully)"
-    r"|(?P<exit>Exited(?: with exit code (?P<code>\d+)| by signal (?P<signal>\d+))?)"
+    r"^\w{3} \w{3} +\d+ [\d:]+(?: \d{4})?: (?:(?P<RUN>Starting|Started|Dispatched)\b"
+    r"|(?P<PEND>Pending: |Requeued|Job has been requeued)|(?P<DONE>Done successfully)"
+    r"|(?P<EXIT>Exited(?: with exit code (?P<code>\d+)| by signal (?P<signal>\d+))?)"
     r"|Signal <\w+> requested by user or administrator <(?P<killed>[^>]*)>)",
     re.MULTILINE,
 )
@@ -121,6 +121,7 @@ class Lsf(Adapter):
     queue = "bjobs"
     submitted = r"Job <(\d+)> is submitted to (?:default )?queue <[^>]+>\..*"
     history = "bhist"
+    element = "{}[{}]"
     capabilities = Capabilities(
         arrays=True, first_index=1, restarts="flagged", script_on_stdin=True, dependencies=True, throttle=True,
         hold=True, slow_cancel_s=60, submissions_per_command=20, arguments=False, time_step_s=60,
@@ -212,7 +213,7 @@ class Lsf(Adapter):
         """The listed jobs. bjobs exits with 255 when one of several is not found, and names that one."""
         if not self._answered(result):
             return None
-        lines = listed_lines(result.stdout)
+        lines = _listed(result.stdout)
         known = {line.job for line in lines} | set(_ABSENT.findall(result.stderr))
         asked = [word for word in result.argv if word.isdigit()]
         return lines if all(job in known for job in asked) else None
@@ -232,29 +233,17 @@ class Lsf(Adapter):
     def _answered(self, result: CommandResult) -> bool:
         return not self.transient(result) and (result.returncode == 0 or _NONE.search(result.stderr) is not None)
 
-    # --- names and ending ---------------------------------------------------------------------------------
-
-    def job_of(self, native: Native, task: int) -> str:
-        """`12`, or `12[3]` of an array."""
-        index = native.index(task)
-        return native.job if index is None else f"{native.job}[{index}]"
-
-    def parse_job(self, text: str) -> tuple[str, int | None]:
-        """The id and array index, as the job script writes them."""
-        match = re.fullmatch(r"(\d+)\[(\d+)\]", text)
-        return (match[1], int(match[2])) if match else (text, None)
+    # --- ending -------------------------------------------------------------------------------------------
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One bkill for all of these."""
-        words = task_words(watched, "{}[{}]".format)
+        words = task_words(watched, self.element.format)
         return ["bkill", *words] if words else None
 
     def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
         """One bstop for all of these, of an array only the elements named, which wait; or one bresume."""
-        words = task_words(watched, "{}[{}]".format)
-        if not words:
-            return None
-        return ["bash", "-c", _HOLD, "nsw", *words] if held else ["bresume", *words]
+        words = task_words(watched, self.element.format)
+        return [*(("bash", "-c", _HOLD, "nsw") if held else ("bresume",)), *words] if words else None
 
 
 def _minutes(seconds: int) -> int:
@@ -288,22 +277,28 @@ def _directive(option: str, value: str) -> str:
     return f"#BSUB -{option} {directive_value(option, value, _PLAIN, 'bsub')}"
 
 
-def listed_lines(stdout: str) -> list[Line]:
+def _listed(stdout: str) -> list[Line]:
     """The jobs that bjobs listed; other text is passed over."""
     lines = []
     for text in stdout.splitlines():
-        fields = [field.strip() for field in text.split(_DELIMITER, _LAST)]
-        if len(fields) <= _LAST or not fields[0].isdigit() or not fields[1].isdigit():
-            continue
-        job, index, stat, code, name, owner, exit_reason, pend_reason = fields
-        told = answer(stat, *("" if said == "-" else said for said in (code, exit_reason, pend_reason)))
-        lines.append(Line(job, (int(index),) if index != "0" else None, _plain(name), told, owner=owner))
+        fields = [field.strip() for field in text.split(_DELIMITER, len(_FIELDS) - 1)]
+        if len(fields) == len(_FIELDS) and fields[0].isdigit() and fields[1].isdigit():
+            job, index, stat, code, name, owner, *reasons = fields
+            said = answer(stat, *("" if word == "-" else word for word in (code, *reasons)))
+            lines.append(_line(job, index, name, said, owner))
     return lines
 
 
-def _plain(name: str) -> str:
-    """An element of an array is called `name[3]`."""
-    return re.sub(r"\[[\d,:-]+\](?:%\d+)?$", "", name)
+def ended_lines(stdout: str) -> list[Line]:
+    """The jobs that `bhist -l` lists: the last event of each decides."""
+    jobs = _JOB.findall(_WRAPPED.sub("", stdout))
+    return [_line(job, index, name, _last(events)) for job, index, name, events in jobs]
+
+
+def _line(job: str, index: str, name: str, said: Answer, owner: str | None = None) -> Line:
+    """A job, to bjobs index 0, or an element of an array, which is called `name[3]`."""
+    bare = re.sub(r"\[[\d,:-]+\](?:%\d+)?$", "", name)
+    return Line(job, (int(index),) if index.strip("0") else None, bare or None, said, owner=owner)
 
 
 @lru_cache(maxsize=4096)  # the same words give the same object, by which it is known that nothing is new
@@ -316,17 +311,13 @@ def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
         exit_reason: Why LSF ended it, such as `TERM_OWNER: job killed by owner`.
         pend_reason: Why it waits.
     """
-    if stat in {"PEND", "WAIT", "FWD_PEND"}:
-        return _waits(pend_reason)
     if stat == "EXIT":
         return _exited(code, exit_reason)
-    return _STATES.get(stat) or Answer(Phase.UNKNOWN, f"LSF says {stat}, which nsw does not know")
-
-
-def _waits(reason: str) -> Answer:
-    if _NEVER.search(reason):
+    if stat not in {"PEND", "WAIT", "FWD_PEND"}:
+        return _STATES.get(stat) or Answer(Phase.UNKNOWN, f"LSF says {stat}, which nsw does not know")
+    if _NEVER.search(pend_reason):
         return Answer(Phase.QUEUED, "the job that it depends on did not succeed", never=True)
-    return Answer(Phase.QUEUED, f"not running yet: {reason.rstrip('.;')}" if reason else None)
+    return Answer(Phase.QUEUED, f"not running yet: {pend_reason.rstrip('.;')}" if pend_reason else None)
 
 
 def _exited(code: str, reason: str) -> Answer:
@@ -337,39 +328,17 @@ def _exited(code: str, reason: str) -> Answer:
         return Answer(Phase.ENDED, ended, over_time=word[0] in _LIMITS)
     if not code.isdigit() or code == "0":
         return Answer(Phase.ENDED, f"it ended ({reason})" if reason else "it ended, and LSF has no exit status of it")
-    signal = f", as after signal {int(code) - 128}" if int(code) > 128 else ""
-    return ended_by_itself(int(code), signal)
-
-
-def ended_lines(stdout: str) -> list[Line]:
-    """The jobs that `bhist -l` lists: the last event of each decides."""
-    text = _WRAPPED.sub("", stdout)
-    starts = list(_JOB.finditer(text))
-    lines = []
-    for start, after in zip(starts, [*(s.start() for s in starts[1:]), len(text)], strict=False):  # none: one too long
-        index = start[2]
-        name = None if start[3] is None else _plain(start[3])
-        lines.append(Line(start[1], None if index is None else (int(index),), name, _last(text[start.start() : after])))
-    return lines
+    return ended_by_itself(int(code), f", as after signal {int(code) - 128}" if int(code) > 128 else "")
 
 
 def _last(events: str) -> Answer:
     """What the events of one job come to."""
-    reason = _TERM.search(events)
-    said, killed = Answer(Phase.QUEUED), None
+    said, killed, reason = Answer(Phase.QUEUED), None, next(iter(_TERM.findall(events)), "")
     for event in _EVENT.finditer(events):
-        match event.lastgroup:
-            case "run":
-                said = Answer(Phase.RUNNING)
-            case "wait":
-                said = Answer(Phase.QUEUED)
-            case "done":
-                said = Answer(Phase.ENDED, clean=True)
-            case "killed":
-                killed = event["killed"]
-            case "exit" if reason is None and killed is not None:
-                said = Answer(Phase.ENDED, f"the job was killed by {killed}", cancelled=True)
-            case "exit":
-                code = event["code"] or (str(128 + int(event["signal"])) if event["signal"] else "")
-                said = answer("EXIT", code, reason[0] if reason else "", "")
+        killed = event["killed"] or killed
+        if event["EXIT"] and killed and not reason:
+            said = Answer(Phase.ENDED, f"the job was killed by {killed}", cancelled=True)
+        elif event["killed"] is None:
+            code = event["code"] or (str(128 + int(event["signal"])) if event["signal"] else "")
+            said = answer(str(event.lastgroup), code, reason, "")
     return said

@@ -227,7 +227,7 @@ class Capabilities:
 
 
 class Scheduler(Protocol):
-    """A scheduler as the campaign's loop sees it."""
+    """A scheduler as the campaign's loop sees it; what has a default here a machine without a queue leaves out."""
 
     batches: bool  # takes many tasks in one submission and queues them itself
     after: Callable[[str], str | None]  # job -> the scheduler's id of one that must have succeeded before
@@ -239,6 +239,7 @@ class Scheduler(Protocol):
 
     def most_tasks(self) -> int:
         """How many tasks one submission may hold; also how far apart the first and the last may be."""
+        return 1
 
     def room(self, in_flight: Sequence[Submission]) -> int:
         """How many tasks may be submitted now."""
@@ -256,14 +257,16 @@ class Scheduler(Protocol):
             UnreachableError: It could not be told.
         """
 
-    def job_of(self, submission: Submission, task: int) -> str | None:
+    def job_of(self, submission: Submission, task: int) -> str | None:  # noqa: ARG002
         """The id that the job script of a task writes into its claim; None where that is not known."""
+        return None
 
     def follow(self, submission: Submission, task: int, job: str) -> None:
         """Believe this job about a task from now on: its run's claim names it."""
 
     def due(self) -> bool:
         """Whether it is time to ask again; a scheduler that costs nothing to ask always says yes."""
+        return True
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """An answer for each task of each submission, by its name."""
@@ -283,3 +286,4 @@ class Scheduler(Protocol):
 
     def calls(self) -> dict[str, int]:
         """How often each command of the scheduler was run by this process."""
+        return {}

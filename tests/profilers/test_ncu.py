@@ -7,19 +7,20 @@ import subprocess
 import pytest
 
 from nsw.profilers import kernel_filters, ncu
-from nsw.profilers.model import Counting, Request
+from nsw.profilers.model import Request
 from tests.jobs import in_a_job
+from tests.profilers import asked as recipe
 
 PROGRAM = ("python", "train.py", "-b", "8")
 METRICS = ("sm__warps_active.avg.pct_of_peak_sustained_active", "dram__bytes.sum")
 
 
 def profile(path="/opt/ncu", program=PROGRAM, counting=None, **how):
-    return ncu.profile(Request(path, program, counting=counting or Counting(metrics=METRICS), **how))
+    return ncu.profile(Request(path, program, counting=counting or recipe.counting(metrics=METRICS), **how))
 
 
 def words(**how):
-    return profile(counting=Counting(**{"metrics": METRICS, **how})).command
+    return profile(counting=recipe.counting(**{"metrics": METRICS, **how})).command
 
 
 def test_the_whole_command_line():
@@ -36,7 +37,7 @@ def test_sets_sections_and_metrics_are_collected_together():
 
 def test_replay_clocks_caches_and_processes_are_said_only_where_the_recipe_does():
     assert not {"--replay-mode", "--clock-control", "--cache-control", "--nvtx", "--kernel-id"} & set(words())
-    found = words(replay="application", clocks="none", cache="none", children=False)
+    found = words(replay="application", clocks="none", cache="none", processes="application")
     assert " ".join(found).startswith(
         "/opt/ncu --target-processes application-only --replay-mode application --clock-control none"
         " --cache-control none"
@@ -141,14 +142,14 @@ def test_the_path_of_an_installation_tells_its_version(path, version):
     ],
 )
 def test_what_a_version_cannot_do_is_said_before_the_job(path, asked, told):
-    assert profile(path, counting=Counting(metrics=METRICS, **asked)).impossible.startswith(told)
+    assert profile(path, counting=recipe.counting(metrics=METRICS, **asked)).impossible.startswith(told)
 
 
 def test_versions_of_2019_get_their_own_words(tmp_path):
     fake = tmp_path / "nv-nsight-cu-cli"
     fake.write_text('#!/bin/sh\nfor w in "$@"; do echo "$w"; done\n')
     fake.chmod(0o755)
-    counting = Counting(metrics=METRICS, regex="gemm", warmup=5)
+    counting = recipe.counting(metrics=METRICS, regex="gemm", warmup=5)
     done = profile(str(fake), counting=counting, per_rank=True, rank_variable="RANK")
     found = subprocess.run(done.command, capture_output=True, text=True, check=True, env={**os.environ, "RANK": "3"})
     said = found.stdout.splitlines()
@@ -163,7 +164,7 @@ def test_what_a_timeline_chose_is_said_in_the_words_of_the_version(tmp_path, fol
     fake.parent.mkdir()
     fake.write_text('#!/bin/sh\nfor w in "$@"; do echo "$w"; done\n')
     fake.chmod(0o755)
-    command = profile(str(fake), counting=Counting(metrics=METRICS, chosen="CHOSEN")).command
+    command = profile(str(fake), counting=recipe.counting(metrics=METRICS, chosen="CHOSEN")).command
     chosen = ("--kernel-name-base", "mangled", "--kernel-id", "::regex:^(_Z1 1)$:^(1)$")
     given = [part for one in command for part in (chosen if one == "CHOSEN" else (one,))]
     said = subprocess.run(given, capture_output=True, text=True, check=True).stdout.splitlines()

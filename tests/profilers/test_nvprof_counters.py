@@ -5,7 +5,8 @@ import re
 import pytest
 
 from nsw.profilers import nvprof
-from nsw.profilers.model import Counting, Request
+from nsw.profilers.model import Request
+from tests.profilers import asked as recipe
 
 PROGRAM = ("./prog", "8")
 CSV = ("--csv", "--normalized-time-unit", "ns", "--log-file", "counters.%p.nvprof.csv")
@@ -13,7 +14,7 @@ CSV = ("--csv", "--normalized-time-unit", "ns", "--log-file", "counters.%p.nvpro
 
 def profile(**how):
     return nvprof.profile(
-        Request("nvprof", PROGRAM, counting=Counting(**{"metrics": ("ipc", "gld_efficiency"), **how}))
+        Request("nvprof", PROGRAM, counting=recipe.counting(**{"metrics": ("ipc", "gld_efficiency"), **how}))
     )
 
 
@@ -58,7 +59,7 @@ def test_what_a_timeline_chose_stands_for_filter_and_metrics():
     found = profile(chosen="CHOSEN", names=("ignored",)).command
     assert found[-3:] == ("CHOSEN", *PROGRAM)
     assert "--metrics" not in found
-    assert nvprof.measured(Counting(metrics=("ipc",))) == ("--metrics", "ipc")
+    assert nvprof.measured(recipe.counting(metrics=("ipc",)).metrics) == ("--metrics", "ipc")
 
 
 def test_the_program_is_run_again_without_following_its_children():
