@@ -32,8 +32,8 @@ def _end(_signal: int, _frame: object) -> NoReturn:
 def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES) -> Iterator[None]:
     """What happens inside may take so much processor time and memory.
 
-    Both are of the whole process and hold only meanwhile. Signals reach the main thread alone, so in another thread time
-    has no limit.
+    Both are of the whole process and hold only meanwhile. Signals reach the main thread alone: elsewhere time has no
+    limit.
 
     Raises:
         NswError: It took more; `what` begins the sentence.
