@@ -89,7 +89,7 @@ _CANCELLED: Final = re.compile(r"TERM_(?:FORCE_)?(OWNER|ADMIN)")
 _WHO: Final = {"OWNER": "its owner", "ADMIN": "an administrator"}
 # a state of bjobs -> what it says of the job; of those that wait and those that failed the reason says more
 _STATES: Final = {
-    "PSUSP": Answer(Phase.QUEUED, "held: `bresume JOB` releases it"),
+    "PSUSP": Answer(Phase.QUEUED, "held: `bresume JOB` releases it", held=True),
     "RUN": Answer(Phase.RUNNING),
     "PROV": Answer(Phase.RUNNING),
     "USUSP": Answer(Phase.RUNNING, "suspended by its user or an administrator: `bresume JOB` continues it"),
