@@ -7,14 +7,14 @@ import re
 import sys
 from array import array
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.readers.ncu.results import ARROW_ROWS, dictionary, known, nullable
 from nsw.readers.ncu.values import Parser, decide_marks, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from nsw.tables.data import Row, TableData
 
@@ -43,7 +43,7 @@ RULE_TITLES: Final = (
 _RANGES: Final = (("NVTX", "Push/Pop_Range"), ("NVTX 2", "Start/Stop_Range"))
 _RANGE: Final = re.compile(r'"(?:\d+:)?([^":]*):([^"]*)"')
 _DEFAULT_DOMAIN: Final = "<default domain>"
-_TELLING: Final = (("Kernel Name", "kernel"), ("Grid Size", "grid"), ("Block Size", "block_size"))
+_TOLD: Final = ("kernel", "grid", "block_size")  # of a launch, by each of its rows
 _SPREAD: Final = ("Minimum", "Maximum", "Average")
 _VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
 _OF_RULES: Final = frozenset({"Rule Type", "Rule Description"})
@@ -112,10 +112,9 @@ class Page:
         """Where columns are; a column that is missing is beyond every row."""
         return tuple(self.at.get(name, sys.maxsize) for name in names)
 
-    def field(self, row: list[str], name: str) -> str | None:
+    def field(self, row: Sequence[str], name: str) -> str | None:
         """A field by name; None where the row or the page lacks it or it is empty."""
-        i = self.at.get(name)
-        return (row[i].strip() or None) if i is not None and i < len(row) else None
+        return _cell(row, self.at.get(name, sys.maxsize))
 
     def is_sized(self, row: list[str]) -> bool:
         """Whether a row has as many fields as one of this page has.
@@ -128,19 +127,21 @@ class Page:
             return size == width or (self.kind == "raw" and not any(row[width:]))
         return size == self.least + 1 and not row[self.least] and self.kind == "details"
 
-    def key(self, row: list[str]) -> tuple[str, str]:
+    def key(self, row: Sequence[str]) -> tuple[str, str]:
         """What tells launches of one CSV apart: id and process."""
         at = self.at.get("Process ID")
         return row[self.at["ID"]].strip(), "" if at is None else row[at].strip()
 
-    def is_of(self, row: list[str], launch: Row) -> bool:
+    def is_of(self, row: Sequence[str], launch: Row) -> bool:
         """Whether a row names the kernel and the sizes of a launch with its id."""
-        return all(self.field(row, title) == launch.get(column) for title, column in _TELLING)
+        return all(_cell(row, i) == launch.get(column) for i, column in zip(self._telling, _TOLD, strict=True))
 
-    def fits(self, row: list[str]) -> bool:
-        """Whether these fields are a row of this page, not a line of the program that looks like one."""
-        if not self.is_sized(row):
-            return False
+    @cached_property
+    def _telling(self) -> tuple[int, ...]:
+        return self._places("Kernel Name", "Grid Size", "Block Size")
+
+    def fits(self, row: Sequence[str]) -> bool:
+        """Whether these fields, as many as there have to be, are a row of this page and no line of the program."""
         pid = self.field(row, "Process ID")
         if pid is not None and whole(pid) is None:
             return False
@@ -155,9 +156,18 @@ class Page:
             row[i] for i, n in enumerate(self.header) if n in _LAUNCH and n not in {"", "Unnamed: 0"}
         )
 
-    def owner(self, row: list[str], block: int, rank: int | None) -> Row:
+    def owner(self, row: Sequence[str], block: int, rank: int | None) -> Row:
         """The columns of the launches table that a row tells."""
-        return owner_of({name: self.field(row, name) for name in OWNER_COLUMNS}, block, rank)
+        cells = (_cell(row, i) for i in self._owned)
+        return owner_of(dict(zip(OWNER_COLUMNS, cells, strict=True)), block, rank)
+
+    @cached_property
+    def _owned(self) -> tuple[int, ...]:
+        return self._places(*OWNER_COLUMNS)
+
+
+def _cell(row: Sequence[str], place: int) -> str | None:
+    return (row[place].strip() or None) if place < len(row) else None
 
 
 def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
@@ -182,6 +192,7 @@ def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
     }
 
 
+@lru_cache(maxsize=1024)
 def range_names(*cells: str | None) -> str | None:
     """The NVTX ranges of a launch, outermost first: `step > forward` of `0 "<default domain>:step:none:none" ...`.
 

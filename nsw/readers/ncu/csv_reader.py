@@ -24,7 +24,7 @@ from nsw.readers.ncu.values import EVIDENCE_VALUES, Parser, decide_marks, is_mis
 from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, is_labelled, line_blocks, text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
@@ -82,14 +82,17 @@ def read(path: Path, options: Options) -> Report:
 def _large_blocks(path: Path) -> Iterator[LineBlock]:
     """Lines joined, more of them than `line_blocks` gives; pieces of one line stay apart."""
     joined: list[str] = []
-    first = following = 1
+    first = 1
     for number, block in line_blocks(path):
-        if joined and (number != following or len(joined) >= _JOINED_BLOCKS):
+        is_alone = "\n" not in block  # perhaps a piece
+        if joined and (is_alone or len(joined) >= _JOINED_BLOCKS):
             yield first, "\n".join(joined)
             joined.clear()
+        if is_alone:
+            yield number, block
+            continue
         first = first if joined else number
         joined.append(block)
-        following = number + block.count("\n") + 1
     if joined:
         yield first, "\n".join(joined)
 
@@ -185,8 +188,7 @@ class Scan:
         page, results = self.page, self.results
         assert page is not None
         owners: list[Row] = []
-        for line in rows.heads:
-            row = split(line, page.delimiter) or []
+        for row in rows.heads:
             owner = self.launch(page, row)
             if owner is None or not page.is_of(row, owner):
                 return False
@@ -329,7 +331,7 @@ class Scan:
             return True
         if page.kind == "summary":
             return self.summary_row(page, row)
-        owner = self.launch(page, row)
+        owner = self.launch(page, row) if page.is_sized(row) else None
         if owner is None:
             return False
         if not page.is_of(row, owner):
@@ -340,10 +342,8 @@ class Scan:
             return True
         return self.details_row(page, row, owner)
 
-    def launch(self, page: Page, row: list[str]) -> Row | None:
+    def launch(self, page: Page, row: Sequence[str]) -> Row | None:
         """The launch that a row is of; None when it is no row of this page."""
-        if not page.is_sized(row):
-            return None
         key = (self.block, *page.key(row))
         known = self.results.launches.get(key)  # an id that is known needs no second look
         if known is None and page.fits(row):
@@ -374,7 +374,7 @@ class Scan:
 
     def summary_row(self, page: Page, row: list[str]) -> bool:
         """A metric over launches; whether it was one."""
-        if not page.fits(row):
+        if not (page.is_sized(row) and page.fits(row)):
             return False
         about = {k: v for k, v in page.owner(row, self.block, self.rank).items() if k != "launch_id"}
         about["invocations"] = whole(page.field(row, "Invocations"))

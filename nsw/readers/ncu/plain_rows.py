@@ -31,7 +31,7 @@ _OF_METRICS: Final = ("Metric Name", "Metric Unit", "Metric Value")  # empty in 
 class PlainRows:
     """The rows of a block; a run of rows is of one launch."""
 
-    heads: list[str]  # the first line of each run
+    heads: list[tuple[str, ...]]  # what the first row of each run tells of its launch, in front of all names
     metric_runs: np.ndarray[Any, Any]  # of each metric its run
     names: list[Names]
     metric_names: np.ndarray[Any, Any]  # of each metric which of these
@@ -59,9 +59,8 @@ def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows | None:
     if named is None or advice is None:
         return None
     printed = pc.utf8_slice_codeunits(found.column(metrics, value), 0, -2 if width > value + 1 else -1)
-    heads = found.lines.take(pa.array(starts)).to_pylist()
     return PlainRows(
-        heads, runs[metrics], *named, values_of(printed, parse), runs[rules], advice
+        found.heads(starts), runs[metrics], *named, values_of(printed, parse), runs[rules], advice
     )  # fmt: skip
 
 
@@ -70,12 +69,14 @@ class _Cells:
 
     def __init__(self, block: str, page: Page) -> None:
         self.page = page
-        self.lines = pc.split_pattern(pa.array([block]), "\n").flatten()
+        text = pa.array([block])
+        quotes = np.count_nonzero(np.frombuffer(text.buffers()[2], np.uint8) == ord('"'))
+        self.lines = pc.split_pattern(text, "\n").flatten()
         cells = pc.split_pattern(self.lines, '","')
         self.offsets, self.cells = cells.offsets.to_numpy(), cells.flatten()
         self.counts = np.diff(self.offsets)
         begun = pc.all(pc.starts_with(self.lines, '"')).as_py()
-        self.are_plain = begun and page.names_at[0] > 0 and (block.count('"') == 2 * len(self.cells) or self._unquote())
+        self.are_plain = begun and page.names_at[0] > 0 and (quotes == 2 * len(self.cells) or self._unquote())
 
     def _unquote(self) -> bool:
         """Make one of two quotes within cells; whether all are doubled, but the first and the last of each line."""
@@ -109,27 +110,34 @@ class _Cells:
         changed[0] = True
         for title in _TELLING:
             if title in at:
-                codes, _ = self.coded(every, at[title])
-                changed[1:] |= codes[1:] != codes[:-1]
+                cells = self.column(every, at[title])
+                changed[1:] |= pc.not_equal(cells[1:], cells[:-1]).to_numpy(zero_copy_only=False)
         return np.flatnonzero(changed), np.cumsum(changed) - 1
+
+    def heads(self, rows: np.ndarray[Any, Any]) -> list[tuple[str, ...]]:
+        """The cells of these lines in front of all names."""
+        columns = []
+        for place in range(self.page.names_at[0]):
+            codes, words = self.coded(rows, place)
+            words = words if place else [word.removeprefix('"') for word in words]
+            columns.append([words[code] for code in codes.tolist()])
+        return list(zip(*columns, strict=True))
 
 
 def _names(found: _Cells, metrics: np.ndarray[Any, Any]) -> tuple[list[Names], np.ndarray[Any, Any]] | None:
     """Section, metric, label and unit of rows, as their codes; None where one has no name, or a number as it."""
     start, value = found.page.names_at
     columns = [found.coded(metrics, place) for place in range(start, value)]
-    combined = np.zeros(len(metrics), dtype=np.int64)
-    for codes, words in columns:
-        combined = combined * len(words) + codes
-    _, first, which = np.unique(combined, return_index=True, return_inverse=True)
+    shape = [len(words) for _, words in columns]
+    combined = pa.array(np.ravel_multi_index([codes for codes, _ in columns], shape)).dictionary_encode()
     names: list[Names] = []
-    for at in first.tolist():
-        row = [""] * start + [words[codes[at]] for codes, words in columns]
+    for at in zip(*np.unravel_index(combined.dictionary.to_numpy(), shape), strict=True):
+        row = [""] * start + [words[i] for (_, words), i in zip(columns, at, strict=True)]
         section, metric, label, unit = found.page.named(row)
         if not metric or is_misplaced(metric, unit):
             return None
         names.append((section or None, metric, label or None, unit))
-    return names, which
+    return names, combined.indices.to_numpy()
 
 
 def _rules(found: _Cells, rules: np.ndarray[Any, Any], parse: Parser) -> dict[str, list[Any]] | None:

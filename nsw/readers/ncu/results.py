@@ -270,12 +270,10 @@ def _spread(values: tuple[Value, Value, Value] | None) -> Row:
 
 
 def dictionary(cells: list[str | None]) -> pa.DictionaryArray:
-    """An Arrow dictionary array of strings that repeat, without an array of all of them in between."""
+    """An Arrow dictionary array of strings that repeat."""
     import pyarrow as pa
 
-    places: dict[str, int] = {}
-    indices = [None if c is None else places.setdefault(c, len(places)) for c in cells]
-    return pa.DictionaryArray.from_arrays(pa.array(indices, type=pa.int32()), pa.array(list(places), type=pa.string()))
+    return pa.array(cells, type=pa.string()).dictionary_encode()
 
 
 def note_duration(launch: Row, unit: str | None, value: Value) -> None:
