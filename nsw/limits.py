@@ -49,9 +49,13 @@ def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES) -> It
             signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         yield
     except _OverTimeError:
-        raise NswError(f"{what} takes more than {seconds:g} s", hint="make it smaller") from None
+        raise NswError(
+            f"{what} takes more than {seconds:g} s", hint="a loop, a text or the matrix in it is too large"
+        ) from None
     except MemoryError:
-        raise NswError(f"{what} takes more than {memory >> 20:,} MiB", hint="make it smaller") from None
+        raise NswError(
+            f"{what} takes more than {memory >> 20:,} MiB", hint="a loop, a text or the matrix in it is too large"
+        ) from None
     finally:
         if timed:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
