@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import collect, collect_reduced
 from nsw.campaign.folder import LEDGER
-from nsw.campaign.handover import ARCHIVE, RECIPE, about, require_success, unpack
+from nsw.campaign.handover import RECIPE, about, kept_there, require_success
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.campaign.ownership import make_private
@@ -171,9 +171,8 @@ class CampaignsOnSite:
         # first of all: what the former owner kept there does not change any more
         token = take(transport, there, here.id, f"0 {secrets.token_hex(8)}", "*", about())
         with tempfile.TemporaryDirectory(prefix=".nsw-", dir=here.path) as temporary:
-            archive, new = Path(temporary, "archive"), Path(temporary, LEDGER)
-            transport.get_many([(f"{there}/{ARCHIVE}", archive)])
-            state = unpack(archive.read_bytes())
+            new = Path(temporary, LEDGER)
+            state = kept_there(transport, there)
             new.write_bytes(state[LEDGER])
             with Ledger(new) as ledger:
                 if ledger.meta(SCRATCH) != there:

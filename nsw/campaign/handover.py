@@ -20,6 +20,7 @@ from nsw.campaign.folder import LEDGER, CampaignFolder
 from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError
 from nsw.transport.commands import Fence, take
+from nsw.transport.model import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 __all__ = [
-    "ARCHIVE", "RECIPE", "Handover", "about", "handover_of", "mark_of", "noting_owner", "pack",
+    "ARCHIVE", "RECIPE", "Handover", "about", "handover_of", "kept_there", "mark_of", "noting_owner", "pack",
     "require_owner", "require_success", "run_fenced", "site_in_hand", "unpack", "wait_for_commands",
 ]  # fmt: skip
 
 ARCHIVE: Final = "handover/campaign.tar.gz"
 RECIPE: Final = "recipe.lock.yaml"
 _MOST: Final = {LEDGER: 1 << 30, RECIPE: 16 << 20}  # bytes that are unpacked of each
+_MOST_PACKED: Final = 256 << 20  # bytes of the archive; a ledger of 10,000 runs packs into 2 MB
 _WRITE: Final = r"""
 mkdir -p -m 700 "$1/handover" && cat >"$1/handover/.new" && mv -f "$1/handover/.new" "$1/handover/campaign.tar.gz"
 """
@@ -224,6 +226,21 @@ def pack(ledger: bytes, recipe: bytes) -> bytes:
             info.size, info.mode = len(content), 0o600
             archive.addfile(info, io.BytesIO(content))
     return file.getvalue()
+
+
+def kept_there(transport: Transport, scratch: str) -> dict[str, bytes]:
+    """The two files of the archive in a campaign's folder on its site, read in one: its owner may replace it.
+
+    Raises:
+        UnreachableError: The site gave no answer, or the archive cannot be read.
+        CampaignError: There is none, or it is damaged.
+    """
+    archive = read(transport, f"{scratch}/{ARCHIVE}", _MOST_PACKED)
+    if archive is None:
+        raise CampaignError(
+            f"no state of the campaign is kept in {scratch}", hint="it ended before anything was submitted"
+        )
+    return unpack(archive)
 
 
 def unpack(archive: bytes) -> dict[str, bytes]:

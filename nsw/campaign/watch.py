@@ -104,6 +104,7 @@ class Onlooker:
 @contextmanager
 def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[Onlooker]:
     """Connect to a campaign's site, with a copy of the ledger: of the nsw elsewhere that drives it, or the one here."""
+    from nsw.campaign.handover import kept_there
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.create import create
     from nsw.transport.model import connect
@@ -115,7 +116,7 @@ def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[
             scratch, own = ledger.meta(SCRATCH), ledger.meta(OWNED_BY)
         elsewhere = _owner_elsewhere(transport, scratch, own) if own is not None else None
         if elsewhere is not None:
-            _bring_ledger(transport, scratch, copy)
+            copy.write_bytes(kept_there(transport, scratch)[LEDGER])  # its ledger is the one that knows
         scheduler = create(site, transport, scratch, folder.id)
         with Ledger(copy) as ledger:
             batch = scheduler if isinstance(scheduler, BatchScheduler) else None
@@ -133,15 +134,6 @@ def _owner_elsewhere(transport: Transport, scratch: str, own: str) -> str | None
     if token in {"", own}:
         return None
     return about.partition("\n")[0].strip() or "who that is, the site does not say"
-
-
-def _bring_ledger(transport: Transport, scratch: str, copy: Path) -> None:
-    """Where an nsw elsewhere drives the campaign, its ledger is the one that knows."""
-    from nsw.campaign.handover import ARCHIVE, unpack
-
-    archive = copy.with_name("archive")
-    transport.get_many([(f"{scratch}/{ARCHIVE}", archive)])
-    copy.write_bytes(unpack(archive.read_bytes())[LEDGER])
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 
 import nsw
 from nsw.campaign.folder import LEDGER
-from nsw.campaign.handover import RECIPE, pack, unpack
+from nsw.campaign.handover import ARCHIVE, RECIPE, kept_there, pack, unpack
 from nsw.errors import CampaignError, FencedError
 from nsw.events import Finished, RunChanged, Started
 from nsw.transport.commands import Fence, take
@@ -144,3 +144,18 @@ def test_a_hand_over_with_anything_else_in_it_is_refused(tmp_path):
         made.addfile(info, io.BytesIO(b""))
     with pytest.raises(CampaignError, match="never writes"):
         unpack(file.getvalue())
+
+
+def test_a_campaigns_state_that_its_owner_replaces_meanwhile_is_read_whole(far, tmp_path):
+    there = tmp_path / "scratch"
+    (there / ARCHIVE).parent.mkdir(parents=True)
+    for name, ledger in (("a", b"a" * (1 << 20)), ("b", b"b" * (2 << 20))):
+        (there / name).write_bytes(pack(ledger, b"nsw: 1"))
+    (there / ARCHIVE).write_bytes((there / "a").read_bytes())
+    loop = 'while cp "$1/b" "$1/n" && mv "$1/n" "$2" && cp "$1/a" "$1/n" && mv "$1/n" "$2"; do :; done'
+    with subprocess.Popen(["bash", "-c", loop, "owner", there, there / ARCHIVE]) as owner:
+        try:
+            sizes = {len(kept_there(far, str(there))[LEDGER]) >> 20 for _ in range(40)}
+        finally:
+            owner.kill()
+    assert sizes <= {1, 2}
