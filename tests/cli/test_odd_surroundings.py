@@ -59,7 +59,7 @@ def test_a_user_without_a_home_plans_and_runs(nsw, recipe, homeless):
         assert (said := nsw(*words)).code == 0, said.err
     refused = nsw("init", "--site", "x")
     assert (refused.code, "name the file with --output, or set HOME" in refused.err) == (2, True)
-    assert "define it in sites.yaml, in the current folder\n" in nsw("plan", "r.yaml", "-s", "zzz").err
+    assert "define it in a file that `--sites` or NSW_SITES names\n" in nsw("plan", "r.yaml", "-s", "zzz").err
 
 
 def test_an_empty_home_is_none(homeless, monkeypatch):
