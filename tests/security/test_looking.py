@@ -248,9 +248,10 @@ def test_no_command_connects_to_the_site_that_another_user_s_campaign_names(camp
         db.execute("UPDATE meta SET value = ? WHERE key = 'site_data'", (json.dumps(site),))
         db.execute("UPDATE tasks SET state = 'running' WHERE state = 'failed'")
     db.close()
+    (victim.home / ".config" / "nsw").mkdir(parents=True)
     for name, text in (
         ("r.yaml", RECIPE.replace("[0, 3]", "[0, 4]")),
-        ("sites.yaml", SITES),
+        (".config/nsw/sites.yaml", SITES),
         ("ssh", "#!/bin/sh\necho >~/CALLED\n"),
     ):
         (victim.home / name).write_text(text)
