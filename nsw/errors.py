@@ -46,12 +46,16 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fault of an input file: what was found, what was expected, what to do."""
+    """One fault of an input file: what was found, what was expected, what to do.
+
+    `line_is_secret`: its line is not shown, since its file holds a secret.
+    """
 
     message: str
     mark: Mark | None = None
     source_line: str | None = None
     hint: str | None = None
+    line_is_secret: bool = False
 
     def render(self) -> str:
         """The fault as text: place and message, the line with a caret, the hint."""
@@ -61,6 +65,8 @@ class Diagnostic:
             number = str(self.mark.line)
             lines.append(f"  {number} | {self.source_line}")
             lines.append(f"  {' ' * len(number)} | {_caret(self.mark, self.source_line)}")
+        if self.mark and self.line_is_secret:
+            lines.append(f"  {self.mark.line} | (not shown: a secret is written in {self.mark.file})")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)

@@ -229,7 +229,7 @@ class App(Model):
     env: EnvironmentTemplates = Field(
         default={},
         description="Environment variables. A value is secret where the name says so (TOKEN, PASSWORD, API_KEY, ...),"
-        " where it holds a URL with a password or token,"
+        " where it has a secret in it (a URL with a password or signature, a connection string, a webhook),"
         " or where it is written {secret: VALUE}: it reaches the job through a file that only you can read.",
     )
     launcher: Launcher = Field(default=Launcher(), description="How its processes are started.")
