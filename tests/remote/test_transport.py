@@ -75,6 +75,18 @@ def test_input_reaches_the_command_and_nothing_else(far):
     assert far.run(["cat"], timeout=60).stdout == ""
 
 
+def test_no_agent_is_forwarded_though_the_configuration_wants_it(site, server, tmp_path, monkeypatch):
+    with subprocess.Popen(["ssh-agent", "-D", "-a", tmp_path / "agent"], stdout=subprocess.DEVNULL) as agent:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+        server.config.write_text(server.config.read_text() + "  ForwardAgent yes\n")
+        transport = connect(site, str(tmp_path / "scratch"))
+        try:
+            assert transport.run(["bash", "-c", "echo ${SSH_AUTH_SOCK-none}"], timeout=60).stdout == "none\n"
+        finally:
+            transport.close()
+            agent.kill()
+
+
 def test_variables_that_would_change_a_command_are_cleared(far):
     show = ["bash", "-c", "echo ${FROM_SSHD-none}"]
     assert far.run(show, timeout=60).stdout == "yes\n"
