@@ -77,7 +77,6 @@ LIES = {
 
 def stay():
     """Neither the end of its input nor that of whoever listens ends it."""
-    Path(os.environ["HOSTILE_PID"]).write_text(str(os.getpid()))
     while True:
         try:
             flood(to=2)
@@ -88,6 +87,8 @@ def stay():
 if __name__ == "__main__":
     if sys.argv[1] == "endless greeting":
         flood()
+    if "HOSTILE_PID" in os.environ:
+        Path(os.environ["HOSTILE_PID"]).write_text(str(os.getpid()))
     TOKEN = until(b"\n").strip().partition(b"=")[2]
     until(b"exit\n")
     say(b"\n%s free\n" % TOKEN)
