@@ -28,17 +28,9 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkContext, SpawnContext
 
 __all__ = [
-    "Limits",
-    "NoPoolError",
-    "allow_fork",
-    "apart",
-    "can_fork",
-    "inside",
-    "outside",
-    "pool",
-    "starting",
-    "within",
-]
+    "Limits", "NoPoolError", "allow_fork", "apart", "can_fork", "inside", "out_of_memory", "outside", "pool",
+    "starting", "within",
+]  # fmt: skip
 
 _T = TypeVar("_T")
 # An nsys export takes about as much memory as it is long, its tables as much again; libraries reserve a gigabyte or two
@@ -196,6 +188,7 @@ def _enter(limits: _Chosen) -> None:
     import ctypes
 
     _this.apart = True
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy reserves memory for a thread of each core, which nothing here uses
     with suppress(OSError, AttributeError):  # where there is no prctl
         ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -213,8 +206,18 @@ def within(what: str, limits: _Chosen) -> Iterator[None]:
         left, _ = signal.setitimer(signal.ITIMER_PROF, 1.1 * limits.seconds + 1)
         try:
             yield
+        except Exception as fault:
+            if out_of_memory(fault):
+                raise MemoryError from fault
+            raise
         finally:
             signal.setitimer(signal.ITIMER_PROF, left)
+
+
+def out_of_memory(fault: Exception) -> bool:
+    """Whether memory was lacking: for an object, the stack of a thread, or a library."""
+    words = ("can't start new thread", "failed to map segment")
+    return isinstance(fault, MemoryError) or any(word in str(fault) for word in words)
 
 
 def _ended(status: int, what: str, limits: _Chosen) -> LimitError:
@@ -227,7 +230,8 @@ def _ended(status: int, what: str, limits: _Chosen) -> LimitError:
         )
     how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
     return LimitError(
-        f"{what}: the process that did it crashed ({how})", hint="this is a bug: report it, with the file"
+        f"{what}: the process that did it crashed ({how})",
+        hint=f"where it lacked memory, {limits.hint}; else this is a bug: report it, with the file",
     )
 
 
