@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from nsw.apart import NoPoolError, apart, inside, pool, starting, within
+from nsw.apart import Limits, NoPoolError, apart, inside, pool, starting, within
 from nsw.errors import LimitError
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
@@ -37,26 +37,27 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
         paths: The files.
         options: What is asked of the readers.
         workers: How many processes with limits; 0: this one reads. By default one a core for what takes long, one for
-            other files that are not small, and none for small ones. A process apart always reads itself.
+            other files that are not small or where limits were asked for, none for small ones. A process apart reads
+            itself.
     """
     chosen = options or Options()
-    count = _workers(paths) if workers is None else workers
-    if inside():
-        for path in paths:
-            yield _read_within(path, chosen)
-        return
-    if count == 0 or not processes_are_safe():
+    count = _workers(paths, asked=chosen.limits != Limits()) if workers is None else workers
+    if count == 0 or inside() or not processes_are_safe():
         for path in paths:
             yield read(path, chosen)
         return
     at = 0
     try:
         while at < len(paths):
-            for report in _pooled(paths[at:], chosen, count):
-                yield report
-                at += 1
-            if at < len(paths):  # the pool broke over this file, or over one that was read beside it
-                yield _alone(paths[at], chosen)
+            try:
+                for report in _pooled(paths[at:], chosen, count):
+                    yield report
+                    at += 1
+                if at < len(paths):  # the pool broke over this file, or over one that was read beside it
+                    yield _alone(paths[at], chosen)
+                    at += 1
+            except LimitError as fault:  # of memory little may be left there: the next file has another process
+                yield stopped(paths[at], fault)
                 at += 1
     except NoPoolError:
         for path in paths[at:]:
@@ -81,14 +82,18 @@ def size_of(path: Path) -> int:
         return 0  # what is wrong with it is reported when it is read
 
 
-def _workers(paths: Sequence[Path]) -> int:
+def _workers(paths: Sequence[Path], *, asked: bool) -> int:
     if takes_long(paths):
         return len(os.sched_getaffinity(0))
-    return int(sum(map(size_of, paths)) >= _SMALL)
+    return int(asked or sum(map(size_of, paths)) >= _SMALL)
 
 
 def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[Report]:
-    """Reports from a pool of processes until one of them dies."""
+    """Reports from a pool of processes until one of them dies.
+
+    Raises:
+        LimitError: The next file took too much.
+    """
     from concurrent.futures.process import BrokenProcessPool
 
     waiting: list[Future[Report]] = []
@@ -108,19 +113,13 @@ def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[R
 
 def _alone(path: Path, options: Options) -> Report:
     """Read a file in a process of its own, which may die of it."""
-    try:
-        return apart(read, path, options, what=f"reading {path}", size=size_of(path), limits=options.limits)
-    except LimitError as fault:
-        return stopped(path, fault)
+    return apart(read, path, options, what=f"reading {path}", size=size_of(path), limits=options.limits)
 
 
 def _read_within(path: Path, options: Options) -> Report:
-    """Read a file in this process apart, and go on after one that takes too much."""
-    try:
-        with within(f"reading {path}", options.limits.for_bytes(size_of(path))):
-            return read(path, options)
-    except LimitError as fault:
-        return stopped(path, fault)
+    """Read a file in a process apart that may be there for others too."""
+    with within(f"reading {path}", options.limits.for_bytes(size_of(path))):
+        return read(path, options)
 
 
 def stopped(path: Path, fault: LimitError) -> Report:
