@@ -1,6 +1,9 @@
 """A SQLite file whose pages point to each other holds more rows than can be read: its process has a limit of time."""
 
+import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -38,8 +41,19 @@ def test_a_table_whose_pages_point_to_each_other_is_read_until_its_time_is_over(
     grown(path, table)
     good = seeds.write(path.read_bytes(), tmp_path / f"good-{name}")
     path.write_bytes(with_page_loop(path, table))
-    reports = list(read_many([good, path, good], Options(limits=Limits(seconds=2)), workers=1))
+    reports = list(read_many([good, path, good], Options(limits=Limits(seconds=1)), workers=1))
     assert [bool(report.tables) for report in reports] == [True, False, True]
     (problem,) = reports[1].problems
-    assert problem.message == f"reading {path} takes more than 2 s"
+    assert problem.message == f"reading {path} takes more than 1 s"
     assert "--max-time" in problem.fix
+
+
+def test_the_command_names_what_took_too_much_as_a_problem_of_the_file(tmp_path):
+    path = seeds.write(seeds.make()["nsys-sqlite"]["tiled.sqlite"], tmp_path / "tiled.sqlite")
+    grown(path, "CUPTI_ACTIVITY_KIND_KERNEL")
+    path.write_bytes(with_page_loop(path, "CUPTI_ACTIVITY_KIND_KERNEL"))
+    command = [sys.executable, "-m", "nsw", "read", path, "--max-time", "1s", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    (report,) = json.loads(done.stdout)["reports"]
+    assert report["problems"][0]["message"] == f"reading {path} takes more than 1 s"
