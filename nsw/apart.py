@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
 from nsw.errors import LimitError, NswError
 from nsw.limits import confine, limited
-from nsw.safe_import_path import SafeProcesses
+from nsw.safe_import_path import SafeProcesses, processes_are_safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkContext, SpawnContext
 
 __all__ = [
-    "Limits", "NoPoolError", "allow_fork", "apart", "can_fork", "inside", "out_of_memory", "outside", "pool",
-    "starting", "within",
+    "Limits", "NoPoolError", "allow_fork", "apart", "can_fork", "inside", "is_possible", "out_of_memory", "outside",
+    "pool", "starting", "within",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -104,8 +104,13 @@ def inside() -> bool:
     return _this.apart
 
 
+def is_possible() -> bool:
+    """Whether there can be a process apart: not in one, nor where it would look for modules in the current folder."""
+    return not _this.apart and (can_fork() or processes_are_safe())
+
+
 def apart(function: Callable[..., _T], *args: Any, what: str, size: int, limits: Limits | None = None) -> _T:
-    """Call a function in a process with limits; in one that has them already, call it as it is.
+    """Call a function in a process with limits; where there can be none (`is_possible`), call it as it is.
 
     Args:
         function: What to call; where the process is a fresh interpreter, a function of a module.
@@ -121,14 +126,13 @@ def apart(function: Callable[..., _T], *args: Any, what: str, size: int, limits:
         LimitError: It took more, or its process crashed.
         Exception: The function raised it.
     """
-    if _this.apart:
+    if not is_possible():
         return function(*args)
     chosen = (limits or Limits()).for_bytes(size)
     context = _context()
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(sender, function, args, what, chosen))
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()  # a copy would print it again
+    _flush()  # a copy would print it again
     with starting():
         process.start()
     sender.close()
@@ -165,13 +169,18 @@ def _answer(
         _enter(limits)
         with within(what, limits):
             answer = pickle.dumps((True, function(*args)), pickle.HIGHEST_PROTOCOL)
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        _flush()
     except BaseException as fault:  # noqa: BLE001  whoever asked gets it
         answer = pickle.dumps((False, _with_place(fault)))
     with suppress(OSError):  # nobody waits for it any more
         sender.send_bytes(answer)
     os._exit(0)  # taking Arrow apart may end the process with SIGABRT
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # where it was closed
+            stream.flush()
 
 
 def _with_place(fault: BaseException) -> BaseException:
@@ -223,7 +232,7 @@ def out_of_memory(fault: Exception) -> bool:
 def _ended(status: int, what: str, limits: _Chosen) -> LimitError:
     """The error of a process that ended without an answer."""
     if status == -signal.SIGPROF:
-        return LimitError(f"{what} takes more than {limits.seconds:g} s", hint=limits.hint)
+        return LimitError(f"{what} takes more than {limits.seconds:g} s of processor time", hint=limits.hint)
     if status == -signal.SIGKILL:
         return LimitError(
             f"{what}: the process that did it was killed", hint="the machine, or your job, had no memory left"

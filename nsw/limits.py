@@ -49,7 +49,7 @@ def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES, hint:
             left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         yield
     except _OverTimeError:
-        raise LimitError(f"{what} takes more than {seconds:g} s", hint=hint) from None
+        raise LimitError(f"{what} takes more than {seconds:g} s of processor time", hint=hint) from None
     except MemoryError:
         raise LimitError(f"{what} takes more than {memory >> 20:,} MiB", hint=hint) from None
     finally:
