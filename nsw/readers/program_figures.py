@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.errors import NswError
+from nsw.apart import apart
+from nsw.errors import LimitError
 from nsw.limits import limited
 
 if TYPE_CHECKING:
@@ -42,7 +44,15 @@ def figures(output: Path, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
         output: The program's standard output.
         wanted: name -> an object with regex, unit and pick.
     """
-    seconds = _SECONDS + output.stat().st_size * _SECONDS_A_BYTE
+    size = output.stat().st_size
+    if threading.current_thread() is threading.main_thread():
+        return _found(output, wanted, size)
+    # the signals that end an expression reach the main thread alone
+    return apart(_found, output, dict(wanted), size, what=f"reading the figures of {output}", size=size)
+
+
+def _found(output: Path, wanted: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
+    seconds = _SECONDS + size * _SECONDS_A_BYTE
     searches = [_Search(name, spec, seconds) for name, spec in wanted.items()]
     with output.open(errors="replace") as file:  # a carriage return, as of a progress bar, ends a line too
         for window in _windows(file):
@@ -123,7 +133,7 @@ class _Search:
         try:
             with limited("a figure", seconds=max(0.001, self._left)):
                 self._take(window)
-        except NswError:
+        except LimitError:
             self._gave_up = True
         self._left -= time.process_time() - begun
 

@@ -3,6 +3,7 @@
 import math
 import random
 import re
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -105,6 +106,14 @@ def test_an_expression_that_explodes_is_given_up_and_the_others_are_not(figures,
     monkeypatch.setattr(program_figures, "_SECONDS", 0.3)
     bad, good = figures(f"{'a' * 40}c\nrate=3\n", {"bad": spec("(a+)+b"), "rate": spec(r"rate=(\S+)")})
     assert (bad["value"], bad["too_slow"]) == (None, True)
+    assert good["value"] == 3
+
+
+def test_in_a_thread_too_an_expression_that_explodes_is_given_up(figures):
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(figures, f"{'a' * 40}c\nrate=3\n", {"bad": spec("(a+)+b"), "rate": spec(r"rate=(\S+)")})
+        bad, good = asked.result(120)
+    assert bad["too_slow"]
     assert good["value"] == 3
 
 
