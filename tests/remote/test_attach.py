@@ -1,6 +1,9 @@
 """A campaign is taken over from another machine, over a real sshd; the former owner is fenced off."""
 
+import gzip
+import io
 import subprocess
+import tarfile
 import time
 
 import pytest
@@ -136,15 +139,23 @@ def test_a_damaged_hand_over_is_refused(archive, match, tmp_path):
 
 
 def test_a_hand_over_with_anything_else_in_it_is_refused(tmp_path):
-    import io
-    import tarfile
-
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz") as made:
         info = tarfile.TarInfo("../evil")
         made.addfile(info, io.BytesIO(b""))
     with pytest.raises(CampaignError, match="never writes"):
         unpack(file.getvalue(), tmp_path)
+
+
+def test_a_header_of_a_hand_over_gets_no_memory_for_what_it_announces(tmp_path):
+    info = tarfile.TarInfo("pax")
+    info.type, info.size = tarfile.XHDTYPE, 1 << 33
+    ledger = tarfile.TarInfo(LEDGER)
+    ledger.size = 1 << 33
+    for header, match in ((info, "never writes"), (ledger, "more than any campaign's")):
+        with pytest.raises(CampaignError, match=match):
+            unpack(gzip.compress(header.tobuf()), tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_campaigns_state_that_its_owner_replaces_meanwhile_is_read_whole(far, tmp_path):
