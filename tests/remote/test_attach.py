@@ -154,7 +154,7 @@ def test_a_header_of_a_hand_over_gets_no_memory_for_what_it_announces(tmp_path):
     ledger.size = 1 << 33
     for header, match in ((info, "never writes"), (ledger, "more than any campaign's")):
         with pytest.raises(CampaignError, match=match):
-            unpack(gzip.compress(header.tobuf()), tmp_path)
+            unpack(gzip.compress(header.tobuf(tarfile.GNU_FORMAT)), tmp_path)
     assert not (tmp_path / LEDGER).exists()
 
 
