@@ -35,6 +35,7 @@ _TRIES = 3  # transfers in a row that bring nothing
 _PAUSE_S = 1.0
 _MOST_VARIABLES = 1 << 20  # bytes of a login's environment
 _MOST_LISTING = 16 << 20
+_MOST_FRAME = 1 << 16  # of a file that is as long as it may be
 _TOGETHER = 500  # folders in one listing: those of runs with 64 reports each take 5 MB
 _FRAME = re.compile(rb"file ([0-9]{1,15})\n")
 _ENTRY = re.compile(r"([^\t]*)\t([0-9]{1,15})\t(.*)", re.DOTALL)
@@ -169,7 +170,8 @@ class RemoteTransport(Transport):
         """Read in one command."""
         if not there:
             return {}
-        answer = self._ask(_READ, str(limit), "tail" if end else "head", given=there, most=max(limit, MOST_OUTPUT))
+        most = max(limit, MOST_OUTPUT) + _MOST_FRAME
+        answer = self._ask(_READ, str(limit), "tail" if end else "head", given=there, most=most)
         found: dict[str, Content] = {}
         data, at = memoryview(answer.stdout), 0
         for path in there:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nsw.errors import CommandError, DownloadLimitError, HostKeyError, LoginError, UnreachableError, UsageError
-from nsw.transport.model import Unreadable, connect
+from nsw.transport.model import MOST_OUTPUT, Unreadable, connect
 from nsw.transport.ssh_login import look_up
 
 from .conftest import SSHD, Server
@@ -107,6 +107,13 @@ def test_what_is_there_what_is_absent_and_what_cannot_be_told_are_three_answers(
     assert far.read_many(names[:1], 3) == {names[0]: b"\0\xff "}
     assert far.tail(names[0], 6) == b"lines\n"
     assert far.tail(names[2], 6) is None
+
+
+def test_of_a_file_longer_than_any_output_as_much_is_read_as_was_asked_for(far, tmp_path):
+    with (tmp_path / "file").open("wb") as file:
+        file.truncate(MOST_OUTPUT + 8)
+    found = far.read_many([str(tmp_path / "file")], MOST_OUTPUT + 7)
+    assert len(found[str(tmp_path / "file")]) == MOST_OUTPUT + 7
 
 
 def test_a_listing_holds_plain_files_that_match(far, tmp_path):

@@ -40,6 +40,12 @@ def listing():
     facts(f"0 0 {len(entries)} 0", entries)
 
 
+def large():
+    """The state of a campaign, as large as nsw takes it."""
+    size = 48 << 20
+    facts(f"0 0 {size + 14} 0", b"file %d\n" % size + bytes(size))
+
+
 def download(*parts):
     """Announce a file of five bytes under the name that was asked for, and send these."""
     name = until(b"\0").rstrip(b"\0")
@@ -64,6 +70,7 @@ LIES = {
     "longer than asked": lambda: facts("0 0 15 0", b"file 9\n123456789"),
     "a length in words": lambda: facts("0 0 15 0", b"file nine\n12345"),
     "a length too long": lambda: facts("0 0 15 0", b"file 1234567\n12"),
+    "a large state": large,
     "listing without end": listing,
     "a listing of another folder": lambda: facts("0 0 39 0", b"folder\0regular file\t1\t/other/name\0end\0\0"),
     "a size in words": lambda: facts("0 0 34 0", b"folder\0regular file\tone\t/s/na\0end\0"),

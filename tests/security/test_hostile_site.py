@@ -93,6 +93,12 @@ def test_files_that_are_not_as_asked_for_are_an_error(tmp_path, ask, lie, said):
     assert not (tmp_path / "here" / "a").exists()
 
 
+def test_the_state_of_a_campaign_to_take_over_is_refused_when_it_is_damaged_and_kept_on_no_disk(tmp_path):
+    ask = "__import__('nsw.campaign.handover', fromlist='x').kept_there(far, '/s', Path('.'))"
+    assert asked(tmp_path, ask, "a large state").startswith("CampaignError the campaign's state on the site is damaged")
+    assert not list(tmp_path.glob("*.db"))
+
+
 def test_a_length_in_words_is_that_of_no_file(tmp_path):
     assert "Unreadable" in asked(tmp_path, READ, "a length in words")
 
