@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nsw.errors import CommandError, CommandResult
 from nsw.transport.local import LocalTransport
 from nsw.transport.ssh import Line, Packets
 
@@ -136,6 +137,14 @@ def test_of_a_long_stderr_the_beginning_and_the_end_are_kept(tmp_path):
     done = LocalTransport().run(["bash", "-c", script], timeout=60)
     assert (done.returncode, done.stdout) == (0, "out\n")
     assert re.fullmatch(r"begin\nx+\n\[99934474 bytes are left out\]\nx+end\n", done.stderr)
+
+
+def test_an_error_shows_the_beginning_and_the_end_of_a_long_output():
+    message = CommandError(CommandResult(("squeue",), 1, f"begin{'x' * 1_000_000}end", ""), what="asking").message
+    assert len(message) < 10_000
+    assert "begin" in message
+    assert "[992,008 characters are left out]" in message
+    assert "xend" in message
 
 
 def test_a_server_that_announces_a_packet_without_measure_gets_no_room_for_it():
