@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 MOST_SHOWN: Final = 100  # faults of one file, and warnings
+_EXCERPT: Final = 4000  # characters of a command's output, of its beginning and of its end
 
 
 class Exit(IntEnum):
@@ -132,6 +133,10 @@ class InputError(NswError):
         return "\n".join(d.render() for d in self.diagnostics)
 
 
+class LimitError(NswError):
+    """Something took more memory or time than it may, or the process that had these limits crashed."""
+
+
 class NotYetError(NswError):
     """Something that parses, but that this version does not do."""
 
@@ -232,11 +237,19 @@ class CommandError(NswError):
         how = "timed out" if result.timed_out else f"exit status {result.returncode}"
         super().__init__(
             f"{what}: {shlex.join(result.argv)} ({how})\n"
-            f"  stdout: {result.stdout.strip() or '<empty>'}\n"
-            f"  stderr: {result.stderr.strip() or '<empty>'}",
+            f"  stdout: {_excerpt(result.stdout)}\n"
+            f"  stderr: {_excerpt(result.stderr)}",
             hint=hint,
         )
         self.result = result
+
+
+def _excerpt(text: str) -> str:
+    """What a command printed, of a long text the beginning and the end."""
+    more = len(text) - 2 * _EXCERPT
+    if more > 0:
+        text = f"{text[:_EXCERPT]}\n[{more:,} characters are left out]\n{text[-_EXCERPT:]}"
+    return text.strip() or "<empty>"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

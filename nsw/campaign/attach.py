@@ -172,8 +172,7 @@ class CampaignsOnSite:
         token = take(transport, there, here.id, f"0 {secrets.token_hex(8)}", "*", about())
         with tempfile.TemporaryDirectory(prefix=".nsw-", dir=here.path) as temporary:
             new = Path(temporary, LEDGER)
-            state = kept_there(transport, there)
-            new.write_bytes(state[LEDGER])
+            kept_there(transport, there, Path(temporary))
             with Ledger(new) as ledger:
                 if ledger.meta(SCRATCH) != there:
                     raise CampaignError(
@@ -187,7 +186,7 @@ class CampaignsOnSite:
                 _bring_reports(transport, there, here, ledger)
             if here.ledger.exists():
                 here.ledger.replace(here.path / f"{LEDGER}.superseded")
-            here.recipe.write_bytes(state[RECIPE])
+            Path(temporary, RECIPE).replace(here.recipe)
             new.replace(here.ledger)  # last: a folder without it is no campaign yet
 
 

@@ -116,7 +116,7 @@ def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[
             scratch, own = ledger.meta(SCRATCH), ledger.meta(OWNED_BY)
         elsewhere = _owner_elsewhere(transport, scratch, own) if own is not None else None
         if elsewhere is not None:
-            copy.write_bytes(kept_there(transport, scratch)[LEDGER])  # its ledger is the one that knows
+            kept_there(transport, scratch, Path(temporary))  # its ledger is the one that knows
         scheduler = create(site, transport, scratch, folder.id)
         with Ledger(copy) as ledger:
             batch = scheduler if isinstance(scheduler, BatchScheduler) else None

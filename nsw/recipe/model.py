@@ -200,7 +200,8 @@ class Figure(Model):
     """A number that the application prints of itself."""
 
     regex: Regex = Field(
-        description="Regular expression with one group, the number; single quotes keep its backslashes."
+        description="Regular expression with one group, the number; single quotes keep its backslashes. A carriage"
+        " return ends a line too; a line of more than 4096 characters is searched in pieces that overlap."
     )
     unit: Text = Field(description="Its unit, such as images/s.")
     pick: Literal["first", "last", "sum", "mean", "max"] = Field(

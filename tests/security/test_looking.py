@@ -17,6 +17,7 @@ from nsw.campaign import ledger_file
 from nsw.campaign.folder import CampaignFolder, is_driven, locked
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import NOTE, SITE
+from nsw.campaign.recipe_lock import git_state
 from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport
@@ -414,6 +415,46 @@ def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
     assert "commit=" in own
     assert set(others) == {"None\n"}
     assert not list(victim.temporary.iterdir())
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="no git here")
+def test_no_program_that_a_repository_names_is_run(tmp_path):
+    """A folder that came as an archive belongs to who unpacked it, with the configuration of who made it."""
+    ran = tmp_path / "ran"
+    ran.mkdir()
+    repository = tmp_path / "repository"
+
+    def git(*words, cwd=repository):
+        who = ("-c", "user.name=n", "-c", "user.email=e", "-c", "protocol.file.allow=always")
+        return subprocess.run(["git", *who, *words], cwd=cwd, check=True, capture_output=True, text=True).stdout
+
+    for folder in (repository, tmp_path / "part"):
+        folder.mkdir()
+        git("init", "-q", cwd=folder)
+        (folder / "file").write_text("as it was\n")
+        git("add", ".", cwd=folder)
+        git("commit", "-qm", "m", cwd=folder)
+    git("submodule", "add", "-q", str(tmp_path / "part"), "part")
+    (repository / ".gitattributes").write_text("* filter=planted\n")
+    git("add", ".")
+    git("commit", "-qm", "with a part")
+    for name in ("clean", "smudge"):
+        git("config", f"filter.planted.{name}", f"touch {ran}/{name}; cat")
+    git("config", "filter.planted.required", "true")
+    for name, folder in (("own", repository), ("part", repository / "part")):
+        git("config", "core.fsmonitor", f"touch {ran}/monitor-of-{name}; false", cwd=folder)
+    hook = repository / ".git" / "hooks" / "post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {ran}/hook\n")
+    hook.chmod(0o755)
+    os.utime(repository / "file", (1, 1))  # so that its content is looked at
+    state = git_state(repository, LocalTransport())
+    assert (state.commit, state.dirty) == (git("rev-parse", "HEAD").strip(), False)
+    assert not list(ran.iterdir())
+    git("status")  # it would have
+    assert {"clean", "hook", "monitor-of-own", "monitor-of-part"} <= {file.name for file in ran.iterdir()}
+    (repository / "file").write_text("changed\n")
+    assert git_state(repository, LocalTransport()).dirty
 
 
 def test_a_folder_of_the_site_that_another_user_made_first_is_not_used(victim, neighbour):
