@@ -84,7 +84,7 @@ _this: Final = _Process()
 
 
 def allow_fork() -> None:
-    """Say that this process is nsw's own program, which a fork may copy: from Python it may be anybody's."""
+    """Say that a fork may copy this process: from Python it is anybody's, and one that drives a campaign holds locks."""
     _this.may_fork = True
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 
 _DRIVES = frozenset({"run", "resume", "retry"})
+_ONLY_READS = frozenset(
+    {"read", "summarize"}
+)  # they hold no lock, connection or transaction that a copy would have too
 _WORDS = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "it is not a whole number",
@@ -31,7 +34,8 @@ _WORDS = {
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
     leave_current_folder()
-    allow_fork()
+    if sys.argv[1:2] and sys.argv[1] in _ONLY_READS:
+        allow_fork()
     _end(_answer_or_run())
 
 
