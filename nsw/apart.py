@@ -84,7 +84,7 @@ _this: Final = _Process()
 
 
 def allow_fork() -> None:
-    """Say that a fork may copy this process: from Python it is anybody's, and one that drives a campaign holds locks."""
+    """Say that a fork may copy this process: one that runs Python is anybody's, and one that drives a campaign locks it."""
     _this.may_fork = True
 
 

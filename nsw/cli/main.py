@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 _DRIVES = frozenset({"run", "resume", "retry"})
-_ONLY_READS = frozenset(
-    {"read", "summarize"}
-)  # they hold no lock, connection or transaction that a copy would have too
+_ONLY_READS = frozenset({"read", "summarize"})  # they hold no lock or connection, which a copy would hold too
 _WORDS = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "it is not a whole number",

@@ -10,13 +10,13 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from nsw.apart import Limits
-from nsw.tables.unpacking_limit import TooMuchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from nsw.tables import TableData
+    from nsw.tables.unpacking_limit import TooMuchError
 
 HEAD_BYTES = 65536
 MOST_SHOWN = 5  # problems that are alike
