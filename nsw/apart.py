@@ -84,7 +84,7 @@ _this: Final = _Process()
 
 
 def allow_fork() -> None:
-    """Say that a fork may copy this process: one that runs Python is anybody's, and one that drives a campaign locks it."""
+    """Say that a fork may copy this process: it is no program of somebody else's, and holds no lock of a campaign."""
     _this.may_fork = True
 
 
