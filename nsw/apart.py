@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
 from nsw.errors import LimitError, NswError
-from nsw.limits import confine, limited
+from nsw.limits import limited
 from nsw.safe_import_path import SafeProcesses, processes_are_safe
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def _answer(
     """Call the function and send what it returns; in the process apart."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
     try:
-        _enter(limits)
+        _enter()
         with within(what, limits):
             answer = pickle.dumps((True, function(*args)), pickle.HIGHEST_PROTOCOL)
         _flush()
@@ -201,8 +201,8 @@ class _WithoutPandas:
             raise ImportError(name)
 
 
-def _enter(limits: _Chosen) -> None:
-    """Give this process the limits; it ends with the one that started it."""
+def _enter() -> None:
+    """Make this process one apart, whose calls have limits; it ends with the one that started it."""
     import ctypes
 
     _this.apart = True
@@ -211,7 +211,6 @@ def _enter(limits: _Chosen) -> None:
     with suppress(OSError, AttributeError):  # where there is no prctl
         ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    confine(limits.memory)
 
 
 @contextmanager
@@ -273,10 +272,10 @@ class NoPoolError(Exception):
 
 
 @contextmanager
-def pool(workers: int, limits: Limits) -> Iterator[ProcessPoolExecutor]:
+def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Processes apart, for many calls; they end with the block, in the middle of a call if need be.
 
-    The calls themselves are to be `within` their limits of time.
+    The calls themselves are to be `within` their limits.
 
     Raises:
         NoPoolError: There can be none.
@@ -287,9 +286,7 @@ def pool(workers: int, limits: Limits) -> Iterator[ProcessPoolExecutor]:
     others = set(active_children())
     with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
         try:
-            found = ProcessPoolExecutor(
-                workers, mp_context=_context(), initializer=_enter, initargs=(limits.for_bytes(0),)
-            )
+            found = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_enter)
         except OSError:
             raise NoPoolError from None
     try:
