@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 # An nsys export takes 1.7 times its length (16 million kernels, 1.75 GB: 2.9 GB in 21 s), so that one of 5 GB is read.
 # Libraries reserve a gigabyte that they never use. Three quarters of a machine leave it usable.
 _MEMORY: Final = min(16 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4)
-# The slowest readers take 0.1 s a MB; a packed trace becomes twenty times as long, and machines are ten times as slow.
+# The slowest readers take 0.1 s a MB; a packed trace becomes twenty times as long, and machines are half as fast.
 _SECONDS: Final = 120.0
 _SECONDS_A_BYTE: Final = 5e-6
 _GRACE_S: Final = 5.0
