@@ -84,7 +84,7 @@ _this: Final = _Process()
 
 
 def allow_fork() -> None:
-    """Say that a fork may copy this process: it is no program of somebody else's, and holds no lock of a campaign."""
+    """Say that this process is nsw's own program, which a fork may copy: from Python it may be anybody's."""
     _this.may_fork = True
 
 
@@ -164,9 +164,9 @@ def _answer(
     sender: Connection, function: Callable[..., object], args: tuple[Any, ...], what: str, limits: _Chosen
 ) -> NoReturn:
     """Call the function and send what it returns; in the process apart."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
     try:
         _enter()
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
         with within(what, limits):
             answer = pickle.dumps((True, function(*args)), pickle.HIGHEST_PROTOCOL)
         _flush()
@@ -206,6 +206,8 @@ def _enter() -> None:
     import ctypes
 
     _this.apart = True
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a copy of the program handles them as Ctrl-C
+        signal.signal(number, signal.SIG_DFL)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy reserves memory for a thread of each core, which nothing here uses
     sys.meta_path.insert(0, _WithoutPandas)
     with suppress(OSError, AttributeError):  # where there is no prctl

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 _DRIVES = frozenset({"run", "resume", "retry"})
-_ONLY_READS = frozenset({"read", "summarize"})  # they hold no lock or connection, which a copy would hold too
 _WORDS = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "it is not a whole number",
@@ -32,8 +31,7 @@ _WORDS = {
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
     leave_current_folder()
-    if sys.argv[1:2] and sys.argv[1] in _ONLY_READS:
-        allow_fork()
+    allow_fork()
     _end(_answer_or_run())
 
 
