@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
 from nsw.errors import LimitError, NswError
-from nsw.limits import confine, limited
+from nsw.limits import limited
 from nsw.safe_import_path import SafeProcesses, processes_are_safe
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ __all__ = [
 ]  # fmt: skip
 
 _T = TypeVar("_T")
-# An nsys export takes about as much memory as it is long, its tables as much again; libraries reserve a gigabyte or two
-# of addresses that they never use. What a machine does not have it cannot give, and three quarters leave it usable.
+# An nsys export takes 1.7 times its length (16 million kernels, 1.75 GB: 2.9 GB in 21 s), so that one of 5 GB is read.
+# Libraries reserve a gigabyte that they never use. Three quarters of a machine leave it usable.
 _MEMORY: Final = min(16 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4)
-# The slowest readers take 0.1 s a MB; a packed trace becomes twenty times as long, and machines are ten times as slow.
+# The slowest readers take 0.1 s a MB; a packed trace becomes twenty times as long, and machines are half as fast.
 _SECONDS: Final = 120.0
 _SECONDS_A_BYTE: Final = 5e-6
 _GRACE_S: Final = 5.0
@@ -164,9 +164,9 @@ def _answer(
     sender: Connection, function: Callable[..., object], args: tuple[Any, ...], what: str, limits: _Chosen
 ) -> NoReturn:
     """Call the function and send what it returns; in the process apart."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
     try:
-        _enter(limits)
+        _enter()
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
         with within(what, limits):
             answer = pickle.dumps((True, function(*args)), pickle.HIGHEST_PROTOCOL)
         _flush()
@@ -192,16 +192,27 @@ def _with_place(fault: BaseException) -> BaseException:
     return fault
 
 
-def _enter(limits: _Chosen) -> None:
-    """Give this process the limits; it ends with the one that started it."""
+class _WithoutPandas:
+    """Finds no pandas: pyarrow would load it with its first array, which takes 0.3 s, and nothing here uses it."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def _enter() -> None:
+    """Make this process one apart, whose calls have limits; it ends with the one that started it."""
     import ctypes
 
     _this.apart = True
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a copy of the program handles them as Ctrl-C
+        signal.signal(number, signal.SIG_DFL)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy reserves memory for a thread of each core, which nothing here uses
+    sys.meta_path.insert(0, _WithoutPandas)
     with suppress(OSError, AttributeError):  # where there is no prctl
         ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    confine(limits.memory)
 
 
 @contextmanager
@@ -263,10 +274,10 @@ class NoPoolError(Exception):
 
 
 @contextmanager
-def pool(workers: int, limits: Limits) -> Iterator[ProcessPoolExecutor]:
+def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Processes apart, for many calls; they end with the block, in the middle of a call if need be.
 
-    The calls themselves are to be `within` their limits of time.
+    The calls themselves are to be `within` their limits.
 
     Raises:
         NoPoolError: There can be none.
@@ -277,9 +288,7 @@ def pool(workers: int, limits: Limits) -> Iterator[ProcessPoolExecutor]:
     others = set(active_children())
     with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
         try:
-            found = ProcessPoolExecutor(
-                workers, mp_context=_context(), initializer=_enter, initargs=(limits.for_bytes(0),)
-            )
+            found = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_enter)
         except OSError:
             raise NoPoolError from None
     try:

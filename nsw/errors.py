@@ -128,6 +128,10 @@ class InputError(NswError):
         super().__init__(diagnostics[0].message)
         self.diagnostics = first_of(diagnostics)
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[Sequence[Diagnostic]]]:
+        """What pickle makes one of, which comes from another process."""
+        return InputError, (self.diagnostics,)
+
     def render(self) -> str:
         """All faults, in the order of the file."""
         return "\n".join(d.render() for d in self.diagnostics)

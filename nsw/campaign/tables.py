@@ -30,6 +30,11 @@ def table_files(folder: CampaignFolder) -> list[Path]:
     return sorted(path for path in folder.tables.glob("*.parquet") if path.stem in TABLES)
 
 
+def made_elsewhere(folder: CampaignFolder) -> bool:
+    """Whether somebody else made the campaign, so that its tables are read in a process apart."""
+    return not is_own(folder.path)
+
+
 def row_count(path: Path) -> int | None:
     """How many rows a table's file has; None when it is damaged."""
     import pyarrow as pa
@@ -109,7 +114,7 @@ def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T
     path = folder.tables / f"{table}.parquet"
     if not os.path.lexists(path):
         return None
-    if is_own(folder.path):
+    if not made_elsewhere(folder):
         return _loaded(folder.path, path, load)
     limits = replace(folder.limits, command=f"nsw summarize {folder.id}")
     size = path.lstat().st_size

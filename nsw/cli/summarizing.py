@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from nsw.apart import apart, can_fork
 from nsw.campaign.answers import is_good, summary_of
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import NOTE
 from nsw.campaign.selection import campaign_and_runs, job_ids, selected
+from nsw.campaign.tables import made_elsewhere, table_files
 from nsw.cli.output import several, tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
     from nsw.apart import Limits
     from nsw.campaign import folder as folders
-    from nsw.campaign.selection import Which
+    from nsw.campaign.selection import Selection, Which
     from nsw.cli.output import Target
 
 Rows = list[dict[str, Any]]
@@ -48,8 +52,19 @@ def summarize(which: Which, table: str | None, target: Target, limits: Limits, t
         raise UsageError("--top needs --table", hint="`nsw summarize --table hotspots --top 3`")
     folder, selection = campaign_and_runs(which)
     folder.limits = limits
+    _check(table)
+    answer = partial(_answer, folder, selection, table=table, target=target, top=top)
+    if not can_fork() or not made_elsewhere(folder):
+        return answer()
+    size = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
+    named = replace(limits, command=f"nsw summarize {folder.id}")
+    return apart(answer, what=f"reading {folder.path}", size=size, limits=named)
+
+
+def _answer(
+    folder: folders.CampaignFolder, selection: Selection, *, table: str | None, target: Target, top: int | None
+) -> int:
     with Ledger(folder.ledger, read_only=True) as ledger:
-        _check(table)
         cases = sorted({run.case_id for run in selected(ledger, ledger.runs(), selection)}) if selection else []
         note, code = ledger.meta(NOTE), Exit.GOOD if is_good(ledger) else Exit.SOME_FAILED
         tables = _Tables(folder, ledger, cases)

@@ -97,7 +97,7 @@ def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[R
 
     waiting: list[Future[Report]] = []
     rest = iter(paths)
-    with pool(workers, options.limits) as processes:
+    with pool(workers) as processes:
         try:
             for path in rest:
                 with starting():
