@@ -167,6 +167,11 @@ _PHASE_TABLES = (
                 "median share of GPU busy time with copies and sets only, and no kernel",
             ),
             _f("med_communication_pct", "%", "median share of NCCL kernels in that sum"),
+            _f(
+                "med_communication_alone_pct",
+                "%",
+                "median share of GPU busy time with NCCL kernels only: communication that nothing hides",
+            ),
         ),
     ),
     Table(

@@ -14,6 +14,7 @@ from nsw.readers.timeline.phases import (
     COMMUNICATION,
     MEMORY,
     PHASES,
+    SETUP,
     Operations,
     Phased,
     Timeline,
@@ -24,7 +25,7 @@ from nsw.readers.timeline.phases import KERNEL as COMPUTE
 from nsw.readers.timeline.statistics import Groups
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from nsw.readers.nsys.export.collect import Collected
     from nsw.readers.timeline.columns import IntArray
@@ -51,6 +52,9 @@ class Split:
     """The processes of a report, each with its phases where it has iterations."""
 
     processes: list[int | None] = field(default_factory=list)
+    hosts: list[int] = field(
+        default_factory=list
+    )  # places of those without GPU work, such as a launcher: all is set-up
     phased: dict[int, Phased] = field(default_factory=dict)  # by place in `processes`
     work: dict[int, Operations] = field(default_factory=dict)
     launched: dict[str, IntArray] = field(default_factory=dict)  # by table: ns of the host's clock, one a row
@@ -77,6 +81,7 @@ class Split:
             return self.phased[0].phase(times)
         places = _places(self, found, column)
         codes: IntArray = np.full(len(times), ALL, np.int64)
+        codes[np.isin(places, self.hosts)] = SETUP
         for place, one in self.phased.items():
             mine = np.flatnonzero(places == place)
             codes[mine] = one.phase(times[mine])
@@ -121,7 +126,8 @@ def split(
         named: The NVTX range that a recipe names as its step.
         warmup: How many iterations are warm-up, where a recipe says so.
     """
-    made = Split(_processes(gpu, calls))
+    processes, hosts = _processes(gpu, calls)
+    made = Split(processes, hosts)
     for table, found in gpu.items():
         made.launched[table] = _launched(made, found, calls)
     marks = _marks(made, ranges, calls)
@@ -154,12 +160,18 @@ def _told(made: Split) -> str:
     return " and ".join(sorted(words)) or "not known"
 
 
-def _processes(gpu: Mapping[str, Collected], calls: Collected | None) -> list[int | None]:
-    """The processes with GPU work, else those with API calls; None where the export does not tell."""
-    owners = [v for found in gpu.values() for v in found.distinct["globalPid"]]
-    if not owners and calls is not None:
-        owners = list(calls.distinct["globalTid"])
-    return list(dict.fromkeys(None if v == NULL else process_of(v) for v in owners)) or [None]
+def _processes(gpu: Mapping[str, Collected], calls: Collected | None) -> tuple[list[int | None], list[int]]:
+    """The processes, those with GPU work first, and the places of the others; None where the export does not tell."""
+    working = _owners(v for found in gpu.values() for v in found.distinct["globalPid"])
+    calling = _owners(calls.distinct["globalTid"] if calls is not None else ())
+    if not working or None in working:  # who calls may be who works
+        return working or calling or [None], []
+    processes = list(dict.fromkeys([*working, *calling]))
+    return processes, list(range(len(working), len(processes)))
+
+
+def _owners(values: Iterable[int]) -> list[int | None]:
+    return list(dict.fromkeys(None if v == NULL else process_of(v) for v in values))
 
 
 def _places(made: Split, found: Collected, column: str) -> IntArray:
