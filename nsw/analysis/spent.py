@@ -1,0 +1,143 @@
+"""Where the time of a case goes: an iteration of its steady state, as parts that add up to it.
+
+A GPU's time is divided by what it did: computing (by class of kernel), copies alone, NCCL alone, idle. What NCCL does
+beside other work is hidden, and no part. Processes count with their mean. A timeline without iterations has the classes
+of all its GPU work, and no time without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nsw.analysis.kernel_classes import NCCL, class_of, is_fp32_arithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+__all__ = ["Part", "Spent", "spent"]
+
+_SHORT_NS = 5e3  # a kernel that takes less is hardly more than its launch
+_ARITHMETIC = ("GEMM", "convolution")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """GPU work of one class: ns of an iteration (of a run where there are none), operations likewise."""
+
+    name: str
+    ns: float
+    operations: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """An iteration of a case, or its whole run.
+
+    Attributes:
+        is_iteration: Whether it is an iteration.
+        span_ns: How long it takes; None where there are no iterations.
+        parts: GPU work by class, most first; the sum of its operations' durations.
+        fp32_ns: Of that: GEMM and convolution in FP32 without tensor cores.
+        short_pct: Share of the kernels that take less than 5 us, by their names' means.
+        operations: GPU operations.
+        computing_pct: Of the span: at least one kernel that is no NCCL's at work, or a copy beside NCCL.
+        copies_pct: Of the span: copies and sets alone.
+        exposed_pct: Of the span: NCCL's kernels alone.
+        idle_pct: Of the span: no GPU work, the mean of the processes.
+        most_idle_pct: The same of the process whose GPU is idle most.
+        hidden_pct: Of the span: NCCL's kernels beside other work.
+    """
+
+    is_iteration: bool
+    span_ns: float | None
+    parts: tuple[Part, ...]
+    fp32_ns: float
+    short_pct: float
+    operations: float
+    computing_pct: float | None = None
+    copies_pct: float | None = None
+    exposed_pct: float | None = None
+    idle_pct: float | None = None
+    most_idle_pct: float | None = None
+    hidden_pct: float | None = None
+
+    @property
+    def gpu_ns(self) -> float:
+        """The sum of the operations' durations."""
+        return sum(part.ns for part in self.parts)
+
+    def share_pct(self, name: str) -> float:
+        """What a class takes of the GPU's work."""
+        whole = self.gpu_ns
+        return 100 * sum(part.ns for part in self.parts if part.name == name) / whole if whole else 0.0
+
+
+def spent(
+    gpu: Iterable[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None
+) -> Spent | None:
+    """Where the time of a case goes; None without GPU work.
+
+    Args:
+        gpu: The rows of gpu_summary of its steady state.
+        iterations: Its rows of table iterations.
+        runs: How many runs the rows are of.
+        classes: Those of the recipe, a pattern each.
+    """
+    # steady work is that of all iterations of all processes: of one iteration of one process the mean
+    times = sum(row["steady"] for row in iterations) or max(runs, 1)
+    took: dict[str, list[float]] = {}
+    fp32 = short = kernels = 0.0
+    for row in gpu:
+        ns, calls = row.get("total_ns") or 0.0, row.get("calls") or 0
+        name = class_of(row["name"], row["kind"], classes)
+        entry = took.setdefault(name, [0.0, 0.0])
+        entry[0] += ns / times
+        entry[1] += calls / times
+        if name in _ARITHMETIC and is_fp32_arithmetic(row["name"]):
+            fp32 += ns / times
+        if row["kind"] == "kernel" and name != NCCL:
+            kernels += calls
+            short += calls if ns < _SHORT_NS * calls else 0
+    if not took:
+        return None
+    parts = tuple(Part(name, ns, calls) for name, (ns, calls) in sorted(took.items(), key=lambda item: -item[1][0]))
+    about = {
+        "parts": parts,
+        "fp32_ns": fp32,
+        "short_pct": 100 * short / kernels if kernels else 0.0,
+        "operations": sum(part.operations for part in parts),
+    }
+    if not iterations:
+        return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
+    return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **_divided(iterations))  # type: ignore[arg-type]
+
+
+def _divided(iterations: Sequence[Row]) -> dict[str, float | None]:
+    """How the span is divided, where every process tells it."""
+    known = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
+    if len(known) != len(iterations):
+        return {}
+    busy = [row["med_gpu_busy_pct"] for row in known]
+    idle = [100 - share for share in busy]
+    copies = [share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, known, strict=True)]
+    talk = [row.get("med_communication_alone_pct") for row in known]
+    parts: dict[str, float | None] = {
+        "idle_pct": _mean(idle), "most_idle_pct": max(idle), "copies_pct": _mean(copies),
+    }  # fmt: skip
+    if any(share is None for share in talk):  # the table was made before this was read
+        return parts
+    exposed = [share * alone / 100 for share, alone in zip(busy, talk, strict=True)]
+    talking = [row.get("med_communication_pct") or 0.0 for row in known]
+    in_all = [share * (row.get("med_gpu_ns") or 0.0) / row["med_ns"] for share, row in zip(talking, known, strict=True)]
+    parts["exposed_pct"] = _mean(exposed)
+    parts["hidden_pct"] = max(0.0, _mean(in_all) - _mean(exposed))
+    parts["computing_pct"] = max(0.0, 100 - _mean(idle) - _mean(copies) - _mean(exposed))
+    return parts
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return sum(known) / len(known)
