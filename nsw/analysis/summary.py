@@ -10,12 +10,14 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.comparison import Scaling, Variant, compare, scaling
 from nsw.analysis.effective import AskedModel, Effective, effective_rates
 from nsw.analysis.figures import Outlier, outliers
-from nsw.analysis.findings import findings
+from nsw.analysis.paired_rules import of_scaling, of_variants
 from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
+from nsw.analysis.rules import as_findings, hits_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from nsw.analysis.hits import Hit
     from nsw.tables import TableData
 
 TABLES = (
@@ -85,6 +87,7 @@ class Summary:
     outliers: tuple[Outlier, ...] = ()
     nodes: tuple[tuple[str, str], ...] = ()  # of each case with several ranks, where they were
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
+    hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)  # of each case, the weightiest first
 
     def only(self, cases: Collection[str]) -> Summary:
         """What concerns these cases; ratios stay those of the whole campaign."""
@@ -98,6 +101,7 @@ class Summary:
             model=tuple(m for m in self.model if m.case_id in cases),
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
             nodes=tuple(one for one in self.nodes if one[0] in cases),
+            hits={case: some for case, some in self.hits.items() if case in cases},
         )
 
 
@@ -119,6 +123,9 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
             cases, parameter=asked.compare, baseline=asked.baseline, figure=asked.figure,
             higher_is_better=asked.higher_is_better,
         )  # fmt: skip
+    hits = hits_of(cases)
+    by_id = {case.id: case for case in cases}
+    beside = [*(of_scaling(curve, by_id) if curve else ()), *of_variants(variants, by_id)]
     return Summary(
         campaign=data.campaign,
         site=data.site,
@@ -130,12 +137,13 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
         compared=asked.compare,
         compared_to=asked.baseline,
         figure=asked.figure,
-        findings=(*data.known, *_crowded(tables, case_of), *findings(cases, curve)),
+        findings=(*data.known, *_crowded(tables, case_of), *beside, *as_findings(hits, several=len(cases) > 1)),
         missing=tuple(data.missing),
         model=effective_rates(cases, asked.models, runs, tables),
         outliers=tuple(outliers(runs, tables.get("figures", ()))),
         nodes=tuple(nodes_of(tables.get("ranks", ()), case_of)),
         tables=tables,
+        hits=hits,
     )
 
 

@@ -593,17 +593,18 @@ def summarize(
             " of each run in tables of reports.",
         ),
     ] = None,
+    full: Annotated[bool, option("--full", help="All tables behind the first screen.")] = False,
     format: AnswerFormat = None,
     json: Json = False,
     output: Output = None,
     max_unpacked: MaxUnpacked = None,
 ) -> int:
-    """Print the results of a campaign: scaling, hotspots, API calls, copies, communication."""
+    """Print the answer of a campaign: what was found, a table, what to try."""
     from nsw.cli import summarizing
 
     which = (campaign, named, root, selection(case, exclude))
     goal = target(format, json, output, AnswerFormats)
-    return summarizing.summarize(which, table, goal, size(max_unpacked), top)
+    return summarizing.summarize(which, table, goal, size(max_unpacked), top, full=full)
 
 
 @command()

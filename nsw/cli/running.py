@@ -290,15 +290,13 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
 
 def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
-    from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
     from nsw.present.summary_view import show_summary
     from nsw.present.terminal import console
 
     out = console()
     summary = summary_of(folder, ledger)
-    problems, command = ledger.problems(), f"nsw problems {as_named(folder)}"
-    show_summary(out, summary, brief=True, before_findings=lambda: show_short(out, problems, command))
+    show_summary(out, summary, full=False, more=_more(folder, ledger))
     err = console(sys.stderr)
     err.print(headline(ledger.counts(), ledger.incomplete(), ledger.unreadable()))
     if calls := calls_line(ledger.calls()):
@@ -311,13 +309,18 @@ def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None =
 def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
     bad = [r for r in ledger.runs() if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
-    steps, named, which = [], as_named(folder), as_option(folder)
+    steps, which = [], as_option(folder)
     if bad:
         again = how_to_repeat(folder, ledger, which)
         steps.append(f"`nsw logs {bad[0].id}{which}` prints its output; {again}")
-    if ledger.counts().get(State.DONE):
-        steps.append(f"`nsw summarize {named}` has each case in full; tables are in {folder.tables}")
     return steps
+
+
+def _more(folder: CampaignFolder, ledger: Ledger) -> str:
+    """The last line of the answer: what shows more, and what is wrong with reports."""
+    problems = len(ledger.problems())
+    wrong = f"; `nsw problems {as_named(folder)}` has {plural(problems, 'problem')} of reports" if problems else ""
+    return f"`nsw summarize {as_named(folder)} --full` has all tables{wrong}"
 
 
 def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) -> int:

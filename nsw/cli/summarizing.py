@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign.answers import is_good, summary_of
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import NOTE
-from nsw.campaign.selection import campaign_and_runs, job_ids, selected
+from nsw.campaign.selection import as_named, campaign_and_runs, job_ids, selected
 from nsw.cli.output import several, tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
@@ -29,7 +29,9 @@ Rows = list[dict[str, Any]]
 RUNS = "runs"  # a row a run; its parameters are the fields of one column
 
 
-def summarize(which: Which, table: str | None, target: Target, max_unpacked: int | None, top: int | None) -> int:
+def summarize(
+    which: Which, table: str | None, target: Target, max_unpacked: int | None, top: int | None, *, full: bool = False
+) -> int:
     """What a campaign shows; 1 when some of it failed.
 
     Args:
@@ -37,6 +39,7 @@ def summarize(which: Which, table: str | None, target: Target, max_unpacked: int
         table: The table to show as rows; None: the answer.
         target: How it is printed and where.
         max_unpacked: How many bytes a packed report may unpack to.
+        full: All tables, behind the first screen.
         top: Only so many rows of a table: of each run in tables of reports, of each case in those that list its
             kernels, calls or copies, else of all.
 
@@ -62,7 +65,7 @@ def summarize(which: Which, table: str | None, target: Target, max_unpacked: int
             return code
         summary = tables.summary()
     with target.printed():
-        _show(folder, summary, target.format)
+        _show(folder, summary, target.format, full=full)
     return code
 
 
@@ -200,7 +203,7 @@ def _columns(rows: Rows) -> list[str]:
     return list(dict.fromkeys(key for row in rows for key in row))
 
 
-def _show(folder: folders.CampaignFolder, summary: Summary, format: str) -> None:
+def _show(folder: folders.CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:
     from nsw.present import summary_view
     from nsw.present.terminal import console
 
@@ -211,5 +214,6 @@ def _show(folder: folders.CampaignFolder, summary: Summary, format: str) -> None
         sys.stdout.write(summary_view.summary_markdown(summary))
         return
     out = console()
-    out.print(f"{folder.id} on site {summary.site}", style="bold")
-    summary_view.show_summary(out, summary, brief=False)
+    if full:
+        out.print(f"{folder.id} on site {summary.site}", style="bold")
+    summary_view.show_summary(out, summary, full=full, more=f"`nsw summarize {as_named(folder)} --full` has all tables")

@@ -231,8 +231,8 @@ def _text(text: str) -> str:
 
 
 def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """The blocks but those that only the brief form has, which the others hold in full; numbers unrounded."""
-    return [_data(block) for block in blocks if block.shown != "brief"]
+    """The blocks, numbers unrounded."""
+    return [_data(block) for block in blocks]
 
 
 def _data(block: Block) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def _data(block: Block) -> dict[str, Any]:
         "evidence": [{"table": one.table, "cases": list(one.cases)} for one in block.evidence],
     }
     if isinstance(block, Finding):
-        return about | {"text": clean(block.text)}
+        return about | {"text": clean(block.text), "brief": clean(block.brief or block.text), "shown": block.shown}
     if isinstance(block, Note):
         return about | {"text": clean(block.text), "tone": block.tone}
     assert isinstance(block, Table)
@@ -254,23 +254,53 @@ def _data(block: Block) -> dict[str, Any]:
     return about | {"title": block.title, "columns": columns, "rows": [list(row) for row in block.rows]} | parts
 
 
-def show_summary(
-    out: Console, summary: Summary, *, brief: bool, before_findings: Callable[[], object] | None = None
-) -> None:
-    """Print it, the findings last.
+_LINES: Final = 24  # of the first screen
+_FINDINGS: Final = 5
+
+
+def show_summary(out: Console, summary: Summary, *, full: bool, more: str | None = None) -> None:
+    """Print the first screen, or the full answer, which begins with it.
 
     Args:
         out: Where to.
         summary: What.
-        brief: The top kernels of each case in one table instead of a block a case.
-        before_findings: Prints what is between the rest and the findings.
+        full: All tables, and every finding whole.
+        more: The last line: the command that shows more.
     """
     blocks = blocks_of(summary)
-    form: Shown = "brief" if brief else "full"
-    show_blocks(out, (b for b in blocks if not isinstance(b, Finding)), form)
-    if before_findings is not None:
-        before_findings()
-    show_blocks(out, (b for b in blocks if isinstance(b, Finding)), form)
+    if full:
+        show_blocks(out, blocks, "full")
+    else:
+        show_first_screen(out, blocks, more)
+
+
+def show_first_screen(out: Console, blocks: Iterable[Block], more: str | None = None) -> None:
+    """Print headline, table and notes, and so many of the findings as find room on 24 lines, the weightiest first."""
+    shown = [block for block in blocks if block.shown == "always"]
+    lines = 1 if more else 0
+    for block in shown:
+        if not isinstance(block, Finding):
+            lines += _print_counted(out, lambda block=block: show_block(out, block))  # type: ignore[misc]
+    room = [block for block in shown if isinstance(block, Finding)]
+    left = len(room)
+    for finding in room[:_FINDINGS]:
+        text = wrapped(out, f"* {finding.brief or finding.text}")
+        lines += text.count("\n") + 1
+        if lines > _LINES and left < len(room):
+            break
+        out.print(text, soft_wrap=True)
+        left -= 1
+    if more:
+        out.print(wrapped(out, more + (f" ({plural(left, 'finding')} more)" if left else "")), soft_wrap=True)
+
+
+def _print_counted(out: Console, show: Callable[[], object]) -> int:
+    """Print something, and say how many lines it took."""
+    with out.capture() as printed:
+        show()
+    text = printed.get()
+    out.file.write(text)
+    return text.count("\n")
 
 
 def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:

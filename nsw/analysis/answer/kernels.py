@@ -94,20 +94,6 @@ _COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
 _UNITS: Final[Mapping[str, Unit]] = {"%": "%", "ns": "ns", "byte": "byte", "byte/s": "byte/s"}
 
 
-def kernel_blocks(summary: Summary) -> list[Block]:
-    """The kernel tables, of many cases that of the one with most GPU time."""
-    measured = [case for case in summary.cases if case.kernels]
-    shown = measured if len(measured) <= _CASES else [max(measured, key=lambda case: case.gpu_ns or 0.0)]
-    found: list[Block] = []
-    for case in shown:
-        title = f"kernels of {case.id}" if len(summary.cases) > 1 else "kernels"
-        found += of_kernels(case.kernels, title, case=case.id, shown="brief")
-    if len(shown) < len(measured):
-        more = f"({plural(len(measured) - 1, 'case')} more: `nsw summarize --table kernels`)"
-        found.append(Note("kernels", more, tone="aside", shown="brief"))
-    return found
-
-
 def of_kernels(
     kernels: Sequence[KernelRow], title: str = "kernels", *, case: str | None = None, shown: Shown = "always"
 ) -> list[Block]:

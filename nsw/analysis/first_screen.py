@@ -1,0 +1,446 @@
+"""The first screen of an answer: a headline, one table with a row a case, and the sentences that weigh most.
+
+Which table it is follows from what the recipe varies and what was measured: how a figure scales, variants beside a
+baseline, or programs and parameters beside each other; of a single case where its time goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
+from nsw.analysis.comparison import best_figure
+from nsw.analysis.timeline_rules import busy_pct, slowed_times
+from nsw.quantities import duration, number
+from nsw.wording import first_of, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
+    from nsw.analysis.hits import Hit
+    from nsw.analysis.summary import Summary
+
+__all__ = ["HEADLINE", "TABLE", "first_screen"]
+
+HEADLINE: Final = "headline"
+TABLE: Final = "answer"
+_ROWS: Final = 15  # of the table; of more cases those that weigh most
+_WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
+_SLOWED: Final = 1.1  # times, from which a profiler is mentioned
+_NAMED: Final = 4
+_PARTS: Final = 8  # of a single case
+_LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
+
+_Part = tuple[Column, "Callable[[Any], Cell]"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Screen:
+    """What a kind of answer says: its headline without the conditions, its table, and which hits the table tells."""
+
+    said: str
+    table: Table | None
+    told: frozenset[tuple[str, str]] = frozenset()  # (case, rule)
+
+
+def first_screen(summary: Summary) -> list[Block]:
+    """Headline, table, notes and findings, in this order."""
+    screen = _of_kind(summary)
+    blocks: list[Block] = [Note(HEADLINE, f"{screen.said}  ({_conditions(summary)})", tone="heading")]
+    if screen.table is not None:
+        blocks.append(screen.table)
+    blocks += _notes(summary)
+    return [*blocks, *(_unless_told(finding, screen.told) for finding in summary.findings)]
+
+
+def _unless_told(finding: Finding, told: frozenset[tuple[str, str]]) -> Finding:
+    """A finding that the table shows already is for the full answer."""
+    shown = finding.cases and all((case, finding.name) in told for case in finding.cases)
+    return replace(finding, shown="full") if shown else finding
+
+
+def _of_kind(summary: Summary) -> _Screen:
+    if summary.curve is not None and any(point.figure is not None for point in summary.curve.points):
+        return _scaling(summary, summary.curve)
+    if any(variant.figure is not None for variant in summary.variants):
+        return _variants(summary)
+    if len(summary.cases) == 1:
+        return _single(summary, summary.cases[0])
+    return _beside(summary)
+
+
+def _conditions(summary: Summary) -> str:
+    """On what hardware, by which passes, how often each case ran."""
+    gpus = sorted({gpu for case in summary.cases for gpu in case.gpus})
+    hardware = [gpu.removeprefix("NVIDIA ") for gpu in gpus[:2]] or ["no GPU seen"]
+    runs = sorted(
+        {figure.runs for case in summary.cases for figure in case.figures} or {c.measured for c in summary.cases}
+    )
+    often = (
+        []
+        if not runs
+        else [f"each case ran {_times(runs[0])}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs a case"]
+    )
+    profiled = all(figure.profiled for case in summary.cases for figure in case.figures)
+    with_figures = any(case.figures for case in summary.cases)
+    passes = ["while profiled"] if with_figures and profiled else ["rates without profiler"] if with_figures else []
+    return ", ".join([" and ".join(hardware), *passes, *often])
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else "twice" if count == 2 else f"{count} times"
+
+
+def _notes(summary: Summary) -> list[Block]:
+    """What a profiler changed, and what is missing, a line each."""
+    slowed = [(times, case.id) for case in summary.cases if (times := slowed_times(case)) >= _SLOWED]
+    told = sorted(slowed, key=lambda item: -item[0])
+    names = first_of([f"{case} {times:.1f}x" for times, case in told], _NAMED)
+    notes: list[Block] = [Note("note", summary.note, tone="aside")] if summary.note else []
+    if told:
+        notes.append(
+            Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
+        )
+    odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
+    return [*notes, *odd, *(Note("missing", line, tone="warning") for line in summary.missing[:_LISTED])]
+
+
+# --- scaling ------------------------------------------------------------------------------------------------------
+
+
+def _scaling(summary: Summary, curve: Scaling) -> _Screen:
+    """A row a series: its ends, and where an iteration of the larger one goes."""
+    by_id = {case.id: case for case in summary.cases}
+    ends = [(first, last) for first, last in _ends(curve) if last.figure is not None]
+    known = [(first, last) for first, last in ends if last.efficiency_pct is not None and last is not first]
+    unit = curve.unit or curve.figure
+    spans = any(by_id[last.case_id].spent and by_id[last.case_id].spent.span_ns for _, last in ends)  # type: ignore[union-attr]
+    parts: list[_Part | None] = [
+        *((Column(f"param.{name}", name), _series(name)) for name in (ends[0][1].series if ends else ())),
+        (Column("first", f"{_axis(ends, curve, 0)}, {unit}", "number"), lambda e: e[0].figure),
+        (Column("last", _axis(ends, curve, 1), "number"), lambda e: e[1].figure),
+        (Column("efficiency_pct", "efficiency", "%"), lambda e: e[1].efficiency_pct),
+        (Column("step", "iteration"), lambda e: _from_to(_span(by_id, e[0]), _span(by_id, e[1]))) if spans else None,
+        *(
+            (Column(name, title, "%"), _share(by_id, name))
+            for name, title in (
+                ("computing_pct", "computing"), ("exposed_pct", "NCCL alone"), ("hidden_pct", "NCCL hidden"),
+                ("copies_pct", "copies alone"), ("most_idle_pct", "most idle GPU"),
+            )
+            if any(_share(by_id, name)(end) for end in ends)
+        ),
+    ]  # fmt: skip
+    table = _table(f"{curve.kind} scaling of {curve.figure} along {curve.axis}", parts, ends, "scaling",
+                   [last.case_id for _, last in ends], least=("hidden_pct", "copies_pct", "step"))  # fmt: skip
+    if not known:
+        return _Screen(f"{summary.campaign}: nothing to scale from was measured", table)
+    best, worst = (pick(known, key=lambda e: e[1].efficiency_pct or 0.0) for pick in (max, min))
+    said = f"{curve.figure} keeps {_efficiency(best)} at {curve.axis}={_plain(best[1].at)}"
+    if len(known) > 1:
+        said += f" ({_where(best[1])}), {_efficiency(worst)} ({_where(worst[1])})"
+    return _Screen(said + _why_lost(summary.hits.get(worst[1].case_id, ())), table)
+
+
+def _ends(curve: Scaling) -> list[tuple[ScalingPoint, ScalingPoint]]:
+    series: dict[str, list[ScalingPoint]] = {}
+    for point in curve.points:
+        series.setdefault(repr(point.series), []).append(point)
+    return [(some[0], some[-1]) for some in series.values()]
+
+
+def _axis(ends: Sequence[tuple[ScalingPoint, ScalingPoint]], curve: Scaling, which: int) -> str:
+    values = {end[which].at for end in ends}
+    return f"{curve.axis}={_plain(values.pop())}" if len(values) == 1 else ("least", "most")[which]
+
+
+def _series(name: str) -> Callable[[Any], Cell]:
+    return lambda ends: _cell(ends[1].series[name])
+
+
+def _share(by_id: Mapping[str, CaseSummary], name: str) -> Callable[[Any], Cell]:
+    def share(ends: tuple[ScalingPoint, ScalingPoint]) -> float | None:
+        spent = by_id[ends[1].case_id].spent
+        return getattr(spent, name) if spent else None
+
+    return share
+
+
+def _span(by_id: Mapping[str, CaseSummary], point: ScalingPoint) -> float | None:
+    spent = by_id[point.case_id].spent
+    return spent.span_ns if spent else None
+
+
+def _efficiency(ends: tuple[ScalingPoint, ScalingPoint]) -> str:
+    return f"{ends[1].efficiency_pct:.0f} %"
+
+
+def _where(point: ScalingPoint) -> str:
+    return ", ".join(f"{name}={value}" for name, value in point.series.items()) or point.case_id
+
+
+def _why_lost(hits: Sequence[Hit]) -> str:
+    """What takes most of the least efficient case, in a few words."""
+    hit = next((hit for hit in hits if hit.gain_pct >= _WASTE_PCT / 2), None)
+    return f": {hit.what}" if hit else ""
+
+
+# --- variants -----------------------------------------------------------------------------------------------------
+
+
+def _variants(summary: Summary) -> _Screen:
+    """Two variants: a row a series, from one to the other; more: a row a variant."""
+    series: dict[str, list[Variant]] = {}
+    for variant in summary.variants:
+        series.setdefault(repr(variant.series), []).append(variant)
+    values = list(dict.fromkeys(repr(v.variant) for v in summary.variants))
+    if len(values) == 2 and all(len(some) == 2 for some in series.values()):
+        return _pairs(summary, [(some[0], some[1]) for some in series.values()])
+    return _each_variant(summary)
+
+
+def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Screen:
+    by_id = {case.id: case for case in summary.cases}
+    pairs = [
+        (b, a) if a.variant != summary.compared_to and b.variant == summary.compared_to else (a, b) for a, b in pairs
+    ]
+    unit = next((v.unit for pair in pairs for v in pair if v.unit), None) or summary.figure or "figure"
+    first, second = pairs[0]
+    parts: list[_Part | None] = [
+        *((Column(f"param.{name}", name), lambda p, name=name: _cell(p[0].series[name])) for name in first.series),
+        (Column("figure", f"{unit}, {summary.compared}={_word(first.variant)} -> {_word(second.variant)}"),
+         lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
+        (Column("ratio", "gain", "times"), lambda p: p[1].ratio),
+        (Column("gpu_ns", "GPU time an iteration"), lambda p: _from_to(*(_gpu(by_id, v) for v in p)))
+        if any(_gpu(by_id, v) for p in pairs for v in p) else None,
+        (Column("gpu_ratio", "its gain", "times"), lambda p: _gain(*(_gpu(by_id, v) for v in p)))
+        if any(_gpu(by_id, v) for p in pairs for v in p) else None,
+        (Column("operations", "operations"), lambda p: _counts(*(_operations(by_id, v) for v in p)))
+        if any(_operations(by_id, v) for p in pairs for v in p) else None,
+        (Column("idle_pct", f"GPU idle, {_word(second.variant)}", "%"), lambda p: _idle(by_id[p[1].case_id]))
+        if any(_idle(by_id[p[1].case_id]) is not None for p in pairs) else None,
+    ]  # fmt: skip
+    table = _table(f"{summary.figure} by {summary.compared}", parts, pairs, "compare",
+                   [v.case_id for pair in pairs for v in pair])  # fmt: skip
+    known = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio]
+    better, worse = ([p for p, r in known if sign * (r - 1) > 0] for sign in (1, -1))
+    what = f"{summary.compared}={_word(second.variant)}"
+    if not known:
+        return _Screen(f"{what}: nothing to compare with {_word(first.variant)} was measured", table)
+    if len(known) == 1:
+        ((_, ratio),) = known
+        return _Screen(f"{what} is {_faster(ratio)} than {_word(first.variant)} ({summary.figure})", table)
+    said = [f"{verb} {len(some)} of {len(known)}" for verb, some in (("helps", better), ("slows", worse)) if some]
+    ranged = f"{min(r for _, r in known):.2f} to {max(r for _, r in known):.2f} times"
+    return _Screen(f"{what} {' and '.join(said)} ({ranged} {summary.figure})", table)
+
+
+def _each_variant(summary: Summary) -> _Screen:
+    by_id = {case.id: case for case in summary.cases}
+    variants = summary.variants
+    unit = next((v.unit for v in variants if v.unit), None) or summary.figure or "figure"
+    kernels = any(by_id[v.case_id].kernels for v in variants)
+    parts: list[_Part | None] = [
+        *((Column(f"param.{name}", name), lambda v, name=name: _cell(v.series[name])) for name in variants[0].series),
+        (Column("variant", summary.compared or "variant"), lambda v: _cell(v.variant)),
+        (Column("figure", unit, "number"), lambda v: v.figure),
+        (Column("ratio", f"times {_word(summary.compared_to)}", "times"), lambda v: v.ratio),
+        (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: _gpu(by_id, v))
+        if any(_gpu(by_id, v) for v in variants) else None,
+        *(_kernel_parts(by_id) if kernels else ()),
+        (Column("what", "what is wrong"), lambda v: _what(summary.hits.get(v.case_id, ()))),
+    ]  # fmt: skip
+    order = sorted(range(len(variants)), key=lambda at: (repr(variants[at].series), at))
+    rows = [variants[at] for at in order]
+    repeats = len(variants[0].series)
+    table = _table(f"{summary.figure} by {summary.compared}", parts, rows, "compare", [v.case_id for v in variants],
+                   repeats=repeats, least=("occupancy",), wide="what")  # fmt: skip
+    last = rows[-1].series
+    alike = [v for v in rows if v.series == last and v.ratio]
+    if not alike:
+        return _Screen(f"{summary.compared}: nothing to compare with {_word(summary.compared_to)} was measured", table)
+    best = max(alike, key=lambda v: v.ratio or 0.0)
+    others = [f"{_word(v.variant)} {(best.ratio or 0) / (v.ratio or 1):.3g}x slower" for v in alike if v is not best]
+    at = f" at {', '.join(f'{name}={value}' for name, value in last.items())}" if last else ""
+    told = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
+    return _Screen(f"{_word(best.variant)} is the fastest{at}; {first_of(others, _NAMED)}", table, told)
+
+
+def _kernel_parts(by_id: Mapping[str, CaseSummary]) -> list[_Part]:
+    def top(name: str) -> Callable[[Any], Cell]:
+        return lambda of: next((getattr(k, name) for k in by_id[of.case_id].kernels[:1]), None)
+
+    def time(of: Any) -> Cell:
+        return next((k.time_ns / k.launches for k in by_id[of.case_id].kernels[:1] if k.time_ns and k.launches), None)
+
+    def occupancy(of: Any) -> Cell:
+        kernel = next(iter(by_id[of.case_id].kernels), None)
+        return None if kernel is None else (kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct)
+
+    return [
+        (Column("kernel_ns", "kernel", "ns"), time),
+        (Column("dram_pct", "DRAM of peak", "%"), top("dram_pct")),
+        (Column("occupancy", "occupancy", "achieved and limit %"), occupancy),
+    ]
+
+
+# --- programs and parameters beside each other ---------------------------------------------------------------------
+
+
+def _beside(summary: Summary) -> _Screen:
+    """A row a case: its figure, how busy its GPU is, what is wrong and what to do."""
+    cases = summary.cases
+    names = [name for name in cases[0].params if len({repr(c.params.get(name)) for c in cases}) > 1] if cases else []
+    figure = _first_figure(cases)
+    hits = summary.hits
+    kernels = any(case.kernels for case in cases)
+    parts: list[_Part | None] = [
+        *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
+        (Column("case", "case"), lambda c: c.id) if not names else None,
+        (Column("figure", figure[1], "number"), lambda c: _value(c, figure[0])) if figure else None,
+        (Column("busy_pct", "GPU busy", "%"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
+        *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
+        (Column("what", "what is wrong"), lambda c: _what(hits.get(c.id, ()))),
+        (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
+    ]
+    if not any(hits.values()):
+        parts = parts[:-2]
+    order = sorted(range(len(cases)), key=lambda at: (-_weight(hits.get(cases[at].id, ())), at))
+    shown = sorted(order[:_ROWS])
+    table = _table("", parts, [cases[at] for at in shown], "figures", [case.id for case in cases],
+                   wide="what" if any(hits.values()) else None, least=("occupancy", "kernel_ns"),
+                   more=len(cases) - len(shown)) if cases else None  # fmt: skip
+    told = frozenset((cases[at].id, hits[cases[at].id][0].rule) for at in shown if hits.get(cases[at].id))
+    wasted = sum(_weight(some) >= _WASTE_PCT for some in hits.values())
+    said = f"{summary.campaign.rsplit('-', 3)[0]}: "
+    if any(hits.values()):
+        said += (
+            f"{wasted} of {plural(len(cases), 'case')} could be clearly faster" if wasted else "nothing large is wrong"
+        )
+    elif figure:
+        best = max(cases, key=lambda c: _value(c, figure[0]) or 0.0)
+        said += f"{plural(len(cases), 'case')}, the highest {figure[0]} is that of {best.id}"
+    else:
+        said += plural(len(cases), "case")
+    return _Screen(said, table, told)
+
+
+def _of_case(part: _Part) -> _Part:
+    """A part that looks at `case_id`, for a case."""
+    column, cell = part
+
+    @dataclass(frozen=True, slots=True)
+    class Named:
+        case_id: str
+
+    return column, lambda case: cell(Named(case.id))
+
+
+def _first_figure(cases: Iterable[CaseSummary]) -> tuple[str, str] | None:
+    return next(((f.name, f.unit or f.name) for case in cases for f in case.figures), None)
+
+
+def _value(case: CaseSummary, name: str) -> float | None:
+    figure = best_figure(case, name)
+    return figure.median if figure else None
+
+
+def _weight(hits: Sequence[Hit]) -> float:
+    return hits[0].gain_pct if hits else 0.0
+
+
+def _what(hits: Sequence[Hit]) -> str:
+    return hits[0].what if hits else ""
+
+
+# --- a single case ------------------------------------------------------------------------------------------------
+
+
+def _single(summary: Summary, case: CaseSummary) -> _Screen:
+    """Where the time of a case goes, or its kernels' counters."""
+    hits = summary.hits.get(case.id, ())
+    figure = _first_figure([case])
+    value = f"{number(_value(case, figure[0]))} {figure[1]}" if figure else ""
+    spent = case.spent
+    said = [value] if value else []
+    if spent is not None and spent.span_ns is not None:
+        said.append(f"an iteration takes {duration(spent.span_ns)}")
+    if hits:
+        said.append(hits[0].what)
+    table = None
+    if spent is not None:
+        whole = spent.span_ns or spent.gpu_ns
+        rows: list[tuple[Cell, ...]] = [(p.name, p.ns, 100 * p.ns / whole, p.operations) for p in spent.parts[:_PARTS]]
+        if (more := spent.parts[_PARTS:]) and (ns := sum(p.ns for p in more)):
+            rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more)))
+        if spent.idle_pct is not None:
+            rows.append(("GPU idle", spent.idle_pct * whole / 100, spent.idle_pct, None))
+        of = "an iteration" if spent.is_iteration else "GPU time (no iterations were found)"
+        columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", f"of {of}", "%"),
+                   Column("operations", "operations", "count"))  # fmt: skip
+        table = Table(TABLE, "where the time goes", columns, tuple(rows), evidence=(Evidence("hotspots", (case.id,)),))
+    return _Screen(f"{case.id}: {', '.join(said) or 'nothing was read'}", table)
+
+
+# --- cells --------------------------------------------------------------------------------------------------------
+
+
+def _table(
+    title: str, parts: Sequence[_Part | None], members: Sequence[Any], evidence: str, cases: Sequence[str], *,
+    wide: str | None = None, least: Sequence[str] = (), repeats: int = 0, more: int = 0,
+) -> Table:  # fmt: skip
+    kept = [part for part in parts if part is not None]
+    names = [column.name for column, _ in kept]
+    rows = tuple(tuple(cell(member) for _, cell in kept) for member in members)
+    title += f" ({plural(more, 'case')} more that weigh less)" if more > 0 else ""
+    return Table(
+        TABLE, title.strip(), tuple(column for column, _ in kept), rows, wide=wide if wide in names else None,
+        least=tuple(name for name in least if name in names), repeats=repeats,
+        evidence=(Evidence(evidence, tuple(cases)),),
+    )  # fmt: skip
+
+
+def _cell(value: Any) -> Cell:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _plain(value: float) -> str:
+    return f"{value:g}"
+
+
+def _gpu(by_id: Mapping[str, CaseSummary], of: Variant) -> float | None:
+    """GPU work of an iteration; None where there are none: spans that differ are not compared."""
+    spent = by_id[of.case_id].spent
+    return spent.gpu_ns if spent and spent.is_iteration else None
+
+
+def _operations(by_id: Mapping[str, CaseSummary], of: Variant) -> float | None:
+    spent = by_id[of.case_id].spent
+    return spent.operations if spent and spent.is_iteration else None
+
+
+def _idle(case: CaseSummary) -> float | None:
+    busy = busy_pct(case)
+    return None if busy is None else 100 - busy
+
+
+def _gain(before: float | None, after: float | None) -> float | None:
+    return before / after if before and after else None
+
+
+def _from_to(before: float | None, after: float | None) -> str:
+    return f"{duration(before) if before else '?'} -> {duration(after) if after else '?'}"
+
+
+def _counts(before: float | None, after: float | None) -> str:
+    return f"{before:,.0f} -> {after:,.0f}" if before and after else "-"
+
+
+def _faster(ratio: float) -> str:
+    return f"{100 * (ratio - 1):.0f} % faster" if ratio >= 1 else f"{100 * (1 - ratio):.0f} % slower"

@@ -1,0 +1,381 @@
+"""Rules over timelines: idle GPUs and why, copies, communication, arithmetic without tensor cores, layouts."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, Literal
+
+from nsw.analysis.comparison import is_time
+from nsw.analysis.hits import Context, Hit, direction
+from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
+from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
+from nsw.metrics import find_chip
+from nsw.quantities import duration, rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nsw.analysis.cases import CaseSummary, Copy
+    from nsw.analysis.spent import Spent
+
+__all__ = ["RULES", "busy_pct", "idle_reason", "slowed_times"]
+
+_SLOWED_LITTLE: Final = 1.05
+_PART: Final = 0.25  # of the idle time: a call that takes as much explains it
+_LONG: Final = 0.5  # of the idle time: a gap that is as long is what to look for
+_MANY: Final = 20  # operations of an iteration, of which each waits for its launch
+_ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Register))")
+_A_TIME: Final = re.compile(r"(?:/|\bper )\s*(?:s|secs?|seconds?|min|minutes?|h|hours?)$|\bs\^?-1$", re.IGNORECASE)
+_COPIES: Final = re.compile(r"cu(?:da)?Memcpy")
+_HOST_SHOWN: Final = (
+    "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) shows what the host does."
+)
+_COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
+_ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
+_PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
+_LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
+_MUCH_FASTER: Final = 2.0
+_EXPOSED_PCT: Final = 10.0  # of an iteration
+_WAITING: Final = 1 / 3  # of the time in NCCL's kernels
+_FP32_PCT: Final = 20.0  # of GPU time
+_TENSOR_CAPABILITY: Final = (8, 0)  # from which tensor cores multiply TF32
+_TENSOR_GAIN: Final = 0.75  # of that time: TF32 is some four times as fast in whole layers
+_LAYOUT_PCT: Final = 8.0  # of GPU time
+_OPTIMIZER_PCT: Final = 20.0
+_IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
+_SHORT_PCT: Final = 50.0  # of the kernels
+_ELEMENTWISE_PCT: Final = 25.0  # of GPU time
+_SLOW_TIMES: Final = 3.0  # the median
+_SMALL_PAGE: Final = 64 << 10  # bytes of a migration
+_MIGRATIONS: Final = 1000
+
+Reason = Literal["call", "gap", "host", "synchronisation", "launches"]
+
+
+def slowed_times(case: CaseSummary, pass_name: str | None = None) -> float:
+    """How many times slower the program's own rates and times are under a profiler; 1 where that is not known.
+
+    Args:
+        case: The case.
+        pass_name: The profiler's pass; by default the one of the case's timeline.
+    """
+    of = case.traced_by if pass_name is None else pass_name
+    times = [
+        held.median / free.median if is_time(free.unit) else free.median / held.median
+        for free in case.figures if not free.profiled and free.median > 0 and _is_speed(free.unit)
+        for held in case.figures if held.pass_name == of and held.name == free.name and held.median > 0
+    ]  # fmt: skip
+    return max(1.0, *times) if times else 1.0
+
+
+def _is_speed(unit: str | None) -> bool:
+    return is_time(unit) or _A_TIME.search(unit or "") is not None
+
+
+def busy_pct(case: CaseSummary) -> float | None:
+    """How much of an iteration the GPU is at work that is so least, as without the profiler."""
+    idle = case.spent.most_idle_pct if case.spent else None
+    return None if idle is None else min(100.0, (100 - idle) * slowed_times(case))
+
+
+def idle_reason(idle: IdleGpu) -> Reason:
+    """What the GPU waits for, as far as the data tells."""
+    if idle.call and idle.call_ns >= _PART * idle.idle_ns:
+        return "call"
+    if idle.gap_ns is not None and idle.gap_ns >= _LONG * idle.idle_ns:
+        return "gap"
+    if idle.operations < _MANY:
+        return "host"
+    return "synchronisation" if idle.synchronisations >= _PART * idle.operations else "launches"
+
+
+def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
+    """The rule for GPUs that are idle for one reason."""
+
+    def rule(case: CaseSummary, _: Context) -> Hit | None:
+        idle = case.idle_gpu
+        if idle is None or idle_reason(idle) != reason:
+            return None
+        busy = idle.busy_pct * slowed_times(case)
+        if busy >= BUSY_PCT:
+            return None
+        what, do, why, advice = _WHY[reason](idle)
+        whose = f"the GPU of {idle.process}" if idle.process else "the GPU"
+        others = " The others wait for it in NCCL kernels." if idle.processes > 1 and idle.collectives else ""
+        return Hit(
+            f"idle: {reason}", case.id, 100 - busy, what, do,
+            f"{whose} is idle {100 - busy:.0f} % of an iteration of {_time(idle.med_ns / slowed_times(case))}: {why}",
+            advice + others, f"{100 - busy:.0f} %", "iterations",
+        )  # fmt: skip
+
+    return rule
+
+
+def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
+    took = f"{idle.call} {_time(idle.call_ns)} an iteration"
+    if _ALLOCATES.match(idle.call):
+        do, advice = (
+            "allocate once, or from a pool",
+            "Allocate before the loop, or from a pool (cudaMallocAsync; no empty_cache()).",
+        )
+    elif _COPIES.match(idle.call):
+        do, advice = "copy from pinned memory", "Copy from pinned memory with cudaMemcpyAsync, while kernels run."
+    else:
+        do, advice = "move it out of the loop", "Move it out of the loop."
+    return took, do, f"the host spends {_time(idle.call_ns)} of it in {idle.call}", advice
+
+
+def _gap(idle: IdleGpu) -> tuple[str, str, str, str]:
+    gap = _time(min(idle.gap_ns or 0.0, idle.idle_ns))  # medians of different things: never more than all idle time
+    calls = "no CUDA call in it" if idle.calls_known else "CUDA calls were not recorded"
+    return (
+        f"one gap of {gap}, {calls}", "look at the host there (host pass)", f"{gap} of that are one gap, {calls}",
+        f"The host does something else there, such as loading data, I/O or computing. {_HOST_SHOWN}",
+    )  # fmt: skip
+
+
+def _host(idle: IdleGpu) -> tuple[str, str, str, str]:
+    return (
+        f"waits for the host between {idle.operations:.0f} operations", "look at the host (host pass)",
+        f"between its {idle.operations:.0f} operations it waits for the host", _HOST_SHOWN,
+    )  # fmt: skip
+
+
+def _waits(idle: IdleGpu) -> tuple[str, str, str, str]:
+    return (
+        f"waits for the GPU {idle.synchronisations:.0f} times an iteration", "keep results on the GPU",
+        f"the host waits for the GPU {idle.synchronisations:.0f} times in it, each time without launching ahead",
+        "Synchronise less often: no .item(), printing of tensors or cudaDeviceSynchronize in the loop.",
+    )  # fmt: skip
+
+
+def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
+    work = idle.busy_pct / 100 * idle.med_ns / idle.operations
+    spacing = idle.med_ns / idle.operations
+    call = f", launch call alone {_time(idle.launch_ns)}" if idle.launch_ns is not None else ""
+    graphs = "put more of it into CUDA graphs" if idle.graph_launches >= 1 else "CUDA graphs, fuse, larger batch"
+    advice = (
+        "CUDA graphs launch some of them: put more of the iteration into graphs."
+        if idle.graph_launches >= 1
+        else "The host cannot launch faster: launch them together as CUDA graphs, or give it fewer and larger"
+        " operations (fused kernels, torch.compile, a larger batch)."
+    )
+    return (
+        f"{idle.operations:,.0f} operations of {_time(work)}{call}", graphs,
+        f"{idle.operations:,.0f} operations, one every {_time(spacing)}, keep it busy for {_time(work)} each{call}",
+        advice,
+    )  # fmt: skip
+
+
+_WHY: Final[Mapping[Reason, Callable[[IdleGpu], tuple[str, str, str, str]]]] = {
+    "call": _call, "gap": _gap, "host": _host, "synchronisation": _waits, "launches": _launches,
+}  # fmt: skip
+
+
+def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
+    """Copies between host and GPU that take much of the time, as slow as from pageable memory."""
+    most = _most_copied(case)
+    if most is None or most.bytes_per_s is None or not most.total_bytes or most.total_bytes < _LARGE * most.calls:
+        return None
+    share = _copied_pct(case)
+    certain = "Pageable" in most.name
+    if share < _COPIED_PCT or (most.bytes_per_s > _PAGEABLE and not certain):
+        return None
+    best, where = context.copies.get(direction(most.name), (0.0, ""))
+    faster = best / most.bytes_per_s
+    beside = f" ({where}: {rate(best)})" if faster >= _MUCH_FASTER and where != case.id else ""
+    kind = "pageable copies" if certain else "copies as slow as pageable ones"
+    of = "of an iteration" if case.iterations else "of all GPU time, set-up included,"
+    pinned = (
+        f"Pinned memory (pin_memory=True, cudaHostAlloc) gives {faster:.1f} times that here, in {where}"
+        if beside
+        else ("Pinned memory (pin_memory=True, cudaHostAlloc) is several times as fast")
+    )
+    return Hit(
+        "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
+        f"{share:.0f} % is {kind} at {rate(most.bytes_per_s)}", f"pin the memory{beside}",
+        f"{share:.0f} % {of} is copying {_way(most)} at {rate(most.bytes_per_s)}, as slow as from pageable memory"
+        if not certain else f"{share:.0f} % {of} is copying pageable memory {_way(most)} at {rate(most.bytes_per_s)}",
+        f"{pinned}, and lets copies run beside kernels.", f"{share:.0f} %", "copies",
+    )  # fmt: skip
+
+
+def _copies_alone(case: CaseSummary, context: Context) -> Hit | None:
+    """Copies that no kernel hides, and that are not slow."""
+    spent, most = case.spent, _most_copied(case)
+    alone = spent.copies_pct if spent else None
+    if alone is None or alone < _ALONE_PCT or most is None or _slow_copies(case, context) is not None:
+        return None
+    speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
+    return Hit(
+        "copies alone", case.id, alone, f"copies {_way(most)} take {alone:.0f} %, no kernel beside them",
+        "prefetch on a stream of its own",
+        f"{alone:.0f} % of an iteration is copying {_way(most)}{speed} with no kernel beside it",
+        "Copy the next input on a stream of its own while this one is computed (non_blocking=True from pinned memory).",
+        f"{alone:.0f} %", "copies",
+    )  # fmt: skip
+
+
+def _most_copied(case: CaseSummary) -> Copy | None:
+    """The copy between host and GPU that takes most, where it is most of all copies' time."""
+    most = max(case.copies, key=lambda copy: copy.total_ns, default=None)
+    return most if most is not None and direction(most.name) else None
+
+
+def _way(copy: Copy) -> str:
+    return "to the GPU" if direction(copy.name) == "to" else "from the GPU"
+
+
+def _copied_pct(case: CaseSummary) -> float:
+    """What copies take: of an iteration, alone; without iterations of all GPU time."""
+    if case.spent is not None and case.spent.copies_pct is not None:
+        return case.spent.copies_pct
+    return 100 * sum(copy.total_ns for copy in case.copies) / case.gpu_ns if case.gpu_ns else 0.0
+
+
+def _migrations(case: CaseSummary, _: Context) -> Hit | None:
+    """Unified memory that moves page by page."""
+    moved = [copy for copy in case.copies if "Unified" in copy.name or "UM" in copy.name.split()]
+    calls, ns = sum(copy.calls for copy in moved), sum(copy.total_ns for copy in moved)
+    size = sum(copy.total_bytes or 0.0 for copy in moved)
+    if calls < _MIGRATIONS or size > _SMALL_PAGE * calls or not case.gpu_ns:
+        return None
+    return Hit(
+        "unified memory", case.id, min(100.0, 100 * ns / case.gpu_ns),
+        f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB", "cudaMemPrefetchAsync",
+        f"unified memory moves in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average, {_time(ns)} in all",
+        "Prefetch what a kernel needs (cudaMemPrefetchAsync), or copy it explicitly.", f"{calls:,.0f}", "copies",
+    )  # fmt: skip
+
+
+def _exposed(case: CaseSummary, _: Context) -> Hit | None:
+    """Communication that nothing hides, and whether it is waiting for a late rank."""
+    spent = case.spent
+    exposed = spent.exposed_pct if spent else None
+    if exposed is None or spent is None or exposed < _EXPOSED_PCT:
+        return None
+    late = case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct("NCCL")
+    head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
+    if late and case.waiting is not None:
+        return Hit(
+            "exposed communication", case.id, exposed, f"NCCL alone {exposed:.0f} %, {case.waiting.late} is late",
+            f"look at the host of {case.waiting.late.removeprefix('the process on ')}",
+            f"{head}, most of it waiting: {case.waiting.late} reaches the collectives last",
+            "Look at what delays it, not at the network.", f"{exposed:.0f} %", "communication",
+        )  # fmt: skip
+    return Hit(
+        "exposed communication", case.id, exposed, f"NCCL alone {exposed:.0f} %", "overlap or shrink communication",
+        f"{head}, on all ranks alike",
+        "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
+        f"{exposed:.0f} %", "communication",
+    )  # fmt: skip
+
+
+def _work(case: CaseSummary) -> tuple[Spent, float] | None:
+    """Where the time goes and how many per cent of it the GPU's work is, where less of that would win time."""
+    spent = case.spent
+    if spent is None or not spent.gpu_ns:
+        return None
+    busy = busy_pct(case)
+    return None if busy is not None and 100 - busy >= _IDLE_PCT else (spent, 100.0 if busy is None else busy)
+
+
+def _fp32(case: CaseSummary, _: Context) -> Hit | None:
+    """GEMM and convolution in FP32 on a GPU whose tensor cores could do TF32."""
+    work = _work(case)
+    chip = find_chip(case.gpus[0]) if case.gpus else None
+    if work is None or chip is None or chip.capability is None or chip.capability < _TENSOR_CAPABILITY:
+        return None
+    spent, busy = work
+    share = 100 * spent.fp32_ns / spent.gpu_ns
+    if share < _FP32_PCT:
+        return None
+    what = " and ".join(part.name for part in spent.parts if part.name in {"GEMM", "convolution"})
+    return Hit(
+        "FP32 arithmetic", case.id, _TENSOR_GAIN * share * busy / 100,
+        f"FP32 {what} without tensor cores, {share:.0f} %", "try TF32 or bf16",
+        f"{share:.0f} % of GPU time is {what} in FP32, without tensor cores",
+        "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
+        " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots",
+    )  # fmt: skip
+
+
+def _layout(case: CaseSummary, _: Context) -> Hit | None:
+    return _of_class(
+        case, LAYOUT, _LAYOUT_PCT, "converts layouts (NCHW/NHWC, transposing)", "channels_last",
+        "Keep tensors in the layout that the kernels want: in PyTorch channels_last for the model and its input.",
+    )  # fmt: skip
+
+
+def _optimizer(case: CaseSummary, _: Context) -> Hit | None:
+    return _of_class(
+        case, OPTIMIZER, _OPTIMIZER_PCT, "is the optimizer's step", "fused optimizer",
+        "Try the fused optimizer (torch.optim: fused=True), or a larger batch for each step.",
+    )  # fmt: skip
+
+
+def _of_class(case: CaseSummary, name: str, least_pct: float, what: str, do: str, advice: str) -> Hit | None:
+    """A class of kernels that takes much of the GPU's work."""
+    work = _work(case)
+    share = work[0].share_pct(name) if work else 0.0
+    if work is None or share < least_pct:
+        return None
+    return Hit(
+        name, case.id, share * work[1] / 100, f"{share:.0f} % {what}", do,
+        f"{share:.0f} % of GPU time {what}", advice, f"{share:.0f} %", "hotspots",
+    )  # fmt: skip
+
+
+def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
+    """Many kernels that are hardly more than their launch."""
+    work = _work(case)
+    if work is None or work[0].short_pct < _SHORT_PCT or work[0].operations < _MANY:
+        return None
+    share = work[0].share_pct("elementwise")
+    if share < _ELEMENTWISE_PCT:
+        return None
+    return Hit(
+        "short kernels", case.id, share / 2, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
+        f"{work[0].short_pct:.0f} % of the kernels take less than 5 us, and elementwise ones {share:.0f} % of GPU time",
+        "Fuse them (torch.compile, a kernel of your own).", f"{share:.0f} %", "hotspots",
+    )  # fmt: skip
+
+
+def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
+    """An iteration that takes many times the median: it spoils means and totals, not the other iterations."""
+    of = case.iterations
+    if of is None or not of.med_ns or of.most_ns < _SLOW_TIMES * of.med_ns:
+        return None
+    number, busy = of.slowest + 1, of.slowest_busy_pct
+    idle = "" if busy is None else ", GPU idle in it" if busy < BUSY_PCT else ", GPU busy in it"
+    all_ns = of.count * of.med_ns + of.most_ns - of.med_ns
+    return Hit(
+        "slow iteration", case.id, 100 * (of.most_ns - of.med_ns) / all_ns,
+        f"iteration {number} of {of.count + of.warmup}: {_time(of.most_ns)}{idle}", "look at the host there",
+        f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}, {of.most_ns / of.med_ns:.0f} times"
+        f" the median of {_time(of.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
+        f"Look at what the host does then (a checkpoint, garbage collection, a log, I/O). {_HOST_SHOWN}",
+        _time(of.most_ns), "iterations",
+    )  # fmt: skip
+
+
+def _time(ns: float | None) -> str:
+    """A time in three digits: 1.17 ms."""
+    if ns is None:
+        return "-"
+    return next((f"{ns / size:.3g} {unit}" for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if ns >= size),
+                duration(ns))  # fmt: skip
+
+
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
+    **{f"idle: {reason}": _idle(reason) for reason in _WHY},
+    "slow copies": _slow_copies,
+    "copies alone": _copies_alone,
+    "unified memory": _migrations,
+    "exposed communication": _exposed,
+    "FP32 arithmetic": _fp32,
+    LAYOUT: _layout,
+    OPTIMIZER: _optimizer,
+    "short kernels": _short_kernels,
+    "slow iteration": _slow_iteration,
+}
