@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
 from nsw.analysis.comparison import best_figure
+from nsw.analysis.paired_rules import contradicted
 from nsw.analysis.timeline_rules import busy_pct, slowed_times
 from nsw.quantities import duration, number
 from nsw.wording import first_of, plural
@@ -49,7 +50,7 @@ class _Screen:
 def first_screen(summary: Summary) -> list[Block]:
     """Headline, table, notes and findings, in this order."""
     screen = _of_kind(summary)
-    blocks: list[Block] = [Note(HEADLINE, f"{screen.said}  ({_conditions(summary)})", tone="heading")]
+    blocks: list[Block] = [Note(HEADLINE, f"{screen.said} ({_conditions(summary)})", tone="heading")]
     if screen.table is not None:
         blocks.append(screen.table)
     blocks += _notes(summary)
@@ -75,23 +76,19 @@ def _of_kind(summary: Summary) -> _Screen:
 def _conditions(summary: Summary) -> str:
     """On what hardware, by which passes, how often each case ran."""
     gpus = sorted({gpu for case in summary.cases for gpu in case.gpus})
-    hardware = [gpu.removeprefix("NVIDIA ") for gpu in gpus[:2]] or ["no GPU seen"]
+    hardware = [gpu.removeprefix("NVIDIA ") for gpu in gpus[:2]]
     runs = sorted(
         {figure.runs for case in summary.cases for figure in case.figures} or {c.measured for c in summary.cases}
     )
     often = (
         []
         if not runs
-        else [f"each case ran {_times(runs[0])}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs a case"]
+        else [plural(runs[0], "run") + " each" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs a case"]
     )
     profiled = all(figure.profiled for case in summary.cases for figure in case.figures)
     with_figures = any(case.figures for case in summary.cases)
-    passes = ["while profiled"] if with_figures and profiled else ["rates without profiler"] if with_figures else []
-    return ", ".join([" and ".join(hardware), *passes, *often])
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else "twice" if count == 2 else f"{count} times"
+    passes = ["profiled"] if with_figures and profiled else []
+    return ", ".join([*hardware, *passes, *often])
 
 
 def _notes(summary: Summary) -> list[Block]:
@@ -105,42 +102,51 @@ def _notes(summary: Summary) -> list[Block]:
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
     odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
-    return [*notes, *odd, *(Note("missing", line, tone="warning") for line in summary.missing[:_LISTED])]
+    return [*notes, *odd, *_missing(summary.missing)]
+
+
+def _missing(lines: Sequence[str]) -> list[Block]:
+    """The first of what is missing, and how much more is: the full answer has all."""
+    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    return [Note("missing", line + more, tone="warning") for line in lines[:1]]
 
 
 # --- scaling ------------------------------------------------------------------------------------------------------
 
 
 def _scaling(summary: Summary, curve: Scaling) -> _Screen:
-    """A row a series: its ends, and where an iteration of the larger one goes."""
+    """A row a series: its ends, and where an iteration of the larger one goes; of one series a row a point."""
     by_id = {case.id: case for case in summary.cases}
     ends = [(first, last) for first, last in _ends(curve) if last.figure is not None]
+    single = len({repr(point.series) for point in curve.points}) == 1
     known = [(first, last) for first, last in ends if last.efficiency_pct is not None and last is not first]
     unit = curve.unit or curve.figure
     spans = any(by_id[last.case_id].spent and by_id[last.case_id].spent.span_ns for _, last in ends)  # type: ignore[union-attr]
     parts: list[_Part | None] = [
-        *((Column(f"param.{name}", name), _series(name)) for name in (ends[0][1].series if ends else ())),
-        (Column("first", f"{_axis(ends, curve, 0)}, {unit}", "number"), lambda e: e[0].figure),
-        (Column("last", _axis(ends, curve, 1), "number"), lambda e: e[1].figure),
-        (Column("efficiency_pct", "efficiency", "%"), lambda e: e[1].efficiency_pct),
-        (Column("step", "iteration"), lambda e: _from_to(_span(by_id, e[0]), _span(by_id, e[1]))) if spans else None,
+        *((Column(f"param.{name}", name), _series(name)) for name in curve.points[0].series if not single),
+        (Column(f"param.{curve.axis}", curve.axis, "plain"), lambda e: e[1].at) if single else None,
+        (Column("first", f"{_axis(ends, curve, 0)}, {unit}", "number"), lambda e: e[0].figure) if not single else None,
+        (Column("last", unit if single else _axis(ends, curve, 1), "number"), lambda e: e[1].figure),
+        (Column("efficiency_pct", "efficiency", "whole %"), lambda e: e[1].efficiency_pct),
+        (Column("step", "iteration, ms"), _spans(by_id)) if spans else None,
         *(
-            (Column(name, title, "%"), _share(by_id, name))
+            (Column(name, title, "whole %"), _share(by_id, name))
             for name, title in (
-                ("computing_pct", "computing"), ("exposed_pct", "NCCL alone"), ("hidden_pct", "NCCL hidden"),
-                ("copies_pct", "copies alone"), ("most_idle_pct", "most idle GPU"),
+                ("computing_pct", "computing"), ("exposed_pct", "NCCL alone"), ("hidden_pct", "hidden"),
+                ("most_idle_pct", "idle GPU"),
             )
             if any(_share(by_id, name)(end) for end in ends)
         ),
     ]  # fmt: skip
-    table = _table(f"{curve.kind} scaling of {curve.figure} along {curve.axis}", parts, ends, "scaling",
-                   [last.case_id for _, last in ends], least=("hidden_pct", "copies_pct", "step"))  # fmt: skip
+    table = _table("", parts, ends, "scaling",
+                   [last.case_id for _, last in ends], least=("hidden_pct", "step"))  # fmt: skip
     if not known:
         return _Screen(f"{summary.campaign}: nothing to scale from was measured", table)
-    best, worst = (pick(known, key=lambda e: e[1].efficiency_pct or 0.0) for pick in (max, min))
-    said = f"{curve.figure} keeps {_efficiency(best)} at {curve.axis}={_plain(best[1].at)}"
-    if len(known) > 1:
-        said += f" ({_where(best[1])}), {_efficiency(worst)} ({_where(worst[1])})"
+    largest = [e for e in known if e[1].at == max(end[1].at for end in known)]
+    best, worst = (pick(largest, key=lambda e: e[1].efficiency_pct or 0.0) for pick in (max, min))
+    said = f"{_efficiency(best)} efficiency at {curve.axis}={_plain(best[1].at)}"
+    if len(largest) > 1:
+        said += f", {_where(best[1])}; {_efficiency(worst)} at {_where(worst[1])}"
     return _Screen(said + _why_lost(summary.hits.get(worst[1].case_id, ())), table)
 
 
@@ -148,6 +154,8 @@ def _ends(curve: Scaling) -> list[tuple[ScalingPoint, ScalingPoint]]:
     series: dict[str, list[ScalingPoint]] = {}
     for point in curve.points:
         series.setdefault(repr(point.series), []).append(point)
+    if len(series) == 1:
+        return [(curve.points[0], point) for point in curve.points]
     return [(some[0], some[-1]) for some in series.values()]
 
 
@@ -168,6 +176,10 @@ def _share(by_id: Mapping[str, CaseSummary], name: str) -> Callable[[Any], Cell]
     return share
 
 
+def _spans(by_id: Mapping[str, CaseSummary]) -> Callable[[Any], Cell]:
+    return lambda ends: _milliseconds(_span(by_id, ends[0]), _span(by_id, ends[1]))
+
+
 def _span(by_id: Mapping[str, CaseSummary], point: ScalingPoint) -> float | None:
     spent = by_id[point.case_id].spent
     return spent.span_ns if spent else None
@@ -184,7 +196,7 @@ def _where(point: ScalingPoint) -> str:
 def _why_lost(hits: Sequence[Hit]) -> str:
     """What takes most of the least efficient case, in a few words."""
     hit = next((hit for hit in hits if hit.gain_pct >= _WASTE_PCT / 2), None)
-    return f": {hit.what}" if hit else ""
+    return f": {hit.what.partition(',')[0]}" if hit else ""
 
 
 # --- variants -----------------------------------------------------------------------------------------------------
@@ -210,19 +222,19 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
     first, second = pairs[0]
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda p, name=name: _cell(p[0].series[name])) for name in first.series),
-        (Column("figure", f"{unit}, {summary.compared}={_word(first.variant)} -> {_word(second.variant)}"),
+        (Column("figure", f"{unit}, {_word(first.variant)} -> {_word(second.variant)}"),
          lambda p: f"{number(p[0].figure)} -> {number(p[1].figure)}"),
         (Column("ratio", "gain", "times"), lambda p: p[1].ratio),
-        (Column("gpu_ns", "GPU time an iteration"), lambda p: _from_to(*(_gpu(by_id, v) for v in p)))
+        (Column("gpu_ns", "GPU ms/iteration"), lambda p: _milliseconds(*(_gpu(by_id, v) for v in p)))
         if any(_gpu(by_id, v) for p in pairs for v in p) else None,
         (Column("gpu_ratio", "its gain", "times"), lambda p: _gain(*(_gpu(by_id, v) for v in p)))
         if any(_gpu(by_id, v) for p in pairs for v in p) else None,
         (Column("operations", "operations"), lambda p: _counts(*(_operations(by_id, v) for v in p)))
         if any(_operations(by_id, v) for p in pairs for v in p) else None,
-        (Column("idle_pct", f"GPU idle, {_word(second.variant)}", "%"), lambda p: _idle(by_id[p[1].case_id]))
+        (Column("idle_pct", f"GPU idle, {_word(second.variant)}", "whole %"), lambda p: _idle(by_id[p[1].case_id]))
         if any(_idle(by_id[p[1].case_id]) is not None for p in pairs) else None,
     ]  # fmt: skip
-    table = _table(f"{summary.figure} by {summary.compared}", parts, pairs, "compare",
+    table = _table("", parts, pairs, "compare",
                    [v.case_id for pair in pairs for v in pair])  # fmt: skip
     known = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio]
     better, worse = ([p for p, r in known if sign * (r - 1) > 0] for sign in (1, -1))
@@ -252,20 +264,31 @@ def _each_variant(summary: Summary) -> _Screen:
         *(_kernel_parts(by_id) if kernels else ()),
         (Column("what", "what is wrong"), lambda v: _what(summary.hits.get(v.case_id, ()))),
     ]  # fmt: skip
-    order = sorted(range(len(variants)), key=lambda at: (repr(variants[at].series), at))
-    rows = [variants[at] for at in order]
+    void = contradicted(variants, by_id)
+    series: dict[str, list[Variant]] = {}
+    for variant in variants:
+        series.setdefault(repr(variant.series), []).append(variant)
+    # first the series that can be trusted and does most work
+    most = sorted(series.values(), key=lambda some: (any(v.case_id in void for v in some), -_work(by_id, some)))
+    rows = [variant for some in most for variant in some]
     repeats = len(variants[0].series)
-    table = _table(f"{summary.figure} by {summary.compared}", parts, rows, "compare", [v.case_id for v in variants],
+    table = _table("", parts, rows, "compare", [v.case_id for v in variants],
                    repeats=repeats, least=("occupancy",), wide="what")  # fmt: skip
-    last = rows[-1].series
-    alike = [v for v in rows if v.series == last and v.ratio]
+    first = rows[0].series
+    alike = [v for v in most[0] if v.ratio]
     if not alike:
         return _Screen(f"{summary.compared}: nothing to compare with {_word(summary.compared_to)} was measured", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
-    others = [f"{_word(v.variant)} {(best.ratio or 0) / (v.ratio or 1):.3g}x slower" for v in alike if v is not best]
-    at = f" at {', '.join(f'{name}={value}' for name, value in last.items())}" if last else ""
+    others = [f"{_word(v.variant)} is {(best.ratio or 0) / (v.ratio or 1):.2g}x slower" for v in alike if v is not best]
+    at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
     told = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
     return _Screen(f"{_word(best.variant)} is the fastest{at}; {first_of(others, _NAMED)}", table, told)
+
+
+def _work(by_id: Mapping[str, CaseSummary], some: Iterable[Variant]) -> float:
+    """GPU time of a series, however it was measured."""
+    cases = [by_id[variant.case_id] for variant in some]
+    return sum(case.gpu_ns or sum(kernel.time_ns or 0.0 for kernel in case.kernels) for case in cases)
 
 
 def _kernel_parts(by_id: Mapping[str, CaseSummary]) -> list[_Part]:
@@ -275,14 +298,9 @@ def _kernel_parts(by_id: Mapping[str, CaseSummary]) -> list[_Part]:
     def time(of: Any) -> Cell:
         return next((k.time_ns / k.launches for k in by_id[of.case_id].kernels[:1] if k.time_ns and k.launches), None)
 
-    def occupancy(of: Any) -> Cell:
-        kernel = next(iter(by_id[of.case_id].kernels), None)
-        return None if kernel is None else (kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct)
-
     return [
         (Column("kernel_ns", "kernel", "ns"), time),
-        (Column("dram_pct", "DRAM of peak", "%"), top("dram_pct")),
-        (Column("occupancy", "occupancy", "achieved and limit %"), occupancy),
+        (Column("dram_pct", "of DRAM", "whole %"), top("dram_pct")),
     ]
 
 
@@ -300,7 +318,7 @@ def _beside(summary: Summary) -> _Screen:
         *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
         (Column("case", "case"), lambda c: c.id) if not names else None,
         (Column("figure", figure[1], "number"), lambda c: _value(c, figure[0])) if figure else None,
-        (Column("busy_pct", "GPU busy", "%"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
+        (Column("busy_pct", "GPU busy", "whole %"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
         *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
         (Column("what", "what is wrong"), lambda c: _what(hits.get(c.id, ()))),
         (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
@@ -434,8 +452,12 @@ def _gain(before: float | None, after: float | None) -> float | None:
     return before / after if before and after else None
 
 
-def _from_to(before: float | None, after: float | None) -> str:
-    return f"{duration(before) if before else '?'} -> {duration(after) if after else '?'}"
+def _milliseconds(before: float | None, after: float | None) -> str:
+    return f"{_three(before)} -> {_three(after)}"
+
+
+def _three(ns: float | None) -> str:
+    return f"{ns / 1e6:.3g}" if ns else "no iterations"
 
 
 def _counts(before: float | None, after: float | None) -> str:

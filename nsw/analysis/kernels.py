@@ -187,6 +187,7 @@ _FEW_WAVES: Final = (
 _TOGETHER: Final = frozenset(
     {"stall_exec_dependency", "stall_memory_throttle", "stall_pipe_busy", "stall_sync", "stall_other"}
 )
+_NO_TENSOR_PCT: Final = 5.0  # of the pipe, which copies and norms keep busy too
 _NO_STALL: Final = "stall_not_selected"
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
 _STALLS_SHOWN: Final = 2
@@ -416,6 +417,9 @@ def _tensor_pct(of: Mapping[str, float]) -> float | None:
     operations = [of.get(name) for name in _TENSOR_OPERATIONS]
     if of.get("flop_count_hp") != 0.0 and all(count == 0 for count in operations):
         return 0.0 if of.get("tensor_ops_int8") == 0 else None
+    counted = [count for count in operations if count is not None]
+    if counted and not any(counted) and of.get("tensor_active", 0.0) < _NO_TENSOR_PCT:
+        return 0.0  # of FP8, which ncu's full set does not count, the pipe would be busier
     return of.get("tensor_active", of.get("tensor_precision_fu_utilization"))
 
 
@@ -428,7 +432,7 @@ def _with_share(row: KernelRow, whole: float) -> KernelRow:
 def _limiter(of: Mapping[str, float]) -> str | None:
     """What keeps more warps from an SM; None where nothing does, or it is not known."""
     limits = {word: of[name] for name, word in _LIMITS.items() if name in of}
-    found = ["grid"] if 0.0 < of.get("waves_per_sm", 1.0) < _FEW_WAVES else []
+    found = ["grid"] if of.get("waves_per_sm", 1.0) < _FEW_WAVES else []  # one block of many SMs is printed as 0.00
     if limits and of.get("theoretical_occupancy", 0.0) < _FULL_PCT:
         least = min(limits.values())
         found += [word for word, blocks in limits.items() if blocks == least]

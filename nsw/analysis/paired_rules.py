@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.spent import Spent
 
-__all__ = ["of_scaling", "of_variants"]
+__all__ = ["contradicted", "of_scaling", "of_variants"]
 
 _BEYOND: Final = 1.2  # times by which GPU time gains more than the figure
 _MORE_OPERATIONS: Final = 1.1
 _LOST_PCT: Final = 5.0  # of an iteration
 _NAMED: Final = 4
+_CONTRADICTED: Final = 10.0  # times by which a figure and the kernels' times differ
 
 
 def of_variants(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> list[Finding]:
@@ -32,7 +33,39 @@ def of_variants(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -
         for base, other in _pairs(variants)
         if other.ratio is not None
     ]
-    return [*_host_limits(pairs), *_launch_bound(pairs)]
+    return [*_cold_starts(contradicted(variants, cases)), *_host_limits(pairs), *_launch_bound(pairs)]
+
+
+def contradicted(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> dict[str, float]:
+    """Cases whose figure is many times lower than their kernels' times imply, beside another variant: how many times.
+
+    A program that times its first launches measures their start.
+    """
+    found: dict[str, float] = {}
+    for base, other in _pairs(variants):
+        before, after = (_kernel_ns(cases[v.case_id]) for v in (base, other))
+        if not before or not after or not other.ratio:
+            continue
+        times = other.ratio * after / before  # of the figures' ratio to that of the kernels
+        if max(times, 1 / times) >= _CONTRADICTED:
+            case = base.case_id if times > 1 else other.case_id
+            found[case] = max(found.get(case, 0.0), times, 1 / times)
+    return found
+
+
+def _kernel_ns(case: CaseSummary) -> float | None:
+    """What all launches of a case took by its counters, each kernel's mean of a launch."""
+    return sum(k.time_ns / k.launches for k in case.kernels if k.time_ns and k.launches) or None
+
+
+def _cold_starts(void: Mapping[str, float]) -> Iterator[Finding]:
+    for case, times in void.items():
+        yield Finding(
+            "cold start",
+            f"{case}: its figure is {times:.0f} times lower than its kernels' times imply beside the other variants."
+            " A cold start is in it: warm up before timing, or repeat more. Ratios to it are void.",
+            evidence=(Evidence("figures", (case,)),),
+        )
 
 
 def _pairs(variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
@@ -99,7 +132,7 @@ def of_scaling(curve: Scaling, cases: Mapping[str, CaseSummary]) -> list[Finding
         series.setdefault(repr(point.series), []).append(point)
     losses = [loss for some in series.values() if (loss := _loss(curve, some[0], some[-1], cases)) is not None]
     losses.sort(key=lambda loss: -loss[0])
-    return [Finding("lost in scaling", text, evidence=(Evidence("iterations", ids),)) for _, text, ids in losses[:2]]
+    return [Finding("lost in scaling", text, evidence=(Evidence("iterations", ids),)) for _, text, ids in losses[:1]]
 
 
 def _loss(

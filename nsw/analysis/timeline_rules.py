@@ -39,7 +39,7 @@ _EXPOSED_PCT: Final = 10.0  # of an iteration
 _WAITING: Final = 1 / 3  # of the time in NCCL's kernels
 _FP32_PCT: Final = 20.0  # of GPU time
 _TENSOR_CAPABILITY: Final = (8, 0)  # from which tensor cores multiply TF32
-_TENSOR_GAIN: Final = 0.75  # of that time: TF32 is some four times as fast in whole layers
+_TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it costs accuracy
 _LAYOUT_PCT: Final = 8.0  # of GPU time
 _OPTIMIZER_PCT: Final = 20.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
@@ -115,7 +115,7 @@ def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
     took = f"{idle.call} {_time(idle.call_ns)} an iteration"
     if _ALLOCATES.match(idle.call):
         do, advice = (
-            "allocate once, or from a pool",
+            "allocate once, or pool",
             "Allocate before the loop, or from a pool (cudaMallocAsync; no empty_cache()).",
         )
     elif _COPIES.match(idle.call):
@@ -129,21 +129,22 @@ def _gap(idle: IdleGpu) -> tuple[str, str, str, str]:
     gap = _time(min(idle.gap_ns or 0.0, idle.idle_ns))  # medians of different things: never more than all idle time
     calls = "no CUDA call in it" if idle.calls_known else "CUDA calls were not recorded"
     return (
-        f"one gap of {gap}, {calls}", "look at the host there (host pass)", f"{gap} of that are one gap, {calls}",
+        f"one gap of {gap}{' without CUDA calls' if idle.calls_known else ''}", "look at the loader",
+        f"{gap} of that are one gap, {calls}",
         f"The host does something else there, such as loading data, I/O or computing. {_HOST_SHOWN}",
     )  # fmt: skip
 
 
 def _host(idle: IdleGpu) -> tuple[str, str, str, str]:
     return (
-        f"waits for the host between {idle.operations:.0f} operations", "look at the host (host pass)",
+        f"waits for the host, {idle.operations:.0f} operations", "look at the host",
         f"between its {idle.operations:.0f} operations it waits for the host", _HOST_SHOWN,
     )  # fmt: skip
 
 
 def _waits(idle: IdleGpu) -> tuple[str, str, str, str]:
     return (
-        f"waits for the GPU {idle.synchronisations:.0f} times an iteration", "keep results on the GPU",
+        f"{idle.synchronisations:.0f} waits for the GPU an iteration", "keep results on the GPU",
         f"the host waits for the GPU {idle.synchronisations:.0f} times in it, each time without launching ahead",
         "Synchronise less often: no .item(), printing of tensors or cudaDeviceSynchronize in the loop.",
     )  # fmt: skip
@@ -152,8 +153,8 @@ def _waits(idle: IdleGpu) -> tuple[str, str, str, str]:
 def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
     work = idle.busy_pct / 100 * idle.med_ns / idle.operations
     spacing = idle.med_ns / idle.operations
-    call = f", launch call alone {_time(idle.launch_ns)}" if idle.launch_ns is not None else ""
-    graphs = "put more of it into CUDA graphs" if idle.graph_launches >= 1 else "CUDA graphs, fuse, larger batch"
+    call = f", a launch call {_time(idle.launch_ns)}" if idle.launch_ns is not None else ""
+    graphs = "more CUDA graphs" if idle.graph_launches >= 1 else "CUDA graphs, larger batch"
     advice = (
         "CUDA graphs launch some of them: put more of the iteration into graphs."
         if idle.graph_launches >= 1
@@ -161,7 +162,7 @@ def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
         " operations (fused kernels, torch.compile, a larger batch)."
     )
     return (
-        f"{idle.operations:,.0f} operations of {_time(work)}{call}", graphs,
+        f"{idle.operations:,.0f} operations of {_time(work)}", graphs,
         f"{idle.operations:,.0f} operations, one every {_time(spacing)}, keep it busy for {_time(work)} each{call}",
         advice,
     )  # fmt: skip
@@ -183,8 +184,8 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         return None
     best, where = context.copies.get(direction(most.name), (0.0, ""))
     faster = best / most.bytes_per_s
-    beside = f" ({where}: {rate(best)})" if faster >= _MUCH_FASTER and where != case.id else ""
-    kind = "pageable copies" if certain else "copies as slow as pageable ones"
+    beside = f" ({where}: {_gigabytes(best)})" if faster >= _MUCH_FASTER and where != case.id else ""
+    kind = "pageable copies" if certain else "slow copies"
     of = "of an iteration" if case.iterations else "of all GPU time, set-up included,"
     pinned = (
         f"Pinned memory (pin_memory=True, cudaHostAlloc) gives {faster:.1f} times that here, in {where}"
@@ -193,7 +194,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     )
     return Hit(
         "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
-        f"{share:.0f} % is {kind} at {rate(most.bytes_per_s)}", f"pin the memory{beside}",
+        f"{share:.0f} % {kind}, {_gigabytes(most.bytes_per_s)}", f"pin it{beside}",
         f"{share:.0f} % {of} is copying {_way(most)} at {rate(most.bytes_per_s)}, as slow as from pageable memory"
         if not certain else f"{share:.0f} % {of} is copying pageable memory {_way(most)} at {rate(most.bytes_per_s)}",
         f"{pinned}, and lets copies run beside kernels.", f"{share:.0f} %", "copies",
@@ -208,8 +209,8 @@ def _copies_alone(case: CaseSummary, context: Context) -> Hit | None:
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
     return Hit(
-        "copies alone", case.id, alone, f"copies {_way(most)} take {alone:.0f} %, no kernel beside them",
-        "prefetch on a stream of its own",
+        "copies alone", case.id, alone, f"{alone:.0f} % copies, no kernel beside",
+        "prefetch on its own stream",
         f"{alone:.0f} % of an iteration is copying {_way(most)}{speed} with no kernel beside it",
         "Copy the next input on a stream of its own while this one is computed (non_blocking=True from pinned memory).",
         f"{alone:.0f} %", "copies",
@@ -258,8 +259,9 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
     head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
     if late and case.waiting is not None:
         return Hit(
-            "exposed communication", case.id, exposed, f"NCCL alone {exposed:.0f} %, {case.waiting.late} is late",
-            f"look at the host of {case.waiting.late.removeprefix('the process on ')}",
+            "exposed communication", case.id, exposed,
+            f"{_short(case.waiting.late)} is late, NCCL alone {exposed:.0f} %",
+            f"look at the host of {_short(case.waiting.late)}",
             f"{head}, most of it waiting: {case.waiting.late} reaches the collectives last",
             "Look at what delays it, not at the network.", f"{exposed:.0f} %", "communication",
         )  # fmt: skip
@@ -269,6 +271,10 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
     )  # fmt: skip
+
+
+def _short(process: str) -> str:
+    return process.removeprefix("the process on ")
 
 
 def _work(case: CaseSummary) -> tuple[Spent, float] | None:
@@ -293,7 +299,7 @@ def _fp32(case: CaseSummary, _: Context) -> Hit | None:
     what = " and ".join(part.name for part in spent.parts if part.name in {"GEMM", "convolution"})
     return Hit(
         "FP32 arithmetic", case.id, _TENSOR_GAIN * share * busy / 100,
-        f"FP32 {what} without tensor cores, {share:.0f} %", "try TF32 or bf16",
+        f"{share:.0f} % FP32 {what}, no tensor cores", "try TF32 or bf16",
         f"{share:.0f} % of GPU time is {what} in FP32, without tensor cores",
         "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
         " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots",
@@ -321,7 +327,7 @@ def _of_class(case: CaseSummary, name: str, least_pct: float, what: str, do: str
     if work is None or share < least_pct:
         return None
     return Hit(
-        name, case.id, share * work[1] / 100, f"{share:.0f} % {what}", do,
+        name, case.id, share * work[1] / 100, f"{share:.0f} % {what.partition(' (')[0]}", do,
         f"{share:.0f} % of GPU time {what}", advice, f"{share:.0f} %", "hotspots",
     )  # fmt: skip
 
@@ -347,16 +353,19 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
     if of is None or not of.med_ns or of.most_ns < _SLOW_TIMES * of.med_ns:
         return None
     number, busy = of.slowest + 1, of.slowest_busy_pct
-    idle = "" if busy is None else ", GPU idle in it" if busy < BUSY_PCT else ", GPU busy in it"
     all_ns = of.count * of.med_ns + of.most_ns - of.med_ns
     return Hit(
         "slow iteration", case.id, 100 * (of.most_ns - of.med_ns) / all_ns,
-        f"iteration {number} of {of.count + of.warmup}: {_time(of.most_ns)}{idle}", "look at the host there",
+        f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}", "look at the host there",
         f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}, {of.most_ns / of.med_ns:.0f} times"
         f" the median of {_time(of.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
         f"Look at what the host does then (a checkpoint, garbage collection, a log, I/O). {_HOST_SHOWN}",
         _time(of.most_ns), "iterations",
     )  # fmt: skip
+
+
+def _gigabytes(per_second: float) -> str:
+    return f"{per_second / 1e9:.3g} GB/s"
 
 
 def _time(ns: float | None) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.answer.registry import blocks_of
 from nsw.analysis.blocks import NUMBERS, Block, Cell, Column, Finding, Note, Scatter, Shown, Table, Timeline, Unit
+from nsw.analysis.first_screen import HEADLINE
 from nsw.present.terminal import table
 from nsw.present.untrusted_text import clean
 from nsw.present.wrapping import numbered, wrapped
@@ -69,6 +70,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "FLOP/s": lambda value: rate(value, "FLOP"),
     "GB/s": lambda value: f"{value:,.1f}",
     "%": percent,
+    "whole %": lambda value: f"{value:.0f} %",
     "change %": change,
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _occupancy,
@@ -101,7 +103,7 @@ def show_block(out: Console, block: Block) -> None:
 
 
 def _note(out: Console, note: Note) -> None:
-    if note.tone == "heading":
+    if note.tone == "heading" and note.name != HEADLINE:
         out.print()
     inside = "  " if note.tone == "plain" and note.case and note.name != "case" else ""
     out.print(wrapped(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
@@ -121,7 +123,7 @@ def _terminal_table(out: Console, block: Table) -> None:
     wide = _title(block, block.wide)
     if not block.goes_on:
         least = [_title(block, name) or "" for name in block.least]
-        out.print(table(block.title, [_head(c) for c in block.columns], shown, wide=wide, least=least))
+        out.print(table(block.title or None, [_head(c) for c in block.columns], shown, wide=wide, least=least))
         return
     first, *others = [[row[n] for row in shown] for n in range(len(block.columns))]
     parts = _fitted(block.columns[1:], others, first, out.width)

@@ -227,7 +227,8 @@ def _shortened(cell: str) -> str:
 
 
 _SENTENCES = frozenset({
-    "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what"
+    "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what",
+    "what is wrong",
 })  # fmt: skip  # columns that wrap
 
 
