@@ -6,6 +6,7 @@ busiest part, times its share of the time of all kernels.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.hits import Hit
@@ -20,16 +21,18 @@ if TYPE_CHECKING:
 
     Said = tuple[float, str, str, str, str]  # what could be won (%), what, do, fact, advice
 
-__all__ = ["RULES", "bound_by", "room_pct"]
+__all__ = ["RULES", "about", "bound_by", "room_pct"]
 
 _BOUND_PCT: Final = 55.0  # of a part's peak, from which the kernel is bound by it
 _GOOD_PCT: Final = 80.0  # of DRAM's peak: hardly more can be had
 _UNCOALESCED_PCT: Final = 50.0  # of the bytes of a sector that are used
 _LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
+_HALF_A_WAVE: Final = 0.5
 _FEW_SM_PCT: Final = 10.0  # of the SMs at work
 _CONFLICTS_PCT: Final = 50.0  # shared efficiency
 _SPILLS_PCT: Final = 5.0  # local memory in the traffic between L1 and L2
 _ADVICE_PCT: Final = 10.0
+_TELLS: Final = re.compile(r"\b(?:consider|try|reduc|increas|check|avoid|limited|could|might|should)", re.IGNORECASE)
 _WARP: Final = {"memory dependency": "for memory", "long scoreboard": "for memory"}
 
 
@@ -61,9 +64,9 @@ def _most(name: str, look: Callable[[KernelRow], Said | None]) -> Callable[[Case
         if not said:
             return None
         kernel, (won, what, do, fact, advice) = max(said, key=lambda item: item[1][0] * (item[0].share_pct or 0.0))
-        share = kernel.share_pct if kernel.share_pct is not None else 100.0
-        several = len(case.kernels) > 1
-        head = f"{kernel.short_name} ({share:.0f} % of the kernels' time) " if several else f"{kernel.short_name} "
+        share = 100.0 / len(case.kernels) if kernel.share_pct is None else kernel.share_pct
+        of = f" ({share:.0f} % of the kernels' time)" if len(case.kernels) > 1 and kernel.share_pct is not None else ""
+        head = f"{kernel.short_name}{of} "
         return Hit(name, case.id, won * share / 100, what, do, head + fact, advice, what, "kernels")
 
     return rule
@@ -115,9 +118,15 @@ def _limiter(kernel: KernelRow) -> tuple[str, str]:
 def _few_blocks(kernel: KernelRow) -> Said | None:
     waves, busy = kernel.metrics.get("waves_per_sm"), kernel.metrics.get("sm_efficiency")
     blocks = kernel.metrics.get("blocks")
+    grid = "" if blocks is None else f" ({blocks:,.0f} {'block' if blocks == 1 else 'blocks'})"
+    if busy is None and waves is not None and waves < _HALF_A_WAVE:
+        return (
+            100 - 100 * waves, f"grid fills {100 * waves:.0f} % of the GPU once", "launch more blocks",
+            f"has a grid that fills {100 * waves:.0f} % of the GPU once{grid}",
+            "Launch more blocks, or run other kernels beside it.",
+        )  # fmt: skip
     if busy is None or busy >= _FEW_SM_PCT or (waves is not None and waves >= 1):
         return None
-    grid = "" if blocks is None else f" ({blocks:,.0f} {'block' if blocks == 1 else 'blocks'})"
     return (
         100 - busy, f"uses {busy:.0f} % of the GPU{grid}", "launch more blocks",
         f"keeps {busy:.0f} % of the SMs at work{grid}", "Launch more blocks, or run other kernels beside it.",
@@ -159,9 +168,9 @@ def _bank_conflicts(kernel: KernelRow) -> Said | None:
     if used is None or not 0 < used < _CONFLICTS_PCT:
         return None
     return (
-        min(room_pct(kernel), 100 - used), f"bank conflicts: {used:.0f} % efficient", "pad the arrays",
-        f"uses {used:.0f} % of what its shared memory accesses move: bank conflicts",
-        "Pad the arrays in shared memory by one element, or swizzle their indices.",
+        min(room_pct(kernel), 100 - used), f"shared memory {used:.0f} % efficient", "pad arrays, use all lanes",
+        f"uses {used:.0f} % of what its accesses to shared memory could move: bank conflicts, or idle lanes of warps",
+        "Pad the arrays in shared memory by one element, swizzle their indices, and let all lanes of a warp take part.",
     )  # fmt: skip
 
 
@@ -184,16 +193,25 @@ def _advice(kernel: KernelRow) -> Said | None:
     won = min(advice.speedup_pct, room_pct(kernel))
     if won < _ADVICE_PCT:
         return None
-    message = advice.message.split(". ")[0].rstrip(".")
+    sentences = advice.message.split(". ")
+    message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
     each = "" if not kernel.time_ns or not kernel.launches else f" of {duration(kernel.time_ns / kernel.launches)}"
     return (
-        won, f"{advice.rule}: at most {won:.0f} %", "read ncu's rule",
+        won, f"ncu's rule {advice.rule}", "see table rules",
         f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {message}",
         "Its whole message is in table rules.",
     )  # fmt: skip
 
 
 _OWN: Final = (_uncoalesced, _occupancy, _few_blocks, _memory_bound, _bank_conflicts, _spills)
+
+
+def about(kernel: KernelRow) -> str:
+    """What is most wrong with a kernel, in a few words; empty where nothing is, or too little was measured."""
+    said = [found for look in (*_OWN, _latency, _advice) if (found := look(kernel)) is not None]
+    return max(said)[1] if said else ""
+
+
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "uncoalesced access": _most("uncoalesced access", _uncoalesced),
     "occupancy": _most("occupancy", _occupancy),

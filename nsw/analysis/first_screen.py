@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
 from nsw.analysis.comparison import best_figure
+from nsw.analysis.counter_rules import about, bound_by, room_pct
 from nsw.analysis.paired_rules import contradicted
 from nsw.analysis.timeline_rules import busy_pct, slowed_times
 from nsw.quantities import duration, number
@@ -33,6 +34,7 @@ _WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it co
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NAMED: Final = 4
 _PARTS: Final = 8  # of a single case
+_SMALL: Final = 0.005  # of its time: what is less has no row
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 _Part = tuple[Column, "Callable[[Any], Cell]"]
@@ -77,8 +79,12 @@ def _conditions(summary: Summary) -> str:
     """On what hardware, by which passes, how often each case ran."""
     gpus = sorted({gpu for case in summary.cases for gpu in case.gpus})
     hardware = [gpu.removeprefix("NVIDIA ") for gpu in gpus[:2]]
-    runs = sorted(
-        {figure.runs for case in summary.cases for figure in case.figures} or {c.measured for c in summary.cases}
+    runs = (
+        []
+        if not summary.site
+        else sorted(
+            {figure.runs for case in summary.cases for figure in case.figures} or {c.measured for c in summary.cases}
+        )
     )
     often = (
         []
@@ -377,29 +383,99 @@ def _what(hits: Sequence[Hit]) -> str:
 
 
 def _single(summary: Summary, case: CaseSummary) -> _Screen:
-    """Where the time of a case goes, or its kernels' counters."""
+    """Where the time of a case goes: GPU work by class, else kernels' counters, else functions, operators, calls."""
     hits = summary.hits.get(case.id, ())
     figure = _first_figure([case])
-    value = f"{number(_value(case, figure[0]))} {figure[1]}" if figure else ""
+    said = [f"{number(_value(case, figure[0]))} {figure[1]}"] if figure else []
+    if case.spent is not None and case.spent.span_ns is not None:
+        said.append(f"an iteration takes {duration(case.spent.span_ns)}")
+    found = _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, summary)
+    said += [hits[0].what] if hits else [found[0]] if found else []
+    told = frozenset({(case.id, hits[0].rule)}) if hits and case.kernels and case.spent is None else frozenset()
+    return _Screen(f"{case.id}: {', '.join(said) or 'nothing was read'}", found[1] if found else None, told)
+
+
+_Found = tuple[str, Table]  # the most telling of a table in a few words, and the table
+
+
+def _parts_of(case: CaseSummary) -> _Found | None:
     spent = case.spent
-    said = [value] if value else []
-    if spent is not None and spent.span_ns is not None:
-        said.append(f"an iteration takes {duration(spent.span_ns)}")
-    if hits:
-        said.append(hits[0].what)
-    table = None
-    if spent is not None:
-        whole = spent.span_ns or spent.gpu_ns
-        rows: list[tuple[Cell, ...]] = [(p.name, p.ns, 100 * p.ns / whole, p.operations) for p in spent.parts[:_PARTS]]
-        if (more := spent.parts[_PARTS:]) and (ns := sum(p.ns for p in more)):
-            rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more)))
-        if spent.idle_pct is not None:
-            rows.append(("GPU idle", spent.idle_pct * whole / 100, spent.idle_pct, None))
-        of = "an iteration" if spent.is_iteration else "GPU time (no iterations were found)"
-        columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", f"of {of}", "%"),
-                   Column("operations", "operations", "count"))  # fmt: skip
-        table = Table(TABLE, "where the time goes", columns, tuple(rows), evidence=(Evidence("hotspots", (case.id,)),))
-    return _Screen(f"{case.id}: {', '.join(said) or 'nothing was read'}", table)
+    if spent is None or not spent.gpu_ns:
+        return None
+    whole = spent.span_ns or spent.gpu_ns
+    parts = [part for part in spent.parts if part.ns >= _SMALL * whole][:_PARTS]
+    rows: list[tuple[Cell, ...]] = [(p.name, p.ns, 100 * p.ns / whole, p.operations, p.top) for p in parts]
+    if (more := spent.parts[len(parts) :]) and (ns := sum(p.ns for p in more)):
+        rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), more[0].top))
+    if spent.idle_pct is not None:
+        rows.append(("GPU idle", spent.idle_pct * whole / 100, spent.idle_pct, None, ""))
+    of = "of an iteration" if spent.is_iteration else "of GPU time"
+    columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
+               Column("operations", "operations", "count"), Column("top", "most of it", "name"))  # fmt: skip
+    most = max(spent.parts, key=lambda part: part.top_ns)
+    said = f"{100 * most.top_ns / spent.gpu_ns:.0f} % of GPU time is {most.top}"
+    return said, Table(TABLE, "", columns, tuple(rows), wide="top", evidence=(Evidence("hotspots", (case.id,)),))
+
+
+def _kernels_of(case: CaseSummary) -> _Found | None:
+    """A row a kernel, those that take most."""
+    if not case.kernels:
+        return None
+    columns = (
+        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "a launch", "ns"),
+        Column("bound_by", "bound by"), Column("of_roof_pct", "of its peak", "whole %"),
+        Column("occupancy_pct", "occupancy", "whole %"), Column("what", "what is wrong"),
+    )  # fmt: skip
+    rows = tuple(
+        (k.short_name, k.share_pct, k.time_ns / k.launches if k.time_ns and k.launches else None, bound_by(k),
+         None if bound_by(k) is None else 100 - room_pct(k), k.achieved_occupancy_pct, about(k))
+        for k in case.kernels[:_ROWS]
+    )  # fmt: skip
+    first = case.kernels[0]
+    limit = bound_by(first)
+    said = plural(len(case.kernels), "kernel")
+    if first.share_pct is not None:
+        said = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
+        said += f" and is bound by {limit}" if limit else ""
+    kept = [n for n in range(len(columns)) if n < 1 or any(row[n] not in {None, ""} for row in rows)]
+    return said, Table(
+        TABLE, "", tuple(columns[n] for n in kept), tuple(tuple(row[n] for n in kept) for row in rows), wide="kernel",
+        evidence=(Evidence("kernels", (case.id,)),),
+    )  # fmt: skip
+
+
+_SHARES: Final = (Column("name", "name", "name"), Column("ns", "time", "ns"), Column("share_pct", "share", "whole %"),
+                  Column("calls", "calls", "count"))  # fmt: skip
+
+
+def _functions_of(case: CaseSummary) -> _Found | None:
+    shares = case.functions or case.api
+    if not shares:
+        return None
+    rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls) for s in shares[:_PARTS])
+    kind, table = ("its own time", "functions") if case.functions else ("CUDA API time", "api")
+    said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of {kind}"
+    return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
+
+
+_OTHERS: Final = (
+    ("operators", "self_device_ns", "the device's time"), ("operators", "self_cpu_ns", "CPU time"),
+    ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"), ("nvtx_summary", "total_ns", "the ranges' time"),
+    ("osrt_summary", "total_ns", "time in calls of the operating system"),
+)  # fmt: skip
+
+
+def _rows_of(case: CaseSummary, summary: Summary) -> _Found | None:
+    """The rows that take most time of the first table that has times."""
+    for table, column, of in _OTHERS:
+        timed = [row for row in summary.tables.get(table, ()) if row.get(column) and row.get("name")]
+        if timed:
+            timed.sort(key=lambda row: -row[column])
+            whole = sum(row[column] for row in timed)
+            rows = tuple((str(r["name"]), r[column], 100 * r[column] / whole, r.get("calls")) for r in timed[:_PARTS])
+            said = f"{timed[0]['name']} takes {100 * timed[0][column] / whole:.0f} % of {of}"
+            return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
+    return None
 
 
 # --- cells --------------------------------------------------------------------------------------------------------

@@ -25,11 +25,16 @@ _ARITHMETIC = ("GEMM", "convolution")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """GPU work of one class: ns of an iteration (of a run where there are none), operations likewise."""
+    """GPU work of one class: ns of an iteration (of a run where there are none), operations likewise.
+
+    `top` is the name of what takes most of it, `top_ns` its time.
+    """
 
     name: str
     ns: float
     operations: float
+    top: str
+    top_ns: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +93,12 @@ def spent(
     """
     # steady work is that of all iterations of all processes: of one iteration of one process the mean
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
-    took: dict[str, list[float]] = {}
+    took: dict[str, dict[str, list[float]]] = {}  # by class and name
     fp32 = short = kernels = 0.0
     for row in gpu:
         ns, calls = row.get("total_ns") or 0.0, row.get("calls") or 0
         name = class_of(row["name"], row["kind"], classes)
-        entry = took.setdefault(name, [0.0, 0.0])
+        entry = took.setdefault(name, {}).setdefault(row.get("short_name") or row["name"], [0.0, 0.0])
         entry[0] += ns / times
         entry[1] += calls / times
         if name in _ARITHMETIC and is_fp32_arithmetic(row["name"]):
@@ -103,7 +108,7 @@ def spent(
             short += calls if ns < _SHORT_NS * calls else 0
     if not took:
         return None
-    parts = tuple(Part(name, ns, calls) for name, (ns, calls) in sorted(took.items(), key=lambda item: -item[1][0]))
+    parts = tuple(sorted((_part(name, of) for name, of in took.items()), key=lambda part: -part.ns))
     about = {
         "parts": parts,
         "fp32_ns": fp32,
@@ -113,6 +118,11 @@ def spent(
     if not iterations:
         return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
     return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **_divided(iterations))  # type: ignore[arg-type]
+
+
+def _part(name: str, of: Mapping[str, Sequence[float]]) -> Part:
+    top = max(of, key=lambda operation: of[operation][0])
+    return Part(name, sum(ns for ns, _ in of.values()), sum(calls for _, calls in of.values()), top, of[top][0])
 
 
 def _divided(iterations: Sequence[Row]) -> dict[str, float | None]:

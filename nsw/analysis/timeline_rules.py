@@ -31,6 +31,7 @@ _HOST_SHOWN: Final = (
     "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) shows what the host does."
 )
 _COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
+_MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 _ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
@@ -198,6 +199,20 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         f"{share:.0f} % {of} is copying {_way(most)} at {rate(most.bytes_per_s)}, as slow as from pageable memory"
         if not certain else f"{share:.0f} % {of} is copying pageable memory {_way(most)} at {rate(most.bytes_per_s)}",
         f"{pinned}, and lets copies run beside kernels.", f"{share:.0f} %", "copies",
+    )  # fmt: skip
+
+
+def _copies(case: CaseSummary, _: Context) -> Hit | None:
+    """Copies that take most of the time, of which the rate is not known, or good."""
+    most, share = _most_copied(case), _copied_pct(case)
+    known = case.spent is not None and case.spent.copies_pct is not None
+    if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE + 1) <= _PAGEABLE:
+        return None
+    speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
+    return Hit(
+        "copies", case.id, share, f"{share:.0f} % copies", "keep data on the GPU",
+        f"{share:.0f} % of all GPU time is copies and sets, most of it {_way(most)}{speed}",
+        "Keep the data on the GPU between kernels, or copy it from pinned memory beside them.", f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 
@@ -379,6 +394,7 @@ def _time(ns: float | None) -> str:
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     **{f"idle: {reason}": _idle(reason) for reason in _WHY},
     "slow copies": _slow_copies,
+    "copies": _copies,
     "copies alone": _copies_alone,
     "unified memory": _migrations,
     "exposed communication": _exposed,
