@@ -41,6 +41,7 @@ class LaunchValues:
             they are more than a few dozen.
         chip: The chip, where the report tells it.
         device_name: The GPU's name, where the report tells it.
+        levels: Portable metrics that are known as one of nvprof's ten levels only.
     """
 
     kernels: list[str]
@@ -50,6 +51,7 @@ class LaunchValues:
     others: dict[str, Numbers]
     chip: Chip | None
     device_name: str | None
+    levels: frozenset[str] = frozenset()
 
 
 def launch_values(metrics: TableData, launches: TableData | None = None) -> LaunchValues:
@@ -78,6 +80,18 @@ def launch_values(metrics: TableData, launches: TableData | None = None) -> Laun
         _unnamed(metrics, owner, len(first)),
         chip,
         device_name,
+        _levels(metrics),
+    )
+
+
+def _levels(metrics: TableData) -> frozenset[str]:
+    """The portable metrics that have a half width: what a level stands for."""
+    import numpy as np
+
+    names, codes = coded(metrics, "portable")
+    rough = np.unique(codes[~np.isnan(numbers(metrics, "portable_value_pm"))])
+    return frozenset(
+        str(names[code]) for code in rough.tolist() if names[code] and names[code].endswith("_utilization")
     )
 
 
@@ -279,7 +293,7 @@ def kernel_table(
         before = times.get(squeezed(name), (0.0, 0.0))
         times[squeezed(name)] = (before[0] + total, before[1] + calls)
     made = [
-        _row(name, mean, found.device_name, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
+        _row(name, mean, found, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
         for name, mean in _means(found).items()
     ]
     known = [row.time_ns for row in made if row.time_ns is not None and not _is_range(row)]
@@ -365,12 +379,12 @@ def _is_amount(name: str) -> bool:
 def _row(
     name: str,
     measured: _Measured,
-    device_name: str | None,
+    values: LaunchValues,
     shapes: tuple[tuple[str, str], ...],
     advice: Advice | None,
     traced: tuple[float, float] | None,
 ) -> KernelRow:
-    of, launches, time = measured.metrics, measured.calls, measured.time_ns
+    of, launches, time, device_name = measured.metrics, measured.calls, measured.time_ns, values.device_name
     source = "counters" if time is not None else None
     if name == _RANGE and not shapes:
         of = {metric: value for metric, value in of.items() if not _is_of_one_launch(metric)}
@@ -392,7 +406,7 @@ def _row(
         sm_pct=of.get("sm_throughput"),
         memory_pct=of.get("memory_throughput"),
         dram_bytes_per_s=of.get("dram_throughput"),
-        dram_pct=of.get("dram_utilization"),
+        dram_pct=None if "dram_utilization" in values.levels else of.get("dram_utilization"),
         achieved_occupancy_pct=of.get("achieved_occupancy"),
         theoretical_occupancy_pct=of.get("theoretical_occupancy"),
         occupancy_limiter=_limiter(of),

@@ -212,7 +212,8 @@ def _copies(case: CaseSummary, _: Context) -> Hit | None:
     return Hit(
         "copies", case.id, share, f"{share:.0f} % copies", "keep data on the GPU",
         f"{share:.0f} % of all GPU time is copies and sets, most of it {_way(most)}{speed}",
-        "Keep the data on the GPU between kernels, or copy it from pinned memory beside them.", f"{share:.0f} %", "copies",
+        "Keep the data on the GPU between kernels, or copy it from pinned memory beside them.",
+        f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import importlib
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from nsw.readers.invariants import leave_out_broken_rows
+from nsw.readers.invariants import leave_out_broken_rows, report_no_values
 from nsw.readers.messages import only_said
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
 from nsw.readers.not_a_report import NotReport, explain, is_archive, pointer, special, unopened
@@ -32,6 +32,7 @@ def read(path: Path, options: Options | None = None) -> Report:
     """
     report = _read(path, options or Options())
     leave_out_broken_rows(report)
+    report_no_values(report)
     if "metrics" in report.tables:
         from nsw.readers.portable_metrics import add_portable_names, give_one_unit
 

@@ -241,18 +241,22 @@ def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
     return np.diff(until, prepend=0, append=covered[-1])
 
 
-NO_ITERATIONS: Final = "no NVTX range, step marker or sequence of kernels repeats"
+_NO_ITERATIONS: Final = "no NVTX range, step marker or sequence of kernels repeats"
 _TIMES: Final = ("med_ns", "avg_ns", "min_ns", "max_ns", "stddev_ns")
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """One process: where its rows come from, its GPU work, first and last time (ns), and its phases if it has any."""
+    """One process: where its rows come from, its GPU work, first and last time (ns), and its phases if it has any.
+
+    `repetitions`: how often its kernels repeat where that is too seldom for iterations.
+    """
 
     origin: Row
     work: Operations
     span: tuple[int, int]
     phased: Phased | None
+    repetitions: int = 0
 
 
 def phase_tables(timelines: Sequence[Timeline], summary: list[Row], *, every: bool) -> dict[str, list[Row]]:
@@ -286,8 +290,8 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
     if one is None:
         busy = busy_between(timeline.work, np.array([first], np.int64))
         row: Row = {
-            "phase": "all", "found_by": "none", "reason": NO_ITERATIONS, "start_ns": first, "duration_ns": last - first,
-            "gpu_ns": float((timeline.work.end - timeline.work.start).sum()), "gpu_busy_ns": float(busy.sum()),
+            "phase": "all", "found_by": "none", "reason": _why(timeline),
+            "start_ns": first, "duration_ns": last - first, "gpu_ns": float((timeline.work.end - timeline.work.start).sum()), "gpu_busy_ns": float(busy.sum()),
         }  # fmt: skip
         return [timeline.origin | row]
     edges = np.maximum.accumulate(np.array([first, *one.bounds, last], np.int64)).tolist()
@@ -303,6 +307,13 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
         for at, phase in enumerate(PHASES)
         if at in (SETUP, STEADY) or edges[at + 1] > edges[at] or gpu[at]
     ]  # fmt: skip
+
+
+def _why(timeline: Timeline) -> str:
+    """Why there are no iterations."""
+    if timeline.repetitions < 2:
+        return _NO_ITERATIONS
+    return f"a sequence of kernels repeats only {timeline.repetitions} times, and five are wanted"
 
 
 def _iterations_row(timeline: Timeline) -> list[Row]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
-from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
+from nsw.readers.timeline.iterations import Marks, few_repetitions, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     MEMORY,
@@ -58,6 +58,7 @@ class Split:
     phased: dict[int, Phased] = field(default_factory=dict)  # by place in `processes`
     work: dict[int, Operations] = field(default_factory=dict)
     launched: dict[str, IntArray] = field(default_factory=dict)  # by table: ns of the host's clock, one a row
+    repetitions: dict[int, int] = field(default_factory=dict)  # of processes without phases: how often kernels repeat
     unmarked: Unmarked | None = None
 
     def owners(self, found: Collected, column: str) -> list[Row]:
@@ -139,9 +140,11 @@ def split(
         if iterations is None and named is not None:
             iterations = of_marks(marks.get(place, []))
         if iterations is None and KERNEL in gpu:
-            iterations = _of_kernels(made, gpu[KERNEL], place)
+            iterations = of_kernels(*_kernels(made, gpu[KERNEL], place))
         if iterations is not None:
             made.phased[place] = phased(work, iterations, warmup)
+        elif KERNEL in gpu:
+            made.repetitions[place] = few_repetitions(*_kernels(made, gpu[KERNEL], place))
     together = lock_step(list(made.phased.values())) if warmup is None and len(made.phased) > 1 else None
     if together is not None:
         made.phased = {
@@ -265,18 +268,19 @@ def _marks(made: Split, ranges: Ranges | None, calls: Collected | None) -> dict[
     return found
 
 
-def _of_kernels(made: Split, kernels: Collected, place: int) -> Iterations | None:
+def _kernels(made: Split, kernels: Collected, place: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Name, start, duration and time of launch of a process's kernels."""
     mine = _rows(made, kernels, place)
-    return of_kernels(
-        *(values[mine] for values in (kernels.keys, kernels.kept["start"], kernels.durations, made.launched[KERNEL]))
-    )
+    return (
+        kernels.keys[mine], kernels.kept["start"][mine], kernels.durations[mine], made.launched[KERNEL][mine],
+    )  # fmt: skip
 
 
 def timelines(made: Split, calls: Collected | None, ranges: Ranges | None) -> list[Timeline]:
     """Those of the processes that have phases or GPU work."""
     spans = {place: _span(made, place, work, calls, ranges) for place, work in made.work.items()}
     return [
-        Timeline({"pid": made.processes[place]}, work, span, made.phased.get(place))
+        Timeline({"pid": made.processes[place]}, work, span, made.phased.get(place), made.repetitions.get(place, 0))
         for place, work in made.work.items()
         if (span := spans[place]) is not None and (place in made.phased or len(work.start))
     ]
