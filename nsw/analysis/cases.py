@@ -87,6 +87,7 @@ def summarize_cases(
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
     cover: float,
     counters: Mapping[str, TableData] | None = None,
+    classes: Mapping[str, str] | None = None,
 ) -> list[CaseSummary]:
     """Summarise every case of a campaign, in the plan's order.
 
@@ -95,12 +96,13 @@ def summarize_cases(
         tables: Rows by table name; each row has `run`.
         cover: How much of the time the hotspots listed together take, 0 to 1.
         counters: The tables metrics, launches and rules that there are.
+        classes: Classes of kernels that the recipe names, a pattern each.
     """
     by_run = {name: grouped(rows, "run") for name, rows in tables.items()}
     cases: dict[str, list[Any]] = {}
     for run in runs:
         cases.setdefault(run.case_id, []).append(run)
-    return [_case(id_, members, by_run, cover, counters or {}) for id_, members in cases.items()]
+    return [_case(id_, members, by_run, cover, counters or {}, classes) for id_, members in cases.items()]
 
 
 def _case(
@@ -109,6 +111,7 @@ def _case(
     by_run: Mapping[str, Mapping[Any, list[Mapping[str, Any]]]],
     cover: float,
     counters: Mapping[str, TableData],
+    classes: Mapping[str, str] | None,
 ) -> CaseSummary:
     def rows(table: str, of: Sequence[Any] = runs) -> list[Mapping[str, Any]]:
         found = by_run.get(table, {})
@@ -150,7 +153,7 @@ def _case(
         idle_gpu=idle_gpu(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=one_phase(rows("phases", with_gpu)),
-        spent=spent(gpu, rows("iterations", with_gpu), several),
+        spent=spent(gpu, rows("iterations", with_gpu), several, classes),
     )
 
 

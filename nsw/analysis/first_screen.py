@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
-from nsw.analysis.comparison import best_figure
+from nsw.analysis.comparison import best_figure, is_time
 from nsw.analysis.counter_rules import about, bound_by, room_pct
 from nsw.analysis.paired_rules import contradicted
 from nsw.analysis.timeline_rules import busy_pct, slowed_times
@@ -31,6 +31,7 @@ HEADLINE: Final = "headline"
 TABLE: Final = "answer"
 _ROWS: Final = 15  # of the table; of more cases those that weigh most
 _WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
+_NEAR: Final = 0.95  # of the best
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NAMED: Final = 4
 _PARTS: Final = 8  # of a single case
@@ -107,6 +108,9 @@ def _notes(summary: Summary) -> list[Block]:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
+    if summary.site and not any(case.spent or case.kernels or case.functions for case in summary.cases):
+        text = "What the GPU does meanwhile was not measured: `- timeline: {}` among the recipe's passes shows it."
+        notes.append(Note("passes", text, tone="aside"))
     odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
     return [*notes, *odd, *_missing(summary.missing)]
 
@@ -134,6 +138,8 @@ def _scaling(summary: Summary, curve: Scaling) -> _Screen:
         (Column("first", f"{_axis(ends, curve, 0)}, {unit}", "number"), lambda e: e[0].figure) if not single else None,
         (Column("last", unit if single else _axis(ends, curve, 1), "number"), lambda e: e[1].figure),
         (Column("efficiency_pct", "efficiency", "whole %"), lambda e: e[1].efficiency_pct),
+        (Column("efficiency_range", "its range"), _efficiency_range)
+        if any(point.runs > 1 for point in curve.points) else None,
         (Column("step", "iteration, ms"), _spans(by_id)) if spans else None,
         *(
             (Column(name, title, "whole %"), _share(by_id, name))
@@ -154,6 +160,17 @@ def _scaling(summary: Summary, curve: Scaling) -> _Screen:
     if len(largest) > 1:
         said += f", {_where(best[1])}; {_efficiency(worst)} at {_where(worst[1])}"
     return _Screen(said + _why_lost(summary.hits.get(worst[1].case_id, ())), table)
+
+
+def _efficiency_range(ends: tuple[ScalingPoint, ScalingPoint]) -> str:
+    """Between the worst run beside the best of the base, and the other way round."""
+    first, last = ends
+    known = (first.least, first.most, last.least, last.most, first.figure, last.figure)
+    if last is first or last.efficiency_pct is None or not all(known):
+        return ""
+    low = last.efficiency_pct * (last.least / last.figure) / (first.most / first.figure)  # type: ignore[operator]  # all known
+    high = last.efficiency_pct * (last.most / last.figure) / (first.least / first.figure)  # type: ignore[operator]
+    return f"{low:.0f} to {high:.0f} %"
 
 
 def _ends(curve: Scaling) -> list[tuple[ScalingPoint, ScalingPoint]]:
@@ -344,11 +361,30 @@ def _beside(summary: Summary) -> _Screen:
             f"{wasted} of {plural(len(cases), 'case')} could be clearly faster" if wasted else "nothing large is wrong"
         )
     elif figure:
-        best = max(cases, key=lambda c: _value(c, figure[0]) or 0.0)
-        said += f"{plural(len(cases), 'case')}, the highest {figure[0]} is that of {best.id}"
+        said += plural(len(cases), "case")
     else:
         said += plural(len(cases), "case")
-    return _Screen(said, table, told)
+    return _Screen(said + (_best(cases, names, figure) if figure else ""), table, told)
+
+
+def _best(cases: Sequence[CaseSummary], names: Sequence[str], figure: tuple[str, str]) -> str:
+    """Where a figure is best, and along one number from where on it hardly gains."""
+    less = is_time(figure[1])
+    known = [(value, case) for case in cases if (value := _value(case, figure[0]))]
+    if (
+        len(known) < 2
+        or not names
+        or not all(isinstance(case.params.get(name), int | float) for case in cases for name in names)
+    ):
+        return ""
+    value, best = (min if less else max)(known, key=lambda item: item[0])
+    at = ", ".join(f"{name}={best.params[name]}" for name in names)
+    said = f"; best {number(value)} {figure[1]} at {at}"
+    if len(names) > 1 or len(known) < 3:
+        return said
+    near = [c.params[names[0]] for v, c in known if (v <= value / _NEAR if less else v >= value * _NEAR)]
+    knee = min(near)
+    return said + (f", within 5 % of it from {knee} on" if knee < best.params[names[0]] else "")
 
 
 def _of_case(part: _Part) -> _Part:

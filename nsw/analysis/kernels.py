@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.roofline import Point, binding, memory_alone, points
 from nsw.metrics import find, find_chip
-from nsw.metrics.printed_metrics import computed, ncu_components, unit_of
+from nsw.metrics.printed_metrics import LEVEL_WIDTH, computed, ncu_components, unit_of
 from nsw.tables import rows
 from nsw.tables.data import TableData, coded, numbers
 from nsw.tables.names import short_name, squeezed
@@ -85,11 +85,11 @@ def launch_values(metrics: TableData, launches: TableData | None = None) -> Laun
 
 
 def _levels(metrics: TableData) -> frozenset[str]:
-    """The portable metrics that have a half width: what a level stands for."""
+    """The portable metrics that were printed as a level, which stands for a tenth of the peak."""
     import numpy as np
 
     names, codes = coded(metrics, "portable")
-    rough = np.unique(codes[~np.isnan(numbers(metrics, "portable_value_pm"))])
+    rough = np.unique(codes[numbers(metrics, "portable_value_pm") >= LEVEL_WIDTH])
     return frozenset(
         str(names[code]) for code in rough.tolist() if names[code] and names[code].endswith("_utilization")
     )

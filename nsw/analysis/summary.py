@@ -65,6 +65,7 @@ class Asked:
     baseline: Any = None
     higher_is_better: bool | None = None
     models: Mapping[str, AskedModel | str] = field(default_factory=dict)  # by case; a text: why it has none
+    classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, a pattern each
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,8 @@ class Summary:
 def summarize(data: CampaignData, asked: Asked) -> Summary:
     """Summarise a campaign by what its recipe asks for."""
     runs, tables = data.runs, data.tables
-    cases = summarize_cases(runs, tables, asked.cover, data.counters)
+    cases = summarize_cases(runs, tables, asked.cover, data.counters, asked.classes)
+    asked = _as_varied(asked, runs)
     case_of = {run.id: run.case_id for run in runs}
     curve = None
     if asked.axis and asked.figure and cases:
@@ -145,6 +147,19 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
         tables=tables,
         hits=hits,
     )
+
+
+def _as_varied(asked: Asked, runs: Sequence[Any]) -> Asked:
+    """What is asked for; where the recipe does not say, how cases scale with their GPUs, or what a switch changes."""
+    if asked.axis or asked.compare or not asked.figure:
+        return asked
+    for name in runs[0].params if runs else ():
+        some = {repr(run.params.get(name)): run.params.get(name) for run in runs}
+        if len(some) > 1 and all(type(run.params.get(name)) is int and run.params[name] == run.gpus for run in runs):
+            return replace(asked, axis=name)
+        if len(some) == 2 and all(isinstance(value, bool) for value in some.values()):
+            return replace(asked, compare=name, baseline=False)
+    return asked
 
 
 def _crowded(tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]) -> list[Finding]:

@@ -291,7 +291,8 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
         busy = busy_between(timeline.work, np.array([first], np.int64))
         row: Row = {
             "phase": "all", "found_by": "none", "reason": _why(timeline),
-            "start_ns": first, "duration_ns": last - first, "gpu_ns": float((timeline.work.end - timeline.work.start).sum()), "gpu_busy_ns": float(busy.sum()),
+            "start_ns": first, "duration_ns": last - first,
+            "gpu_ns": float((timeline.work.end - timeline.work.start).sum()), "gpu_busy_ns": float(busy.sum()),
         }  # fmt: skip
         return [timeline.origin | row]
     edges = np.maximum.accumulate(np.array([first, *one.bounds, last], np.int64)).tolist()
