@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from nsw.readers.invariants import leave_out_broken_rows, report_no_values
-from nsw.readers.messages import only_said
+from nsw.readers.messages import only_said, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
 from nsw.readers.not_a_report import NotReport, explain, is_archive, pointer, special, unopened
 from nsw.readers.registry import FORMATS, Format
@@ -33,6 +33,8 @@ def read(path: Path, options: Options | None = None) -> Report:
     report = _read(path, options or Options())
     leave_out_broken_rows(report)
     report_no_values(report)
+    if report.tables and (failure := program_failure(path)) is not None:
+        report.problems.insert(0, failure)
     if "metrics" in report.tables:
         from nsw.readers.portable_metrics import add_portable_names, give_one_unit
 
