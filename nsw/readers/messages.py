@@ -145,7 +145,7 @@ def said_in(tool: str, path: Path) -> list[Problem]:
     return said(tool, _ends(path).decode(errors="replace"))
 
 
-# what ends a program whose output is around a report: the last line of Python's traceback, CUDA's and the system's words
+# what ends a program whose output is around a report: the end of Python's traceback, CUDA's and the system's words
 _FAILED: Final = re.compile(
     r"Traceback \(most recent call last\):\r?\n(?:[ \t].*\n)*(\S.*)"
     r"|^(.*\b(?:CUDA error|CUDA out of memory|cudaError[A-Z]\w+|Segmentation fault|Bus error)\b.*)$",
