@@ -214,8 +214,7 @@ def _flushed(kernel: KernelRow) -> Said | None:
         return None
     return (
         1.0, f"fits L2 ({moved / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)", "ncu --cache-control none",
-        f"moves {moved / 1e6:.0f} MB, which fit into L2 ({gpu.l2_bytes / 1e6:.0f} MB), and ncu empties caches before"
-        f" each launch: {kernel.dram_pct:.0f} % of DRAM's peak is not the run's",
+        f"moves {moved / 1e6:.0f} MB, which fit into L2, and ncu empties caches: its share of DRAM is not the run's",
         "Measure it with `options: [--cache-control, none]`, or judge it by the timeline.",
     )  # fmt: skip
 

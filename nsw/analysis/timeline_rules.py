@@ -250,8 +250,8 @@ def _read_back(case: CaseSummary, _: Context) -> Hit | None:
     return Hit(
         "reads a value back", case.id, min(100 - busy, _WORTH_IDLE_PCT), "reads a value every iteration",
         "no .item() in the loop",
-        f"in every iteration the host reads {_values(small / each)} of a few bytes from the GPU and waits for it, and the"
-        f" GPU is idle {100 - busy:.0f} % of the time",
+        f"in every iteration the host waits for {_values(small / each)} of a few bytes from the GPU, which is idle"
+        f" {100 - busy:.0f} % of the time",
         "Keep it on the GPU, or read it every hundredth iteration: .item(); GradScaler.step looks for overflow.",
         _values(small / each), "copies",
     )  # fmt: skip
