@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from nsw.apart import Limits, apart, can_fork
 from nsw.cli.output import several, tell
-from nsw.errors import Exit, NswError, UsageError, did_you_mean
+from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.problems import Merged, show_merged
 from nsw.present.untrusted_text import as_json, say
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.kernels import KernelRow
     from nsw.cli.output import Target
-    from nsw.readers.model import Report
+    from nsw.readers.model import Options, Report
     from nsw.readers.report_search import ReportSearch
 
 __all__ = ["COMPUTED", "read"]
@@ -48,6 +49,7 @@ def read(
     *,
     formats: bool = False,
     max_unpacked: int | None = None,
+    limits: Limits | None = None,
     steps: str | None = None,
     where: Sequence[str] = (),
     launch: int | None = None,
@@ -72,20 +74,56 @@ def read(
             )
     computed = _computed(tables)
     wanted = _SOURCES if computed else frozenset(tables) if tables else None
-    options = Options(wanted, max_unpacked=max_unpacked, steps=steps)
-    search = ReportSearch()
+    options = Options(wanted, max_unpacked=max_unpacked, steps=steps, limits=limits or Limits())
+    forks, search = can_fork(), ReportSearch()
     with _standard_input(files) as given:
         paths = list(search.files(given.files))
-        asked = _Asked(tables, several=len(paths) > 1)
-        found = search.known(given.named(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0)))
-        if computed:
-            reports = _Reports(_chosen(found, tests, None))
-            code = _put_computed(computed, reports, target, top)
+        command = _Command(tables, target, tests, top, computed, search, given, several=len(paths) > 1)
+        if len(paths) > 1 or not forks:
+            found = read_many(paths, options, 1 if forks and not takes_long(paths) else None)
+            return command.answer(_counted(found, len(paths) if takes_long(paths) else 0))
+        return _answer_apart(command, paths, options)
+
+
+def _answer_apart(command: _Command, paths: list[Path], options: Options) -> int:
+    """Read one file and print it in one process with limits: its tables need not be sent to another."""
+    from nsw.readers.read_many import read_many, size_of, stopped
+
+    def work() -> int:
+        return command.answer(read_many(paths, options))
+
+    size = sum(map(size_of, paths))
+    try:
+        return apart(work, what=f"reading {paths[0]}" if paths else "reading", size=size, limits=options.limits)
+    except LimitError as fault:
+        return command.answer(stopped(path, fault) for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """What is to be printed of the reports."""
+
+    tables: list[str]
+    target: Target
+    tests: list[_Condition]
+    top: int | None
+    computed: str | None
+    search: ReportSearch
+    given: _Input
+    several: bool
+
+    def answer(self, found: Iterable[Report]) -> int:
+        """Print or write the tables of the reports; the exit code."""
+        asked = _Asked(self.tables, several=self.several)
+        known = self.search.known(self.given.named(found))
+        if self.computed:
+            reports = _Reports(_chosen(known, self.tests, None))
+            code = _put_computed(self.computed, reports, self.target, self.top)
         else:
-            reports = _Reports(_chosen(asked.noted(found), tests, top))
-            _put(reports, tables, target, most=_MOST_ROWS if top is None else top)
+            reports = _Reports(_chosen(asked.noted(known), self.tests, self.top))
+            _put(reports, self.tables, self.target, most=_MOST_ROWS if self.top is None else self.top)
             code = Exit.GOOD
-    return max(code, reports.code, _tell(search), asked.tell())
+        return max(code, reports.code, _tell(self.search), asked.tell())
 
 
 @dataclass(slots=True)
