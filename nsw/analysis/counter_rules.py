@@ -140,7 +140,7 @@ def _memory_bound(kernel: KernelRow) -> Said | None:
     if bound_by(kernel) != "DRAM" or dram is None or dram >= _GOOD_PCT:
         return None
     return (
-        100 - dram, f"DRAM-bound, {dram:.0f} % of its peak", "fewer bytes, more in flight",
+        100 - dram, f"DRAM-bound, {dram:.0f} % of its peak", "move fewer bytes",
         f"is bound by DRAM at {dram:.0f} % of its peak: at most {100 / dram:.1f}x is left{_waits(kernel)}",
         "Keep more loads in flight (several elements a thread), or move fewer bytes (reuse, smaller types).",
     )  # fmt: skip
@@ -223,9 +223,9 @@ _OWN: Final = (_uncoalesced, _occupancy, _few_blocks, _memory_bound, _bank_confl
 
 
 def about(kernel: KernelRow) -> str:
-    """What is most wrong with a kernel, in a few words; empty where nothing is, or too little was measured."""
+    """What to try with a kernel, in a few words; empty where nothing is wrong, or too little was measured."""
     said = [found for look in (*_OWN, _latency, _advice) if (found := look(kernel)) is not None]
-    return max(said)[1] if said else ""
+    return max(said)[2] if said else ""
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {

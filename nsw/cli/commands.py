@@ -658,6 +658,7 @@ def read(
     ] = None,
     launch: Annotated[int | None, option("--launch", help="Only rows of this launch (Nsight Compute).")] = None,
     top: Annotated[int | None, option("--top", min=1, help="At most this many rows of each table.")] = None,
+    full: Annotated[bool, option("--full", help="All tables instead of the answer.")] = False,
     formats: Annotated[bool, option("--formats", help="List the formats that can be read.")] = False,
     format: Format = None,
     json: Json = False,
@@ -666,14 +667,14 @@ def read(
     max_memory: MaxMemory = None,
     max_time: MaxTime = None,
 ) -> int:
-    """Read reports of any profiler into tables."""
+    """Read reports of any profiler: what they show, and their tables."""
     from nsw.cli import reading
 
     goal = target(format, json, output)
     bounds = limits(max_memory, max_time)
     return reading.read(
         files or [], table or [], goal, formats=formats, max_unpacked=quantity(max_unpacked, "--max-unpacked"),
-        limits=bounds, steps=steps, where=where or (), launch=launch, top=top,
+        limits=bounds, steps=steps, where=where or (), launch=launch, top=top, full=full,
     )  # fmt: skip
 
 

@@ -36,8 +36,8 @@ def read(path: Path, options: Options | None = None) -> Report:
     report = _read(path, options or Options())
     leave_out_broken_rows(report)
     report_no_values(report)
-    if report.tables and (failure := program_failure(path)) is not None:
-        report.problems.insert(0, failure)
+    if report.tables:
+        report.failed = program_failure(path)
     if "metrics" in report.tables:
         from nsw.readers.portable_metrics import add_portable_names, give_one_unit
 

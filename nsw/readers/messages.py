@@ -153,16 +153,15 @@ _FAILED: Final = re.compile(
 )
 
 
-def program_failure(path: Path) -> Problem | None:
-    """What a program printed of its own failure among the lines of a report; None where there is none."""
+def program_failure(path: Path) -> str | None:
+    """The line in which a program says among the lines of a report that it failed; None where there is none."""
     if path.is_dir() or b"\0" in (data := _ends(path)):
         return None
     failed = _FAILED.search(data.decode(errors="replace"))
     if failed is None:
         return None
-    line = (failed[1] or failed[2]).strip()[:_LONGEST]
-    fix = "what was measured ends there: mend the program, and profile again"
-    return Problem("warning", f"the program failed while it was profiled: {line}", fix=fix)
+    line: str = failed[1] or failed[2]
+    return line.strip()[:_LONGEST]
 
 
 def _ends(path: Path) -> bytes:
