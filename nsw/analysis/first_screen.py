@@ -360,7 +360,7 @@ def _beside(summary: Summary) -> _Screen:
     said = f"{summary.campaign.rsplit('-', 3)[0]}: "
     if any(hits.values()):
         said += (
-            f"{wasted} of {plural(len(cases), 'case')} could be clearly faster" if wasted else "nothing large is wrong"
+            f"{wasted} of {plural(len(cases), 'case')} could be clearly faster" if wasted else "no large loss was seen"
         )
     elif figure:
         said += plural(len(cases), "case")
