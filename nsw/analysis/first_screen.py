@@ -109,7 +109,7 @@ def _notes(summary: Summary) -> list[Block]:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
-    if summary.site and not any(case.spent or case.kernels or case.functions for case in summary.cases):
+    if summary.has_gpus and not any(case.spent or case.kernels or case.functions for case in summary.cases):
         text = "What the GPU does meanwhile was not measured: `- timeline: {}` among the recipe's passes shows it."
         notes.append(Note("passes", text, tone="aside"))
     odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
