@@ -15,7 +15,7 @@ from nsw.analysis.comparison import best_figure, is_time
 from nsw.analysis.counter_rules import LATENCY, about, bound_by, room_pct
 from nsw.analysis.kernel_classes import COPIES, NCCL
 from nsw.analysis.paired_rules import contradicted
-from nsw.analysis.timeline_rules import busy_pct, slowed_times
+from nsw.analysis.timeline_rules import busy_pct, idle_reason, slowed_times
 from nsw.quantities import duration, number
 from nsw.wording import first_of, plural
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nsw.analysis.hits import Hit
     from nsw.analysis.summary import Summary
 
-__all__ = ["HEADLINE", "TABLE", "first_screen"]
+__all__ = ["HEADLINE", "TABLE", "first_screen", "where_time_goes"]
 
 HEADLINE: Final = "headline"
 TABLE: Final = "answer"
@@ -439,6 +439,18 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
 _Found = tuple[str, Table]  # the most telling of a table in a few words, and the table
 
 
+_CAUSES: Final = {
+    "launches": "launches", "synchronisation": "waits for the GPU", "gap": "one gap", "call": "a CUDA call",
+    "host": "the host",
+}  # fmt: skip
+
+
+def where_time_goes(case: CaseSummary) -> list[Block]:
+    """An iteration of a case by class of GPU work, and idle time with its cause; else all its GPU work by class."""
+    found = _parts_of(case)
+    return [replace(found[1], title="where the time goes", name="spent", case=case.id)] if found else []
+
+
 def _parts_of(case: CaseSummary) -> _Found | None:
     spent = case.spent
     if spent is None or not spent.gpu_ns:
@@ -449,7 +461,8 @@ def _parts_of(case: CaseSummary) -> _Found | None:
     if (more := spent.parts[len(parts) :]) and (ns := sum(p.ns for p in more)):
         rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), more[0].top))
     if spent.idle_pct is not None:
-        rows.append(("GPU idle", spent.idle_pct * whole / 100, spent.idle_pct, None, ""))
+        cause = f" ({_CAUSES[idle_reason(case.idle_gpu)]})" if case.idle_gpu is not None else ""
+        rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, ""))
     of = "of an iteration" if spent.is_iteration else "of GPU time"
     columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
                Column("operations", "operations", "count"), Column("top", "most of it", "name"))  # fmt: skip
