@@ -75,14 +75,33 @@ def idle_gpu(iterations: Iterable[Row], phase_summary: Iterable[Row]) -> IdleGpu
     by_run: dict[Any, list[Row]] = {}
     for row in iterations:
         by_run.setdefault(row.get("run"), []).append(row)
-    steady: dict[tuple[Any, ...], list[Row]] = {}
-    for row in phase_summary:
-        if row["phase"] == "steady":
-            steady.setdefault(process_of(row), []).append(row)
+    steady = _steady(phase_summary)
     runs = [_of_run(rows, steady) for rows in by_run.values()]
     idle = sorted((one for one in runs if one is not None), key=lambda one: one.busy_pct)
     middle = len(runs) // 2
     return idle[middle] if middle < len(idle) else None
+
+
+def _steady(phase_summary: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
+    """The rows of each process's steady state."""
+    steady: dict[tuple[Any, ...], list[Row]] = {}
+    for row in phase_summary:
+        if row["phase"] == "steady":
+            steady.setdefault(process_of(row), []).append(row)
+    return steady
+
+
+def may_share_gpus(iterations: Sequence[Row], phase_summary: Iterable[Row]) -> bool:
+    """Whether processes of a run may work on one GPU, so that what one leaves idle may be busy with another."""
+    if len(iterations) < 2:
+        return False
+    steady = _steady(phase_summary)
+    devices: dict[tuple[Any, Any], list[int | None]] = {}
+    for row in iterations:
+        if not row.get("med_communication_pct"):  # NCCL refuses two ranks on one GPU
+            device = _device(steady.get(process_of(row), ()))
+            devices.setdefault((row.get("run"), row.get("host")), []).append(device)
+    return any(len(some) > 1 and (None in some or len({*some}) < len(some)) for some in devices.values())
 
 
 def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> IdleGpu | None:

@@ -81,8 +81,9 @@ class Spent:
 
 
 def spent(
-    gpu: Iterable[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None
-) -> Spent | None:
+    gpu: Iterable[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None, *,
+    shared: bool = False,
+) -> Spent | None:  # fmt: skip
     """Where the time of a case goes; None without GPU work.
 
     Args:
@@ -90,6 +91,7 @@ def spent(
         iterations: Its rows of table iterations.
         runs: How many runs the rows are of.
         classes: Those of the recipe, a pattern each.
+        shared: Whether processes share a GPU: how the span is divided is not known then.
     """
     # steady work is that of all iterations of all processes: of one iteration of one process the mean
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
@@ -117,7 +119,8 @@ def spent(
     }
     if not iterations:
         return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
-    return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **_divided(iterations))  # type: ignore[arg-type]
+    divided = {} if shared else _divided(iterations)
+    return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **divided)  # type: ignore[arg-type]
 
 
 def _part(name: str, of: Mapping[str, Sequence[float]]) -> Part:
