@@ -20,8 +20,9 @@ why as a problem beside the tables. `nsw/tables/schema.py` describes the tables.
 nsw also reads a file of any format that is packed with gzip, from a copy below TMPDIR that it removes afterwards. For
 archives and other packers it prints the command that unpacks them.
 
-A packed file (gzip, Parquet, Arrow) may unpack to fifty times its size, and at least to 256 MiB. nsw refuses larger
-ones; `nsw read --max-unpacked 20G` raises the limit.
+A file that is packed with gzip may unpack to fifty times its size, and at least to 256 MiB. nsw refuses larger ones;
+`nsw read --max-unpacked 20G` raises the limit. Memory and time of reading have limits too ([security.md](security.md));
+`--max-memory 64G` and `--max-time 5h` raise them.
 
 ## Damaged reports
 

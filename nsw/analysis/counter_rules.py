@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.hits import Hit
+from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ _HALF_A_WAVE: Final = 0.5
 _FEW_SM_PCT: Final = 10.0  # of the SMs at work
 _CONFLICTS_PCT: Final = 50.0  # shared efficiency
 _SPILLS_PCT: Final = 5.0  # local memory in the traffic between L1 and L2
+_FLUSHED_PCT: Final = 20.0  # of DRAM's peak
 _ADVICE_PCT: Final = 10.0
 _TELLS: Final = re.compile(r"\b(?:consider|try|reduc|increas|check|avoid|limited|could|might|should)", re.IGNORECASE)
 _WARP: Final = {"memory dependency": "for memory", "long scoreboard": "for memory"}
@@ -138,7 +140,7 @@ def _memory_bound(kernel: KernelRow) -> Said | None:
     if bound_by(kernel) != "DRAM" or dram is None or dram >= _GOOD_PCT:
         return None
     return (
-        100 - dram, f"DRAM-bound, {dram:.0f} % of its peak", "fewer bytes, more in flight",
+        100 - dram, f"DRAM-bound, {dram:.0f} % of its peak", "move fewer bytes",
         f"is bound by DRAM at {dram:.0f} % of its peak: at most {100 / dram:.1f}x is left{_waits(kernel)}",
         "Keep more loads in flight (several elements a thread), or move fewer bytes (reuse, smaller types).",
     )  # fmt: skip
@@ -203,13 +205,27 @@ def _advice(kernel: KernelRow) -> Said | None:
     )  # fmt: skip
 
 
+def _flushed(kernel: KernelRow) -> Said | None:
+    """What ncu measured with empty caches, of a kernel whose bytes fit L2 in the run."""
+    gpu, moved = find_gpu(kernel.device_name), kernel.metrics.get("dram_bytes")
+    if gpu is None or not gpu.l2_bytes or moved is None or (kernel.dram_pct or 0.0) < _FLUSHED_PCT:
+        return None
+    if moved > gpu.l2_bytes:
+        return None
+    return (
+        1.0, f"fits L2 ({moved / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)", "ncu --cache-control none",
+        f"moves {moved / 1e6:.0f} MB, which fit into L2, and ncu empties caches: its share of DRAM is not the run's",
+        "Measure it with `options: [--cache-control, none]`, or judge it by the timeline.",
+    )  # fmt: skip
+
+
 _OWN: Final = (_uncoalesced, _occupancy, _few_blocks, _memory_bound, _bank_conflicts, _spills)
 
 
 def about(kernel: KernelRow) -> str:
-    """What is most wrong with a kernel, in a few words; empty where nothing is, or too little was measured."""
+    """What to try with a kernel, in a few words; empty where nothing is wrong, or too little was measured."""
     said = [found for look in (*_OWN, _latency, _advice) if (found := look(kernel)) is not None]
-    return max(said)[1] if said else ""
+    return max(said)[2] if said else ""
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
@@ -220,5 +236,6 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "latency-bound": _most("latency-bound", _latency),
     "bank conflicts": _most("bank conflicts", _bank_conflicts),
     "register spills": _most("register spills", _spills),
+    "flushed caches": _most("flushed caches", _flushed),
     "Nsight Compute": _most("Nsight Compute", _advice),
 }

@@ -53,7 +53,8 @@ class _Screen:
 def first_screen(summary: Summary) -> list[Block]:
     """Headline, table, notes and findings, in this order."""
     screen = _of_kind(summary)
-    blocks: list[Block] = [Note(HEADLINE, f"{screen.said} ({_conditions(summary)})", tone="heading")]
+    conditions = _conditions(summary)
+    blocks: list[Block] = [Note(HEADLINE, screen.said + (f" ({conditions})" if conditions else ""), tone="heading")]
     if screen.table is not None:
         blocks.append(screen.table)
     blocks += _notes(summary)
@@ -344,7 +345,8 @@ def _beside(summary: Summary) -> _Screen:
     kernels = any(case.kernels for case in cases)
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
-        (Column("case", "case"), lambda c: c.id) if not names else None,
+        (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
+        (Column("top", "most of it", "name"), _most_of) if not figure else None,
         (Column("figure", figure[1], "number"), lambda c: _value(c, figure[0])) if figure else None,
         (Column("busy_pct", "GPU busy", "whole %"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
         *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
@@ -356,20 +358,28 @@ def _beside(summary: Summary) -> _Screen:
     order = sorted(range(len(cases)), key=lambda at: (-_weight(hits.get(cases[at].id, ())), at))
     shown = sorted(order[:_ROWS])
     table = _table("", parts, [cases[at] for at in shown], "figures", [case.id for case in cases],
-                   wide="what" if any(hits.values()) else None, least=("occupancy", "kernel_ns"),
+                   wide="what" if figure else "top", least=("kernel_ns",),
                    more=len(cases) - len(shown)) if cases else None  # fmt: skip
     told = frozenset((cases[at].id, hits[cases[at].id][0].rule) for at in shown if hits.get(cases[at].id))
     wasted = sum(_weight(some) >= _WASTE_PCT for some in hits.values())
     said = f"{summary.campaign.rsplit('-', 3)[0]}: "
     if any(hits.values()):
         said += (
-            f"{wasted} of {plural(len(cases), 'case')} could be clearly faster" if wasted else "nothing large is wrong"
+            f"{wasted} of {plural(len(cases), 'case')} could be clearly faster" if wasted else "no large loss was seen"
         )
     elif figure:
         said += plural(len(cases), "case")
     else:
         said += plural(len(cases), "case")
     return _Screen(said + (_best(cases, names, figure) if figure else ""), table, told)
+
+
+def _most_of(case: CaseSummary) -> Cell:
+    """What takes most of a case's time, and how much of it."""
+    shares = case.hotspots or case.functions or case.api
+    if shares:
+        return f"{shares[0].share_pct:.0f} % {shares[0].short_name}"
+    return next((kernel.short_name for kernel in case.kernels), "")
 
 
 def _best(cases: Sequence[CaseSummary], names: Sequence[str], figure: tuple[str, str]) -> str:
@@ -463,9 +473,9 @@ def _kernels_of(case: CaseSummary) -> _Found | None:
     if not case.kernels:
         return None
     columns = (
-        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "a launch", "ns"),
-        Column("bound_by", "bound by"), Column("of_roof_pct", "of its peak", "whole %"),
-        Column("occupancy_pct", "occupancy", "whole %"), Column("what", "what is wrong"),
+        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "time", "ns"),
+        Column("bound_by", "bound by"), Column("of_roof_pct", "of peak", "whole %"),
+        Column("occupancy_pct", "occupancy", "whole %"), Column("do", "what to do"),
     )  # fmt: skip
     rows = tuple(
         (k.short_name, k.share_pct, k.time_ns / k.launches if k.time_ns and k.launches else None, bound_by(k),
@@ -526,9 +536,10 @@ def _table(
     title: str, parts: Sequence[_Part | None], members: Sequence[Any], evidence: str, cases: Sequence[str], *,
     wide: str | None = None, least: Sequence[str] = (), repeats: int = 0, more: int = 0,
 ) -> Table:  # fmt: skip
-    kept = [part for part in parts if part is not None]
+    known = [(column, [cell(member) for member in members]) for column, cell in filter(None, parts)]
+    kept = [(column, cells) for column, cells in known if any(cell not in {None, ""} for cell in cells)]
     names = [column.name for column, _ in kept]
-    rows = tuple(tuple(cell(member) for _, cell in kept) for member in members)
+    rows = tuple(zip(*(cells for _, cells in kept), strict=True))
     title += f" ({plural(more, 'case')} more that weigh less)" if more > 0 else ""
     return Table(
         TABLE, title.strip(), tuple(column for column, _ in kept), rows, wide=wide if wide in names else None,

@@ -26,40 +26,46 @@ LAYOUT: Final = "layout"
 OPTIMIZER: Final = "optimizer"
 OTHER: Final = "other kernels"  # of no class that is known
 
-# a class a line, with patterns of which any may be in the name; indented lines go on
+# a class a line, with patterns of which any may be in the name, those with = as a word; indented lines go on
 _TABLE: Final = r"""
 NCCL: nccl(?:dev)?kernel nccl\w*kernel nvshmem rccl
 optimizer: multi_tensor_apply \badam \blamb\b sgd_?(?:kernel|update) applymomentum apply_?gradient
   fused_?(?:adam|sgd)
-layout: nchwtonhwc nhwctonchw transpose permute swapdims tensor_?transform convert_?layout scalepackedtensor im2col
-  col2im flip_filter
+layout: permut nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout scalepackedtensor
+  im2col col2im flip_filter
 attention: flash_?(?:fwd|bwd|attn|attention) fmha \battention attn mha_ sdpa splitkv paged_?kv
-convolution: conv cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg implicit_gemm
+pooling: pool adaptive_average
+convolution: cudnn_\d conv(?!ert) cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg implicit_gemm
   image_first_layer cf32cf32 depthwise cgemm
 GEMM: gemm gemv gemmk matmul nvjet cublas cutlass splitkreduce dot_kernel \bdot_ xmma magma trsm syrk wmma mma_
 random numbers: random distribution philox curand dropout bernoulli mtgp xorwow
 normalisation: norm bn_(?:fw|bw) batch_?stat welford
 softmax and loss: softmax nll_loss cross_?entropy \bloss logsumexp ctc
-pooling: pool adaptive_average
 sort and scan: sort scan topk unique histogram partition onesweep merge_?kernel select_?kernel bitonic
 reduction: reduce reduction sum_kernel argm(?:ax|in) segmented \bsum\b norm_?l2 asum
-indexing: index gather scatter embedding lookup catarray split_?with slice take masked_ nonzero one_?hot roll_ pad_
+indexing: index gather scatter embedding lookup =embed catarray split_?with slice =take masked_ nonzero one_?hot roll_ pad_
 FFT: fft regular_radix vector_radix
 elementwise: elementwise pointwise functor activation relu gelu silu sigmoid tanh add_?(?:kernel|bias) mul_?kernel
-  fill copy cast convert scale axpy copy_?kernel triton_poi where_kernel clamp op_tensor addvec vecadd vector_?add
-  bias threshold memset \badd\b sin cos exp init
+  fill copy =cast convert scale axpy copy_?kernel triton_poi where_kernel clamp op_(?:generic_)?tensor mapplan triad float_to_half addvec vecadd vector_?add
+  =bias threshold memset \badd\b =sin =cos =exp init
 fused by a compiler: triton_ fusion fused loop_ input_
 sparse: spmv spmm csr coo_ sparse bsr
 stencil and solver: stencil jacobi laplac poisson spmv lbm hydro flux advec diffus riemann multigrid restrict
   prolong
-particles: nbody n_body bodyforce force nonbonded bonded pme lincs settle neighbor particle verlet lennard pair_
-images: resize jpeg huffman idct crop colou?r histeq blur sobel filter2d dali npp
+particles: nbody n_body bodyforce =force nonbonded bonded pme lincs settle neighbor particle verlet lennard pair_
+images: resize upsample jpeg huffman idct crop colou?r histeq blur sobel filter2d dali npp
 """
 
 
 def _classes(table: str) -> tuple[tuple[str, str], ...]:
     lines = table.replace("\n  ", " ").strip().splitlines()
-    return tuple((name, "|".join(words.split())) for name, _, words in (line.partition(": ") for line in lines))
+    return tuple(
+        (name, "|".join(map(_pattern, words.split()))) for name, _, words in (line.partition(": ") for line in lines)
+    )
+
+
+def _pattern(word: str) -> str:
+    return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
 
 
 CLASSES: Final = _classes(_TABLE)

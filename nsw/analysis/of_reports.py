@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.summary import OF_KERNELS, TABLES, Asked, CampaignData, Summary, summarize
+from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.summary import TABLES, Asked, CampaignData, Summary, summarize
 from nsw.tables import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from nsw.analysis.kernels import KernelRow
     from nsw.tables import TableData
 
-__all__ = ["summary_of_reports"]
+__all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports"]
+
+LOOKED_AT: Final = (*TABLES, "operators", "osrt_summary", "gpu_trace", "api_trace")  # tables that the answer needs
 
 _REPORT: Final = "report"
 
@@ -33,27 +37,44 @@ class _Run:
     host: str | None = None
 
 
-def summary_of_reports(name: str, reports: Iterable[tuple[str, Mapping[str, TableData]]]) -> Summary:
+@dataclass(frozen=True, slots=True)
+class ReadReport:
+    """A report that was read.
+
+    Attributes:
+        name: Its name, unlike those of the others.
+        tables: Those of LOOKED_AT that it has.
+        kernels: Its kernels by counters.
+        failed: What the profiled program printed of its own failure.
+    """
+
+    name: str
+    tables: Mapping[str, TableData]
+    kernels: tuple[KernelRow, ...] = ()
+    failed: str | None = None
+
+
+def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     """What reports show, a case each.
 
     Args:
         name: What they are together, for the headline.
-        reports: Of each its name and its tables; names are unique.
+        reports: The reports.
     """
     runs: list[_Run] = []
     tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in (*TABLES, "operators", "osrt_summary")}
-    counters: dict[str, list[Mapping[str, Any]]] = {table: [] for table in OF_KERNELS}
-    for title, found in reports:
-        run = _Run(title, title)
-        runs.append(run)
-        for table, data in _with_summaries(found).items():
-            kept = tables.get(table, counters.get(table))
-            if kept is not None:
-                kept += [{**row, "run": run.id} for row in rows(table, data)]
-    return summarize(
-        CampaignData(name, "", None, runs, tables, counters={table: data for table, data in counters.items() if data}),
-        Asked(),
-    )
+    for report in reports:
+        runs.append(_Run(report.name, report.name))
+        for table, data in _with_summaries(report.tables).items():
+            if (kept := tables.get(table)) is not None:
+                kept += [{**row, "run": report.name} for row in rows(table, data)]
+    failed = [
+        Finding("program failed", f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
+                " ends there.", evidence=(Evidence("runs", (r.name,)),))
+        for r in reports if r.failed
+    ]  # fmt: skip
+    kernels = {report.name: report.kernels for report in reports if report.kernels}
+    return summarize(CampaignData(name, "", None, runs, tables, known=failed, kernels=kernels), Asked())
 
 
 def _with_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:

@@ -28,6 +28,7 @@ __all__ = ["RULES", "as_findings", "hits_of"]
 
 GROUP: Final = "nsw.rules"
 RULES: Final[Mapping[str, Rule]] = {**timeline_rules.RULES, **counter_rules.RULES}
+_KERNELS: Final = "kernels"
 _ALIKE: Final = 4  # other cases of a rule that are named
 
 
@@ -85,7 +86,8 @@ def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Fin
 def _finding(alike: Sequence[Hit], *, several: bool) -> Finding:
     first, others = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:]]
     head = f"{first.case}: " if several else ""
-    fact = first.fact if several else first.fact[:1].upper() + first.fact[1:]
+    begins = not several and first.table != _KERNELS  # which begins with a kernel's name
+    fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_of(others, _ALIKE)}." if others else ""
     return Finding(
         first.rule,

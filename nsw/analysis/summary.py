@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from nsw.analysis.hits import Hit
+    from nsw.analysis.kernels import KernelRow
     from nsw.tables import TableData
 
 TABLES = (
@@ -40,6 +41,7 @@ class CampaignData:
         missing: What is absent and why, in sentences.
         counters: The tables of OF_KERNELS that there are.
         known: Findings of the campaign itself, which come first.
+        kernels: By case, where they are known already, in place of `counters`.
     """
 
     campaign: str
@@ -50,6 +52,7 @@ class CampaignData:
     missing: Sequence[str] = ()
     counters: Mapping[str, TableData] | None = None
     known: Sequence[Finding] = ()
+    kernels: Mapping[str, tuple[KernelRow, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
     """Summarise a campaign by what its recipe asks for."""
     runs, tables = data.runs, data.tables
     cases = summarize_cases(runs, tables, asked.cover, data.counters, asked.classes)
+    cases = [replace(case, kernels=data.kernels[case.id]) if case.id in data.kernels else case for case in cases]
     asked = _as_varied(asked, runs)
     case_of = {run.id: run.case_id for run in runs}
     curve = None

@@ -48,6 +48,10 @@ _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _SHORT_PCT: Final = 50.0  # of the kernels
 _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
 _SLOW_TIMES: Final = 3.0  # the median
+_VALUE: Final = 64  # bytes that are a value or a few
+_ONCE, _FEW = 0.9, 3.5  # times an iteration
+_WORTH_IDLE_PCT: Final = 10.0
+_BUCKETS: Final = 8  # copies an iteration
 _SMALL_PAGE: Final = 64 << 10  # bytes of a migration
 _MIGRATIONS: Final = 1000
 
@@ -247,6 +251,51 @@ def _copies_alone(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
 
 
+def _read_back(case: CaseSummary, _: Context) -> Hit | None:
+    """A value of a few bytes that the host reads in every iteration, and waits for."""
+    busy, each = busy_pct(case), _each_iteration(case)
+    if busy is None or not each or 100 - busy < _WORTH_IDLE_PCT:
+        return None
+    small = sum(
+        c.calls for c in case.copies if direction(c.name) == "from" and (c.total_bytes or 0) <= _VALUE * c.calls
+    )
+    if not _ONCE <= small / each <= _FEW:
+        return None
+    return Hit(
+        "reads a value back", case.id, min(100 - busy, _WORTH_IDLE_PCT), "reads a value every iteration",
+        "no .item() in the loop",
+        f"in every iteration the host waits for {_values(small / each)} of a few bytes from the GPU, which is idle"
+        f" {100 - busy:.0f} % of the time",
+        "Keep it on the GPU, or read it every hundredth iteration: .item(); GradScaler.step looks for overflow.",
+        _values(small / each), "copies",
+    )  # fmt: skip
+
+
+def _values(count: float) -> str:
+    return "a value" if count < 1.5 else f"{count:.0f} values"
+
+
+def _bucket_copies(case: CaseSummary, _: Context) -> Hit | None:
+    """Copies on the GPU beside NCCL: gradients into and out of buckets."""
+    spent, each = case.spent, _each_iteration(case)
+    if spent is None or not each or not spent.share_pct("NCCL"):
+        return None
+    inside = [c for c in case.copies if "Device-to-Device" in c.name or "DtoD" in c.name]
+    calls, share = sum(c.calls for c in inside) / each, 100 * sum(c.total_ns for c in inside) / (case.gpu_ns or 1.0)
+    if calls < _BUCKETS or share < 1:
+        return None
+    return Hit(
+        "bucket copies", case.id, share, f"{calls:.0f} copies into buckets", "gradient_as_bucket_view=True",
+        f"{calls:.0f} copies on the GPU an iteration move gradients into buckets and back ({share:.0f} % of GPU time)",
+        "DistributedDataParallel(..., gradient_as_bucket_view=True) saves them.", f"{calls:.0f}", "copies",
+    )  # fmt: skip
+
+
+def _each_iteration(case: CaseSummary) -> int:
+    """How many iterations the copies of a case are of: those of all its processes."""
+    return case.iterations.count * case.iterations.processes if case.iterations else 0
+
+
 def _most_copied(case: CaseSummary) -> Copy | None:
     """The copy between host and GPU that takes most, where it is most of all copies' time."""
     most = max(case.copies, key=lambda copy: copy.total_ns, default=None)
@@ -417,6 +466,8 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "slow copies": _slow_copies,
     "copies": _copies,
     "copies alone": _copies_alone,
+    "reads a value back": _read_back,
+    "bucket copies": _bucket_copies,
     "unified memory": _migrations,
     "exposed communication": _exposed,
     "FP32 arithmetic": _fp32,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nsw.apart import Limits
 from nsw.api.frames import Tables, frame_of, unknown, with_parameters
 from nsw.api.recipe_options import Names, names
 from nsw.campaign import folder as folders
@@ -242,23 +243,31 @@ class Campaign:
 
 
 def open_campaign(
-    named: str | Path | None = None, root: str | Path | None = None, *, max_unpacked: int | None = None
+    named: str | Path | None = None,
+    root: str | Path | None = None,
+    *,
+    max_unpacked: int | None = None,
+    max_memory: int | None = None,
+    max_time: float | None = None,
 ) -> Campaign:
     """The campaign of that folder, id or beginning of an id; with none named the newest under `root`.
 
-    Each of its tables takes at most `max_unpacked` bytes of memory, or is refused; 2 GiB unless given.
+    Args:
+        named: The campaign.
+        root: Where campaigns are.
+        max_unpacked: How many bytes a packed report may unpack to, of those that are read for traces.
+        max_memory: How many bytes of memory a process may take that reads a report, or a table that another user made.
+        max_time: How many seconds of processor time.
 
     Raises:
         CampaignError: There is none.
     """
-    return Campaign(find(named, root, max_unpacked=max_unpacked))
+    folder = find(named, root)
+    folder.max_unpacked, folder.limits = max_unpacked, Limits(max_memory, max_time)
+    return Campaign(folder)
 
 
-def find(
-    named: str | Path | None, root: str | Path | None, *, max_unpacked: int | None = None
-) -> folders.CampaignFolder:
+def find(named: str | Path | None, root: str | Path | None) -> folders.CampaignFolder:
     """The folder of a campaign, by what `open_campaign` takes."""
     where = folders.root(Path(root) if root is not None else None)
-    folder = folders.find(where, str(named) if named is not None else None)
-    folder.max_unpacked = max_unpacked
-    return folder
+    return folders.find(where, str(named) if named is not None else None)

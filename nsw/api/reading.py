@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.apart import Limits
 from nsw.api.frames import Tables, frame_of
 from nsw.api.recipe_options import Files, Names, files
 from nsw.errors import UsageError, did_you_mean
@@ -100,15 +101,25 @@ class Reports:
 
 
 def read(
-    paths: Files, *, tables: Names | None = None, steps: str | None = None, max_unpacked: int | None = None
+    paths: Files,
+    *,
+    tables: Names | None = None,
+    steps: str | None = None,
+    max_unpacked: int | None = None,
+    max_memory: int | None = None,
+    max_time: float | None = None,
 ) -> Reports:
     """Read reports of any profiler. A file that cannot be read is a row of `problems`, never an exception.
+
+    Files of 8 MB together are read in this process, others in processes with limits.
 
     Args:
         paths: A file or several; of a folder that is no report itself, all reports below it.
         tables: Only these tables; by default all but the traces, which are read when they are used.
         steps: The NVTX range that marks an iteration of the program.
         max_unpacked: How many bytes a packed file may unpack to.
+        max_memory: How many bytes of memory such a process may take.
+        max_time: How many seconds of processor time it may take for each file.
 
     Raises:
         UsageError: There is no such table.
@@ -123,7 +134,8 @@ def read(
             raise UsageError(
                 f"there is no table {name}", hint=did_you_mean(name, TABLES) or f"tables: {', '.join(TABLES)}"
             )
-    options = Options(frozenset(names) if names else None, max_unpacked=max_unpacked, steps=steps)
+    limits = Limits(max_memory, max_time)
+    options = Options(frozenset(names) if names else None, max_unpacked=max_unpacked, steps=steps, limits=limits)
     search = ReportSearch()
     found = list(search.files(files(paths) or []))
     return Reports(list(search.known(read_many(found, options))), options)

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.apart import Limits
 from nsw.campaign.ownership import is_own, make_private, require_own
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
 from nsw.safe_files import open_plain
@@ -68,7 +69,8 @@ class CampaignFolder:
         self.tables = path / "tables"
         self.log = path / "log.txt"
         self.secrets = path / "secrets.sh"
-        self.max_unpacked: int | None = None  # bytes that each of its tables may take; None: the usual
+        self.max_unpacked: int | None = None  # bytes that a packed report may unpack to; None: the usual
+        self.limits = Limits()  # of the processes that read its reports, and its tables where others made them
 
     @property
     def id(self) -> str:

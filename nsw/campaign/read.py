@@ -331,7 +331,7 @@ def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int
 def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], name: str) -> list[dict[str, Any]]:
     """The rows of a trace, from the collected reports of these runs; nothing is written."""
     reader = _Reader(folder, ledger)
-    options = replace(reader.options, tables=frozenset({name}), max_unpacked=folder.max_unpacked)
+    options = replace(reader.options, tables=frozenset({name}), max_unpacked=folder.max_unpacked, limits=folder.limits)
     if owner_if_other(folder.path):  # the program that another user's campaign names is not run
         options = replace(options, nsys=None)
     return [row for read in reader.read(runs, options) for row in read.tables.get(name, [])]

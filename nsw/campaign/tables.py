@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from nsw.campaign.ownership import open_file
+from nsw.apart import apart
+from nsw.campaign.ownership import is_own, open_file
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 from nsw.tables import TABLES, as_arrow
 from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table, unchecked_table
-from nsw.tables.unpacking_limit import TooMuchError
-from nsw.tables.unpacking_limit import hint as unpacking_hint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -94,7 +94,8 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
     """All rows of one of the campaign's tables; [] when there is none.
 
     Raises:
-        CampaignError: Its file is damaged, or would take more memory than `folder.max_unpacked`.
+        CampaignError: Its file is damaged.
+        LimitError: Another user made it, and it takes more than `folder.limits`.
     """
     return _load(folder, table, stored_rows) or []
 
@@ -104,17 +105,26 @@ def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
     return _load(folder, table, stored_table)
 
 
-def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str, int | None], _T]) -> _T | None:
+def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T]) -> _T | None:
     path = folder.tables / f"{table}.parquet"
     if not os.path.lexists(path):
         return None
+    if is_own(folder.path):
+        return _loaded(folder.path, path, load)
+    limits = replace(folder.limits, command=f"nsw summarize {folder.id}")
+    size = path.lstat().st_size
+    rows: _T = apart(_loaded, folder.path, path, load, what=f"reading {path}", size=size, limits=limits)
+    return rows
+
+
+def _loaded(folder: Path, path: Path, load: Callable[[BinaryIO, str], _T]) -> _T:
     import pyarrow as pa
 
     try:
-        with open_file(folder.path, path) as file:
-            return load(file, table, folder.max_unpacked)
-    except TooMuchError as fault:
-        raise CampaignError(f"{path} holds {fault}", hint=unpacking_hint(f"nsw summarize {folder.id}")) from None
+        with open_file(folder, path) as file:
+            return load(file, path.stem)
+    except pa.ArrowMemoryError:  # not the file's fault
+        raise
     except (pa.ArrowException, OSError, StoredTableError) as fault:
         raise CampaignError(
             f"{path} is damaged: {str(fault).splitlines()[0]}", hint="the reports that it was made of are in reports/"

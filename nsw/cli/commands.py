@@ -14,6 +14,7 @@ from nsw.cli.output import Target, chosen, output_path
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
+    from nsw.apart import Limits
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.selection import Selection
     from nsw.recipe.overrides import Overrides
@@ -74,6 +75,22 @@ MaxUnpacked = Annotated[
         "--max-unpacked",
         metavar="SIZE",
         help="The most that a packed file may unpack to, such as 20G; larger ones are refused.",
+    ),
+]
+MaxMemory = Annotated[
+    str | None,
+    option(
+        "--max-memory",
+        metavar="SIZE",
+        help="The most memory that reading may take, such as 64G; default: 16G, or three quarters of the machine's.",
+    ),
+]
+MaxTime = Annotated[
+    str | None,
+    option(
+        "--max-time",
+        metavar="TIME",
+        help="The most processor time that reading may take, such as 5h; default: 2m, and 5 s more for each MB.",
     ),
 ]
 Yes = Annotated[bool, option("--yes", "-y", help="Answer yes to all questions.")]
@@ -156,15 +173,22 @@ def overrides(
     return Overrides(tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ()), fit)
 
 
-def size(text: str | None, flag: str = "--max-unpacked") -> int | None:
-    """The bytes of an option's value."""
+def limits(memory: str | None, time: str | None) -> Limits:
+    """What a process that reads files may take."""
+    from nsw.apart import Limits
+
+    return Limits(quantity(memory, "--max-memory"), quantity(time, "--max-time"))
+
+
+def quantity(text: str | None, flag: str) -> int | None:
+    """The bytes of an option's value, of --max-time the seconds."""
     if text is None:
         return None
     from nsw.recipe.faults import Fault
-    from nsw.recipe.units import parse_size
+    from nsw.recipe.units import parse_duration, parse_size
 
     try:
-        return parse_size(text)
+        return parse_duration(text) if flag == "--max-time" else parse_size(text)
     except Fault as fault:
         raise UsageError(f"{flag}: {fault.message}", hint=fault.hint) from None
 
@@ -326,7 +350,7 @@ def resume(
     """Continue a campaign; finished runs are not repeated."""
     from nsw.cli import running
 
-    size(download, "--download")
+    quantity(download, "--download")
     return running.resume(campaign_folder(campaign, root, named), download, now=now)
 
 
@@ -597,14 +621,15 @@ def summarize(
     format: AnswerFormat = None,
     json: Json = False,
     output: Output = None,
-    max_unpacked: MaxUnpacked = None,
+    max_memory: MaxMemory = None,
+    max_time: MaxTime = None,
 ) -> int:
     """Print the answer of a campaign: what was found, a table, what to try."""
     from nsw.cli import summarizing
 
     which = (campaign, named, root, selection(case, exclude))
     goal = target(format, json, output, AnswerFormats)
-    return summarizing.summarize(which, table, goal, size(max_unpacked), top, full=full)
+    return summarizing.summarize(which, table, goal, limits(max_memory, max_time), top, full=full)
 
 
 @command()
@@ -633,20 +658,23 @@ def read(
     ] = None,
     launch: Annotated[int | None, option("--launch", help="Only rows of this launch (Nsight Compute).")] = None,
     top: Annotated[int | None, option("--top", min=1, help="At most this many rows of each table.")] = None,
+    full: Annotated[bool, option("--full", help="All tables instead of the answer.")] = False,
     formats: Annotated[bool, option("--formats", help="List the formats that can be read.")] = False,
     format: Format = None,
     json: Json = False,
     output: Output = None,
     max_unpacked: MaxUnpacked = None,
+    max_memory: MaxMemory = None,
+    max_time: MaxTime = None,
 ) -> int:
-    """Read reports of any profiler into tables."""
+    """Read reports of any profiler: what they show, and their tables."""
     from nsw.cli import reading
 
     goal = target(format, json, output)
-    limit = size(max_unpacked)
+    bounds = limits(max_memory, max_time)
     return reading.read(
-        files or [], table or [], goal,
-        formats=formats, max_unpacked=limit, steps=steps, where=where or (), launch=launch, top=top,
+        files or [], table or [], goal, formats=formats, max_unpacked=quantity(max_unpacked, "--max-unpacked"),
+        limits=bounds, steps=steps, where=where or (), launch=launch, top=top, full=full,
     )  # fmt: skip
 
 

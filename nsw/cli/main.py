@@ -9,6 +9,7 @@ from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, NoReturn
 
+from nsw.apart import allow_fork
 from nsw.errors import Exit, InputError, NswError, UsageError
 from nsw.safe_import_path import leave_current_folder
 
@@ -30,6 +31,7 @@ _WORDS = {
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
     leave_current_folder()
+    allow_fork()
     _end(_answer_or_run())
 
 

@@ -14,8 +14,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from nsw.apart import Limits, apart, can_fork
 from nsw.cli.output import several, tell
-from nsw.errors import Exit, NswError, UsageError, did_you_mean
+from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.problems import Merged, show_merged
 from nsw.present.untrusted_text import as_json, say
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.of_reports import ReadReport
     from nsw.cli.output import Target
-    from nsw.readers.model import Report
+    from nsw.readers.model import Options, Report
     from nsw.readers.report_search import ReportSearch
 
 __all__ = ["COMPUTED", "read"]
@@ -48,10 +50,12 @@ def read(
     *,
     formats: bool = False,
     max_unpacked: int | None = None,
+    limits: Limits | None = None,
     steps: str | None = None,
     where: Sequence[str] = (),
     launch: int | None = None,
     top: int | None = None,
+    full: bool = False,
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
     from nsw.readers.model import Options
@@ -72,20 +76,59 @@ def read(
             )
     computed = _computed(tables)
     wanted = _SOURCES if computed else frozenset(tables) if tables else None
-    options = Options(wanted, max_unpacked=max_unpacked, steps=steps)
-    search = ReportSearch()
+    options = Options(wanted, max_unpacked=max_unpacked, steps=steps, limits=limits or Limits())
+    forks, search = can_fork(), ReportSearch()
     with _standard_input(files) as given:
         paths = list(search.files(given.files))
-        asked = _Asked(tables, several=len(paths) > 1)
-        found = search.known(given.named(_counted(read_many(paths, options), len(paths) if takes_long(paths) else 0)))
-        if computed:
-            reports = _Reports(_chosen(found, tests, None))
-            code = _put_computed(computed, reports, target, top)
+        command = _Command(tables, target, tests, top, computed, search, given, several=len(paths) > 1, full=full)
+        if len(paths) > 1 or not forks:
+            found = read_many(paths, options, 1 if forks and not takes_long(paths) else None)
+            return command.answer(_counted(found, len(paths) if takes_long(paths) else 0))
+        return _answer_apart(command, paths, options)
+
+
+def _answer_apart(command: _Command, paths: list[Path], options: Options) -> int:
+    """Read one file and print it in one process with limits: its tables need not be sent to another."""
+    from nsw.readers.read_many import read_many, size_of, stopped
+
+    def work() -> int:
+        return command.answer(read_many(paths, options))
+
+    size = sum(map(size_of, paths))
+    try:
+        return apart(work, what=f"reading {paths[0]}" if paths else "reading", size=size, limits=options.limits)
+    except LimitError as fault:
+        return command.answer(stopped(path, fault) for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Command:
+    """What is to be printed of the reports."""
+
+    tables: list[str]
+    target: Target
+    tests: list[_Condition]
+    top: int | None
+    computed: str | None
+    search: ReportSearch
+    given: _Input
+    several: bool
+    full: bool
+
+    def answer(self, found: Iterable[Report]) -> int:
+        """Print or write the tables of the reports; the exit code."""
+        asked = _Asked(self.tables, several=self.several)
+        known = self.search.known(self.given.named(found))
+        if self.computed:
+            reports = _Reports(_chosen(known, self.tests, None))
+            code = _put_computed(self.computed, reports, self.target, self.top)
         else:
-            reports = _Reports(_chosen(asked.noted(found), tests, top))
-            _put(reports, tables, target, most=_MOST_ROWS if top is None else top)
+            reports = _Reports(_chosen(asked.noted(known), self.tests, self.top))
+            answers = not (self.full or self.tables or self.tests or self.top)
+            most = _MOST_ROWS if self.top is None else self.top
+            _put(reports, self.tables, self.target, most=most, answers=answers)
             code = Exit.GOOD
-    return max(code, reports.code, _tell(search), asked.tell())
+        return max(code, reports.code, _tell(self.search), asked.tell())
 
 
 @dataclass(slots=True)
@@ -110,11 +153,13 @@ class _Reports:
             tell(text)
 
 
-def _put(reports: _Reports, tables: list[str], target: Target, *, most: int) -> None:
+def _put(reports: _Reports, tables: list[str], target: Target, *, most: int, answers: bool) -> None:
     if not target.is_of_rows:
         with target.printed():
             if target.format == "json":
                 _print_json(reports, kernels=not tables)
+            elif answers:
+                _show_answer(reports)
             else:
                 _show(reports, kernels=not tables, most=most)
         return
@@ -240,6 +285,34 @@ def _write_folder(reports: _Reports, target: Target) -> None:
 def _fill(files: Any, report: Report, names: set[str]) -> None:
     for name in names & report.tables.keys():
         files.add(name, report.tables[name], report.path)
+
+
+def _show_answer(reports: Iterable[Report]) -> None:
+    """The first screen of all reports together, and what is wrong with them."""
+    from nsw.analysis.kernels import of_report
+    from nsw.analysis.of_reports import LOOKED_AT, ReadReport, summary_of_reports
+    from nsw.present.summary_view import show_summary
+    from nsw.present.terminal import console
+
+    out, told, paths, looked_at = console(), Merged(), [], []
+    for report in reports:
+        for problem in report.problems:
+            told.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
+        paths.append(report.path)
+        if report.tables:
+            tables = {name: report.tables[name] for name in LOOKED_AT if name in report.tables}
+            looked_at.append(ReadReport(report.path, tables, of_report(report.tables), report.failed))
+    if looked_at:
+        named = [replace(report, name=name) for report, name in zip(looked_at, _names(looked_at), strict=True)]
+        name = named[0].name if len(named) == 1 else plural(len(named), "report")
+        show_summary(out, summary_of_reports(name, named), full=False, more="`--full` prints all tables")
+    show_merged(out, told, repeated=True)
+
+
+def _names(reports: Sequence[ReadReport]) -> list[str]:
+    """The files' own names where they differ, else their paths."""
+    short = [Path(report.name).name for report in reports]
+    return short if len(set(short)) == len(short) else [report.name for report in reports]
 
 
 def _show(reports: Iterable[Report], *, kernels: bool, most: int) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from nsw.analysis.summary import Summary
+    from nsw.apart import Limits
     from nsw.campaign import folder as folders
     from nsw.campaign.selection import Which
     from nsw.cli.output import Target
@@ -30,7 +31,7 @@ RUNS = "runs"  # a row a run; its parameters are the fields of one column
 
 
 def summarize(
-    which: Which, table: str | None, target: Target, max_unpacked: int | None, top: int | None, *, full: bool = False
+    which: Which, table: str | None, target: Target, limits: Limits, top: int | None, *, full: bool = False
 ) -> int:
     """What a campaign shows; 1 when some of it failed.
 
@@ -38,7 +39,7 @@ def summarize(
         which: The campaign, and of which of its runs.
         table: The table to show as rows; None: the answer.
         target: How it is printed and where.
-        max_unpacked: How many bytes a packed report may unpack to.
+        limits: What a process that reads tables of others may take.
         full: All tables, behind the first screen.
         top: Only so many rows of a table: of each run in tables of reports, of each case in those that list its
             kernels, calls or copies, else of all.
@@ -49,7 +50,7 @@ def summarize(
     if top is not None and table is None:
         raise UsageError("--top needs --table", hint="`nsw summarize --table hotspots --top 3`")
     folder, selection = campaign_and_runs(which)
-    folder.max_unpacked = max_unpacked
+    folder.limits = limits
     with Ledger(folder.ledger, read_only=True) as ledger:
         _check(table)
         cases = sorted({run.case_id for run in selected(ledger, ledger.runs(), selection)}) if selection else []

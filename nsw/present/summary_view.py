@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
@@ -282,16 +282,21 @@ def show_summary(out: Console, summary: Summary, *, full: bool, more: str | None
 def show_first_screen(out: Console, blocks: Iterable[Block], more: str | None = None) -> None:
     """Print headline, table and notes, and so many of the findings as find room on 24 lines, the weightiest first."""
     shown = [block for block in blocks if block.shown == "always"]
-    lines = 1 if more else 0
+    findings = [block for block in shown if isinstance(block, Finding)]
+    around = [block for block in shown if not isinstance(block, Finding | Table)]
+    printed = {id(block): _printed(out, block) for block in around}
+    lines = sum(text.count("\n") for text in printed.values()) + (2 if more else 0)
     for block in shown:
-        if not isinstance(block, Finding):
-            lines += _print_counted(out, lambda block=block: show_block(out, block))  # type: ignore[misc]
-    room = [block for block in shown if isinstance(block, Finding)]
-    left = len(room)
-    for finding in room[:_FINDINGS]:
+        if isinstance(block, Table):
+            printed[id(block)] = _within(out, block, _LINES - lines)
+            lines += printed[id(block)].count("\n")
+    for block in shown:
+        out.file.write(printed.get(id(block), ""))
+    left = len(findings)
+    for finding in findings[:_FINDINGS]:
         text = wrapped(out, f"* {finding.brief or finding.text}")
         lines += text.count("\n") + 1
-        if lines > _LINES and left < len(room):
+        if lines > _LINES and left < len(findings):
             break
         out.print(text, soft_wrap=True)
         left -= 1
@@ -299,13 +304,24 @@ def show_first_screen(out: Console, blocks: Iterable[Block], more: str | None = 
         out.print(wrapped(out, more + (f" ({plural(left, 'finding')} more)" if left else "")), soft_wrap=True)
 
 
-def _print_counted(out: Console, show: Callable[[], object]) -> int:
-    """Print something, and say how many lines it took."""
+def _within(out: Console, block: Table, lines: int) -> str:
+    """A table of at most so many lines: its last rows go, and their number is told."""
+    rows = len(block.rows)
+    while True:
+        gone = len(block.rows) - rows
+        text = _printed(out, replace(block, rows=block.rows[:rows]))
+        text += f"({plural(gone, 'row')} more)\n" if gone else ""
+        over = text.count("\n") - lines
+        if over <= 0 or rows <= 1:
+            return text
+        rows = max(1, rows - over)
+
+
+def _printed(out: Console, block: Block) -> str:
+    """What a block prints."""
     with out.capture() as printed:
-        show()
-    text = printed.get()
-    out.file.write(text)
-    return text.count("\n")
+        show_block(out, block)
+    return printed.get()
 
 
 def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:

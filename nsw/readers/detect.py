@@ -6,8 +6,9 @@ import importlib
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
+from nsw.apart import inside, out_of_memory
 from nsw.readers.invariants import leave_out_broken_rows, report_no_values
-from nsw.readers.messages import only_said
+from nsw.readers.messages import only_said, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
 from nsw.readers.not_a_report import NotReport, explain, is_archive, pointer, special, unopened
 from nsw.readers.registry import FORMATS, Format
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 CERTAIN = 100
 _OF_ITERATIONS = frozenset({"iterations", "iteration_trace", "phase_summary"})
 _NO_ITERATIONS = "no iterations were found; of a timeline `--table phases` says why"
-_NO_THREAD = "can't start new thread"  # for its stack there is no memory
 _MORE_MEMORY = "read it where there is more, or export it with fewer events (nsys: --filter-time)"
 
 
@@ -29,10 +29,15 @@ def read(path: Path, options: Options | None = None) -> Report:
 
     Returns:
         A report with tables, or with at least one problem of severity `error`.
+
+    Raises:
+        MemoryError: This is a process apart, and the file takes more memory than it has.
     """
     report = _read(path, options or Options())
     leave_out_broken_rows(report)
     report_no_values(report)
+    if report.tables:
+        report.failed = program_failure(path)
     if "metrics" in report.tables:
         from nsw.readers.portable_metrics import add_portable_names, give_one_unit
 
@@ -66,9 +71,9 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
         return _no_report(report, other)
     found = detect(sample)
     if found is None and sample.head.startswith(GZIP_MAGIC) and not nested and not is_archive(sample):
-        inside = read_packed(path, options, lambda one: detect(Sample(one)) is not None, partial(_read, nested=True))
-        if inside is not None:
-            return inside
+        unpacked = read_packed(path, options, lambda one: detect(Sample(one)) is not None, partial(_read, nested=True))
+        if unpacked is not None:
+            return unpacked
     if found is None:
         if not sample.is_folder and (other := explain(sample)) is not None:
             return _no_report(report, other)
@@ -83,8 +88,10 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
     try:
         report = reader.read(path, options)
         add_others(report, sample, format_, options)
-    except Exception as fault:  # noqa: BLE001  untrusted input: a reader's fault must spoil this file only
-        if isinstance(fault, MemoryError) or _NO_THREAD in str(fault):
+    except Exception as fault:  # untrusted input: a reader's fault must spoil this file only
+        if out_of_memory(fault):
+            if inside():  # the limit's: who set it names it
+                raise
             report.error("there is not enough memory to read it", fix=_MORE_MEMORY)
         else:
             report.error(f"damaged or unknown variant of {format_.id}: {type(fault).__name__}: {fault}")

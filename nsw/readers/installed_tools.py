@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from nsw.apart import outside
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -49,14 +51,15 @@ def run_tool(command: Sequence[str], seconds: float, output: Path | None = None)
     """
     with Path(output or os.devnull).open("wb") as file:
         try:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=file if output else subprocess.PIPE,
-                stderr=subprocess.PIPE if output else subprocess.STDOUT,
-                start_new_session=True,
-                env={**os.environ, "LC_ALL": "C"} if output else None,
-            )
+            with outside():
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=file if output else subprocess.PIPE,
+                    stderr=subprocess.PIPE if output else subprocess.STDOUT,
+                    start_new_session=True,
+                    env={**os.environ, "LC_ALL": "C"} if output else None,
+                )
         except OSError as fault:
             raise ToolFault(f"cannot be run: {fault.strerror}") from fault
         with process:

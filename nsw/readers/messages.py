@@ -142,6 +142,30 @@ def said(tool: str, text: str) -> list[Problem]:
 
 def said_in(tool: str, path: Path) -> list[Problem]:
     """As `said`, of the beginning and the end of a file; [] when it is not there."""
+    return said(tool, _ends(path).decode(errors="replace"))
+
+
+# what ends a program whose output is around a report: the end of Python's traceback, CUDA's and the system's words
+_FAILED: Final = re.compile(
+    r"Traceback \(most recent call last\):\r?\n(?:[ \t].*\n)*(\S.*)"
+    r"|^(.*\b(?:CUDA error|CUDA out of memory|cudaError[A-Z]\w+|Segmentation fault|Bus error)\b.*)$",
+    re.MULTILINE,
+)
+
+
+def program_failure(path: Path) -> str | None:
+    """The line in which a program says among the lines of a report that it failed; None where there is none."""
+    if path.is_dir() or b"\0" in (data := _ends(path)):
+        return None
+    failed = _FAILED.search(data.decode(errors="replace"))
+    if failed is None:
+        return None
+    line: str = failed[1] or failed[2]
+    return line.strip()[:_LONGEST]
+
+
+def _ends(path: Path) -> bytes:
+    """The beginning and the end of a file; nothing when it is not there."""
     try:
         with path.open("rb") as file:
             data = file.read(_END)
@@ -150,8 +174,8 @@ def said_in(tool: str, path: Path) -> list[Problem]:
                 file.seek(-min(rest, _END), 2)
                 data += b"\n" + file.read(_END)
     except OSError:
-        return []
-    return said(tool, data.decode(errors="replace"))
+        return b""
+    return data
 
 
 def only_said(sample: Sample) -> tuple[str, list[Problem]] | None:

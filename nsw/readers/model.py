@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
+from nsw.apart import Limits
 from nsw.tables.unpacking_limit import TooMuchError, hint
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
     refused: bool = False  # for its size: a report of its format, of which not all is read
     lack: Lack | None = None
+    failed: str | None = None  # what the program that was profiled printed of its own failure
 
     def refuse(self, fault: TooMuchError, *, but: str | None = None) -> None:
         """Note that the file unpacks to too much, and how to read it all the same."""
@@ -94,6 +96,7 @@ class Options:
     `steps`: the NVTX range that is an iteration of the program; None: to be found out.
     `warmup`: how many iterations are warm-up; None: to be found out.
     `max_unpacked`: bytes that a packed file may unpack to; by default nsw.tables.unpacking_limit says how many.
+    `limits`: what a process that reads a file may take, where one of its own does.
     """
 
     tables: frozenset[str] | None = None
@@ -101,6 +104,7 @@ class Options:
     steps: str | None = None
     warmup: int | None = None
     max_unpacked: int | None = None
+    limits: Limits = field(default_factory=Limits)
 
     def wants(self, table: str, *, default: bool = True) -> bool:
         """Whether `table` is to be made; `default` holds when nothing was asked for by name."""

@@ -1,7 +1,6 @@
 """Files of others: SQLite opened so that nothing of it can change, gzip unpacked piece by piece within a limit.
 
-A few kilobytes of pages that point to each other hold rows for years. A packed report of any
-format is unpacked to be read.
+A packed report of any format is unpacked to be read.
 """
 
 from __future__ import annotations
@@ -132,10 +131,6 @@ def unpacked(raw: BinaryIO, allowance: Allowance) -> Iterator[bytes]:
 
 
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
-_LONGEST_TEXT: Final = 64 << 20  # bytes of a value; more is damage
-_MOST: Final = 500  # faults that are looked at
-_SHARED: Final = "2nd reference to page"
-_FREE: Final = "Freelist"  # pages that hold nothing: no table is longer for what is wrong there
 
 
 def read_only_uri(path: Path) -> str:
@@ -151,24 +146,5 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     """
     connection = sqlite3.connect(read_only_uri(path), uri=True, check_same_thread=False)
     connection.text_factory = lambda raw: raw.decode(errors="replace")
-    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_TEXT)
     connection.execute("PRAGMA trusted_schema=OFF")  # defaults and generated columns of a hostile file
     return connection
-
-
-def faults(connection: sqlite3.Connection) -> list[str]:
-    """What SQLite finds wrong with the structure of the file; it looks at each page once, 2 s a GB."""
-    try:
-        found = [str(row[0]) for row in connection.execute(f"PRAGMA quick_check({_MOST})")]
-    except (sqlite3.Error, UnicodeDecodeError) as fault:
-        return [str(fault)]
-    return [] if found == ["ok"] else [line for text in found for line in text.splitlines() if not _is_title(line)]
-
-
-def may_not_end(found: list[str]) -> bool:
-    """Whether a table may have more rows than the file has: a page is in it twice, or faults are too many."""
-    return len(found) >= _MOST or any(_SHARED in fault and not fault.startswith(_FREE) for fault in found)
-
-
-def _is_title(line: str) -> bool:
-    return line.startswith("*** in database")

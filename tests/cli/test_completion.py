@@ -28,6 +28,8 @@ NOT_KNOWN = {
     "lines",
     "running",
     "max_unpacked",
+    "max_memory",
+    "max_time",
     "download",
     "steps",
     "where",

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import nsw as nsw_module
-from nsw.errors import CampaignError
+from nsw.campaign import tables
+from nsw.errors import LimitError
 from nsw.tables import as_arrow
 from tests.cli.conftest import in_folder
 
@@ -63,19 +64,37 @@ def put_table(campaign, table, name="gpu_summary"):
     pq.write_table(table, campaign / "tables" / f"{name}.parquet", compression="zstd")
 
 
-def test_a_table_that_unpacks_to_too_much_is_refused_until_the_option_allows_it(good, nsw):
-    put_table(good, as_arrow("gpu_summary", [KERNEL] * 2000))
-    said = nsw("summarize", good.name, "--max-unpacked", "1M")
-    assert (said.code, said.out) == (2, "")
-    assert "gpu_summary.parquet holds" in said.err
-    assert "unpack to more than 1.0 MiB" in said.err
-    assert f"`nsw summarize {good.name} --max-unpacked 20G`" in said.err
-    assert nsw("summarize", good.name, "--max-unpacked", "64M").code == 0
+@pytest.fixture
+def bomb(good):
+    """A table whose 200 kB are a gigabyte as Arrow has them."""
+    put_table(good, as_arrow("gpu_summary", [KERNEL | {"name": "k" * 1_000_000}] * 100))
+    with pq.ParquetFile(path := good / "tables" / "gpu_summary.parquet") as file:
+        part = file.read()
+    with pq.ParquetWriter(path, part.schema, compression="zstd") as file:
+        for _ in range(10):
+            file.write_table(part)
+    return good
 
 
-def test_a_long_name_in_many_rows_of_a_table_is_held_once(good, nsw):
-    put_table(good, as_arrow("gpu_summary", [KERNEL | {"name": "k" * 100_000, "run": "no"}] * 1000))  # 100 MB
-    assert nsw("summarize", good.name, "--max-unpacked", "4M").code == 0
+def test_a_table_of_others_that_takes_too_much_memory_is_refused_until_the_option_allows_it(
+    good, nsw, bomb, monkeypatch
+):
+    monkeypatch.setattr(tables, "is_own", lambda _: False)  # tests/security has a second user
+    monkeypatch.setattr(tables, "stored_rows", tables.stored_table)  # rows hold the text once
+    said = nsw("summarize", good.name, "--max-memory", "900M")
+    assert said.code == 2
+    assert "gpu_summary.parquet takes more than 900 MiB" in said.err
+    assert f"`nsw summarize {good.name} --max-memory 64G" in said.err
+
+
+def test_from_python_a_table_of_others_is_refused_too(bomb, monkeypatch):
+    monkeypatch.setattr(tables, "is_own", lambda _: False)
+    with pytest.raises(LimitError, match="takes more than 900 MiB"):
+        nsw_module.open(bomb, max_memory=900 << 20).tables.gpu_summary  # noqa: B018
+
+
+def test_a_long_name_in_many_rows_of_a_table_is_held_once(nsw, bomb):
+    assert nsw("summarize", bomb.name).code == 0
 
 
 def test_a_table_of_other_columns_is_damaged(good, nsw):
@@ -87,18 +106,12 @@ def test_a_table_of_other_columns_is_damaged(good, nsw):
     assert "it has no column report" in nsw("summarize", good.name).err
 
 
-def test_from_python_a_table_that_unpacks_to_too_much_is_refused_too(good):
-    put_table(good, as_arrow("gpu_summary", [KERNEL | {"name": "k" * 100_000}] * 1000))
-    assert len(nsw_module.open(good).tables.gpu_summary) == 1000
-    with pytest.raises(CampaignError, match="unpack to more than"):
-        nsw_module.open(good, max_unpacked=4 << 20).tables.gpu_summary  # noqa: B018
-
-
 @pytest.mark.parametrize("size", ["20", "x", "-1G"])
-def test_a_limit_that_is_no_size_is_said(nsw, size):
-    said = nsw("read", "a.csv", f"--max-unpacked={size}")
+@pytest.mark.parametrize("option", ["--max-unpacked", "--max-memory", "--max-time"])
+def test_a_limit_that_is_no_size_or_time_is_said(nsw, option, size):
+    said = nsw("read", "a.csv", f"{option}={size}")
     assert said.code == 2
-    assert said.err.startswith("error: --max-unpacked: ")
+    assert said.err.startswith(f"error: {option}: ")
 
 
 STEERS = "c\x1b]0;owned\x07\u202e\x9b2J"  # the name of a folder may hold any of these

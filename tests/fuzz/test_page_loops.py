@@ -1,24 +1,21 @@
-"""A SQLite file whose pages point to each other holds more rows than can be read: each reader of such files ends."""
+"""A SQLite file whose pages point to each other holds more rows than can be read: its process has a limit of time."""
 
+import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
 
+from nsw.apart import Limits
 from nsw.readers import Options
-from nsw.readers.nsys.export import sqlite as nsys_sqlite
+from nsw.readers.read_many import read_many
 
 from . import seeds
-from .bounded import BoundedReader
 from .page_loops import with_page_loop
 
 _ROWS = 2000
-
-
-@pytest.fixture(scope="module")
-def reader():
-    with BoundedReader() as bounded:
-        yield bounded
 
 
 def grown(path, table):
@@ -39,20 +36,24 @@ def grown(path, table):
         ("nvprof-sqlite", "a.nvvp", "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL"),
     ],
 )
-def test_a_table_whose_pages_point_to_each_other_is_named_as_damaged(reader, tmp_path, format_id, name, table):
+def test_a_table_whose_pages_point_to_each_other_is_read_until_its_time_is_over(tmp_path, format_id, name, table):
     path = seeds.write(seeds.make()[format_id][name], tmp_path / name)
     grown(path, table)
-    assert reader.read(path).count
+    good = seeds.write(path.read_bytes(), tmp_path / f"good-{name}")
     path.write_bytes(with_page_loop(path, table))
-    answer = reader.read(path)
-    assert any("2nd reference to page" in error for error in answer.errors)
+    reports = list(read_many([good, path, good], Options(limits=Limits(seconds=1)), workers=1))
+    assert [bool(report.tables) for report in reports] == [True, False, True]
+    (problem,) = reports[1].problems
+    assert problem.message == f"reading {path} takes more than 1 s"
+    assert "--max-time" in problem.fix
 
 
-def test_a_table_of_a_large_file_is_read_to_as_many_rows_as_there_is_room_for(tmp_path, monkeypatch):
-    """The pages of files of more than 64 MB are not looked at before: that would take as long as reading."""
+def test_the_command_names_what_took_too_much_as_a_problem_of_the_file(tmp_path):
     path = seeds.write(seeds.make()["nsys-sqlite"]["tiled.sqlite"], tmp_path / "tiled.sqlite")
     grown(path, "CUPTI_ACTIVITY_KIND_KERNEL")
     path.write_bytes(with_page_loop(path, "CUPTI_ACTIVITY_KIND_KERNEL"))
-    monkeypatch.setattr(nsys_sqlite, "_CHECKED", 0)
-    messages = [p.message for p in nsys_sqlite.read(path, Options()).problems]
-    assert any("more rows than the file has room for" in m for m in messages)
+    command = [sys.executable, "-m", "nsw", "read", path, "--max-time", "1s", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "")
+    (report,) = json.loads(done.stdout)["reports"]
+    assert report["problems"][0]["message"] == f"reading {path} takes more than 1 s"

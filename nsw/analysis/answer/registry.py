@@ -45,7 +45,7 @@ def blocks_of(summary: Summary) -> tuple[Block, ...]:
     """
     others = [block for name in registered(GROUP) for block in _of_others(name, summary)]
     findings = [block for block in others if isinstance(block, Finding)]
-    rest = [block for block in others if not isinstance(block, Finding)]
+    rest = [in_full(block) for block in others if not isinstance(block, Finding)]
     own = [in_full(block) for analysis in ANALYSES.values() for block in analysis(summary)]
     return (*first_screen(summary), *findings, *own, *rest)
 

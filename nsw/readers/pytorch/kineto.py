@@ -7,10 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, NONE, EventStream, Trace, beginning, check_unpacked
+from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, NONE, EventStream, Trace, beginning
 from nsw.readers.pytorch.kineto_tables import GpuTrace, communication, gpu_summary, operators
 from nsw.tables import TRACES
-from nsw.tables.unpacking_limit import TooMuchError
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
@@ -53,11 +52,6 @@ def read(path: Path, options: Options) -> Report:
     from nsw.readers.pytorch import kineto_steps  # with numpy: this module is loaded to look at other files too
 
     report = Report(str(path), tool="pytorch", format="kineto")
-    try:
-        check_unpacked(path, options.max_unpacked)
-    except TooMuchError as fault:
-        report.refuse(fault)
-        return report
     gpu_trace = GpuTrace() if options.wants("gpu_trace", default=False) else None
     trace = Trace(gpu_trace.add if gpu_trace else None)
     stream = EventStream(path, report, options.max_unpacked)

@@ -10,17 +10,15 @@ from __future__ import annotations
 import codecs
 import json
 import math
-import os
 import re
 import zlib
 from array import array
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.untrusted_files import GZIP_MAGIC, unpacked
-from nsw.tables.unpacking_limit import Allowance, TooMuchError, shown
+from nsw.tables.unpacking_limit import Allowance, TooMuchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,24 +28,18 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
-__all__ = ["NONE", "EventStream", "Trace", "beginning", "check_unpacked"]
+__all__ = ["NONE", "EventStream", "Trace", "beginning"]
 
 _WINDOW = 1 << 18  # bytes read at a time; to meet a fault costs as much as the window is long
-_LARGEST_EVENT = 1 << 24
-_LARGEST_HEADER = 1 << 26  # a value beside the events, such as stack frames
+_LARGEST = 1 << 26  # a value beside the events, such as stack frames
 _NEAR_END = 16  # characters: an error this near the window's end may be a value cut in two
 _OVERLAP = 512
-_MOST_DAMAGED = 20_000  # events; where more are, the rest is not looked for
 _BLANK = re.compile(r"[\s,]*")
 _NEXT_EVENT = re.compile(r'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|args|s|id|ts)")')
 
 
 class _DamagedError(Exception):
     """The text is no JSON."""
-
-
-class _TooLargeError(Exception):
-    """A value that is larger than any trace holds: what is after it is not looked for, which could take for ever."""
 
 
 class _CutError(Exception):
@@ -91,8 +83,6 @@ class EventStream:
                 )
             except TooMuchError as fault:
                 self._report.refuse(fault, but="everything before this point was read")
-            except _TooLargeError as fault:
-                self._report.error(f"{fault}: everything before this point was read", line=self._here())
             except _DamagedError as fault:
                 self._report.error(f"not valid JSON: {fault}; everything before this point was read", line=self._here())
         if self._damaged:
@@ -108,7 +98,7 @@ class EventStream:
             raise _DamagedError("neither an object nor a list of events")
         self._at += 1
         while self._next() != "}":
-            key = self._value(_LARGEST_HEADER)
+            key = self._value()
             if not isinstance(key, str) or self._next() != ":":
                 raise _DamagedError("a key was expected")
             self._at += 1
@@ -117,7 +107,7 @@ class EventStream:
                 yield from self._events(closed=True)
             else:
                 self._next()
-                self.header[key] = self._value(_LARGEST_HEADER)
+                self.header[key] = self._value()
 
     def _events(self, *, closed: bool) -> Iterator[Any]:
         """The members of the list that has just begun; a bare list need not be closed (Chrome's format)."""
@@ -136,7 +126,7 @@ class EventStream:
                 if self._next() == "]":
                     self._at += 1
                     return
-                event = self._value(_LARGEST_EVENT)
+                event = self._value()
             except _CutError:
                 if closed or self._at < len(self._window):
                     raise
@@ -151,8 +141,6 @@ class EventStream:
         """Count an event that is none."""
         self._damaged += 1
         self._first_damage = self._first_damage or self._here()
-        if self._damaged >= _MOST_DAMAGED:
-            raise _DamagedError(f"more than {_MOST_DAMAGED - 1:,} events are damaged")
 
     def _next(self) -> str:
         """The next character that is no blank or comma."""
@@ -164,7 +152,7 @@ class EventStream:
             if not self._fill():
                 raise _CutError
 
-    def _value(self, largest: int) -> Any:
+    def _value(self) -> Any:
         while True:
             try:
                 value, end = self._scan(self._window, self._at)
@@ -184,9 +172,9 @@ class EventStream:
             if not cut:
                 raise _DamagedError(message)
             waits = len(self._window) - self._at
-            if waits > largest:
-                raise _TooLargeError(f"a value of more than {shown(largest)}")
-            if not self._fill(min(2 * waits, largest + 1)):  # twice as much: it is scanned from its start again
+            if waits > _LARGEST:  # its end is lacking, and it would swallow all events behind it
+                raise _DamagedError(f"a value of more than {_LARGEST >> 20} MiB")
+            if not self._fill(2 * waits):  # twice as much: it is scanned from its start again
                 raise _CutError
 
     def _fill(self, wanted: int = 0) -> bool:
@@ -228,28 +216,6 @@ class EventStream:
                 self._at = len(self._window)
                 raise _CutError
             start = 0
-
-
-def check_unpacked(path: Path, most: int | None) -> None:
-    """Look whether a packed file unpacks to what is allowed, before any of it is read.
-
-    Only a file that says of itself that it unpacks to more is looked through: to unpack takes a tenth of reading.
-
-    Raises:
-        TooMuchError: It does not.
-        OSError: It cannot be read.
-    """
-    allowance = Allowance(path.stat().st_size, most)
-    with path.open("rb") as raw:
-        if raw.read(2) != GZIP_MAGIC:
-            return
-        raw.seek(-4, os.SEEK_END)
-        if int.from_bytes(raw.read(4), "little") <= allowance.most:
-            return
-        raw.seek(0)
-        with suppress(EOFError, zlib.error):  # reported when it is read
-            for _ in unpacked(raw, allowance):
-                pass
 
 
 def beginning(head: bytes, size: int = 65536) -> str:

@@ -402,9 +402,6 @@ def _refuse_absurd(start: IntArray, end: IntArray) -> None:
         raise TableFault(NVTX, "contains numbers that cannot be times")
 
 
-_MOST = 10**9  # pairs of such a range and a cell that are looked at; a sound report has none
-
-
 def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Collected]) -> list[Row]:
     """One row a range name and domain with GPU work, most projected time first.
 
@@ -486,8 +483,6 @@ def _project(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
     first, last = Extremes(cells.first, np.minimum).of(low, high), Extremes(cells.last, np.maximum).of(low, high)
     figures[:, some] = (np.ones_like(low), count[high] - count[low], busy[high] - busy[low], last - first)
     over = Extremes(cells.call_end, np.maximum).of(low, high) > end[some]
-    if int((high - low)[over].sum()) > _MOST:
-        raise TableFault(NVTX, "too many ranges end in the middle of API calls to be projected on the GPU")
     for index in over.nonzero()[0].tolist():
         figures[:, some[index]] = _one(_part(cells, slice(low[index], high[index])), int(end[some[index]]))
     return figures

@@ -16,7 +16,7 @@ import numpy as np
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
 from nsw.readers.nsys.export.tables import fill
-from nsw.readers.untrusted_files import SQLITE_MAGIC, faults, may_not_end, open_read_only, read_only_uri
+from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only, read_only_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -60,9 +60,7 @@ def read(path: Path, options: Options) -> Report:
     try:
         with SqliteSource(path) as source:
             if before.st_size <= _CHECKED and (found := source.check()):
-                report.error(f"the database is damaged: {found[0]}", fix=_AGAIN)
-                if may_not_end(found):
-                    return report
+                report.error(f"the database is damaged: {found}", fix=_AGAIN)
             fill(report, source, options)
     except (sqlite3.Error, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"the database is damaged: {fault}", fix=_AGAIN)
@@ -85,7 +83,6 @@ def _warn_of_writers(path: Path, report: Report) -> None:
 
 _BATCH = 65536  # rows a batch
 _IDS = 500  # ids a query; SQLite takes 999 variables in its oldest builds
-_LEAST_ROW = 4  # bytes of the file
 _NO_TEXT = b"\0"  # stands for NULL in a text column: a NULL would let the ADBC driver guess the column's type
 
 
@@ -124,11 +121,7 @@ class SqliteSource:
         names = [*plain, *([TEXT] if text else [])]
         if table not in self.columns:
             return
-        left = self.path.stat().st_size // _LEAST_ROW
         for batch in self._batches(table, select, names):
-            left -= len(next(iter(batch.values())))
-            if left < 0:
-                raise TableFault(table, "has more rows than the file has room for")
             if not timed:
                 yield batch
             elif len((sound := with_duration(table, batch, self.contradictions))["start"]):
@@ -159,9 +152,13 @@ class SqliteSource:
         self.contradictions.nameless.update(set(ids) - found.keys())
         return found
 
-    def check(self) -> list[str]:
-        """What SQLite finds wrong with the file's structure."""
-        return faults(self._connection)
+    def check(self) -> str | None:
+        """What SQLite finds wrong with the file's structure, at first."""
+        try:
+            (found,) = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        except (sqlite3.Error, UnicodeDecodeError) as fault:
+            return str(fault)
+        return None if found == "ok" else str(found).splitlines()[-1]
 
     def _batches(self, table: str, select: str, names: list[str]) -> Iterator[Batch]:
         import pyarrow as pa
@@ -247,6 +244,8 @@ def _arrow_batches(uri: str, table: str, select: str, *, rows: int) -> Iterator[
             stream, _ = statement.execute_query()
             with pa.RecordBatchReader._import_from_c(stream.address) as reader:  # noqa: SLF001
                 yield from reader
+    except pa.ArrowMemoryError:  # not the table's fault
+        raise
     except (manager.Error, pa.ArrowException, OSError) as fault:
         raise TableFault(table, str(fault)) from fault
 

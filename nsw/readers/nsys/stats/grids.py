@@ -54,7 +54,6 @@ _ROWISH = re.compile(r'(?:"?-?\d[^,;\t]{0,30}|"")?[,;\t]')
 _SHORT_TITLES = re.compile(r'"?CPU Page Faults"?[,;\t]"?CPU I')  # the only table of two columns
 _FIGURES = re.compile(r"\d\s+\d[\d.,]*\s+\d")
 _MOST_LINES = 1000  # of one object or one row of HTML
-_LONGEST = 1 << 24  # characters of an array in one line
 _PAIR = re.compile(r'\s*"([^"]*)"\s*:\s*(.*?),?\s*')
 _CELL = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL | re.IGNORECASE)
 _OBJECT_ENDS = re.compile(r"\s*\},?\s*\]?\s*")
@@ -428,7 +427,7 @@ def _json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
 def _loaded(array: str) -> list[dict[str, str] | None] | None:
     """The rows of an array, None for what is none."""
     try:
-        found = json.loads(array, parse_int=str, parse_float=str) if len(array) <= _LONGEST else None
+        found = json.loads(array, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return None
     return found and list(map(_texts, found))

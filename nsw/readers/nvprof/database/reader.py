@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,7 @@ from nsw.readers.nvprof.database.records import (
 from nsw.readers.nvprof.table_builder import Columns
 from nsw.readers.nvprof.vocabulary import Api, api_name
 from nsw.readers.timeline.statistics import with_shares
-from nsw.readers.untrusted_files import SQLITE_MAGIC, faults, may_not_end, open_read_only
+from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
 from nsw.tables.names import names_of
 
 if TYPE_CHECKING:
@@ -53,8 +52,6 @@ _MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 _KINDS = (("[CUDA memcpy", "memcpy"), ("[CUDA memset]", "memset"), ("[Unified Memory", "um"))
 _SESSION = re.compile(r"\s*(?:<\?xml[^>]{0,200}\?>\s*)?<session\s")
 _SIGN = b"CUPTI_ACTIVITY_KIND_"
-_SECONDS = 600.0  # that one query may take; a hostile database makes some that never end
-_STEPS = 100_000  # of SQLite's machine between two looks at the clock
 
 
 def sniff(sample: Sample) -> int:
@@ -89,21 +86,11 @@ def read(path: Path, options: Options) -> Report:
         )
         return report
     try:
-        with closing(_connect(path)) as connection:
-            if may_not_end(found := faults(connection)):
-                report.error(f"damaged database: {found[0]}", fix="copy the file again, or profile again")
-                return report
+        with closing(open_read_only(path)) as connection:
             _Database(connection, report, options).read()
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")
     return report
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = open_read_only(path)
-    end = time.monotonic() + _SECONDS
-    connection.set_progress_handler(lambda: int(time.monotonic() > end), _STEPS)
-    return connection
 
 
 class _Database:

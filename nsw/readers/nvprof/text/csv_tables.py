@@ -33,7 +33,6 @@ _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*
 _DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")
 _NEAR = 1  # cells that a row may lack, or have too many, to be taken for a damaged one
 _CSV_TAIL: Final = re.compile(rf'"{UNITS_NAME}"(?:,"(?P<text>[^"]*)")?,,,(?P<values>.*)\Z')
-_LONGEST_CELLS = 4096  # columns of a row; a hostile line has more
 _KINDS = (
     ("summary", {"Time(%)", "Time", "Calls", "Name"}),
     ("summary", {"Time(%)", "Time", "Calls (host)", "Name"}),
@@ -158,7 +157,7 @@ class CsvTable:
                 cells.pop()
         if len(cells) == width:
             return None if cells[self._flexible].count('"') % 2 else cells
-        if len(cells) < width or len(cells) > _LONGEST_CELLS:
+        if len(cells) < width:
             return None
         extra = len(cells) - width
         at = self._flexible
