@@ -257,7 +257,9 @@ def _read_back(case: CaseSummary, _: Context) -> Hit | None:
     if busy is None or not each or 100 - busy < _WORTH_IDLE_PCT:
         return None
     small = sum(
-        c.calls for c in case.copies if direction(c.name) == "from" and (c.total_bytes or 0) <= _VALUE * c.calls
+        c.calls
+        for c in case.copies
+        if direction(c.name) == "from" and c.total_bytes is not None and c.total_bytes <= _VALUE * c.calls
     )
     if not _ONCE <= small / each <= _FEW:
         return None

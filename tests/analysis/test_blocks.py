@@ -91,7 +91,11 @@ def test_a_timeline_on_a_terminal_says_what_is_not_in_the_steady_state():
 
 
 def test_markdown_begins_with_the_headline_then_findings():
-    blocks = [Note("headline", "*It* is slow", tone="heading"), Note("note", "beware"), Finding("f", "for want of a nail")]
+    blocks = [
+        Note("headline", "*It* is slow", tone="heading"),
+        Note("note", "beware"),
+        Finding("f", "for want of a nail"),
+    ]
     assert as_markdown("c", blocks).split("\n\n")[1:] == [r"**\*It\* is slow**", "- for want of a nail", "beware\n"]
 
 

@@ -112,10 +112,11 @@ def test_shares_of_a_timeline_without_iterations_say_so_with_the_reason_and_what
 
 def test_copies_in_every_iteration_are_told_with_their_speed():
     large = [*UPLOAD[:3], UPLOAD[3] | {"total_bytes": 10**7}, *UPLOAD[4:]]
-    assert told(large, [iterations_row(memory=40.0)])[1] == [
+    (text,) = told(large, [iterations_row(memory=40.0)])[1]
+    assert text == (
         "36 % of an iteration is copying to the GPU at 10.00 GB/s, as slow as from pageable memory. Pinned memory"
         " (pin_memory=True, cudaHostAlloc) is several times as fast, and lets copies run beside kernels."
-    ]
+    )
     within = [part("steady", "[CUDA memcpy Device-to-Device]", 9 * MS, kind="memcpy")]
     assert told(within, [iterations_row(memory=40.0)])[1] == []
 
@@ -176,10 +177,11 @@ def test_ranks_that_wait_for_a_late_one_do_not_communicate_much():
     waiting = cases[1].waiting
     assert waiting.pct == pytest.approx(100 * 3 * 35 / 325)
     assert waiting.late == "the process on GPU 0"
-    assert found == [
+    (text,) = found
+    assert text == (
         f"{ALONE}most of it waiting: the process on GPU 0 reaches the collectives last. Look at what delays it, not at"
         " the network."
-    ]
+    )
 
 
 def test_ranks_that_take_equally_long_communicate():
