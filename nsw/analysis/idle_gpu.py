@@ -106,7 +106,7 @@ def may_share_gpus(iterations: Sequence[Row], phase_summary: Iterable[Row]) -> b
 
 def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> IdleGpu | None:
     """The process whose GPU is idle most; None where other processes may be what its GPU is busy with."""
-    busy = {process_of(row): share for row in rows if (share := _busy_pct(row)) is not None}
+    busy = {process_of(row): share for row in rows if (share := busy_share(row)) is not None}
     known = [row for row in rows if process_of(row) in busy and row.get("med_gpu_ops") and row["steady"] >= _FEWEST]
     if not known:
         return None
@@ -144,7 +144,7 @@ def _of_process(row: Row, steady: Sequence[Row], *, processes: int, collectives:
             took[name] = took.get(name, 0.0) + alone * each
     call = max(took, key=lambda name: took[name], default="")
     return IdleGpu(
-        busy_pct=_busy_pct(row) or 0.0,
+        busy_pct=busy_share(row) or 0.0,
         med_ns=row["med_ns"],
         operations=row["med_gpu_ops"],
         gap_ns=row.get("med_longest_gap_ns"),
@@ -164,7 +164,7 @@ def _sum(rows: Iterable[Row], column: str) -> float:
     return sum(row[column] or 0 for row in rows)
 
 
-def _busy_pct(row: Row) -> float | None:
+def busy_share(row: Row) -> float | None:
     """Of all time or of the median iteration, whichever is more: one slow iteration may make up most of the time."""
     known = [row[name] for name in ("gpu_busy_pct", "med_gpu_busy_pct") if row.get(name) is not None]
     return max(known, default=None)

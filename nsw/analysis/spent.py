@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.idle_gpu import busy_share
 from nsw.analysis.kernel_classes import NCCL, class_of, is_fp32_arithmetic
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _divided(iterations: Sequence[Row]) -> dict[str, float | None]:
     known = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
     if len(known) != len(iterations):
         return {}
-    busy = [row["med_gpu_busy_pct"] for row in known]
+    busy = [busy_share(row) or 0.0 for row in known]
     idle = [100 - share for share in busy]
     copies = [share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, known, strict=True)]
     talk = [row.get("med_communication_alone_pct") for row in known]
