@@ -137,7 +137,7 @@ def _divided(iterations: Sequence[Row]) -> dict[str, float | None]:
     busy = [busy_share(row) or 0.0 for row in known]
     idle = [100 - share for share in busy]
     copies = [share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, known, strict=True)]
-    talk = [row.get("med_communication_alone_pct") for row in known]
+    talk: list[Any] = [row.get("med_communication_alone_pct") for row in known]
     parts: dict[str, float | None] = {
         "idle_pct": _mean(idle), "most_idle_pct": max(idle), "copies_pct": _mean(copies),
     }  # fmt: skip

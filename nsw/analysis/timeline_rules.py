@@ -35,12 +35,13 @@ _COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
 _MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 _ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
+_PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
 _MUCH_FASTER: Final = 2.0
 _EXPOSED_PCT: Final = 10.0  # of an iteration
 _WAITING: Final = 1 / 3  # of the time in NCCL's kernels
 _FP32_PCT: Final = 20.0  # of GPU time
-_TENSOR_CAPABILITY: Final = (8, 0)  # from which tensor cores multiply TF32
+_AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
 _TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it costs accuracy
 _LAYOUT_PCT: Final = 8.0  # of GPU time
 _OPTIMIZER_PCT: Final = 20.0
@@ -199,7 +200,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         return None
     share = _copied_pct(case)
     certain = "Pageable" in most.name
-    if share < _COPIED_PCT or (most.bytes_per_s > _PAGEABLE and not certain):
+    if share < _COPIED_PCT or (most.bytes_per_s > _pageable(case) and not certain):
         return None
     best, where = context.copies.get(direction(most.name), (0.0, ""))
     faster = best / most.bytes_per_s
@@ -220,11 +221,22 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
 
 
+def _pageable(case: CaseSummary) -> float:
+    """The most that copies of pageable memory reach, byte/s."""
+    return _PAGEABLE if _capability(case) >= _AMPERE else _PAGEABLE_PCIE_3
+
+
+def _capability(case: CaseSummary) -> tuple[int, int]:
+    """The compute capability of a case's GPU; (0, 0): not known."""
+    chip = find_chip(case.gpus[0]) if case.gpus else None
+    return (chip and chip.capability) or (0, 0)
+
+
 def _copies(case: CaseSummary, _: Context) -> Hit | None:
     """Copies that take most of the time, of which the rate is not known, or good."""
     most, share = _most_copied(case), _copied_pct(case)
     known = case.spent is not None and case.spent.copies_pct is not None
-    if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE + 1) <= _PAGEABLE:
+    if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE) < _pageable(case):
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
     return Hit(
@@ -376,8 +388,7 @@ def _work(case: CaseSummary) -> tuple[Spent, float] | None:
 def _fp32(case: CaseSummary, _: Context) -> Hit | None:
     """GEMM and convolution in FP32 on a GPU whose tensor cores could do TF32."""
     work = _work(case)
-    chip = find_chip(case.gpus[0]) if case.gpus else None
-    if work is None or chip is None or chip.capability is None or chip.capability < _TENSOR_CAPABILITY:
+    if work is None or _capability(case) < _AMPERE:
         return None
     spent, busy = work
     share = 100 * spent.fp32_ns / spent.gpu_ns

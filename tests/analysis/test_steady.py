@@ -111,10 +111,10 @@ def test_shares_of_a_timeline_without_iterations_say_so_with_the_reason_and_what
 
 
 def test_copies_in_every_iteration_are_told_with_their_speed():
-    large = [*UPLOAD[:3], UPLOAD[3] | {"total_bytes": 10**7}, *UPLOAD[4:]]
+    large = [*UPLOAD[:3], UPLOAD[3] | {"total_bytes": 5 * 10**6}, *UPLOAD[4:]]
     (text,) = told(large, [iterations_row(memory=40.0)])[1]
     assert text == (
-        "36 % of an iteration is copying to the GPU at 10.00 GB/s, as slow as from pageable memory. Pinned memory"
+        "36 % of an iteration is copying to the GPU at 5.000 GB/s, as slow as from pageable memory. Pinned memory"
         " (pin_memory=True, cudaHostAlloc) is several times as fast, and lets copies run beside kernels."
     )
     within = [part("steady", "[CUDA memcpy Device-to-Device]", 9 * MS, kind="memcpy")]
