@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
-from nsw.analysis.idle_gpu import IdleGpu, idle_gpu
+from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
 from nsw.analysis.spent import Spent, spent
 from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, one_phase, phases, steady_rows, waiting
@@ -153,7 +153,13 @@ def _case(
         idle_gpu=idle_gpu(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=one_phase(rows("phases", with_gpu)),
-        spent=spent(gpu, rows("iterations", with_gpu), several, classes),
+        spent=spent(
+            gpu,
+            rows("iterations", with_gpu),
+            several,
+            classes,
+            shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
+        ),
     )
 
 

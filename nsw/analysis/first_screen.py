@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nsw.analysis.hits import Hit
     from nsw.analysis.summary import Summary
 
-__all__ = ["HEADLINE", "TABLE", "first_screen", "where_time_goes"]
+__all__ = ["HEADLINE", "TABLE", "first_screen", "headline_of", "where_time_goes"]
 
 HEADLINE: Final = "headline"
 TABLE: Final = "answer"
@@ -61,6 +61,11 @@ def first_screen(summary: Summary) -> list[Block]:
         blocks.append(screen.table)
     blocks += _notes(summary)
     return [*blocks, *(_unless_told(finding, screen.told) for finding in summary.findings)]
+
+
+def headline_of(blocks: Iterable[Block]) -> str:
+    """The headline of an answer."""
+    return next(block.text for block in blocks if isinstance(block, Note) and block.name == HEADLINE)
 
 
 def _unless_told(finding: Finding, told: frozenset[tuple[str, str]]) -> Finding:

@@ -24,6 +24,7 @@ _MORE_OPERATIONS: Final = 1.1
 _LOST_PCT: Final = 5.0  # of an iteration
 _NAMED: Final = 4
 _CONTRADICTED: Final = 10.0  # times by which a figure and the kernels' times differ
+_SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration differ at most
 
 
 def of_variants(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> list[Finding]:
@@ -31,7 +32,7 @@ def of_variants(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -
     pairs = [
         (cases[base.case_id], cases[other.case_id], other.ratio)
         for base, other in _pairs(variants)
-        if other.ratio is not None
+        if other.ratio and _same_work(cases[base.case_id], cases[other.case_id], other.ratio)
     ]
     return [*_cold_starts(contradicted(variants, cases)), *_host_limits(pairs), *_launch_bound(pairs)]
 
@@ -44,7 +45,8 @@ def contradicted(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) 
     found: dict[str, float] = {}
     for base, other in _pairs(variants):
         before, after = (_kernel_ns(cases[v.case_id]) for v in (base, other))
-        if not before or not after or not other.ratio:
+        alike = _launches(cases[base.case_id]) == _launches(cases[other.case_id])
+        if not before or not after or not other.ratio or not alike:
             continue
         times = other.ratio * after / before  # of the figures' ratio to that of the kernels
         if max(times, 1 / times) >= _CONTRADICTED:
@@ -56,6 +58,10 @@ def contradicted(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) 
 def _kernel_ns(case: CaseSummary) -> float | None:
     """What all launches of a case took by its counters, each kernel's mean of a launch."""
     return sum(k.time_ns / k.launches for k in case.kernels if k.time_ns and k.launches) or None
+
+
+def _launches(case: CaseSummary) -> float:
+    return sum(kernel.launches for kernel in case.kernels)
 
 
 def _cold_starts(void: Mapping[str, float]) -> Iterator[Finding]:
@@ -78,6 +84,15 @@ def _pairs(variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
         first = base.get(repr(variant.series))
         if first is not None and first is not variant:
             yield first, variant
+
+
+def _same_work(base: CaseSummary, other: CaseSummary, ratio: float) -> bool:
+    """Whether an iteration does as much in both: else its times tell nothing of the program's gain."""
+    before, after = _iterations(base), _iterations(other)
+    if before is None or after is None or not before.span_ns or not after.span_ns:
+        return False
+    gain = before.span_ns / slowed_times(base) / (after.span_ns / slowed_times(other))
+    return max(gain / ratio, ratio / gain) <= _SAME_WORK
 
 
 def _iterations(case: CaseSummary) -> Spent | None:

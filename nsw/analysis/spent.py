@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.idle_gpu import busy_share
 from nsw.analysis.kernel_classes import NCCL, class_of, is_fp32_arithmetic
 
 if TYPE_CHECKING:
@@ -81,8 +82,9 @@ class Spent:
 
 
 def spent(
-    gpu: Sequence[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None
-) -> Spent | None:
+    gpu: Sequence[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None, *,
+    shared: bool = False,
+) -> Spent | None:  # fmt: skip
     """Where the time of a case goes; None without GPU work.
 
     Args:
@@ -90,6 +92,7 @@ def spent(
         iterations: Its rows of table iterations.
         runs: How many runs the rows are of.
         classes: Those of the recipe, a pattern each.
+        shared: Whether processes share a GPU: how the span is divided is not known then.
     """
     # steady work is that of all iterations of all processes: of one iteration of one process the mean
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
@@ -118,7 +121,8 @@ def spent(
     }
     if not iterations:
         return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
-    return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **_divided(iterations))  # type: ignore[arg-type]
+    divided = {} if shared else _divided(iterations)
+    return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **divided)  # type: ignore[arg-type]
 
 
 def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
@@ -138,10 +142,10 @@ def _divided(iterations: Sequence[Row]) -> dict[str, float | None]:
     known = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
     if len(known) != len(iterations):
         return {}
-    busy = [row["med_gpu_busy_pct"] for row in known]
+    busy = [busy_share(row) or 0.0 for row in known]
     idle = [100 - share for share in busy]
     copies = [share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, known, strict=True)]
-    talk = [row.get("med_communication_alone_pct") for row in known]
+    talk: list[Any] = [row.get("med_communication_alone_pct") for row in known]
     parts: dict[str, float | None] = {
         "idle_pct": _mean(idle), "most_idle_pct": max(idle), "copies_pct": _mean(copies),
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.analysis.comparison import is_time
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nsw.analysis.cases import CaseSummary, Copy
+    from nsw.analysis.figures import Figure
     from nsw.analysis.spent import Spent
 
 __all__ = ["RULES", "busy_pct", "idle_reason", "slowed_times"]
 
-_SLOWED_LITTLE: Final = 1.05
 _PART: Final = 0.25  # of the idle time: a call that takes as much explains it
 _LONG: Final = 0.5  # of the idle time: a gap that is as long is what to look for
 _MANY: Final = 20  # operations of an iteration, of which each waits for its launch
@@ -34,12 +35,13 @@ _COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
 _MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 _ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
+_PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
 _MUCH_FASTER: Final = 2.0
 _EXPOSED_PCT: Final = 10.0  # of an iteration
 _WAITING: Final = 1 / 3  # of the time in NCCL's kernels
 _FP32_PCT: Final = 20.0  # of GPU time
-_TENSOR_CAPABILITY: Final = (8, 0)  # from which tensor cores multiply TF32
+_AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
 _TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it costs accuracy
 _LAYOUT_PCT: Final = 8.0  # of GPU time
 _OPTIMIZER_PCT: Final = 20.0
@@ -69,8 +71,14 @@ def slowed_times(case: CaseSummary, pass_name: str | None = None) -> float:
         held.median / free.median if is_time(free.unit) else free.median / held.median
         for free in case.figures if not free.profiled and free.median > 0 and _is_speed(free.unit)
         for held in case.figures if held.pass_name == of and held.name == free.name and held.median > 0
+        if not _within_scatter(free, held)
     ]  # fmt: skip
     return max(1.0, *times) if times else 1.0
+
+
+def _within_scatter(free: Figure, held: Figure) -> bool:
+    """Whether repeats show that the two may be the same."""
+    return min(free.runs, held.runs) > 1 and held.least <= free.most and free.least <= held.most
 
 
 def _is_speed(unit: str | None) -> bool:
@@ -101,16 +109,23 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
         idle = case.idle_gpu
         if idle is None or idle_reason(idle) != reason:
             return None
-        busy = idle.busy_pct * slowed_times(case)
-        if busy >= BUSY_PCT:
+        if idle.gap_ns is None and reason != "call":  # the table was made before gaps were read: it may be one gap
+            return None
+        slowed = slowed_times(case)
+        idle = replace(idle, med_ns=idle.med_ns / slowed, busy_pct=idle.busy_pct * slowed)  # as without the profiler
+        if idle.busy_pct >= BUSY_PCT:
             return None
         what, do, why, advice = _WHY[reason](idle)
         whose = f"the GPU of {idle.process}" if idle.process else "the GPU"
-        others = " The others wait for it in NCCL kernels." if idle.processes > 1 and idle.collectives else ""
+        others = ""
+        if idle.processes > 1:
+            others = (
+                " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
+            )
         return Hit(
-            f"idle: {reason}", case.id, 100 - busy, what, do,
-            f"{whose} is idle {100 - busy:.0f} % of an iteration of {_time(idle.med_ns / slowed_times(case))}: {why}",
-            advice + others, f"{100 - busy:.0f} %", "iterations",
+            f"idle: {reason}", case.id, 100 - idle.busy_pct, what, do,
+            f"{whose} is idle {100 - idle.busy_pct:.0f} % of an iteration of {_time(idle.med_ns)}: {why}",
+            advice + others, f"{100 - idle.busy_pct:.0f} %", "iterations",
         )  # fmt: skip
 
     return rule
@@ -132,9 +147,9 @@ def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
 
 def _gap(idle: IdleGpu) -> tuple[str, str, str, str]:
     gap = _time(min(idle.gap_ns or 0.0, idle.idle_ns))  # medians of different things: never more than all idle time
-    calls = "no CUDA call in it" if idle.calls_known else "CUDA calls were not recorded"
+    calls = "and no CUDA call explains it" if idle.calls_known else "CUDA calls were not recorded"
     return (
-        f"one gap of {gap}{', no CUDA calls' if idle.calls_known else ''}", "look at the loader",
+        f"one gap of {gap}{', no CUDA call' if idle.calls_known else ''}", "look at the loader",
         f"{gap} of that are one gap, {calls}",
         f"The host does something else there, such as loading data, I/O or computing. {_HOST_SHOWN}",
     )  # fmt: skip
@@ -185,7 +200,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         return None
     share = _copied_pct(case)
     certain = "Pageable" in most.name
-    if share < _COPIED_PCT or (most.bytes_per_s > _PAGEABLE and not certain):
+    if share < _COPIED_PCT or (most.bytes_per_s > _pageable(case) and not certain):
         return None
     best, where = context.copies.get(direction(most.name), (0.0, ""))
     faster = best / most.bytes_per_s
@@ -206,16 +221,27 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
 
 
+def _pageable(case: CaseSummary) -> float:
+    """The most that copies of pageable memory reach, byte/s."""
+    return _PAGEABLE if _capability(case) >= _AMPERE else _PAGEABLE_PCIE_3
+
+
+def _capability(case: CaseSummary) -> tuple[int, int]:
+    """The compute capability of a case's GPU; (0, 0): not known."""
+    chip = find_chip(case.gpus[0]) if case.gpus else None
+    return (chip and chip.capability) or (0, 0)
+
+
 def _copies(case: CaseSummary, _: Context) -> Hit | None:
     """Copies that take most of the time, of which the rate is not known, or good."""
     most, share = _most_copied(case), _copied_pct(case)
     known = case.spent is not None and case.spent.copies_pct is not None
-    if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE + 1) <= _PAGEABLE:
+    if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE) < _pageable(case):
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
     return Hit(
         "copies", case.id, share, f"{share:.0f} % copies", "keep data on the GPU",
-        f"{share:.0f} % of all GPU time is copies and sets, most of it {_way(most)}{speed}",
+        f"{share:.0f} % of all GPU time, set-up included, is copies and sets, most of it {_way(most)}{speed}",
         "Keep the data on the GPU between kernels, or copy it from pinned memory beside them.",
         f"{share:.0f} %", "copies",
     )  # fmt: skip
@@ -243,7 +269,9 @@ def _read_back(case: CaseSummary, _: Context) -> Hit | None:
     if busy is None or not each or 100 - busy < _WORTH_IDLE_PCT:
         return None
     small = sum(
-        c.calls for c in case.copies if direction(c.name) == "from" and (c.total_bytes or 0) <= _VALUE * c.calls
+        c.calls
+        for c in case.copies
+        if direction(c.name) == "from" and c.total_bytes is not None and c.total_bytes <= _VALUE * c.calls
     )
     if not _ONCE <= small / each <= _FEW:
         return None
@@ -332,10 +360,16 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         )  # fmt: skip
     return Hit(
         "exposed communication", case.id, exposed, f"NCCL alone {exposed:.0f} %", "overlap or shrink communication",
-        f"{head}, on all ranks alike",
+        f"{head}, {_who_is_late(case)}",
         "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
     )  # fmt: skip
+
+
+def _who_is_late(case: CaseSummary) -> str:
+    if case.waiting is None:
+        return "which may be waiting for a late rank"
+    return "on all ranks alike: no rank is late throughout"
 
 
 def _short(process: str) -> str:
@@ -354,8 +388,7 @@ def _work(case: CaseSummary) -> tuple[Spent, float] | None:
 def _fp32(case: CaseSummary, _: Context) -> Hit | None:
     """GEMM and convolution in FP32 on a GPU whose tensor cores could do TF32."""
     work = _work(case)
-    chip = find_chip(case.gpus[0]) if case.gpus else None
-    if work is None or chip is None or chip.capability is None or chip.capability < _TENSOR_CAPABILITY:
+    if work is None or _capability(case) < _AMPERE:
         return None
     spent, busy = work
     share = 100 * spent.fp32_ns / spent.gpu_ns

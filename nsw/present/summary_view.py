@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.answer.registry import blocks_of
 from nsw.analysis.blocks import NUMBERS, Block, Cell, Column, Finding, Note, Scatter, Shown, Table, Timeline, Unit
-from nsw.analysis.first_screen import HEADLINE
+from nsw.analysis.first_screen import HEADLINE, headline_of
 from nsw.present.terminal import table
 from nsw.present.untrusted_text import clean
 from nsw.present.wrapping import numbered, wrapped
@@ -170,11 +170,13 @@ _RUNS: Final = "runs"  # the table with moments in it
 
 
 def as_markdown(title: str, blocks: Iterable[Block]) -> str:
-    """The answer in full: its findings first, since a reader may stop there."""
+    """The answer in full: its headline and findings first, since a reader may stop there."""
     given = [block for block in blocks if block.shown in {"always", "full"}]
     first = [block for block in given if isinstance(block, Finding)]
-    rest = [block for block in given if not isinstance(block, Finding)]
-    parts = [f"# {_text(title)}", *(["\n".join(f"- {_text(f.text)}" for f in first)] if first else [])]
+    heads = [block for block in given if isinstance(block, Note) and block.name == HEADLINE]
+    rest = [block for block in given if not isinstance(block, Finding) and block not in heads]
+    parts = [f"# {_text(title)}", *(f"**{_text(block.text)}**" for block in heads)]
+    parts += ["\n".join(f"- {_text(f.text)}" for f in first)] if first else []
     parts += [_markdown_block(block) for block in rest]
     return "\n\n".join(parts) + "\n"
 
@@ -242,10 +244,11 @@ def _data(block: Block) -> dict[str, Any]:
         "kind": block.kind,
         "name": block.name,
         "case": block.case,
+        "shown": block.shown,
         "evidence": [{"table": one.table, "cases": list(one.cases)} for one in block.evidence],
     }
     if isinstance(block, Finding):
-        return about | {"text": clean(block.text), "brief": clean(block.brief or block.text), "shown": block.shown}
+        return about | {"text": clean(block.text), "brief": clean(block.brief or block.text)}
     if isinstance(block, Note):
         return about | {"text": clean(block.text), "tone": block.tone}
     assert isinstance(block, Table)
@@ -333,10 +336,12 @@ def summary_markdown(summary: Summary) -> str:
 
 def summary_data(summary: Summary) -> dict[str, Any]:
     """The summary as JSON data, unrounded."""
+    blocks = blocks_of(summary)
     return {
         "campaign": summary.campaign,
         "site": summary.site,
         "note": summary.note,
+        "headline": clean(headline_of(blocks)),
         "cover": summary.cover,
         "scaling": asdict(summary.curve) if summary.curve else None,
         "compare": [asdict(v) for v in summary.variants],
@@ -345,5 +350,5 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "cases": [asdict(c) for c in summary.cases],
         "outliers": [asdict(o) for o in summary.outliers],
         "missing": [clean(m) for m in summary.missing],
-        "blocks": blocks_data(blocks_of(summary)),
+        "blocks": blocks_data(blocks),
     }

@@ -103,7 +103,9 @@ def test_iterations_are_timed_by_their_first_work_on_the_gpu_as_plain_sql_finds(
         WHERE calls.start >= steps.start AND calls.start <= steps.end GROUP BY pid, number ORDER BY pid, number""",
         {"warmup": 0},
     ).fetchall()  # fmt: skip
-    marks = connection.execute(STEPS + "SELECT pid, start, end FROM steps ORDER BY pid, number", {"warmup": 0}).fetchall()
+    marks = connection.execute(
+        STEPS + "SELECT pid, start, end FROM steps ORDER BY pid, number", {"warmup": 0}
+    ).fetchall()
     last = {}
     for process in {pid for pid, *_ in found}:  # the last ends with its work, or where the next would begin as late
         firsts = [start for pid, _, start, *_ in found if pid == process]

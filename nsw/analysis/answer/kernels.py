@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 
-_CASES: Final = 3  # whose kernels the brief form shows, of more only those of one
 _MOST: Final = 20  # kernels
 _MOST_OTHERS: Final = 8  # metrics beside the usual ones: what was asked for is shown, a set of hundreds is not
 _ADVICE: Final = 32  # characters

@@ -33,9 +33,6 @@ def of_what_is_missing(summary: Summary) -> list[Block]:
     return [Note("missing", text, tone="warning") for text in summary.missing]
 
 
-_BRIEF: Final = 5
-
-
 def outlier_blocks(summary: Summary) -> list[Block]:
     """A sentence each."""
     return [
