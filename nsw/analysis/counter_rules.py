@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["LATENCY", "RULES", "about", "bound_by", "room_pct"]
 
 LATENCY: Final = "latency"
-_BOUND_PCT: Final = 55.0  # of a part's peak, from which the kernel is bound by it
+_BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it, as ncu says too
+_DRAM_BOUND_PCT: Final = 55.0  # DRAM reaches no more than some 90 % of its peak
 _GOOD_PCT: Final = 80.0  # of DRAM's peak: hardly more can be had
 _UNCOALESCED_PCT: Final = 50.0  # of the bytes of a sector that are used
 _LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
@@ -45,12 +46,12 @@ def bound_by(kernel: KernelRow) -> str | None:
     """What binds a kernel: DRAM, L1 or L2, computing, or latency where no part is busy; None: not measured."""
     memory, sm, dram = kernel.memory_pct, kernel.sm_pct, kernel.dram_pct
     if memory is None or sm is None:
-        return "DRAM" if (dram or 0.0) >= _BOUND_PCT else None
+        return "DRAM" if (dram or 0.0) >= _DRAM_BOUND_PCT else None
+    if dram is not None and dram >= max(_DRAM_BOUND_PCT, 0.9 * memory, sm):
+        return "DRAM"
     if max(memory, sm) < _BOUND_PCT:
         return LATENCY
-    if sm > memory:
-        return "computing"
-    return "DRAM" if dram is not None and dram >= 0.9 * memory else "L1 or L2"
+    return "computing" if sm > memory else "L1 or L2"
 
 
 def room_pct(kernel: KernelRow) -> float:
@@ -153,7 +154,7 @@ def _latency(kernel: KernelRow) -> Said | None:
     if bound_by(kernel) != LATENCY or _few_blocks(kernel) is not None or _occupancy(kernel) is not None:
         return None
     memory, sm = kernel.memory_pct or 0.0, kernel.sm_pct or 0.0
-    each = kernel.time_ns / kernel.launches if kernel.time_ns and kernel.launches else None
+    each = kernel.launch_ns
     if each is not None and each < _SHORT_NS and max(memory, sm) < _LITTLE_PCT:
         return (
             room_pct(kernel), f"too little work: {each / 1e3:.1f} us a launch", "more work a launch",
@@ -207,7 +208,7 @@ def _advice(kernel: KernelRow) -> Said | None:
         return None
     sentences = advice.message.split(". ")
     message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
-    each = "" if not kernel.time_ns or not kernel.launches else f" of {duration(kernel.time_ns / kernel.launches)}"
+    each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
     return (
         won, f"ncu's rule {advice.rule}", "see table rules",
         f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {message}",

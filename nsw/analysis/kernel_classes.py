@@ -31,7 +31,7 @@ _TABLE: Final = r"""
 NCCL: nccl(?:dev)?kernel nccl\w*kernel nvshmem rccl
 optimizer: multi_tensor_apply \badam \blamb\b sgd_?(?:kernel|update) applymomentum apply_?gradient
   fused_?(?:adam|sgd)
-layout: permut nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout scalepackedtensor im2col
+layout: permut nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout  im2col
   col2im flip_filter
 attention: flash_?(?:fwd|bwd|attn|attention) fmha \battention attn mha_ sdpa splitkv paged_?kv
 pooling: pool adaptive_average
