@@ -15,6 +15,7 @@ from nsw.analysis.comparison import best_figure, is_time
 from nsw.analysis.counter_rules import LATENCY, about, bound_by, room_pct
 from nsw.analysis.kernel_classes import COPIES, NCCL
 from nsw.analysis.paired_rules import contradicted
+from nsw.analysis.spent import NOT_SHOWN
 from nsw.analysis.timeline_rules import busy_pct, idle_reason, slowed_times
 from nsw.quantities import duration, number, rate
 from nsw.wording import first_of, plural
@@ -487,10 +488,10 @@ def _parts_of(case: CaseSummary) -> _Found | None:
     of = "of an iteration" if spent.is_iteration else "of GPU time"
     columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
                Column("operations", "operations", "count"), Column("top", "most of it", "name"))  # fmt: skip
-    first, most = spent.parts[0], max(spent.parts, key=lambda part: part.top_ns)
-    said = f"{100 * most.top_ns / spent.gpu_ns:.0f} % of GPU time is {most.top}"
-    if first.name in {COPIES, NCCL}:
-        said = f"{spent.share_pct(first.name):.0f} % of GPU time is {first.name}"
+    first = next((part for part in spent.parts if part.name != NOT_SHOWN), spent.parts[0])
+    said = f"{spent.share_pct(first.name):.0f} % of GPU time is {first.name}"
+    if first.top_ns >= _MOSTLY * first.ns and first.name not in {COPIES, NCCL}:
+        said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of GPU time is {first.top}"
     return said, Table(TABLE, "", columns, tuple(rows), wide="top", evidence=(Evidence("hotspots", (case.id,)),))
 
 
@@ -514,6 +515,8 @@ def _kernels_of(case: CaseSummary) -> _Found | None:
     said = plural(len(case.kernels), "kernel")
     if len(case.kernels) == 1:
         said = f"{first.short_name}" + (f" takes {duration(first.launch_ns)} a launch" if first.launch_ns else "")
+    elif all(kernel.time_ns is None for kernel in case.kernels):
+        said += ", of which no times were measured"
     elif first.share_pct is not None:
         said = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
     if limit is not None:

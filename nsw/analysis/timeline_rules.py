@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from nsw.analysis.comparison import is_time
 from nsw.analysis.hits import Context, Hit, direction
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
-from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
+from nsw.analysis.kernel_classes import COPIES, LAYOUT, OPTIMIZER
 from nsw.metrics import find_chip
 from nsw.quantities import duration, rate
 
@@ -227,8 +227,8 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     pinned = (
         f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in {where},"
         if beside
-        else "Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (12 GB/s over PCIe 3 x16,"
-        " 50 over PCIe 5)"
+        else "Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x16: 12 GB/s, PCIe 5:"
+        " 50)"
     )
     return Hit(
         "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
@@ -342,8 +342,9 @@ def _way(copy: Copy) -> str:
 
 def _copied_pct(case: CaseSummary) -> float:
     """What copies take: of an iteration, alone; without iterations of all GPU time."""
-    if case.spent is not None and case.spent.copies_pct is not None:
-        return case.spent.copies_pct
+    if case.spent is not None:
+        known = case.spent.copies_pct
+        return case.spent.share_pct(COPIES) if known is None else known
     return 100 * sum(copy.total_ns for copy in case.copies) / case.gpu_ns if case.gpu_ns else 0.0
 
 
