@@ -43,7 +43,7 @@ normalisation: norm bn_(?:fw|bw) batch_?stat welford
 softmax and loss: softmax nll_loss cross_?entropy \bloss logsumexp ctc
 sort and scan: sort scan topk unique histogram partition onesweep merge_?kernel select_?kernel bitonic
 reduction: =dot reduce reduction sum_kernel argm(?:ax|in) segmented \bsum\b norm_?l2 asum
-indexing: index gather scatter embedding lookup =embed catarray split_?with slice =take masked_ nonzero one_?hot
+indexing: index gather scatter embedding lookup catarray split_?with slice =take masked_ nonzero one_?hot
   roll_ pad_
 FFT: fft regular_radix vector_radix
 elementwise: elementwise pointwise functor activation relu gelu silu sigmoid tanh add_?(?:kernel|bias) mul_?kernel

@@ -36,6 +36,7 @@ _MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 _ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
+_FAST: Final = 20e9  # byte/s, which only pinned memory gives
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
 _MUCH_FASTER: Final = 2.0
 _EXPOSED_PCT: Final = 10.0  # of an iteration
@@ -215,7 +216,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     most = _most_copied(case)
     if most is None or most.bytes_per_s is None or not most.total_bytes or most.total_bytes < _LARGE * most.calls:
         return None
-    share = _copied_pct(case)
+    share = _copied_pct(case) * most.total_ns / sum(copy.total_ns for copy in case.copies)  # which the rate is of
     certain = "Pageable" in most.name
     if share < _COPIED_PCT or (most.bytes_per_s > _pageable(case) and not certain):
         return None
@@ -227,8 +228,8 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     pinned = (
         f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in {where},"
         if beside
-        else "Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x16: 12 GB/s, PCIe 5:"
-        " 50)"
+        else "Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x16: 12 GB/s,"
+        " PCIe 5: 50)"
     )
     return Hit(
         "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
@@ -257,11 +258,20 @@ def _copies(case: CaseSummary, _: Context) -> Hit | None:
     if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE) < _pageable(case):
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
-    return Hit(
-        "copies", case.id, share, f"{share:.0f} % copies", "keep data on the GPU",
-        f"{share:.0f} % of all GPU time, set-up included, is copies and sets, most of it {_way(most)}{speed}",
+    part = 100 * most.total_ns / sum(copy.total_ns for copy in case.copies)
+    do, advice = (
+        "keep data on the GPU",
         "Keep the data on the GPU between kernels, or copy it from pinned memory beside them.",
-        f"{share:.0f} %", "copies",
+    )
+    if (most.bytes_per_s or 0.0) >= _FAST:
+        do, advice = (
+            "move fewer bytes",
+            "They run at the link's speed: move fewer bytes, or let kernels run beside them.",
+        )
+    return Hit(
+        "copies", case.id, share, f"{share:.0f} % copies", do,
+        f"{share:.0f} % of all GPU time, set-up included, is copies and sets, {part:.0f} % of them {_way(most)}{speed}",
+        advice, f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 
