@@ -226,7 +226,7 @@ def _advice(kernel: KernelRow) -> Said | None:
     message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
     each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
     return (
-        won, f"ncu's rule {advice.rule}", "see table rules",
+        won, f"ncu's rule {advice.rule}: at most {won:.0f} %", "see table rules",
         f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {message}",
         "Its whole message is in table rules.",
     )  # fmt: skip

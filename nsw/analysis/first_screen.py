@@ -446,6 +446,8 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
     said += [hits[0].what] if telling else [found[0]] if found else []
+    if of_kernels and hits and len(case.kernels) == 1:
+        said.append(hits[0].what)
     said += _mostly_setup(case) if case.spent is not None and case.spent.is_iteration else []
     if any(finding.name == FAILED for finding in summary.findings):
         said.insert(0, "the program failed")
