@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     Said = tuple[float, str, str, str, str]  # what could be won (%), what, do, fact, advice
 
-__all__ = ["RULES", "about", "bound_by", "room_pct"]
+__all__ = ["LATENCY", "RULES", "about", "bound_by", "room_pct"]
 
+LATENCY: Final = "latency"
 _BOUND_PCT: Final = 55.0  # of a part's peak, from which the kernel is bound by it
 _GOOD_PCT: Final = 80.0  # of DRAM's peak: hardly more can be had
 _UNCOALESCED_PCT: Final = 50.0  # of the bytes of a sector that are used
@@ -33,6 +34,8 @@ _FEW_SM_PCT: Final = 10.0  # of the SMs at work
 _CONFLICTS_PCT: Final = 50.0  # shared efficiency
 _SPILLS_PCT: Final = 5.0  # local memory in the traffic between L1 and L2
 _FLUSHED_PCT: Final = 20.0  # of DRAM's peak
+_SHORT_NS: Final = 10e3
+_LITTLE_PCT: Final = 10.0
 _ADVICE_PCT: Final = 10.0
 _TELLS: Final = re.compile(r"\b(?:consider|try|reduc|increas|check|avoid|limited|could|might|should)", re.IGNORECASE)
 _WARP: Final = {"memory dependency": "for memory", "long scoreboard": "for memory"}
@@ -44,7 +47,7 @@ def bound_by(kernel: KernelRow) -> str | None:
     if memory is None or sm is None:
         return "DRAM" if (dram or 0.0) >= _BOUND_PCT else None
     if max(memory, sm) < _BOUND_PCT:
-        return "latency"
+        return LATENCY
     if sm > memory:
         return "computing"
     return "DRAM" if dram is not None and dram >= 0.9 * memory else "L1 or L2"
@@ -147,9 +150,16 @@ def _memory_bound(kernel: KernelRow) -> Said | None:
 
 
 def _latency(kernel: KernelRow) -> Said | None:
-    if bound_by(kernel) != "latency" or _few_blocks(kernel) is not None or _occupancy(kernel) is not None:
+    if bound_by(kernel) != LATENCY or _few_blocks(kernel) is not None or _occupancy(kernel) is not None:
         return None
     memory, sm = kernel.memory_pct or 0.0, kernel.sm_pct or 0.0
+    each = kernel.time_ns / kernel.launches if kernel.time_ns and kernel.launches else None
+    if each is not None and each < _SHORT_NS and max(memory, sm) < _LITTLE_PCT:
+        return (
+            room_pct(kernel), f"too little work: {each / 1e3:.1f} us a launch", "more work a launch",
+            f"has too little work for the GPU: {each / 1e3:.1f} us a launch, memory {memory:.0f} %, SM {sm:.0f} % busy",
+            "Give a launch more work, or merge launches.",
+        )  # fmt: skip
     return (
         room_pct(kernel), f"latency-bound: SM {sm:.0f}, memory {memory:.0f} %", "more work in flight",
         f"keeps no part of the GPU busy (memory {memory:.0f} %, SM {sm:.0f} %){_waits(kernel)}",

@@ -6,14 +6,16 @@ baseline, or programs and parameters beside each other; of a single case where i
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
 from nsw.analysis.comparison import best_figure, is_time
-from nsw.analysis.counter_rules import about, bound_by, room_pct
+from nsw.analysis.counter_rules import LATENCY, about, bound_by, room_pct
+from nsw.analysis.kernel_classes import COPIES, NCCL
 from nsw.analysis.paired_rules import contradicted
-from nsw.analysis.timeline_rules import busy_pct, slowed_times
+from nsw.analysis.timeline_rules import busy_pct, idle_reason, slowed_times
 from nsw.quantities import duration, number
 from nsw.wording import first_of, plural
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from nsw.analysis.hits import Hit
     from nsw.analysis.summary import Summary
 
-__all__ = ["HEADLINE", "TABLE", "first_screen", "headline_of"]
+__all__ = ["HEADLINE", "TABLE", "first_screen", "headline_of", "where_time_goes"]
 
 HEADLINE: Final = "headline"
 TABLE: Final = "answer"
@@ -86,17 +88,10 @@ def _conditions(summary: Summary) -> str:
     """On what hardware, by which passes, how often each case ran."""
     gpus = sorted({gpu for case in summary.cases for gpu in case.gpus})
     hardware = [gpu.removeprefix("NVIDIA ") for gpu in gpus[:2]]
-    runs = (
-        []
-        if not summary.site
-        else sorted(
-            {figure.runs for case in summary.cases for figure in case.figures} or {c.measured for c in summary.cases}
-        )
-    )
+    counts = {figure.runs for case in summary.cases for figure in case.figures}
+    runs = sorted((counts or {case.measured for case in summary.cases}) - {0}) if summary.site else []
     often = (
-        []
-        if not runs
-        else [plural(runs[0], "run") + " each" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs a case"]
+        [plural(runs[0], "run") + " each" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs a case"] if runs else []
     )
     profiled = all(figure.profiled for case in summary.cases for figure in case.figures)
     with_figures = any(case.figures for case in summary.cases)
@@ -114,7 +109,7 @@ def _notes(summary: Summary) -> list[Block]:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
-    if summary.site and not any(case.spent or case.kernels or case.functions for case in summary.cases):
+    if summary.has_gpus and not any(case.spent or case.kernels or case.functions for case in summary.cases):
         text = "What the GPU does meanwhile was not measured: `- timeline: {}` among the recipe's passes shows it."
         notes.append(Note("passes", text, tone="aside"))
     odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
@@ -441,12 +436,24 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     if case.spent is not None and case.spent.span_ns is not None:
         said.append(f"an iteration takes {duration(case.spent.span_ns)}")
     found = _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, summary)
-    said += [hits[0].what] if hits else [found[0]] if found else []
-    told = frozenset({(case.id, hits[0].rule)}) if hits and case.kernels and case.spent is None else frozenset()
-    return _Screen(f"{case.id}: {', '.join(said) or 'nothing was read'}", found[1] if found else None, told)
+    of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
+    said += [hits[0].what] if hits and not of_kernels else [found[0]] if found else []
+    return _Screen(f"{case.id}: {', '.join(said) or 'nothing was read'}", found[1] if found else None)
 
 
 _Found = tuple[str, Table]  # the most telling of a table in a few words, and the table
+
+
+_CAUSES: Final = {
+    "launches": "launches", "synchronisation": "waits for the GPU", "gap": "one gap", "call": "a CUDA call",
+    "host": "the host",
+}  # fmt: skip
+
+
+def where_time_goes(case: CaseSummary) -> list[Block]:
+    """An iteration of a case by class of GPU work, and idle time with its cause; else all its GPU work by class."""
+    found = _parts_of(case)
+    return [replace(found[1], title="where the time goes", name="spent", case=case.id)] if found else []
 
 
 def _parts_of(case: CaseSummary) -> _Found | None:
@@ -459,12 +466,15 @@ def _parts_of(case: CaseSummary) -> _Found | None:
     if (more := spent.parts[len(parts) :]) and (ns := sum(p.ns for p in more)):
         rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), more[0].top))
     if spent.idle_pct is not None:
-        rows.append(("GPU idle", spent.idle_pct * whole / 100, spent.idle_pct, None, ""))
+        cause = f" ({_CAUSES[idle_reason(case.idle_gpu)]})" if case.idle_gpu is not None else ""
+        rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, ""))
     of = "of an iteration" if spent.is_iteration else "of GPU time"
     columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
                Column("operations", "operations", "count"), Column("top", "most of it", "name"))  # fmt: skip
-    most = max(spent.parts, key=lambda part: part.top_ns)
+    first, most = spent.parts[0], max(spent.parts, key=lambda part: part.top_ns)
     said = f"{100 * most.top_ns / spent.gpu_ns:.0f} % of GPU time is {most.top}"
+    if first.name in {COPIES, NCCL}:
+        said = f"{spent.share_pct(first.name):.0f} % of GPU time is {first.name}"
     return said, Table(TABLE, "", columns, tuple(rows), wide="top", evidence=(Evidence("hotspots", (case.id,)),))
 
 
@@ -487,7 +497,12 @@ def _kernels_of(case: CaseSummary) -> _Found | None:
     said = plural(len(case.kernels), "kernel")
     if first.share_pct is not None:
         said = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
-        said += f" and is bound by {limit}" if limit else ""
+        said += (
+            f" and is bound by {limit}, {100 - room_pct(first):.0f} % of its peak"
+            if limit not in {None, LATENCY}
+            else ""
+        )
+        said += ", bound by latency" if limit == LATENCY else ""
     kept = [n for n in range(len(columns)) if n < 1 or any(row[n] not in {None, ""} for row in rows)]
     return said, Table(
         TABLE, "", tuple(columns[n] for n in kept), tuple(tuple(row[n] for n in kept) for row in rows), wide="kernel",
@@ -512,19 +527,39 @@ def _functions_of(case: CaseSummary) -> _Found | None:
 _OTHERS: Final = (
     ("operators", "self_device_ns", "the device's time"), ("operators", "self_cpu_ns", "CPU time"),
     ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"), ("nvtx_summary", "total_ns", "the ranges' time"),
-    ("osrt_summary", "total_ns", "time in calls of the operating system"),
+    ("osrt_summary", "total_ns", "time in calls of the operating system, but those that wait: it has no GPU work"),
 )  # fmt: skip
+# calls in which threads wait as a matter of course
+_WAITS: Final = re.compile(
+    r"poll|ppoll|select|epoll_|sem_|pthread_cond_|futex|wait|nanosleep|usleep|sleep|accept|sigwait"
+)
+
+
+def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
+    """The share of each row, as printed where the report prints it: it may not show all rows."""
+    printed = [row.get(column.removesuffix("_ns") + "_pct") for row in timed]
+    if all(share is not None for share in printed):
+        return [float(share) for share in printed if share is not None]
+    whole = sum(row[column] for row in timed)
+    return [100 * row[column] / whole for row in timed]
 
 
 def _rows_of(case: CaseSummary, summary: Summary) -> _Found | None:
     """The rows that take most time of the first table that has times."""
     for table, column, of in _OTHERS:
-        timed = [row for row in summary.tables.get(table, ()) if row.get(column) and row.get("name")]
+        timed = [
+            row
+            for row in summary.tables.get(table, ())
+            if row.get(column) and row.get("name") and not (table == "osrt_summary" and _WAITS.match(row["name"]))
+        ]
         if timed:
             timed.sort(key=lambda row: -row[column])
-            whole = sum(row[column] for row in timed)
-            rows = tuple((str(r["name"]), r[column], 100 * r[column] / whole, r.get("calls")) for r in timed[:_PARTS])
-            said = f"{timed[0]['name']} takes {100 * timed[0][column] / whole:.0f} % of {of}"
+            shares = _shares(timed, column)
+            rows = tuple(
+                (str(row["name"]), row[column], share, row.get("calls"))
+                for row, share in zip(timed[:_PARTS], shares, strict=False)
+            )
+            said = f"{timed[0]['name']} takes {shares[0]:.0f} % of {of}"
             return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
     return None
 

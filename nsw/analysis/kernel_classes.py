@@ -31,8 +31,8 @@ _TABLE: Final = r"""
 NCCL: nccl(?:dev)?kernel nccl\w*kernel nvshmem rccl
 optimizer: multi_tensor_apply \badam \blamb\b sgd_?(?:kernel|update) applymomentum apply_?gradient
   fused_?(?:adam|sgd)
-layout: permut nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout scalepackedtensor
-  im2col col2im flip_filter
+layout: permut nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout scalepackedtensor im2col
+  col2im flip_filter
 attention: flash_?(?:fwd|bwd|attn|attention) fmha \battention attn mha_ sdpa splitkv paged_?kv
 pooling: pool adaptive_average
 convolution: cudnn_\d conv(?!ert) cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg implicit_gemm
@@ -43,11 +43,12 @@ normalisation: norm bn_(?:fw|bw) batch_?stat welford
 softmax and loss: softmax nll_loss cross_?entropy \bloss logsumexp ctc
 sort and scan: sort scan topk unique histogram partition onesweep merge_?kernel select_?kernel bitonic
 reduction: reduce reduction sum_kernel argm(?:ax|in) segmented \bsum\b norm_?l2 asum
-indexing: index gather scatter embedding lookup =embed catarray split_?with slice =take masked_ nonzero one_?hot roll_ pad_
+indexing: index gather scatter embedding lookup =embed catarray split_?with slice =take masked_ nonzero one_?hot
+  roll_ pad_
 FFT: fft regular_radix vector_radix
 elementwise: elementwise pointwise functor activation relu gelu silu sigmoid tanh add_?(?:kernel|bias) mul_?kernel
-  fill copy =cast convert scale axpy copy_?kernel triton_poi where_kernel clamp op_(?:generic_)?tensor mapplan triad float_to_half addvec vecadd vector_?add
-  =bias threshold memset \badd\b =sin =cos =exp init
+  fill copy =cast convert scale axpy copy_?kernel triton_poi where_kernel clamp op_(?:generic_)?tensor mapplan triad
+  float_to_half addvec vecadd vector_?add =bias threshold memset \badd\b =sin =cos =exp init
 fused by a compiler: triton_ fusion fused loop_ input_
 sparse: spmv spmm csr coo_ sparse bsr
 stencil and solver: stencil jacobi laplac poisson spmv lbm hydro flux advec diffus riemann multigrid restrict

@@ -82,7 +82,7 @@ class Spent:
 
 
 def spent(
-    gpu: Iterable[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None, *,
+    gpu: Sequence[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None, *,
     shared: bool = False,
 ) -> Spent | None:  # fmt: skip
     """Where the time of a case goes; None without GPU work.
@@ -96,16 +96,17 @@ def spent(
     """
     # steady work is that of all iterations of all processes: of one iteration of one process the mean
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
+    spans = times * _above_median(gpu, iterations)
     took: dict[str, dict[str, list[float]]] = {}  # by class and name
     fp32 = short = kernels = 0.0
     for row in gpu:
         ns, calls = row.get("total_ns") or 0.0, row.get("calls") or 0
         name = class_of(row["name"], row["kind"], classes)
         entry = took.setdefault(name, {}).setdefault(row.get("short_name") or row["name"], [0.0, 0.0])
-        entry[0] += ns / times
+        entry[0] += ns / spans
         entry[1] += calls / times
         if name in _ARITHMETIC and is_fp32_arithmetic(row["name"]):
-            fp32 += ns / times
+            fp32 += ns / spans
         if row["kind"] == "kernel" and name != NCCL:
             kernels += calls
             short += calls if ns < _SHORT_NS * calls else 0
@@ -122,6 +123,13 @@ def spent(
         return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
     divided = {} if shared else _divided(iterations)
     return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **divided)  # type: ignore[arg-type]
+
+
+def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
+    """How many times the GPU's work of the mean iteration is that of the median one, which a long one does not move."""
+    median = sum((row.get("med_gpu_ns") or 0.0) * row["steady"] for row in iterations)
+    whole = sum(row.get("total_ns") or 0.0 for row in gpu)
+    return whole / median if median and whole else 1.0
 
 
 def _part(name: str, of: Mapping[str, Sequence[float]]) -> Part:

@@ -92,6 +92,7 @@ class Summary:
     nodes: tuple[tuple[str, str], ...] = ()  # of each case with several ranks, where they were
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
     hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)  # of each case, the weightiest first
+    has_gpus: bool = False  # some run was given one
 
     def only(self, cases: Collection[str]) -> Summary:
         """What concerns these cases; ratios stay those of the whole campaign."""
@@ -150,6 +151,7 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
         nodes=tuple(nodes_of(tables.get("ranks", ()), case_of)),
         tables=tables,
         hits=hits,
+        has_gpus=any(getattr(run, "gpus", 0) for run in runs),
     )
 
 

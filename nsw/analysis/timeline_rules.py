@@ -452,13 +452,19 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
         return None
     number, busy = of.slowest + 1, of.slowest_busy_pct
     all_ns = of.count * of.med_ns + of.most_ns - of.med_ns
+    works = busy is not None and busy >= BUSY_PCT
+    do = "look at its kernels" if works else "look at the host there"
+    advice = (
+        "Its GPU work takes longer: look at its kernels (`--table iteration_trace`), and whether its input is larger."
+        if works
+        else f"Look at what the host does then (a checkpoint, garbage collection, a log, I/O). {_HOST_SHOWN}"
+    )
     return Hit(
         "slow iteration", case.id, 100 * (of.most_ns - of.med_ns) / all_ns,
-        f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}", "look at the host there",
+        f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}", do,
         f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}, {of.most_ns / of.med_ns:.0f} times"
         f" the median of {_time(of.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
-        f"Look at what the host does then (a checkpoint, garbage collection, a log, I/O). {_HOST_SHOWN}",
-        _time(of.most_ns), "iterations",
+        advice, _time(of.most_ns), "iterations",
     )  # fmt: skip
 
 

@@ -306,7 +306,7 @@ def _show_answer(reports: Iterable[Report]) -> None:
         named = [replace(report, name=name) for report, name in zip(looked_at, _names(looked_at), strict=True)]
         name = named[0].name if len(named) == 1 else plural(len(named), "report")
         show_summary(out, summary_of_reports(name, named), full=False, more="`--full` prints all tables")
-    show_merged(out, told, repeated=True)
+    show_merged(out, told)
 
 
 def _names(reports: Sequence[ReadReport]) -> list[str]:

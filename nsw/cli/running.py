@@ -290,14 +290,16 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
 
 def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
+    from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
     from nsw.present.summary_view import show_summary
     from nsw.present.terminal import console
 
     out = console()
     summary = summary_of(folder, ledger)
-    show_summary(out, summary, full=False, more=_more(folder, ledger))
+    show_summary(out, summary, full=False, more=f"`nsw summarize {as_named(folder)} --full` has all tables")
     err = console(sys.stderr)
+    show_short(err, ledger.problems(), f"nsw problems {as_named(folder)}")
     err.print(headline(ledger.counts(), ledger.incomplete(), ledger.unreadable()))
     if calls := calls_line(ledger.calls()):
         err.print(calls)
@@ -314,13 +316,6 @@ def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
         again = how_to_repeat(folder, ledger, which)
         steps.append(f"`nsw logs {bad[0].id}{which}` prints its output; {again}")
     return steps
-
-
-def _more(folder: CampaignFolder, ledger: Ledger) -> str:
-    """The last line of the answer: what shows more, and what is wrong with reports."""
-    problems = len(ledger.problems())
-    wrong = f"; `nsw problems {as_named(folder)}` has {plural(problems, 'problem')} of reports" if problems else ""
-    return f"`nsw summarize {as_named(folder)} --full` has all tables{wrong}"
 
 
 def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) -> int:

@@ -314,7 +314,11 @@ _ALL = (
             _s("domain", "NVTX domain; null: the default one"),
             _s("name", "text of the range"),
             _i("calls", None, "ranges with GPU work"),
-            _i("gpu_ops", None, "GPU operations launched in them"),
+            _i(
+                "gpu_ops",
+                None,
+                "GPU operations that the range's own thread launched in them (PyTorch's backward has one of its own)",
+            ),
             _f("gpu_ns", "ns", "sum of the durations of these operations"),
             _f(
                 "projected_ns",

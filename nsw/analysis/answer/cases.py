@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
+from nsw.analysis.first_screen import where_time_goes
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import numbered
 from nsw.wording import plural
@@ -104,6 +106,7 @@ def _case(case: CaseSummary, cover: float) -> list[Block]:
             for f in case.figures
         ),
         *_phases(case),
+        *(replace(block, shown="full") for block in where_time_goes(case)),
         *_shares(case, "hotspots", f"GPU operations that take {portion} of GPU time{where}", case.hotspots),
         *of_kernels(case.kernels, case=case.id, shown="full"),
         *_shares(case, "api", f"CUDA API calls that take {portion} of API time{where}", case.api),
