@@ -9,8 +9,9 @@ in the recipe's order counts, so that nothing is counted twice.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
 from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.tables.data import TableData
+
+
+_FEWEST: Final = 6  # iterations
+_LOADER: Final = re.compile(r"DataLoader.*__next__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class CaseSummary:
     traced_by: str | None = None
     one_phase: str | None = None
     spent: Spent | None = None
+    loading_ns: float | None = None  # what PyTorch's DataLoader keeps a step waiting, the median
 
 
 def summarize_cases(
@@ -129,6 +135,8 @@ def _case(
     talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
     communication = _total(talk)
     several = max(1, len(with_gpu))
+    # of fewer iterations a median says little: where time goes is said of the whole run then
+    alike = all(row["steady"] >= _FEWEST for row in rows("iterations", with_gpu))
     figures = figures_of(runs, by_run.get("figures", {}))
     return CaseSummary(
         id=id_,
@@ -154,13 +162,22 @@ def _case(
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=one_phase(rows("phases", with_gpu)),
         spent=spent(
-            gpu,
-            rows("iterations", with_gpu),
+            gpu if alike else rows("gpu_summary", with_gpu),
+            rows("iterations", with_gpu) if alike else (),
             several,
             classes,
             shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         ),
+        loading_ns=_loading(rows("nvtx_summary", with_gpu)),
     )
+
+
+def _loading(ranges: Iterable[Mapping[str, Any]]) -> float | None:
+    """The median time of a call in which PyTorch's DataLoader is waited for."""
+    waited = [
+        row["med_ns"] or row["avg_ns"] for row in ranges if _LOADER.search(row["name"] or "") and row.get("avg_ns")
+    ]
+    return max(waited, default=None)
 
 
 def _kernels(

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["LATENCY", "RULES", "about", "bound_by", "room_pct"]
 
 LATENCY: Final = "latency"
-_BOUND_PCT: Final = 55.0  # of a part's peak, from which the kernel is bound by it
+_BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it, as ncu says too
+_SURELY_PCT: Final = 80.0  # where the other parts were not measured
+_DRAM_BOUND_PCT: Final = 55.0  # DRAM reaches no more than some 90 % of its peak
 _GOOD_PCT: Final = 80.0  # of DRAM's peak: hardly more can be had
 _UNCOALESCED_PCT: Final = 50.0  # of the bytes of a sector that are used
 _LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
@@ -37,7 +39,7 @@ _FLUSHED_PCT: Final = 20.0  # of DRAM's peak
 _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
 _ADVICE_PCT: Final = 10.0
-_TELLS: Final = re.compile(r"\b(?:consider|try|reduc|increas|check|avoid|limited|could|might|should)", re.IGNORECASE)
+_TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 _WARP: Final = {"memory dependency": "for memory", "long scoreboard": "for memory"}
 
 
@@ -45,12 +47,15 @@ def bound_by(kernel: KernelRow) -> str | None:
     """What binds a kernel: DRAM, L1 or L2, computing, or latency where no part is busy; None: not measured."""
     memory, sm, dram = kernel.memory_pct, kernel.sm_pct, kernel.dram_pct
     if memory is None or sm is None:
-        return "DRAM" if (dram or 0.0) >= _BOUND_PCT else None
+        busiest = max(
+            ((share or 0.0, name) for share, name in ((dram, "DRAM"), (sm, "computing"), (memory, "L1 or L2")))
+        )
+        return busiest[1] if busiest[0] >= _SURELY_PCT else None
+    if dram is not None and dram >= max(_DRAM_BOUND_PCT, 0.9 * memory, sm):
+        return "DRAM"
     if max(memory, sm) < _BOUND_PCT:
         return LATENCY
-    if sm > memory:
-        return "computing"
-    return "DRAM" if dram is not None and dram >= 0.9 * memory else "L1 or L2"
+    return "computing" if sm > memory else "L1 or L2"
 
 
 def room_pct(kernel: KernelRow) -> float:
@@ -68,7 +73,12 @@ def _most(name: str, look: Callable[[KernelRow], Said | None]) -> Callable[[Case
         said = [(kernel, found) for kernel in case.kernels if (found := look(kernel)) is not None]
         if not said:
             return None
-        kernel, (won, what, do, fact, advice) = max(said, key=lambda item: item[1][0] * (item[0].share_pct or 0.0))
+        # without times by how often it runs
+        kernel, (won, what, do, fact, advice) = max(
+            said, key=lambda item: item[1][0] * (item[0].launches if item[0].share_pct is None else item[0].share_pct)
+        )
+        if len(said) > 1 and kernel.share_pct is None:
+            advice += f" So do {len(said) - 1} more of {len(case.kernels)} kernels."
         share = 100.0 / len(case.kernels) if kernel.share_pct is None else kernel.share_pct
         of = f" ({share:.0f} % of the kernels' time)" if len(case.kernels) > 1 and kernel.share_pct is not None else ""
         head = f"{kernel.short_name}{of} "
@@ -80,8 +90,14 @@ def _most(name: str, look: Callable[[KernelRow], Said | None]) -> Callable[[Case
 def _uncoalesced(kernel: KernelRow) -> Said | None:
     used = min((kernel.metrics[n] for n in ("gld_efficiency", "gst_efficiency") if n in kernel.metrics), default=100.0)
     memory, dram = kernel.memory_pct, kernel.dram_pct
-    if used >= _UNCOALESCED_PCT or memory is None or memory < _BOUND_PCT or (dram or 0.0) >= 0.9 * memory:
+    if used >= _UNCOALESCED_PCT or (memory is not None and (memory < _BOUND_PCT or (dram or 0.0) >= 0.9 * memory)):
         return None
+    if memory is None:  # nvprof: how busy memory is was not measured
+        return (
+            (100 - used) / 2, f"uncoalesced: {used:.0f} % of sectors used", "contiguous along threadIdx.x",
+            f"uses {used:.0f} % of the bytes that it moves in sectors of 32",
+            "Let threadIdx.x run along the index that is contiguous in memory, or load through shared memory.",
+        )  # fmt: skip
     return (
         100 - used, f"uncoalesced: {used:.0f} % of sectors used", "contiguous along threadIdx.x",
         f"uses {used:.0f} % of the bytes that it moves in sectors of 32, and memory is {memory:.0f} % busy"
@@ -126,9 +142,10 @@ def _few_blocks(kernel: KernelRow) -> Said | None:
     grid = "" if blocks is None else f" ({blocks:,.0f} {'block' if blocks == 1 else 'blocks'})"
     if busy is None and waves is not None and waves < _HALF_A_WAVE:
         return (
-            100 - 100 * waves, f"grid fills {100 * waves:.0f} % of the GPU once", "launch more blocks",
+            100 - 100 * waves, f"grid fills {100 * waves:.0f} % of the GPU once",
+            "merge launches" if (kernel.launch_ns or _SHORT_NS) < _SHORT_NS / 2 else "launch more blocks",
             f"has a grid that fills {100 * waves:.0f} % of the GPU once{grid}",
-            "Launch more blocks, or run other kernels beside it.",
+            "Launch more blocks, merge launches, or run other kernels beside it.",
         )  # fmt: skip
     if busy is None or busy >= _FEW_SM_PCT or (waves is not None and waves >= 1):
         return None
@@ -153,7 +170,7 @@ def _latency(kernel: KernelRow) -> Said | None:
     if bound_by(kernel) != LATENCY or _few_blocks(kernel) is not None or _occupancy(kernel) is not None:
         return None
     memory, sm = kernel.memory_pct or 0.0, kernel.sm_pct or 0.0
-    each = kernel.time_ns / kernel.launches if kernel.time_ns and kernel.launches else None
+    each = kernel.launch_ns
     if each is not None and each < _SHORT_NS and max(memory, sm) < _LITTLE_PCT:
         return (
             room_pct(kernel), f"too little work: {each / 1e3:.1f} us a launch", "more work a launch",
@@ -207,9 +224,9 @@ def _advice(kernel: KernelRow) -> Said | None:
         return None
     sentences = advice.message.split(". ")
     message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
-    each = "" if not kernel.time_ns or not kernel.launches else f" of {duration(kernel.time_ns / kernel.launches)}"
+    each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
     return (
-        won, f"ncu's rule {advice.rule}", "see table rules",
+        won, f"ncu's rule {advice.rule}: at most {won:.0f} %", "see table rules",
         f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {message}",
         "Its whole message is in table rules.",
     )  # fmt: skip

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
 from nsw.analysis.comparison import best_figure, is_time
 from nsw.analysis.counter_rules import LATENCY, about, bound_by, room_pct
-from nsw.analysis.kernel_classes import COPIES, NCCL
+from nsw.analysis.kernel_classes import COPIES, NCCL, OTHER
 from nsw.analysis.paired_rules import contradicted
+from nsw.analysis.spent import NOT_SHOWN
 from nsw.analysis.timeline_rules import busy_pct, idle_reason, slowed_times
-from nsw.quantities import duration, number
+from nsw.quantities import duration, number, rate
+from nsw.tables.names import numbered
 from nsw.wording import first_of, plural
 
 if TYPE_CHECKING:
@@ -25,18 +27,23 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.hits import Hit
+    from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.spent import Part
     from nsw.analysis.summary import Summary
 
-__all__ = ["HEADLINE", "TABLE", "first_screen", "headline_of", "where_time_goes"]
+__all__ = ["FAILED", "HEADLINE", "TABLE", "first_screen", "headline_of", "where_time_goes"]
 
 HEADLINE: Final = "headline"
 TABLE: Final = "answer"
+FAILED: Final = "program failed"  # the finding that a report's program failed
 _ROWS: Final = 15  # of the table; of more cases those that weigh most
 _WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
 _NEAR: Final = 0.95  # of the best
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NAMED: Final = 4
 _PARTS: Final = 8  # of a single case
+_ALL_PCT: Final = 99.5
+_MOSTLY: Final = 0.5  # of all GPU time
 _SMALL: Final = 0.005  # of its time: what is less has no row
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
@@ -57,7 +64,7 @@ def first_screen(summary: Summary) -> list[Block]:
     screen = _of_kind(summary)
     conditions = _conditions(summary)
     blocks: list[Block] = [Note(HEADLINE, screen.said + (f" ({conditions})" if conditions else ""), tone="heading")]
-    if screen.table is not None:
+    if screen.table is not None and screen.table.rows:
         blocks.append(screen.table)
     blocks += _notes(summary)
     return [*blocks, *(_unless_told(finding, screen.told) for finding in summary.findings)]
@@ -320,7 +327,7 @@ def _kernel_parts(by_id: Mapping[str, CaseSummary]) -> list[_Part]:
         return lambda of: next((getattr(k, name) for k in by_id[of.case_id].kernels[:1]), None)
 
     def time(of: Any) -> Cell:
-        return next((k.time_ns / k.launches for k in by_id[of.case_id].kernels[:1] if k.time_ns and k.launches), None)
+        return next((k.launch_ns for k in by_id[of.case_id].kernels[:1]), None)
 
     return [
         (Column("kernel_ns", "kernel", "ns"), time),
@@ -437,8 +444,25 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
         said.append(f"an iteration takes {duration(case.spent.span_ns)}")
     found = _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, summary)
     of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
-    said += [hits[0].what] if hits and not of_kernels else [found[0]] if found else []
+    telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
+    said += [hits[0].what] if telling else [found[0]] if found else []
+    if of_kernels and hits and len(case.kernels) == 1:
+        said.append(hits[0].what)
+    said += _mostly_setup(case) if case.spent is not None and case.spent.is_iteration else []
+    if any(finding.name == FAILED for finding in summary.findings):
+        said.insert(0, "the program failed")
     return _Screen(f"{case.id}: {', '.join(said) or 'nothing was read'}", found[1] if found else None)
+
+
+def _mostly_setup(case: CaseSummary) -> list[str]:
+    """That most GPU time is not that of the iterations, and what takes it."""
+    gpu = {phase.phase: phase.gpu_ns for phase in case.phases}
+    setup = next((phase for phase in case.phases if phase.phase == "setup"), None)
+    whole = sum(gpu.values())
+    if setup is None or not whole or gpu.get("setup", 0.0) < _MOSTLY * whole:
+        return []
+    what = f" ({setup.what[0][0]})" if setup.what else ""
+    return [f"but set-up takes {100 * setup.gpu_ns / whole:.0f} % of all GPU time{what}"]
 
 
 _Found = tuple[str, Table]  # the most telling of a table in a few words, and the table
@@ -461,21 +485,39 @@ def _parts_of(case: CaseSummary) -> _Found | None:
     if spent is None or not spent.gpu_ns:
         return None
     whole = spent.span_ns or spent.gpu_ns
-    parts = [part for part in spent.parts if part.ns >= _SMALL * whole][:_PARTS]
-    rows: list[tuple[Cell, ...]] = [(p.name, p.ns, 100 * p.ns / whole, p.operations, p.top) for p in parts]
-    if (more := spent.parts[len(parts) :]) and (ns := sum(p.ns for p in more)):
-        rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), more[0].top))
+    parts = [part for part in spent.parts if part.ns >= _SMALL * whole][:_PARTS]  # what rounds to 0 % has no row
+    rows: list[tuple[Cell, ...]] = [
+        (p.name, p.ns, 100 * p.ns / whole, p.operations or None, _largest(p)) for p in parts
+    ]
+    if (more := spent.parts[len(parts) :]) and (ns := sum(p.ns for p in more)) >= _SMALL * whole:
+        rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), ""))
     if spent.idle_pct is not None:
         cause = f" ({_CAUSES[idle_reason(case.idle_gpu)]})" if case.idle_gpu is not None else ""
         rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, ""))
     of = "of an iteration" if spent.is_iteration else "of GPU time"
     columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
-               Column("operations", "operations", "count"), Column("top", "most of it", "name"))  # fmt: skip
-    first, most = spent.parts[0], max(spent.parts, key=lambda part: part.top_ns)
-    said = f"{100 * most.top_ns / spent.gpu_ns:.0f} % of GPU time is {most.top}"
-    if first.name in {COPIES, NCCL}:
-        said = f"{spent.share_pct(first.name):.0f} % of GPU time is {first.name}"
+               Column("operations", "operations", "count"), Column("top", "largest, of it", "name"))  # fmt: skip
+    first = next((part for part in spent.parts if part.name != NOT_SHOWN), spent.parts[0])
+    said = f"{spent.share_pct(first.name):.0f} % of GPU time is {first.name}"
+    if first.name == OTHER or (first.top_ns >= _MOSTLY * first.ns and first.name not in {COPIES, NCCL}):
+        said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of GPU time is {first.top}"
     return said, Table(TABLE, "", columns, tuple(rows), wide="top", evidence=(Evidence("hotspots", (case.id,)),))
+
+
+def _measured_of(kernel: KernelRow) -> list[str]:
+    """What was measured of a kernel of which it is not known what binds it."""
+    known = [
+        ("DRAM {}", kernel.dram_bytes_per_s and rate(kernel.dram_bytes_per_s)),
+        ("{} of loads used", "gld_efficiency" in kernel.metrics and f"{kernel.metrics['gld_efficiency']:.0f} %"),
+        ("occupancy {}", kernel.achieved_occupancy_pct and f"{kernel.achieved_occupancy_pct:.0f} %"),
+    ]
+    return [text.format(value) for text, value in known if value]
+
+
+def _largest(part: Part) -> str:
+    """What takes most of a class, and its share where it is not all."""
+    share = 100 * part.top_ns / part.ns if part.ns else 0.0
+    return part.top if share >= _ALL_PCT or not part.top else f"{share:.0f} % {part.top}"
 
 
 def _kernels_of(case: CaseSummary) -> _Found | None:
@@ -485,25 +527,31 @@ def _kernels_of(case: CaseSummary) -> _Found | None:
     columns = (
         Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "time", "ns"),
         Column("bound_by", "bound by"), Column("of_roof_pct", "of peak", "whole %"),
-        Column("occupancy_pct", "occupancy", "whole %"), Column("do", "what to do"),
+        Column("dram_bytes_per_s", "DRAM", "byte/s"), Column("occupancy_pct", "occupancy", "whole %"),
+        Column("gld_efficiency", "loads used", "whole %"), Column("do", "what to do"),
     )  # fmt: skip
+    names = numbered([k.short_name for k in case.kernels[:_ROWS]])
     rows = tuple(
-        (k.short_name, k.share_pct, k.time_ns / k.launches if k.time_ns and k.launches else None, bound_by(k),
-         None if bound_by(k) is None else 100 - room_pct(k), k.achieved_occupancy_pct, about(k))
-        for k in case.kernels[:_ROWS]
+        (name, k.share_pct, k.launch_ns, bound_by(k), None if bound_by(k) is None else 100 - room_pct(k),
+         k.dram_bytes_per_s, k.achieved_occupancy_pct, k.metrics.get("gld_efficiency"), about(k))
+        for name, k in zip(names, case.kernels[:_ROWS], strict=True)
     )  # fmt: skip
     first = case.kernels[0]
     limit = bound_by(first)
     said = plural(len(case.kernels), "kernel")
-    if first.share_pct is not None:
+    if len(case.kernels) == 1:
+        said = f"{first.short_name}" + (f" takes {duration(first.launch_ns)} a launch" if first.launch_ns else "")
+    elif all(kernel.time_ns is None for kernel in case.kernels):
+        said += ", without times"
+    elif first.share_pct is not None:
         said = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
-        said += (
-            f" and is bound by {limit}, {100 - room_pct(first):.0f} % of its peak"
-            if limit not in {None, LATENCY}
-            else ""
-        )
-        said += ", bound by latency" if limit == LATENCY else ""
+    if limit is not None:
+        said += f", bound by {limit}" + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
+    elif len(case.kernels) == 1:
+        said += "".join(f", {text}" for text in _measured_of(first))
     kept = [n for n in range(len(columns)) if n < 1 or any(row[n] not in {None, ""} for row in rows)]
+    if len(kept) == 1:
+        return f"{said}, and no figure that says more", Table(TABLE, "", (), ())
     return said, Table(
         TABLE, "", tuple(columns[n] for n in kept), tuple(tuple(row[n] for n in kept) for row in rows), wide="kernel",
         evidence=(Evidence("kernels", (case.id,)),),
@@ -558,6 +606,7 @@ def _rows_of(case: CaseSummary, summary: Summary) -> _Found | None:
             rows = tuple(
                 (str(row["name"]), row[column], share, row.get("calls"))
                 for row, share in zip(timed[:_PARTS], shares, strict=False)
+                if share >= 100 * _SMALL
             )
             said = f"{timed[0]['name']} takes {shares[0]:.0f} % of {of}"
             return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))

@@ -31,19 +31,19 @@ _TABLE: Final = r"""
 NCCL: nccl(?:dev)?kernel nccl\w*kernel nvshmem rccl
 optimizer: multi_tensor_apply \badam \blamb\b sgd_?(?:kernel|update) applymomentum apply_?gradient
   fused_?(?:adam|sgd)
-layout: permut nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout scalepackedtensor im2col
+layout: permut nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout  im2col
   col2im flip_filter
 attention: flash_?(?:fwd|bwd|attn|attention) fmha \battention attn mha_ sdpa splitkv paged_?kv
 pooling: pool adaptive_average
 convolution: cudnn_\d conv(?!ert) cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg implicit_gemm
   image_first_layer cf32cf32 depthwise cgemm
-GEMM: gemm gemv gemmk matmul nvjet cublas cutlass splitkreduce dot_kernel \bdot_ xmma magma trsm syrk wmma mma_
+GEMM: gemm gemv gemmk matmul nvjet cublas cutlass splitkreduce xmma magma trsm syrk wmma mma_
 random numbers: random distribution philox curand dropout bernoulli mtgp xorwow
 normalisation: norm bn_(?:fw|bw) batch_?stat welford
 softmax and loss: softmax nll_loss cross_?entropy \bloss logsumexp ctc
 sort and scan: sort scan topk unique histogram partition onesweep merge_?kernel select_?kernel bitonic
-reduction: reduce reduction sum_kernel argm(?:ax|in) segmented \bsum\b norm_?l2 asum
-indexing: index gather scatter embedding lookup =embed catarray split_?with slice =take masked_ nonzero one_?hot
+reduction: =dot reduce reduction sum_kernel argm(?:ax|in) segmented \bsum\b norm_?l2 asum
+indexing: index gather scatter embedding lookup catarray split_?with slice =take masked_ nonzero one_?hot
   roll_ pad_
 FFT: fft regular_radix vector_radix
 elementwise: elementwise pointwise functor activation relu gelu silu sigmoid tanh add_?(?:kernel|bias) mul_?kernel

@@ -272,6 +272,13 @@ class KernelRow:
     points: tuple[Point, ...] = field(default=(), repr=False)
     metrics: Mapping[str, float] = field(default_factory=dict, repr=False)
 
+    @property
+    def launch_ns(self) -> float | None:
+        """The time of a launch: the timeline's mean, else that of the launches whose time was measured."""
+        if self.time_from == "timeline" and self.time_ns and self.launches:
+            return self.time_ns / self.launches
+        return self.metrics.get("duration")
+
 
 def kernel_table(
     tables: Mapping[str, TableData], timeline: Mapping[str, tuple[float, float]] | None = None

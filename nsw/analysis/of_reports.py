@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.first_screen import FAILED
 from nsw.analysis.summary import TABLES, Asked, CampaignData, Summary, summarize
 from nsw.tables import rows
 
@@ -69,7 +70,7 @@ def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
             if (kept := tables.get(table)) is not None:
                 kept += [{**row, "run": report.name} for row in rows(table, data)]
     failed = [
-        Finding("program failed", f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
+        Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
                 " ends there.", evidence=(Evidence("runs", (r.name,)),))
         for r in reports if r.failed
     ]  # fmt: skip

@@ -57,7 +57,7 @@ def contradicted(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) 
 
 def _kernel_ns(case: CaseSummary) -> float | None:
     """What all launches of a case took by its counters, each kernel's mean of a launch."""
-    return sum(k.time_ns / k.launches for k in case.kernels if k.time_ns and k.launches) or None
+    return sum(k.launch_ns or 0.0 for k in case.kernels) or None
 
 
 def _launches(case: CaseSummary) -> float:

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["Part", "Spent", "spent"]
+__all__ = ["NOT_SHOWN", "Part", "Spent", "spent"]
 
+NOT_SHOWN = "not in the report"
+_ALL_PCT = 97.0  # that printed shares add up to; those of kernels and of copies apart add up to 200
 _SHORT_NS = 5e3  # a kernel that takes less is hardly more than its launch
 _ARITHMETIC = ("GEMM", "convolution")
 
@@ -112,6 +114,8 @@ def spent(
             short += calls if ns < _SHORT_NS * calls else 0
     if not took:
         return None
+    if not iterations and (unseen := _unseen(gpu)):
+        took[NOT_SHOWN] = {"": [unseen / spans, 0.0]}
     parts = tuple(sorted((_part(name, of) for name, of in took.items()), key=lambda part: -part.ns))
     about = {
         "parts": parts,
@@ -130,6 +134,16 @@ def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
     median = sum((row.get("med_gpu_ns") or 0.0) * row["steady"] for row in iterations)
     whole = sum(row.get("total_ns") or 0.0 for row in gpu)
     return whole / median if median and whole else 1.0
+
+
+def _unseen(gpu: Sequence[Row]) -> float:
+    """GPU time of rows that a report leaves out, by the shares that it prints; 0 where it shows all, or prints none."""
+    shares = [row.get("time_pct") for row in gpu]
+    if not shares or any(share is None for share in shares):
+        return 0.0
+    shown = sum(share for share in shares if share is not None)
+    whole = sum(row.get("total_ns") or 0.0 for row in gpu)
+    return whole * (100 - shown) / shown if 0 < shown < _ALL_PCT else 0.0
 
 
 def _part(name: str, of: Mapping[str, Sequence[float]]) -> Part:

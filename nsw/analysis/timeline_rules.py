@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from nsw.analysis.comparison import is_time
 from nsw.analysis.hits import Context, Hit, direction
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
-from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
+from nsw.analysis.kernel_classes import COPIES, LAYOUT, OPTIMIZER
 from nsw.metrics import find_chip
 from nsw.quantities import duration, rate
 
@@ -36,6 +36,7 @@ _MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 _ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
+_FAST: Final = 20e9  # byte/s, which only pinned memory gives
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
 _MUCH_FASTER: Final = 2.0
 _EXPOSED_PCT: Final = 10.0  # of an iteration
@@ -48,6 +49,7 @@ _OPTIMIZER_PCT: Final = 20.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _SHORT_PCT: Final = 50.0  # of the kernels
 _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
+_FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
 _VALUE: Final = 64  # bytes that are a value or a few
 _ONCE, _FEW = 0.9, 3.5  # times an iteration
@@ -88,6 +90,8 @@ def _is_speed(unit: str | None) -> bool:
 def busy_pct(case: CaseSummary) -> float | None:
     """How much of an iteration the GPU is at work that is so least, as without the profiler."""
     idle = case.spent.most_idle_pct if case.spent else None
+    if idle is None and case.idle_gpu is not None:
+        idle = 100 - case.idle_gpu.busy_pct
     return None if idle is None else min(100.0, (100 - idle) * slowed_times(case))
 
 
@@ -116,6 +120,12 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
         if idle.busy_pct >= BUSY_PCT:
             return None
         what, do, why, advice = _WHY[reason](idle)
+        if reason in {"gap", "host"} and (case.loading_ns or 0.0) >= _PART * idle.idle_ns:
+            what, do = f"waits {_time(case.loading_ns)} for the DataLoader", "more loader workers"
+            why = f"for {_time(case.loading_ns)} of that the program waits for its DataLoader"
+            advice = (
+                "More workers (num_workers), cheaper decoding, or data that are ready (cached, resized) shorten that."
+            )
         whose = f"the GPU of {idle.process}" if idle.process else "the GPU"
         others = ""
         if idle.processes > 1:
@@ -124,11 +134,19 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
             )
         return Hit(
             f"idle: {reason}", case.id, 100 - idle.busy_pct, what, do,
-            f"{whose} is idle {100 - idle.busy_pct:.0f} % of an iteration of {_time(idle.med_ns)}: {why}",
+            f"{whose} is idle {100 - idle.busy_pct:.0f} % of {_an_iteration(case, idle.med_ns)}: {why}",
             advice + others, f"{100 - idle.busy_pct:.0f} %", "iterations",
         )  # fmt: skip
 
     return rule
+
+
+def _an_iteration(case: CaseSummary, med_ns: float) -> str:
+    """An iteration with its time: of a few their range, whose median says little."""
+    of = case.iterations
+    if of is None or of.count >= _FEW_ITERATIONS:
+        return f"an iteration of {_time(med_ns)}"
+    return f"iterations of {_time(of.least_ns)} to {_time(of.most_ns)}"
 
 
 def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
@@ -198,7 +216,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     most = _most_copied(case)
     if most is None or most.bytes_per_s is None or not most.total_bytes or most.total_bytes < _LARGE * most.calls:
         return None
-    share = _copied_pct(case)
+    share = _copied_pct(case) * most.total_ns / sum(copy.total_ns for copy in case.copies)  # which the rate is of
     certain = "Pageable" in most.name
     if share < _COPIED_PCT or (most.bytes_per_s > _pageable(case) and not certain):
         return None
@@ -208,16 +226,17 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     kind = "pageable copies" if certain else "slow copies"
     of = "of an iteration" if case.iterations else "of all GPU time, set-up included,"
     pinned = (
-        f"Pinned memory (pin_memory=True, cudaHostAlloc) gives {faster:.1f} times that here, in {where}"
+        f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in {where},"
         if beside
-        else ("Pinned memory (pin_memory=True, cudaHostAlloc) is several times as fast")
+        else "Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x16: 12 GB/s,"
+        " PCIe 5: 50)"
     )
     return Hit(
         "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
         f"{share:.0f} % {kind}, {_gigabytes(most.bytes_per_s)}", f"pin it{beside}",
         f"{share:.0f} % {of} is copying {_way(most)} at {rate(most.bytes_per_s)}, as slow as from pageable memory"
         if not certain else f"{share:.0f} % {of} is copying pageable memory {_way(most)} at {rate(most.bytes_per_s)}",
-        f"{pinned}, and lets copies run beside kernels.", f"{share:.0f} %", "copies",
+        f"{pinned} and lets copies run beside kernels.", f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 
@@ -239,11 +258,20 @@ def _copies(case: CaseSummary, _: Context) -> Hit | None:
     if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE) < _pageable(case):
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
-    return Hit(
-        "copies", case.id, share, f"{share:.0f} % copies", "keep data on the GPU",
-        f"{share:.0f} % of all GPU time, set-up included, is copies and sets, most of it {_way(most)}{speed}",
+    part = 100 * most.total_ns / sum(copy.total_ns for copy in case.copies)
+    do, advice = (
+        "keep data on the GPU",
         "Keep the data on the GPU between kernels, or copy it from pinned memory beside them.",
-        f"{share:.0f} %", "copies",
+    )
+    if (most.bytes_per_s or 0.0) >= _FAST:
+        do, advice = (
+            "move fewer bytes",
+            "They run at the link's speed: move fewer bytes, or let kernels run beside them.",
+        )
+    return Hit(
+        "copies", case.id, share, f"{share:.0f} % copies", do,
+        f"{share:.0f} % of all GPU time, set-up included, is copies and sets, {part:.0f} % of them {_way(most)}{speed}",
+        advice, f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 
@@ -268,6 +296,8 @@ def _read_back(case: CaseSummary, _: Context) -> Hit | None:
     busy, each = busy_pct(case), _each_iteration(case)
     if busy is None or not each or 100 - busy < _WORTH_IDLE_PCT:
         return None
+    if case.idle_gpu is not None and idle_reason(case.idle_gpu) in {"gap", "call"}:  # which explains the idle time
+        return None
     small = sum(
         c.calls
         for c in case.copies
@@ -280,7 +310,7 @@ def _read_back(case: CaseSummary, _: Context) -> Hit | None:
         "no .item() in the loop",
         f"in every iteration the host waits for {_values(small / each)} of a few bytes from the GPU, which is idle"
         f" {100 - busy:.0f} % of the time",
-        "Keep it on the GPU, or read it every hundredth iteration: .item(); GradScaler.step looks for overflow.",
+        "Read it every hundredth iteration, where that is enough (.item()); GradScaler.step reads one in each.",
         _values(small / each), "copies",
     )  # fmt: skip
 
@@ -322,8 +352,9 @@ def _way(copy: Copy) -> str:
 
 def _copied_pct(case: CaseSummary) -> float:
     """What copies take: of an iteration, alone; without iterations of all GPU time."""
-    if case.spent is not None and case.spent.copies_pct is not None:
-        return case.spent.copies_pct
+    if case.spent is not None:
+        known = case.spent.copies_pct
+        return case.spent.share_pct(COPIES) if known is None else known
     return 100 * sum(copy.total_ns for copy in case.copies) / case.gpu_ns if case.gpu_ns else 0.0
 
 
@@ -448,7 +479,7 @@ def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
 def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
     """An iteration that takes many times the median: it spoils means and totals, not the other iterations."""
     of = case.iterations
-    if of is None or not of.med_ns or of.most_ns < _SLOW_TIMES * of.med_ns:
+    if of is None or not of.med_ns or of.most_ns < _SLOW_TIMES * of.med_ns or of.count < _FEW_ITERATIONS:
         return None
     number, busy = of.slowest + 1, of.slowest_busy_pct
     all_ns = of.count * of.med_ns + of.most_ns - of.med_ns
