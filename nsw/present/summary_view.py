@@ -10,7 +10,7 @@ from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.answer.registry import blocks_of
 from nsw.analysis.blocks import NUMBERS, Block, Cell, Column, Finding, Note, Scatter, Shown, Table, Timeline, Unit
 from nsw.analysis.first_screen import HEADLINE, headline_of
-from nsw.present.terminal import table
+from nsw.present.terminal import table, unpadded
 from nsw.present.untrusted_text import clean
 from nsw.present.wrapping import numbered, wrapped
 from nsw.quantities import MOMENTS, change, duration, in_one_unit, moment, number, percent, rate, size, spread
@@ -321,7 +321,7 @@ def _printed(out: Console, block: Block) -> str:
     """What a block prints."""
     with out.capture() as printed:
         show_block(out, block)
-    return printed.get()
+    return printed.get() if out.is_terminal else unpadded(printed.get())
 
 
 def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:

@@ -163,6 +163,7 @@ def test_a_new_analysis_is_a_line_in_the_registry(summary, monkeypatch):
     assert "luck" in stream.getvalue()
     show_summary(console(stream := io.StringIO()), summary, full=False)
     assert "luck" not in stream.getvalue()
+    assert not [line for line in stream.getvalue().splitlines() if line != line.rstrip()]
     assert "**luck**" in summary_markdown(summary)
     (luck,) = [block for block in summary_data(summary)["blocks"] if block["name"] == "luck"]
     assert luck["rows"] == [["gpus-1"], ["gpus-2"]]

@@ -76,6 +76,8 @@ def test_a_time_is_best_where_it_is_least():
 
 def test_without_a_timeline_it_is_said_what_shows_the_gpu():
     runs, figures = measured(b1=10.0)
+    assert "passes" not in screen(runs, figures=figures)
+    runs[0].gpus = 1
     assert "`- timeline: {}` among the recipe's passes shows it" in screen(runs, figures=figures)["passes"].text
 
 
@@ -113,7 +115,7 @@ def test_a_profiler_that_slowed_the_program_is_told(free, held, times):
 
 def test_where_the_time_of_a_single_case_goes():
     parts = [part("steady", "gemm", 90 * MS, calls=18), part("steady", "reduce_kernel", 18 * MS, calls=36)]
-    rows = [iterations_row(10 * MS, busy=60.0, memory=0.0)]
+    rows = [iterations_row(10 * MS, busy=60.0, memory=0.0) | {"med_gpu_ns": 6 * MS}]
     gpu = [gpu_row("gemm", 90 * MS), gpu_row("reduce_kernel", 18 * MS)]
     shown = screen([timeline()], gpu_summary=gpu, iterations=rows, phase_summary=parts)
     assert shown["headline"] == "c: an iteration takes 10.00 ms, 83 % of GPU time is gemm (1 run each)"

@@ -71,9 +71,9 @@ def test_what_an_iteration_gains_is_told_beside_the_figure_and_spans_are_not_mix
     text = " ".join(lines)
     assert text.startswith("amp=true helps 3 of 5 and slows 2 of 5 (0.53 to 2.72 times images_per_sec)")
     assert row(lines, "mlp", "48,445.8 -> 34,088.3", "0.70", "0.364 -> 0.316", "1.15", "31 -> 51", "83 %")
-    assert row(lines, "alexnet", "1.47", "2.46", "42 %")
-    assert row(lines, "vgg11", "2.72", "62.4 -> no iterations", "-", "-", "-")
-    assert "net-alexnet_amp-true 2.46x arrives as 1.47x, net-resnet18_amp-true 2.55x arrives as 1.57x" in text
+    assert row(lines, "alexnet", "1.47", "8.81 -> 3.68", "2.40", "42 %")
+    assert row(lines, "vgg11", "2.72", "62.3 -> no iterations", "-", "-", "-")
+    assert "net-alexnet_amp-true 2.40x arrives as 1.47x, net-resnet18_amp-true 2.56x arrives as 1.57x" in text
     assert "net-lenet_amp-true (56 -> 94 operations, 0.53x), net-mlp_amp-true (31 -> 51 operations, 0.70x)" in text
 
 

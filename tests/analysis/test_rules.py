@@ -64,11 +64,11 @@ KERNEL = KernelRow(
 
 
 def kernel(metrics=None, **changed):
-    return case(kernels=(replace(KERNEL, metrics=metrics or {}, **changed),))
+    return case(kernels=(replace(KERNEL, metrics={"duration": 1 * MS} | (metrics or {}), **changed),))
 
 
 LIMITED = {"theoretical_occupancy_pct": 62.0, "occupancy_limiter": "shared memory"}
-ADVICE = Advice("HighPipeUtilization", "All fine. You could fuse it.", 30.0, "global")
+ADVICE = Advice("HighPipeUtilization", "A rule of pipes. Here 3 of 4 are idle.", 30.0, "global")
 
 RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, what it says
     ("idle: launches", idle(), [idle(busy_pct=60.0), idle(gap_ns=None)], "100 operations of 30 us"),
@@ -110,15 +110,15 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      "iteration 4 of 22 takes 30 ms"),
     ("uncoalesced access", kernel({"gld_efficiency": 49.0}),
      [kernel({"gld_efficiency": 50.0}), kernel({"gld_efficiency": 12.0}, dram_pct=54.0),
-      kernel({"gld_efficiency": 12.0}, memory_pct=54.0)], "uncoalesced: 49 % of sectors used"),
+      kernel({"gld_efficiency": 12.0}, memory_pct=59.0)], "uncoalesced: 49 % of sectors used"),
     ("occupancy", kernel(**LIMITED), [kernel(**LIMITED | {"theoretical_occupancy_pct": 75.0}), kernel(**LIMITED, memory_pct=81.0)],
      "occupancy 90 of 62 % (shared memory)"),
     ("few blocks", kernel({"waves_per_sm": 0.49}), [kernel({"waves_per_sm": 0.5})], "grid fills 49 % of the GPU once"),
     ("few blocks", kernel({"sm_efficiency": 2.0, "blocks": 1.0}), [kernel({"sm_efficiency": 10.0, "blocks": 1.0})],
      "uses 2 % of the GPU (1 block)"),
     ("DRAM-bound", kernel(dram_pct=59.0), [kernel(dram_pct=80.0, memory_pct=80.0), kernel(dram_pct=50.0)], "DRAM-bound, 59 %"),
-    ("latency-bound", kernel(memory_pct=54.0), [kernel(memory_pct=55.0), kernel(memory_pct=None),
-     kernel({"waves_per_sm": 0.1}, memory_pct=20.0)], "latency-bound: SM 50, memory 54 %"),
+    ("latency-bound", kernel(memory_pct=59.0), [kernel(memory_pct=60.0), kernel(memory_pct=None),
+     kernel({"waves_per_sm": 0.1}, memory_pct=20.0)], "latency-bound: SM 50, memory 59 %"),
     ("bank conflicts", kernel({"shared_efficiency": 49.0}), [kernel({"shared_efficiency": 50.0})], "shared memory 49 % efficient"),
     ("register spills", kernel({"local_memory_overhead": 5.0}), [kernel({"local_memory_overhead": 4.9})], "spills: 5 %"),
     ("flushed caches", kernel({"dram_bytes": 20 * MB}, device_name=H100[0]),
@@ -169,7 +169,7 @@ def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():
 def test_no_rule_of_ncu_promises_more_than_its_roof_leaves():
     found = hit("Nsight Compute", kernel(advice=replace(ADVICE, speedup_pct=85.0), memory_pct=86.0))
     assert found.gain_pct == pytest.approx(14)
-    assert "could win at most 14 % of 1.000 ms by ncu's rule HighPipeUtilization: You could fuse it" in found.fact
+    assert "could win at most 14 % of 1.000 ms by ncu's rule HighPipeUtilization: Here 3 of 4 are idle" in found.fact
 
 
 def test_of_several_kernels_the_one_counts_of_which_most_could_be_won():
@@ -244,7 +244,7 @@ def test_variants_say_how_much_arrives():
 
 
 def counted(value, amp, time_ms, launches=10.0):
-    kernels = (replace(KERNEL, time_ns=time_ms * MS, launches=launches),)
+    kernels = (replace(KERNEL, launches=launches, metrics={"duration": time_ms * MS}),)
     return replace(variant(value, amp, kernels=kernels), spent=None)
 
 
