@@ -11,17 +11,17 @@ from typing import ClassVar, Final, Literal
 
 Unit = Literal[
     "text", "name", "sentence", "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%",
-    "change %", "range", "achieved and limit %", "names and ns",
+    "change %", "range", "achieved and limit %", "names and ns", "whole %",
 ]  # fmt: skip
 # of those that hold numbers: which a table aligns to the right
 NUMBERS: Final[frozenset[Unit]] = frozenset({
     "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%", "change %", "range",
-    "achieved and limit %",
+    "achieved and limit %", "whole %",
 })  # fmt: skip
 
 Pair = tuple[float | None, float | None]
 Cell = str | int | float | bool | Pair | tuple[tuple[str, float], ...] | None
-Shown = Literal["always", "brief", "full", "data"]
+Shown = Literal["always", "full", "data"]
 Tone = Literal["plain", "warning", "aside", "heading"]
 
 
@@ -62,7 +62,7 @@ class Block:
         name: What it is, the same in each version of nsw: `scaling`, `hotspots`.
         evidence: The rows that prove it; empty where it states no number.
         case: The case that it belongs to; None: to the campaign.
-        shown: The form of the answer that has it: always, in the brief or the full one only, or as data only.
+        shown: The form of the answer that has it: the first screen and the full one, only that, or as data only.
     """
 
     kind: ClassVar[str] = "block"
@@ -75,10 +75,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Block):
-    """A sentence that the numbers say, which a person can act on."""
+    """What the numbers say, which a person can act on; `brief` is the same in one sentence, where there is one."""
 
     kind: ClassVar[str] = "finding"
     text: str
+    brief: str | None = None
 
     @property
     def cases(self) -> tuple[str, ...]:

@@ -9,18 +9,24 @@ in the recipe's order counts, so that nothing is counted twice.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
-from nsw.analysis.idle_gpu import IdleGpu, idle_gpu
+from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
+from nsw.analysis.spent import Spent, spent
 from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, one_phase, phases, steady_rows, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.tables.data import TableData
+
+
+_FEWEST: Final = 6  # iterations
+_LOADER: Final = re.compile(r"DataLoader.*__next__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,8 @@ class CaseSummary:
     idle_gpu: IdleGpu | None = None
     traced_by: str | None = None
     one_phase: str | None = None
+    spent: Spent | None = None
+    loading_ns: float | None = None  # what PyTorch's DataLoader keeps a step waiting, the median
 
 
 def summarize_cases(
@@ -85,6 +93,7 @@ def summarize_cases(
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
     cover: float,
     counters: Mapping[str, TableData] | None = None,
+    classes: Mapping[str, str] | None = None,
 ) -> list[CaseSummary]:
     """Summarise every case of a campaign, in the plan's order.
 
@@ -93,12 +102,13 @@ def summarize_cases(
         tables: Rows by table name; each row has `run`.
         cover: How much of the time the hotspots listed together take, 0 to 1.
         counters: The tables metrics, launches and rules that there are.
+        classes: Classes of kernels that the recipe names, a pattern each.
     """
     by_run = {name: grouped(rows, "run") for name, rows in tables.items()}
     cases: dict[str, list[Any]] = {}
     for run in runs:
         cases.setdefault(run.case_id, []).append(run)
-    return [_case(id_, members, by_run, cover, counters or {}) for id_, members in cases.items()]
+    return [_case(id_, members, by_run, cover, counters or {}, classes) for id_, members in cases.items()]
 
 
 def _case(
@@ -107,6 +117,7 @@ def _case(
     by_run: Mapping[str, Mapping[Any, list[Mapping[str, Any]]]],
     cover: float,
     counters: Mapping[str, TableData],
+    classes: Mapping[str, str] | None,
 ) -> CaseSummary:
     def rows(table: str, of: Sequence[Any] = runs) -> list[Mapping[str, Any]]:
         found = by_run.get(table, {})
@@ -124,6 +135,8 @@ def _case(
     talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
     communication = _total(talk)
     several = max(1, len(with_gpu))
+    # of fewer iterations a median says little: where time goes is said of the whole run then
+    alike = all(row["steady"] >= _FEWEST for row in rows("iterations", with_gpu))
     figures = figures_of(runs, by_run.get("figures", {}))
     return CaseSummary(
         id=id_,
@@ -148,7 +161,23 @@ def _case(
         idle_gpu=idle_gpu(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=one_phase(rows("phases", with_gpu)),
+        spent=spent(
+            gpu if alike else rows("gpu_summary", with_gpu),
+            rows("iterations", with_gpu) if alike else (),
+            several,
+            classes,
+            shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
+        ),
+        loading_ns=_loading(rows("nvtx_summary", with_gpu)),
     )
+
+
+def _loading(ranges: Iterable[Mapping[str, Any]]) -> float | None:
+    """The median time of a call in which PyTorch's DataLoader is waited for."""
+    waited = [
+        row["med_ns"] or row["avg_ns"] for row in ranges if _LOADER.search(row["name"] or "") and row.get("avg_ns")
+    ]
+    return max(waited, default=None)
 
 
 def _kernels(

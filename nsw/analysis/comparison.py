@@ -157,7 +157,8 @@ def _why_missing(mine: Figure | None, base: CaseSummary | None, first: Figure | 
 class Variant:
     """One variant within one series; `ratio` above 1 is better than the baseline variant.
 
-    `gpu_ns` is that of an iteration where all variants have iterations (`per_iteration`), else of the whole case.
+    `gpu_ns` is that of an iteration where some variant has iterations (`per_iteration`), None for one without; else of
+    the whole case: spans that differ are not compared.
     """
 
     series: dict[str, Any]
@@ -183,7 +184,7 @@ def compare(
     higher_is_better: bool | None = None,
 ) -> list[Variant]:
     """Every case beside the one that differs only in having `parameter` = `baseline`."""
-    each = all(c.iterations is not None for c in cases)
+    each = any(c.iterations is not None for c in cases)
     result = []
     for members in _by_series(cases, parameter):
         base = next((c for c in members if c.params[parameter] == baseline), None)
@@ -200,7 +201,7 @@ def compare(
                     unit=mine.unit if mine else None,
                     ratio=_gain(mine, first, higher_is_better=higher_is_better),
                     top=hottest.short_name if hottest else None,
-                    gpu_ns=case.iterations.gpu_ns if each and case.iterations else case.gpu_ns,
+                    gpu_ns=(case.iterations.gpu_ns if case.iterations else None) if each else case.gpu_ns,
                     per_iteration=each,
                 )
             )

@@ -75,19 +75,38 @@ def idle_gpu(iterations: Iterable[Row], phase_summary: Iterable[Row]) -> IdleGpu
     by_run: dict[Any, list[Row]] = {}
     for row in iterations:
         by_run.setdefault(row.get("run"), []).append(row)
-    steady: dict[tuple[Any, ...], list[Row]] = {}
-    for row in phase_summary:
-        if row["phase"] == "steady":
-            steady.setdefault(process_of(row), []).append(row)
+    steady = _steady(phase_summary)
     runs = [_of_run(rows, steady) for rows in by_run.values()]
     idle = sorted((one for one in runs if one is not None), key=lambda one: one.busy_pct)
     middle = len(runs) // 2
     return idle[middle] if middle < len(idle) else None
 
 
+def _steady(phase_summary: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
+    """The rows of each process's steady state."""
+    steady: dict[tuple[Any, ...], list[Row]] = {}
+    for row in phase_summary:
+        if row["phase"] == "steady":
+            steady.setdefault(process_of(row), []).append(row)
+    return steady
+
+
+def may_share_gpus(iterations: Sequence[Row], phase_summary: Iterable[Row]) -> bool:
+    """Whether processes of a run may work on one GPU, so that what one leaves idle may be busy with another."""
+    if len(iterations) < 2:
+        return False
+    steady = _steady(phase_summary)
+    devices: dict[tuple[Any, Any], list[int | None]] = {}
+    for row in iterations:
+        if not row.get("med_communication_pct"):  # NCCL refuses two ranks on one GPU
+            device = _device(steady.get(process_of(row), ()))
+            devices.setdefault((row.get("run"), row.get("host")), []).append(device)
+    return any(len(some) > 1 and (None in some or len({*some}) < len(some)) for some in devices.values())
+
+
 def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> IdleGpu | None:
     """The process whose GPU is idle most; None where other processes may be what its GPU is busy with."""
-    busy = {process_of(row): share for row in rows if (share := _busy_pct(row)) is not None}
+    busy = {process_of(row): share for row in rows if (share := busy_share(row)) is not None}
     known = [row for row in rows if process_of(row) in busy and row.get("med_gpu_ops") and row["steady"] >= _FEWEST]
     if not known:
         return None
@@ -125,7 +144,7 @@ def _of_process(row: Row, steady: Sequence[Row], *, processes: int, collectives:
             took[name] = took.get(name, 0.0) + alone * each
     call = max(took, key=lambda name: took[name], default="")
     return IdleGpu(
-        busy_pct=_busy_pct(row) or 0.0,
+        busy_pct=busy_share(row) or 0.0,
         med_ns=row["med_ns"],
         operations=row["med_gpu_ops"],
         gap_ns=row.get("med_longest_gap_ns"),
@@ -145,7 +164,7 @@ def _sum(rows: Iterable[Row], column: str) -> float:
     return sum(row[column] or 0 for row in rows)
 
 
-def _busy_pct(row: Row) -> float | None:
+def busy_share(row: Row) -> float | None:
     """Of all time or of the median iteration, whichever is more: one slow iteration may make up most of the time."""
     known = [row[name] for name in ("gpu_busy_pct", "med_gpu_busy_pct") if row.get(name) is not None]
     return max(known, default=None)

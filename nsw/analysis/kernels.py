@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.roofline import Point, binding, memory_alone, points
 from nsw.metrics import find, find_chip
-from nsw.metrics.printed_metrics import computed, ncu_components, unit_of
+from nsw.metrics.printed_metrics import LEVEL_WIDTH, computed, ncu_components, unit_of
 from nsw.tables import rows
 from nsw.tables.data import TableData, coded, numbers
 from nsw.tables.names import short_name, squeezed
@@ -41,6 +41,7 @@ class LaunchValues:
             they are more than a few dozen.
         chip: The chip, where the report tells it.
         device_name: The GPU's name, where the report tells it.
+        levels: Portable metrics that are known as one of nvprof's ten levels only.
     """
 
     kernels: list[str]
@@ -50,6 +51,7 @@ class LaunchValues:
     others: dict[str, Numbers]
     chip: Chip | None
     device_name: str | None
+    levels: frozenset[str] = frozenset()
 
 
 def launch_values(metrics: TableData, launches: TableData | None = None) -> LaunchValues:
@@ -78,6 +80,18 @@ def launch_values(metrics: TableData, launches: TableData | None = None) -> Laun
         _unnamed(metrics, owner, len(first)),
         chip,
         device_name,
+        _levels(metrics),
+    )
+
+
+def _levels(metrics: TableData) -> frozenset[str]:
+    """The portable metrics that were printed as a level, which stands for a tenth of the peak."""
+    import numpy as np
+
+    names, codes = coded(metrics, "portable")
+    rough = np.unique(codes[numbers(metrics, "portable_value_pm") >= LEVEL_WIDTH])
+    return frozenset(
+        str(names[code]) for code in rough.tolist() if names[code] and names[code].endswith("_utilization")
     )
 
 
@@ -187,6 +201,7 @@ _FEW_WAVES: Final = (
 _TOGETHER: Final = frozenset(
     {"stall_exec_dependency", "stall_memory_throttle", "stall_pipe_busy", "stall_sync", "stall_other"}
 )
+_NO_TENSOR_PCT: Final = 5.0  # of the pipe, which copies and norms keep busy too
 _NO_STALL: Final = "stall_not_selected"
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
 _STALLS_SHOWN: Final = 2
@@ -257,6 +272,13 @@ class KernelRow:
     points: tuple[Point, ...] = field(default=(), repr=False)
     metrics: Mapping[str, float] = field(default_factory=dict, repr=False)
 
+    @property
+    def launch_ns(self) -> float | None:
+        """The time of a launch: the timeline's mean, else that of the launches whose time was measured."""
+        if self.time_from == "timeline" and self.time_ns and self.launches:
+            return self.time_ns / self.launches
+        return self.metrics.get("duration")
+
 
 def kernel_table(
     tables: Mapping[str, TableData], timeline: Mapping[str, tuple[float, float]] | None = None
@@ -278,7 +300,7 @@ def kernel_table(
         before = times.get(squeezed(name), (0.0, 0.0))
         times[squeezed(name)] = (before[0] + total, before[1] + calls)
     made = [
-        _row(name, mean, found.device_name, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
+        _row(name, mean, found, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
         for name, mean in _means(found).items()
     ]
     known = [row.time_ns for row in made if row.time_ns is not None and not _is_range(row)]
@@ -364,12 +386,12 @@ def _is_amount(name: str) -> bool:
 def _row(
     name: str,
     measured: _Measured,
-    device_name: str | None,
+    values: LaunchValues,
     shapes: tuple[tuple[str, str], ...],
     advice: Advice | None,
     traced: tuple[float, float] | None,
 ) -> KernelRow:
-    of, launches, time = measured.metrics, measured.calls, measured.time_ns
+    of, launches, time, device_name = measured.metrics, measured.calls, measured.time_ns, values.device_name
     source = "counters" if time is not None else None
     if name == _RANGE and not shapes:
         of = {metric: value for metric, value in of.items() if not _is_of_one_launch(metric)}
@@ -391,7 +413,7 @@ def _row(
         sm_pct=of.get("sm_throughput"),
         memory_pct=of.get("memory_throughput"),
         dram_bytes_per_s=of.get("dram_throughput"),
-        dram_pct=of.get("dram_utilization"),
+        dram_pct=None if "dram_utilization" in values.levels else of.get("dram_utilization"),
         achieved_occupancy_pct=of.get("achieved_occupancy"),
         theoretical_occupancy_pct=of.get("theoretical_occupancy"),
         occupancy_limiter=_limiter(of),
@@ -416,6 +438,9 @@ def _tensor_pct(of: Mapping[str, float]) -> float | None:
     operations = [of.get(name) for name in _TENSOR_OPERATIONS]
     if of.get("flop_count_hp") != 0.0 and all(count == 0 for count in operations):
         return 0.0 if of.get("tensor_ops_int8") == 0 else None
+    counted = [count for count in operations if count is not None]
+    if counted and not any(counted) and of.get("tensor_active", 0.0) < _NO_TENSOR_PCT:
+        return 0.0  # of FP8, which ncu's full set does not count, the pipe would be busier
     return of.get("tensor_active", of.get("tensor_precision_fu_utilization"))
 
 
@@ -428,7 +453,7 @@ def _with_share(row: KernelRow, whole: float) -> KernelRow:
 def _limiter(of: Mapping[str, float]) -> str | None:
     """What keeps more warps from an SM; None where nothing does, or it is not known."""
     limits = {word: of[name] for name, word in _LIMITS.items() if name in of}
-    found = ["grid"] if 0.0 < of.get("waves_per_sm", 1.0) < _FEW_WAVES else []
+    found = ["grid"] if of.get("waves_per_sm", 1.0) < _FEW_WAVES else []  # one block of many SMs is printed as 0.00
     if limits and of.get("theoretical_occupancy", 0.0) < _FULL_PCT:
         least = min(limits.values())
         found += [word for word, blocks in limits.items() if blocks == least]

@@ -10,12 +10,15 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.comparison import Scaling, Variant, compare, scaling
 from nsw.analysis.effective import AskedModel, Effective, effective_rates
 from nsw.analysis.figures import Outlier, outliers
-from nsw.analysis.findings import findings
+from nsw.analysis.paired_rules import of_scaling, of_variants
 from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
+from nsw.analysis.rules import as_findings, hits_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from nsw.analysis.hits import Hit
+    from nsw.analysis.kernels import KernelRow
     from nsw.tables import TableData
 
 TABLES = (
@@ -38,6 +41,7 @@ class CampaignData:
         missing: What is absent and why, in sentences.
         counters: The tables of OF_KERNELS that there are.
         known: Findings of the campaign itself, which come first.
+        kernels: By case, where they are known already, in place of `counters`.
     """
 
     campaign: str
@@ -48,6 +52,7 @@ class CampaignData:
     missing: Sequence[str] = ()
     counters: Mapping[str, TableData] | None = None
     known: Sequence[Finding] = ()
+    kernels: Mapping[str, tuple[KernelRow, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class Asked:
     baseline: Any = None
     higher_is_better: bool | None = None
     models: Mapping[str, AskedModel | str] = field(default_factory=dict)  # by case; a text: why it has none
+    classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, a pattern each
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,8 @@ class Summary:
     outliers: tuple[Outlier, ...] = ()
     nodes: tuple[tuple[str, str], ...] = ()  # of each case with several ranks, where they were
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
+    hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)  # of each case, the weightiest first
+    has_gpus: bool = False  # some run was given one
 
     def only(self, cases: Collection[str]) -> Summary:
         """What concerns these cases; ratios stay those of the whole campaign."""
@@ -98,13 +106,16 @@ class Summary:
             model=tuple(m for m in self.model if m.case_id in cases),
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
             nodes=tuple(one for one in self.nodes if one[0] in cases),
+            hits={case: some for case, some in self.hits.items() if case in cases},
         )
 
 
 def summarize(data: CampaignData, asked: Asked) -> Summary:
     """Summarise a campaign by what its recipe asks for."""
     runs, tables = data.runs, data.tables
-    cases = summarize_cases(runs, tables, asked.cover, data.counters)
+    cases = summarize_cases(runs, tables, asked.cover, data.counters, asked.classes)
+    cases = [replace(case, kernels=data.kernels[case.id]) if case.id in data.kernels else case for case in cases]
+    asked = _as_varied(asked, runs)
     case_of = {run.id: run.case_id for run in runs}
     curve = None
     if asked.axis and asked.figure and cases:
@@ -119,6 +130,9 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
             cases, parameter=asked.compare, baseline=asked.baseline, figure=asked.figure,
             higher_is_better=asked.higher_is_better,
         )  # fmt: skip
+    hits = hits_of(cases)
+    by_id = {case.id: case for case in cases}
+    beside = [*(of_scaling(curve, by_id) if curve else ()), *of_variants(variants, by_id)]
     return Summary(
         campaign=data.campaign,
         site=data.site,
@@ -130,13 +144,28 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
         compared=asked.compare,
         compared_to=asked.baseline,
         figure=asked.figure,
-        findings=(*data.known, *_crowded(tables, case_of), *findings(cases, curve)),
+        findings=(*data.known, *_crowded(tables, case_of), *beside, *as_findings(hits, several=len(cases) > 1)),
         missing=tuple(data.missing),
         model=effective_rates(cases, asked.models, runs, tables),
         outliers=tuple(outliers(runs, tables.get("figures", ()))),
         nodes=tuple(nodes_of(tables.get("ranks", ()), case_of)),
         tables=tables,
+        hits=hits,
+        has_gpus=any(getattr(run, "gpus", 0) for run in runs),
     )
+
+
+def _as_varied(asked: Asked, runs: Sequence[Any]) -> Asked:
+    """What is asked for; where the recipe does not say, how cases scale with their GPUs, or what a switch changes."""
+    if asked.axis or asked.compare or not asked.figure:
+        return asked
+    for name in runs[0].params if runs else ():
+        some = {repr(run.params.get(name)): run.params.get(name) for run in runs}
+        if len(some) > 1 and all(type(run.params.get(name)) is int and run.params[name] == run.gpus for run in runs):
+            return replace(asked, axis=name)
+        if len(some) == 2 and all(isinstance(value, bool) for value in some.values()):
+            return replace(asked, compare=name, baseline=False)
+    return asked
 
 
 def _crowded(tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]) -> list[Finding]:

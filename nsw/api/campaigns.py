@@ -94,15 +94,23 @@ class Answers:
             return frame_of(flat_rows(self._summary(), name), ())
 
     @property
+    def headline(self) -> str:
+        """The answer in one line."""
+        from nsw.analysis.answer.registry import blocks_of
+        from nsw.analysis.first_screen import headline_of
+
+        return headline_of(blocks_of(self._summary()))
+
+    @property
     def findings(self) -> list[str]:
         """What nsw found, a sentence or two each."""
         return [finding.text for finding in self._summary().findings]
 
     def __dir__(self) -> list[str]:
-        """The tables, and the findings."""
+        """The tables, the headline and the findings."""
         from nsw.present.flat_rows import FLAT
 
-        return sorted([*FLAT, "findings"])
+        return sorted([*FLAT, "findings", "headline"])
 
     def _summary(self) -> Any:
         from nsw.campaign.answers import summary_of

@@ -125,6 +125,7 @@ def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> An
         baseline=baseline,
         higher_is_better=figures[figure].higher_is_better if figure in figures else None,
         models=_models(report.model, cases) if report.model else {},
+        classes=report.classes,
     )
 
 

@@ -617,18 +617,19 @@ def summarize(
             " of each run in tables of reports.",
         ),
     ] = None,
+    full: Annotated[bool, option("--full", help="All tables behind the first screen.")] = False,
     format: AnswerFormat = None,
     json: Json = False,
     output: Output = None,
     max_memory: MaxMemory = None,
     max_time: MaxTime = None,
 ) -> int:
-    """Print the results of a campaign: scaling, hotspots, API calls, copies, communication."""
+    """Print the answer of a campaign: what was found, a table, what to try."""
     from nsw.cli import summarizing
 
     which = (campaign, named, root, selection(case, exclude))
     goal = target(format, json, output, AnswerFormats)
-    return summarizing.summarize(which, table, goal, limits(max_memory, max_time), top)
+    return summarizing.summarize(which, table, goal, limits(max_memory, max_time), top, full=full)
 
 
 @command()
@@ -657,6 +658,7 @@ def read(
     ] = None,
     launch: Annotated[int | None, option("--launch", help="Only rows of this launch (Nsight Compute).")] = None,
     top: Annotated[int | None, option("--top", min=1, help="At most this many rows of each table.")] = None,
+    full: Annotated[bool, option("--full", help="All tables instead of the answer.")] = False,
     formats: Annotated[bool, option("--formats", help="List the formats that can be read.")] = False,
     format: Format = None,
     json: Json = False,
@@ -665,14 +667,14 @@ def read(
     max_memory: MaxMemory = None,
     max_time: MaxTime = None,
 ) -> int:
-    """Read reports of any profiler into tables."""
+    """Read reports of any profiler: what they show, and their tables."""
     from nsw.cli import reading
 
     goal = target(format, json, output)
     bounds = limits(max_memory, max_time)
     return reading.read(
         files or [], table or [], goal, formats=formats, max_unpacked=quantity(max_unpacked, "--max-unpacked"),
-        limits=bounds, steps=steps, where=where or (), launch=launch, top=top,
+        limits=bounds, steps=steps, where=where or (), launch=launch, top=top, full=full,
     )  # fmt: skip
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.of_reports import ReadReport
     from nsw.cli.output import Target
     from nsw.readers.model import Options, Report
     from nsw.readers.report_search import ReportSearch
@@ -54,6 +55,7 @@ def read(
     where: Sequence[str] = (),
     launch: int | None = None,
     top: int | None = None,
+    full: bool = False,
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
     from nsw.readers.model import Options
@@ -79,7 +81,7 @@ def read(
     with _standard_input(files) as given:
         paths = list(search.files(given.files))
         forks, is_long = can_fork(), takes_long(paths)
-        command = _Command(tables, target, tests, top, computed, search, given, several=len(paths) > 1)
+        command = _Command(tables, target, tests, top, computed, search, given, several=len(paths) > 1, full=full)
         if len(paths) == 1 and forks:
             return _answer_apart(command, paths[0], options)
         found = read_many(paths, options, 1 if forks and not is_long else None)
@@ -111,6 +113,7 @@ class _Command:
     search: ReportSearch
     given: _Input
     several: bool
+    full: bool
 
     def answer(self, found: Iterable[Report]) -> int:
         """Print or write the tables of the reports; the exit code."""
@@ -121,7 +124,9 @@ class _Command:
             code = _put_computed(self.computed, reports, self.target, self.top)
         else:
             reports = _Reports(_chosen(asked.noted(known), self.tests, self.top))
-            _put(reports, self.tables, self.target, most=_MOST_ROWS if self.top is None else self.top)
+            answers = not (self.full or self.tables or self.tests or self.top)
+            most = _MOST_ROWS if self.top is None else self.top
+            _put(reports, self.tables, self.target, most=most, answers=answers)
             code = Exit.GOOD
         return max(code, reports.code, _tell(self.search), asked.tell())
 
@@ -148,11 +153,13 @@ class _Reports:
             tell(text)
 
 
-def _put(reports: _Reports, tables: list[str], target: Target, *, most: int) -> None:
+def _put(reports: _Reports, tables: list[str], target: Target, *, most: int, answers: bool) -> None:
     if not target.is_of_rows:
         with target.printed():
             if target.format == "json":
                 _print_json(reports, kernels=not tables)
+            elif answers:
+                _show_answer(reports)
             else:
                 _show(reports, kernels=not tables, most=most)
         return
@@ -278,6 +285,34 @@ def _write_folder(reports: _Reports, target: Target) -> None:
 def _fill(files: Any, report: Report, names: set[str]) -> None:
     for name in names & report.tables.keys():
         files.add(name, report.tables[name], report.path)
+
+
+def _show_answer(reports: Iterable[Report]) -> None:
+    """The first screen of all reports together, and what is wrong with them."""
+    from nsw.analysis.kernels import of_report
+    from nsw.analysis.of_reports import LOOKED_AT, ReadReport, summary_of_reports
+    from nsw.present.summary_view import show_summary
+    from nsw.present.terminal import console
+
+    out, told, paths, looked_at = console(), Merged(), [], []
+    for report in reports:
+        for problem in report.problems:
+            told.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
+        paths.append(report.path)
+        if report.tables:
+            tables = {name: report.tables[name] for name in LOOKED_AT if name in report.tables}
+            looked_at.append(ReadReport(report.path, tables, of_report(report.tables), report.failed))
+    if looked_at:
+        named = [replace(report, name=name) for report, name in zip(looked_at, _names(looked_at), strict=True)]
+        name = named[0].name if len(named) == 1 else plural(len(named), "report")
+        show_summary(out, summary_of_reports(name, named), full=False, more="`--full` prints all tables")
+    show_merged(out, told)
+
+
+def _names(reports: Sequence[ReadReport]) -> list[str]:
+    """The files' own names where they differ, else their paths."""
+    short = [Path(report.name).name for report in reports]
+    return short if len(set(short)) == len(short) else [report.name for report in reports]
 
 
 def _show(reports: Iterable[Report], *, kernels: bool, most: int) -> None:

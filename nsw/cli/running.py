@@ -297,9 +297,9 @@ def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None =
 
     out = console()
     summary = summary_of(folder, ledger)
-    problems, command = ledger.problems(), f"nsw problems {as_named(folder)}"
-    show_summary(out, summary, brief=True, before_findings=lambda: show_short(out, problems, command))
+    show_summary(out, summary, full=False, more=f"`nsw summarize {as_named(folder)} --full` has all tables")
     err = console(sys.stderr)
+    show_short(err, ledger.problems(), f"nsw problems {as_named(folder)}")
     err.print(headline(ledger.counts(), ledger.incomplete(), ledger.unreadable()))
     if calls := calls_line(ledger.calls()):
         err.print(calls)
@@ -311,12 +311,10 @@ def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None =
 def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
     bad = [r for r in ledger.runs() if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
-    steps, named, which = [], as_named(folder), as_option(folder)
+    steps, which = [], as_option(folder)
     if bad:
         again = how_to_repeat(folder, ledger, which)
         steps.append(f"`nsw logs {bad[0].id}{which}` prints its output; {again}")
-    if ledger.counts().get(State.DONE):
-        steps.append(f"`nsw summarize {named}` has each case in full; tables are in {folder.tables}")
     return steps
 
 

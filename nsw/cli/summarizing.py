@@ -12,7 +12,7 @@ from nsw.apart import apart, can_fork
 from nsw.campaign.answers import is_good, summary_of
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import NOTE
-from nsw.campaign.selection import campaign_and_runs, job_ids, selected
+from nsw.campaign.selection import as_named, campaign_and_runs, job_ids, selected
 from nsw.campaign.tables import made_elsewhere, table_files
 from nsw.cli.output import several, tell
 from nsw.errors import Exit, UsageError, did_you_mean
@@ -34,7 +34,9 @@ Rows = list[dict[str, Any]]
 RUNS = "runs"  # a row a run; its parameters are the fields of one column
 
 
-def summarize(which: Which, table: str | None, target: Target, limits: Limits, top: int | None) -> int:
+def summarize(
+    which: Which, table: str | None, target: Target, limits: Limits, top: int | None, *, full: bool = False
+) -> int:
     """What a campaign shows; 1 when some of it failed.
 
     Args:
@@ -42,6 +44,7 @@ def summarize(which: Which, table: str | None, target: Target, limits: Limits, t
         table: The table to show as rows; None: the answer.
         target: How it is printed and where.
         limits: What a process that reads tables of others may take.
+        full: All tables, behind the first screen.
         top: Only so many rows of a table: of each run in tables of reports, of each case in those that list its
             kernels, calls or copies, else of all.
 
@@ -53,7 +56,7 @@ def summarize(which: Which, table: str | None, target: Target, limits: Limits, t
     folder, selection = campaign_and_runs(which)
     folder.limits = limits
     _check(table)
-    answer = partial(_answer, folder, selection, table=table, target=target, top=top)
+    answer = partial(_answer, folder, selection, table=table, target=target, top=top, full=full)
     if not can_fork() or not made_elsewhere(folder):
         return answer()
     size = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
@@ -62,7 +65,13 @@ def summarize(which: Which, table: str | None, target: Target, limits: Limits, t
 
 
 def _answer(
-    folder: folders.CampaignFolder, selection: Selection, *, table: str | None, target: Target, top: int | None
+    folder: folders.CampaignFolder,
+    selection: Selection,
+    *,
+    table: str | None,
+    target: Target,
+    top: int | None,
+    full: bool,
 ) -> int:
     with Ledger(folder.ledger, read_only=True) as ledger:
         cases = sorted({run.case_id for run in selected(ledger, ledger.runs(), selection)}) if selection else []
@@ -78,7 +87,7 @@ def _answer(
             return code
         summary = tables.summary()
     with target.printed():
-        _show(folder, summary, target.format)
+        _show(folder, summary, target.format, full=full)
     return code
 
 
@@ -216,7 +225,7 @@ def _columns(rows: Rows) -> list[str]:
     return list(dict.fromkeys(key for row in rows for key in row))
 
 
-def _show(folder: folders.CampaignFolder, summary: Summary, format: str) -> None:
+def _show(folder: folders.CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:
     from nsw.present import summary_view
     from nsw.present.terminal import console
 
@@ -227,5 +236,6 @@ def _show(folder: folders.CampaignFolder, summary: Summary, format: str) -> None
         sys.stdout.write(summary_view.summary_markdown(summary))
         return
     out = console()
-    out.print(f"{folder.id} on site {summary.site}", style="bold")
-    summary_view.show_summary(out, summary, brief=False)
+    if full:
+        out.print(f"{folder.id} on site {summary.site}", style="bold")
+    summary_view.show_summary(out, summary, full=full, more=f"`nsw summarize {as_named(folder)} --full` has all tables")

@@ -202,12 +202,14 @@ class Gpu:
         flop_per_s: Peaks by what is counted: flop_count_sp, tensor_ops_fp16 ...; those that the sheet tells.
         clocks_hz: The clock that each peak is at.
         dram_bytes_per_s: Bandwidth of the device memory.
+        l2_bytes: Size of L2; 0: not told.
     """
 
     name: str
     flop_per_s: Mapping[str, float]
     clocks_hz: Mapping[str, float]
     dram_bytes_per_s: float
+    l2_bytes: float = 0.0
 
 
 def find_gpu(device_name: str | None) -> Gpu | None:
@@ -225,6 +227,6 @@ def _gpus() -> tuple[tuple[frozenset[str], Gpu], ...]:
         clocks = {
             name: float(row["tensor_clock_mhz" if name.startswith("tensor") else "boost_mhz"]) * 1e6 for name in peaks
         }
-        gpu = Gpu(row["gpu"], peaks, clocks, float(row["mem_gbs"]) * 1e9)
+        gpu = Gpu(row["gpu"], peaks, clocks, float(row["mem_gbs"]) * 1e9, float(row["l2_mb"] or 0) * 1e6)
         found.append((frozenset(row["match"].lower().split()), gpu))
     return tuple(found)

@@ -224,8 +224,10 @@ class Block(TypedDict):
     kind: str
     name: str
     case: str | None
+    shown: str
     evidence: list[Evidence]
     text: NotRequired[str]
+    brief: NotRequired[str]
     tone: NotRequired[str]
     title: NotRequired[str]
     columns: NotRequired[list[BlockColumn]]
@@ -248,6 +250,7 @@ class Summary(Answer):
     campaign: str
     site: str
     note: str | None
+    headline: str
     cover: float
     scaling: Scaling | None
     compare: list[Variant]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.answer.registry import blocks_of
 from nsw.analysis.blocks import NUMBERS, Block, Cell, Column, Finding, Note, Scatter, Shown, Table, Timeline, Unit
-from nsw.present.terminal import table
+from nsw.analysis.first_screen import HEADLINE, headline_of
+from nsw.present.terminal import table, unpadded
 from nsw.present.untrusted_text import clean
 from nsw.present.wrapping import numbered, wrapped
 from nsw.quantities import MOMENTS, change, duration, in_one_unit, moment, number, percent, rate, size, spread
@@ -69,6 +70,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "FLOP/s": lambda value: rate(value, "FLOP"),
     "GB/s": lambda value: f"{value:,.1f}",
     "%": percent,
+    "whole %": lambda value: f"{value:.0f} %",
     "change %": change,
     "range": lambda pair: spread(*pair),
     "achieved and limit %": _occupancy,
@@ -101,7 +103,7 @@ def show_block(out: Console, block: Block) -> None:
 
 
 def _note(out: Console, note: Note) -> None:
-    if note.tone == "heading":
+    if note.tone == "heading" and note.name != HEADLINE:
         out.print()
     inside = "  " if note.tone == "plain" and note.case and note.name != "case" else ""
     out.print(wrapped(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
@@ -121,7 +123,7 @@ def _terminal_table(out: Console, block: Table) -> None:
     wide = _title(block, block.wide)
     if not block.goes_on:
         least = [_title(block, name) or "" for name in block.least]
-        out.print(table(block.title, [_head(c) for c in block.columns], shown, wide=wide, least=least))
+        out.print(table(block.title or None, [_head(c) for c in block.columns], shown, wide=wide, least=least))
         return
     first, *others = [[row[n] for row in shown] for n in range(len(block.columns))]
     parts = _fitted(block.columns[1:], others, first, out.width)
@@ -168,11 +170,13 @@ _RUNS: Final = "runs"  # the table with moments in it
 
 
 def as_markdown(title: str, blocks: Iterable[Block]) -> str:
-    """The answer in full: its findings first, since a reader may stop there."""
+    """The answer in full: its headline and findings first, since a reader may stop there."""
     given = [block for block in blocks if block.shown in {"always", "full"}]
     first = [block for block in given if isinstance(block, Finding)]
-    rest = [block for block in given if not isinstance(block, Finding)]
-    parts = [f"# {_text(title)}", *(["\n".join(f"- {_text(f.text)}" for f in first)] if first else [])]
+    heads = [block for block in given if isinstance(block, Note) and block.name == HEADLINE]
+    rest = [block for block in given if not isinstance(block, Finding) and block not in heads]
+    parts = [f"# {_text(title)}", *(f"**{_text(block.text)}**" for block in heads)]
+    parts += ["\n".join(f"- {_text(f.text)}" for f in first)] if first else []
     parts += [_markdown_block(block) for block in rest]
     return "\n\n".join(parts) + "\n"
 
@@ -231,8 +235,8 @@ def _text(text: str) -> str:
 
 
 def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """The blocks but those that only the brief form has, which the others hold in full; numbers unrounded."""
-    return [_data(block) for block in blocks if block.shown != "brief"]
+    """The blocks, numbers unrounded."""
+    return [_data(block) for block in blocks]
 
 
 def _data(block: Block) -> dict[str, Any]:
@@ -240,10 +244,11 @@ def _data(block: Block) -> dict[str, Any]:
         "kind": block.kind,
         "name": block.name,
         "case": block.case,
+        "shown": block.shown,
         "evidence": [{"table": one.table, "cases": list(one.cases)} for one in block.evidence],
     }
     if isinstance(block, Finding):
-        return about | {"text": clean(block.text)}
+        return about | {"text": clean(block.text), "brief": clean(block.brief or block.text)}
     if isinstance(block, Note):
         return about | {"text": clean(block.text), "tone": block.tone}
     assert isinstance(block, Table)
@@ -254,23 +259,69 @@ def _data(block: Block) -> dict[str, Any]:
     return about | {"title": block.title, "columns": columns, "rows": [list(row) for row in block.rows]} | parts
 
 
-def show_summary(
-    out: Console, summary: Summary, *, brief: bool, before_findings: Callable[[], object] | None = None
-) -> None:
-    """Print it, the findings last.
+_LINES: Final = 24  # of the first screen
+_FINDINGS: Final = 5
+
+
+def show_summary(out: Console, summary: Summary, *, full: bool, more: str | None = None) -> None:
+    """Print the first screen, or the full answer, which begins with it.
 
     Args:
         out: Where to.
         summary: What.
-        brief: The top kernels of each case in one table instead of a block a case.
-        before_findings: Prints what is between the rest and the findings.
+        full: All tables, and every finding whole.
+        more: The last line: the command that shows more.
     """
     blocks = blocks_of(summary)
-    form: Shown = "brief" if brief else "full"
-    show_blocks(out, (b for b in blocks if not isinstance(b, Finding)), form)
-    if before_findings is not None:
-        before_findings()
-    show_blocks(out, (b for b in blocks if isinstance(b, Finding)), form)
+    if full:
+        show_blocks(out, blocks, "full")
+    else:
+        show_first_screen(out, blocks, more)
+
+
+def show_first_screen(out: Console, blocks: Iterable[Block], more: str | None = None) -> None:
+    """Print headline, table and notes, and so many of the findings as find room on 24 lines, the weightiest first."""
+    shown = [block for block in blocks if block.shown == "always"]
+    findings = [block for block in shown if isinstance(block, Finding)]
+    around = [block for block in shown if not isinstance(block, Finding | Table)]
+    printed = {id(block): _printed(out, block) for block in around}
+    lines = sum(text.count("\n") for text in printed.values()) + (2 if more else 0)
+    for block in shown:
+        if isinstance(block, Table):
+            printed[id(block)] = _within(out, block, _LINES - lines)
+            lines += printed[id(block)].count("\n")
+    for block in shown:
+        out.file.write(printed.get(id(block), ""))
+    left = len(findings)
+    for finding in findings[:_FINDINGS]:
+        text = wrapped(out, f"* {finding.brief or finding.text}")
+        lines += text.count("\n") + 1
+        if lines > _LINES and left < len(findings):
+            break
+        out.print(text, soft_wrap=True)
+        left -= 1
+    if more:
+        out.print(wrapped(out, more + (f" ({plural(left, 'finding')} more)" if left else "")), soft_wrap=True)
+
+
+def _within(out: Console, block: Table, lines: int) -> str:
+    """A table of at most so many lines: its last rows go, and their number is told."""
+    rows = len(block.rows)
+    while True:
+        gone = len(block.rows) - rows
+        text = _printed(out, replace(block, rows=block.rows[:rows]))
+        text += f"({plural(gone, 'row')} more)\n" if gone else ""
+        over = text.count("\n") - lines
+        if over <= 0 or rows <= 1:
+            return text
+        rows = max(1, rows - over)
+
+
+def _printed(out: Console, block: Block) -> str:
+    """What a block prints."""
+    with out.capture() as printed:
+        show_block(out, block)
+    return printed.get() if out.is_terminal else unpadded(printed.get())
 
 
 def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
@@ -285,10 +336,12 @@ def summary_markdown(summary: Summary) -> str:
 
 def summary_data(summary: Summary) -> dict[str, Any]:
     """The summary as JSON data, unrounded."""
+    blocks = blocks_of(summary)
     return {
         "campaign": summary.campaign,
         "site": summary.site,
         "note": summary.note,
+        "headline": clean(headline_of(blocks)),
         "cover": summary.cover,
         "scaling": asdict(summary.curve) if summary.curve else None,
         "compare": [asdict(v) for v in summary.variants],
@@ -297,5 +350,5 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "cases": [asdict(c) for c in summary.cases],
         "outliers": [asdict(o) for o in summary.outliers],
         "missing": [clean(m) for m in summary.missing],
-        "blocks": blocks_data(blocks_of(summary)),
+        "blocks": blocks_data(blocks),
     }

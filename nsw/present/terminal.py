@@ -159,7 +159,7 @@ def _len(text: Any) -> int:
 
 __all__ = [
     "clean", "console", "duration", "number", "percent", "plural", "rate", "seconds", "size", "spread",
-    "table",
+    "table", "unpadded",
 ]  # fmt: skip
 
 _PADDING = re.compile(r"(?<![ \t])[ \t]+(?=\n)")  # begins once a run of spaces: else their square in time
@@ -176,6 +176,11 @@ def console(stream: TextIO | None = None) -> Console:
     environment = {name: value for name, value in os.environ.items() if name not in _SIZES or _is_size(value)}
     width = None if out.isatty() or "COLUMNS" in environment else _NO_WIDTH
     return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False, _environ=environment)
+
+
+def unpadded(printed: str) -> str:
+    """What was printed without blanks at the ends of lines."""
+    return _PADDING.sub("", printed)
 
 
 def _is_size(value: str) -> bool:
@@ -209,7 +214,7 @@ def _plain_console() -> type[Console]:
             with self.capture() as printed:
                 super().print(*texts, **how)
             # a table pads its lines, and its title's, up to its width
-            self.file.write(_PADDING.sub("", printed.get()))
+            self.file.write(unpadded(printed.get()))
             try:
                 self.file.flush()  # `nsw run | tee log` and `nsw logs -f | grep` show what is printed when it is
             except BrokenPipeError:
@@ -227,7 +232,8 @@ def _shortened(cell: str) -> str:
 
 
 _SENTENCES = frozenset({
-    "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what"
+    "why", "message", "text", "description", "passes", "runs", "note", "reason", "meaning", "chips", "what",
+    "what is wrong",
 })  # fmt: skip  # columns that wrap
 
 

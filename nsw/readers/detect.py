@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
 from nsw.apart import inside, out_of_memory
-from nsw.readers.invariants import leave_out_broken_rows
-from nsw.readers.messages import only_said
+from nsw.readers.invariants import leave_out_broken_rows, report_no_values
+from nsw.readers.messages import only_said, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
 from nsw.readers.not_a_report import NotReport, explain, is_archive, pointer, special, unopened
 from nsw.readers.registry import FORMATS, Format
@@ -35,6 +35,9 @@ def read(path: Path, options: Options | None = None) -> Report:
     """
     report = _read(path, options or Options())
     leave_out_broken_rows(report)
+    report_no_values(report)
+    if report.tables:
+        report.failed = program_failure(path)
     if "metrics" in report.tables:
         from nsw.readers.portable_metrics import add_portable_names, give_one_unit
 

@@ -7,12 +7,15 @@ and for what is there in place of a report. A message is looked up without its p
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.readers.model import Problem, Sample
+from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,6 +145,41 @@ def said(tool: str, text: str) -> list[Problem]:
 
 def said_in(tool: str, path: Path) -> list[Problem]:
     """As `said`, of the beginning and the end of a file; [] when it is not there."""
+    return said(tool, _ends(path).decode(errors="replace"))
+
+
+# what ends a program whose output is around a report: the end of Python's traceback, CUDA's and the system's words
+_FAILED: Final = re.compile(
+    r"Traceback \(most recent call last\):\r?\n(?:[ \t].*\n)*(\S.*)"
+    r"|^(.*\b(?:CUDA error|CUDA out of memory|cudaError[A-Z]\w+|Accelerator Fatal Error)\b.*"
+    r"|.*\b(?:Segmentation fault|Bus error)\b.*)$",
+    re.MULTILINE,
+)
+
+
+def program_failure(path: Path) -> str | None:
+    """The line in which a program says among the lines of a report that it failed; None where there is none."""
+    if path.is_dir():
+        return None
+    data = _ends(path)
+    text = _streams(path) if data.startswith(SQLITE_MAGIC) else "" if b"\0" in data else data.decode(errors="replace")
+    failed = _FAILED.search(text)
+    if failed is None:
+        return None
+    line: str = failed[1] or failed[2]
+    return line.strip()[:_LONGEST]
+
+
+def _streams(path: Path) -> str:
+    """What nsys kept of the program's output in its export; nothing where it is another database."""
+    with suppress(sqlite3.Error), closing(open_read_only(path)) as database:
+        kept = "SELECT value FROM ProcessStreams JOIN StringIds ON id = contentId LIMIT 8"
+        return "\n".join(str(text)[-_END:] for (text,) in database.execute(kept))
+    return ""
+
+
+def _ends(path: Path) -> bytes:
+    """The beginning and the end of a file; nothing when it is not there."""
     try:
         with path.open("rb") as file:
             data = file.read(_END)
@@ -150,8 +188,8 @@ def said_in(tool: str, path: Path) -> list[Problem]:
                 file.seek(-min(rest, _END), 2)
                 data += b"\n" + file.read(_END)
     except OSError:
-        return []
-    return said(tool, data.decode(errors="replace"))
+        return b""
+    return data
 
 
 def only_said(sample: Sample) -> tuple[str, list[Problem]] | None:

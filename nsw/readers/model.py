@@ -59,6 +59,7 @@ class Report:
     problems: list[Problem] = field(default_factory=list)
     refused: bool = False  # for its size: a report of its format, of which not all is read
     lack: Lack | None = None
+    failed: str | None = None  # what the program that was profiled printed of its own failure
 
     def refuse(self, fault: TooMuchError, *, but: str | None = None) -> None:
         """Note that the file unpacks to too much, and how to read it all the same."""

@@ -306,6 +306,7 @@ Command = Annotated[
 Name = Annotated[str, Parsed(name, _TEXT | {"pattern": r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,79}$"})]
 Regex = Annotated[str, Parsed(regex, _REGEX)]
 KernelName = Annotated[str, Parsed(kernel_name, _TEXT | {"minLength": 1})]
+Pattern = Annotated[str, Parsed(expression, _REGEX | {"minLength": 1})]
 KernelRegex = Annotated[str, Parsed(kernel_regex, _REGEX | {"minLength": 1})]
 Flag = Annotated[bool, Parsed(flag, {"type": ["boolean", "string"], "enum": [True, False, "on", "off", "yes", "no"]})]
 FlagOrTemplate = Annotated[bool | str, Parsed(partial(or_template, flag), _templated(type="boolean"))]

@@ -24,6 +24,7 @@ from nsw.recipe.fields import (
     Number,
     NumberOrTemplate,
     Parsed,
+    Pattern,
     Percent,
     Regex,
     SizeOrTemplate,
@@ -319,6 +320,11 @@ class Report(Model):
     hotspots: Hotspots = Field(default=Hotspots(), description="The most expensive kernels.")
     compare: Compare | None = Field(default=None, description="Variants against each other.")
     steps: Steps = Field(default=Steps(), description="The program's iterations, by which timelines have phases.")
+    classes: dict[Text, Pattern] = Field(
+        default={},
+        description="Classes of kernels in which GPU time is counted, before nsw's own: a name, and a pattern that the"
+        " kernel's name holds.",
+    )
     model: PerformanceModel | None = Field(
         default=None, description="A model of the program: effective rates of computing and moving data, a roofline."
     )

@@ -167,6 +167,11 @@ _PHASE_TABLES = (
                 "median share of GPU busy time with copies and sets only, and no kernel",
             ),
             _f("med_communication_pct", "%", "median share of NCCL kernels in that sum"),
+            _f(
+                "med_communication_alone_pct",
+                "%",
+                "median share of GPU busy time with NCCL kernels only: communication that nothing hides",
+            ),
         ),
     ),
     Table(
@@ -309,7 +314,11 @@ _ALL = (
             _s("domain", "NVTX domain; null: the default one"),
             _s("name", "text of the range"),
             _i("calls", None, "ranges with GPU work"),
-            _i("gpu_ops", None, "GPU operations launched in them"),
+            _i(
+                "gpu_ops",
+                None,
+                "GPU operations that the range's own thread launched in them (PyTorch's backward has one of its own)",
+            ),
             _f("gpu_ns", "ns", "sum of the durations of these operations"),
             _f(
                 "projected_ns",

@@ -34,7 +34,7 @@ class Violin(Table):
     kind: ClassVar[str] = "violin"
 
 
-def shown(blocks, form="brief"):
+def shown(blocks, form="always"):
     stream = io.StringIO()
     show_blocks(console(stream), blocks, form)
     return stream.getvalue()
@@ -72,8 +72,8 @@ def test_data_names_the_parts_of_a_picture():
 
 
 def test_each_form_shows_its_own_blocks():
-    blocks = [Note(form, f"said {form}", shown=form) for form in ("always", "brief", "full", "data")]
-    assert shown(blocks, "brief").split("\n")[:-1] == ["said always", "said brief"]
+    blocks = [Note(form, f"said {form}", shown=form) for form in ("always", "full", "data")]
+    assert shown(blocks, "always").split("\n")[:-1] == ["said always"]
     assert shown(blocks, "full").split("\n")[:-1] == ["said always", "said full"]
     assert [b["text"] for b in blocks_data(blocks)] == ["said always", "said full", "said data"]
     assert "said data" not in as_markdown("c", blocks)
@@ -88,6 +88,15 @@ def test_a_timeline_on_a_terminal_says_what_is_not_in_the_steady_state():
         "  not in what follows: set-up 2.000 s: cuInit 1.000 s",
         "  not in what follows: warm-up 1.000 ms, 1 iteration",
     ]
+
+
+def test_markdown_begins_with_the_headline_then_findings():
+    blocks = [
+        Note("headline", "*It* is slow", tone="heading"),
+        Note("note", "beware"),
+        Finding("f", "for want of a nail"),
+    ]
+    assert as_markdown("c", blocks).split("\n\n")[1:] == [r"**\*It\* is slow**", "- for want of a nail", "beware\n"]
 
 
 def test_markdown_has_the_findings_first_and_takes_no_markup_from_names():
@@ -131,7 +140,9 @@ def test_every_block_of_numbers_names_the_rows_that_prove_it(summary):
         assert block.evidence or (isinstance(block, Note) and block.tone != "plain"), block
     data = summary_data(summary)
     assert data["findings"] == [{"text": f.text, "cases": list(f.cases)} for f in summary.findings]
-    assert data["blocks"][0]["name"] == "scaling"
+    assert [block["name"] for block in data["blocks"]][:2] == ["headline", "answer"]
+    assert data["headline"] == data["blocks"][0]["text"]
+    assert {block["shown"] for block in data["blocks"]} == {"always", "full"}
 
 
 def test_evidence_is_a_table_that_summarize_knows(summary):
@@ -148,8 +159,11 @@ def test_a_new_analysis_is_a_line_in_the_registry(summary, monkeypatch):
 
     monkeypatch.setattr(registry, "ANALYSES", {**registry.ANALYSES, "luck": of_luck})
     stream = io.StringIO()
-    show_summary(console(stream), summary, brief=True)
+    show_summary(console(stream), summary, full=True)
     assert "luck" in stream.getvalue()
+    show_summary(console(stream := io.StringIO()), summary, full=False)
+    assert "luck" not in stream.getvalue()
+    assert not [line for line in stream.getvalue().splitlines() if line != line.rstrip()]
     assert "**luck**" in summary_markdown(summary)
     (luck,) = [block for block in summary_data(summary)["blocks"] if block["name"] == "luck"]
     assert luck["rows"] == [["gpus-1"], ["gpus-2"]]

@@ -148,7 +148,7 @@ def test_the_recipes_formulas_are_computed_for_each_case(summary):
 def test_the_rates_are_shown_with_what_the_model_and_the_program_do(summary, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     stream = io.StringIO()
-    show_summary(console(stream), summary, brief=True)
+    show_summary(console(stream), summary, full=True)
     assert "effective rates; modelled by those of c3000" in stream.getvalue()
     assert "computing (TFLOP/s)   pci (GB/s)   mpi (GB/s)" in stream.getvalue()
 

@@ -37,7 +37,7 @@ def test_one_damaged_file_spoils_only_itself(nsw, reports):
 
 
 def test_the_terminal_shows_the_others_and_what_is_wrong(nsw, reports):
-    said = nsw("read", *reports)
+    said = nsw("read", *reports, "--full")
     assert said.code == 1
     assert said.out.count("busy") >= 2
     assert "bad.pstats" in said.out
@@ -109,7 +109,7 @@ def test_sites_are_listed_with_the_file_that_they_come_from(nsw):
 
 def test_nsw_read_shows_kernels_first_and_has_the_rows_on_request(nsw):
     details = str(Path(__file__).parents[1] / "fixtures" / "h200" / "naive-details.csv")
-    told = nsw("read", details).out
+    told = nsw("read", details, "--full").out
     assert "matmul_naive" in told
     assert "49.2 of 100.0 %" in told
     assert "CPIStall 53 %" in told
@@ -123,7 +123,7 @@ def test_nsw_read_shows_kernels_first_and_has_the_rows_on_request(nsw):
 
 def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):
     fixtures = Path(__file__).parents[1] / "fixtures" / "h200"
-    told = nsw("read", str(fixtures / "tiled-stats.txt")).out
+    told = nsw("read", str(fixtures / "tiled-stats.txt"), "--full").out
     assert "62.10" in told
     assert told.count("(time (%) is the share within each part of the report") == 1
-    assert "(time (%) is" not in nsw("read", str(fixtures / "tiled.sqlite.gz")).out
+    assert "(time (%) is" not in nsw("read", str(fixtures / "tiled.sqlite.gz"), "--full").out

@@ -28,7 +28,7 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     said = carried_out()
     assert said.code == 1
     what = "error: reports/n-2.baseline.r1/stdout: required figure f was not found in the program's output"
-    assert what in said.out
+    assert what in said.err
     assert "1 run done without a required figure, such as n-2.baseline.r1: `nsw logs n-2.baseline.r1`" in said.out
     assert "2 runs: 2 done (1 without a required figure)" in said.err
     assert "`nsw logs n-2.baseline.r1` prints its output; `nsw retry` repeats" in said.err
@@ -93,7 +93,7 @@ def test_a_figure_that_is_not_required_may_be_absent(nsw, carried_out):
     said = carried_out(", required: false")
     assert said.code == 0
     note = "note: 1 run without figure f, which is not required, such as n-2.baseline.r1"
-    for text in (said.out, nsw("status").out, nsw("problems").out):
+    for text in (said.err, nsw("status").out, nsw("problems").out):
         assert (text.count(note), "warning" in text) == (1, False)
     assert "figure f" not in nsw("summarize").out
     (problem,) = json.loads(nsw("problems", "--json").out)["problems"]
@@ -107,21 +107,21 @@ def test_a_figure_that_is_not_required_may_be_absent(nsw, carried_out):
 def test_a_figure_that_is_no_number_counts_as_absent(carried_out):
     said = carried_out(value="nan")
     assert said.code == 1
-    assert "n-1.baseline.r1/stdout: required figure f is not a number: nan or inf" in said.out
+    assert "n-1.baseline.r1/stdout: required figure f is not a number: nan or inf" in said.err
 
 
 def test_a_text_that_matched_and_is_no_number_is_named(carried_out):
     said = carried_out(value="5ms")
     assert said.code == 1
-    assert "n-1.baseline.r1/stdout: required figure f is not a number: its regex matched '5ms'" in said.out
-    assert "n-2.baseline.r1/stdout: required figure f was not found" in said.out
+    assert "n-1.baseline.r1/stdout: required figure f is not a number: its regex matched '5ms'" in said.err
+    assert "n-2.baseline.r1/stdout: required figure f was not found" in said.err
 
 
 def test_a_figure_that_is_not_required_and_no_number_is_warned_about(carried_out):
     said = carried_out(", required: false", value="nan")
     assert said.code == 0
-    assert "warning: reports/n-1.baseline.r1/stdout: figure f is not a number: nan or inf" in said.out
-    assert "note: 1 run without figure f" in said.out
+    assert "warning: reports/n-1.baseline.r1/stdout: figure f is not a number: nan or inf" in said.err
+    assert "note: 1 run without figure f" in said.err
 
 
 def test_completion_of_retry_offers_it(carried_out):

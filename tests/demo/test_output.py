@@ -7,6 +7,9 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+import nsw
+from tests.analysis.recorded import screen
+
 RECORDED = ("2026-11-21", "4 NVIDIA H200", "nothing was measured here")
 
 
@@ -33,6 +36,33 @@ def test_every_command_on_the_demo_says_that_it_was_recorded(demo, command):
 def test_the_answer_and_the_plan_say_so_too(demo):
     assert says_recorded(demo.stdout)
     assert says_recorded(demo.stderr)
+
+
+def test_the_first_screen_has_the_headline_first_and_24_lines(demo, monkeypatch):
+    lines = screen(nsw.open(demo.folder).answers._summary(), monkeypatch)
+    text = " ".join(" ".join(lines).split())
+    assert len(lines) <= 24
+    assert text.startswith(
+        "90 % efficiency at gpus=4, batch=128; 67 % at batch=8: GPU 0 is late (H200, profiled, 1 run each)"
+    )
+    for row in (
+        "8 2,543.0 6,790.5 67 % 3.26 -> 4.81 38 % 41 % 19 % 41 %",
+        "128 13,867.2 50,110.1 90 % 9.22 -> 10.2 80 % 1 % 13 % 2 %",
+    ):
+        assert row in text
+    assert (
+        "* batch=8: an iteration takes 1.549 ms more than it should with gpus=4 (32 % of it): NCCL alone 1.984 ms"
+        in text
+    )
+    assert "the process on GPU 0 reaches the collectives last: look at the host of GPU 0. Likewise" in text
+    assert "gpus-1_batch-8: the GPU is idle 52 % of an iteration of 3.26 ms: 125 operations, one every 26.1 us" in text
+
+
+def test_the_answer_in_full_begins_with_the_first_screen(demo):
+    first, full = (demo.nsw("summarize", *words).stdout.splitlines() for words in ((), ("--full",)))
+    assert full[1:9] == first[:8]  # behind the name of the campaign
+    assert any(line.startswith("GPU operations that take 90 % of GPU time of the steady state") for line in full)
+    assert not any("GPU operations that take 90 %" in line for line in first)
 
 
 def test_every_file_that_it_writes_says_so(demo):

@@ -58,8 +58,12 @@ def test_a_trace_that_is_asked_for_is_made(demo):
 def test_answers_are_frames_and_sentences(demo, campaign):
     rows = json.loads(demo.nsw("summarize", str(demo.folder), "--table", "hotspots", "--json").stdout)["rows"]
     assert list(campaign.answers.hotspots["name"]) == [row["name"] for row in rows]
-    assert any("weak-scaling efficiency" in text for text in campaign.answers.findings)
-    assert {"hotspots", "findings"} <= set(dir(campaign.answers))
+    answer = json.loads(demo.nsw("summarize", str(demo.folder), "--json").stdout)
+    assert campaign.answers.headline == answer["headline"]
+    assert campaign.answers.headline.startswith("90 % efficiency at gpus=4, batch=128; 67 % at batch=8")
+    assert campaign.answers.findings == [finding["text"] for finding in answer["findings"]]
+    assert any("NCCL alone" in text for text in campaign.answers.findings)
+    assert {"hotspots", "findings", "headline"} <= set(dir(campaign.answers))
 
 
 def test_a_name_that_is_no_table_is_told_with_the_nearest(campaign):

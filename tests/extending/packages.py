@@ -15,12 +15,12 @@ def block(page: str, language: str, number: int = 0) -> str:
     return found[number]
 
 
-def install(page: str, site: Path, module: str) -> None:
-    """Write the page's Python as this file below `site`, with its entry points."""
+def install(page: str, site: Path, module: str, number: int = 0, more: str = "") -> None:
+    """Write the page's Python block of this number, with `more` behind it, as this file below `site`; and its entry points."""
     (site / module).parent.mkdir(parents=True, exist_ok=True)
-    (site / module).write_text(block(page, "python"))
+    (site / module).write_text(block(page, "python", number) + more)
     info = site / "example-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: example\nVersion: 1\n")
-    points = re.sub(r'\[project\.entry-points\."(.*)"\]', r"[\1]", block(page, "toml"))
+    points = re.sub(r'\[project\.entry-points\."(.*)"\]', r"[\1]", block(page, "toml", number))
     (info / "entry_points.txt").write_text(points.replace('"', ""))

@@ -36,11 +36,12 @@ def nsw(tmp_path):
     return call
 
 
-def test_the_answer_has_the_blocks_of_another_package_its_findings_among_those_at_the_end(nsw, tmp_path):
+def test_the_answer_has_the_blocks_of_another_package_its_findings_on_the_first_screen(nsw, tmp_path):
     done = nsw("run", "recipe.yaml", "--site", "local")
     assert done.returncode == 0, done.stderr
-    assert "speed per GPU" in done.stdout
-    assert done.stdout.index("A GPU yields most in gpus-1.") > done.stdout.index("efficiency is 50.0 %")
+    assert done.stdout.index("A GPU yields most in gpus-1.") > done.stdout.index("50 % efficiency at gpus=4")
+    assert "speed per GPU" not in done.stdout
+    assert "speed per GPU" in nsw("summarize", "--full").stdout
     blocks = json.loads(nsw("summarize", "--json").stdout)["blocks"]
     (bars,) = [block for block in blocks if block["name"] == "yield" and block["kind"] == "bars"]
     assert bars["rows"] == [["gpus-1", 10.0], ["gpus-4", 5.0]]
@@ -55,3 +56,18 @@ def test_an_analysis_that_fails_is_named(nsw, tmp_path):
     assert done.returncode == 2
     assert "the analysis yield (yield_nsw:blocks) of another package failed: ZeroDivisionError" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_rule_and_a_class_of_another_package_are_in_the_answer_of_a_report(tmp_path):
+    classes = 'CLASSES = (("sort and scan", "my_own_order"),)\n'
+    install("analysis.md", tmp_path / "site", "sorts_nsw.py", 1, classes)
+    report = tmp_path / "report.csv"
+    report.write_text(
+        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+        "80.0,8000,1,8000.0,8000.0,8000,8000,0.0,my_own_order(int)\n20.0,2000,1,2000.0,2000.0,2000,2000,0.0,gemm(int)\n"
+    )
+    env = os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+    argv = (sys.executable, "-m", "nsw", "read", str(report))
+    done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "80 % of GPU time is sorting: sort less often." in done.stdout

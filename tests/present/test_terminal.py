@@ -100,8 +100,8 @@ def test_a_summary_of_a_hostile_report_steers_nothing(out):
     asked = Asked(figure="speed", compare="v", baseline=EVIL)
     tables = {"gpu_summary": [gpu, gpu | {"kind": "memcpy"}], "figures": [figure]}
     made = summarize(CampaignData("c", EVIL, EVIL, [run], tables, [EVIL]), asked)
-    for brief in (True, False):
-        summary_view.show_summary(out[0], made, brief=brief)
+    for full in (False, True):
+        summary_view.show_summary(out[0], made, full=full)
     assert "owned" in out[1].getvalue()
     assert not STEERS.search(out[1].getvalue())
 

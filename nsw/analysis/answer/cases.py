@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
-from nsw.analysis.blocks import Bars, Block, Cell, Column, Evidence, Note, Table, Timeline
+from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
+from nsw.analysis.first_screen import where_time_goes
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import numbered
 from nsw.wording import plural
@@ -16,45 +18,6 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary, Share
     from nsw.analysis.steady import Iterations, Phase
     from nsw.analysis.summary import Summary
-
-
-_TOP: Final = 3  # of a case
-_HOTSPOTS: Final = (
-    Column("case", "case"), Column("name", "name", "name"), Column("share_pct", "share", "%"),
-    Column("total_ns", "time", "ns"), Column("calls", "calls", "count"),
-)  # fmt: skip
-
-
-def hotspot_blocks(summary: Summary) -> list[Block]:
-    """The first three of each case: GPU operations, or Python functions where no case has a GPU's timeline."""
-    with_gpu = [c for c in summary.cases if c.hotspots]
-    chosen = [(c, c.hotspots or c.functions) for c in (with_gpu or [c for c in summary.cases if c.functions])]
-    rows: list[tuple[Cell, ...]] = []
-    for case, shares in chosen:
-        rows += [(case.id, h.short_name, h.share_pct, h.total_ns, h.calls) for h in shares[:_TOP]]
-        if not with_gpu and case.import_ns:
-            rows.append((case.id, "(imports of modules, not in these shares)", "", case.import_ns, ""))
-    if not rows:
-        return []
-    mean = " (of a run, the mean of several)" if any(c.measured > 1 for c, _ in chosen) else ""
-    where = part_of_timeline(c for c, _ in chosen) if with_gpu else ""
-    if with_gpu and not where:
-        where = ", set-up included" + (" (no iterations were found)" if any(c.one_phase for c, _ in chosen) else "")
-    return [
-        Bars(
-            "hotspots",
-            f"most {'GPU time' if with_gpu else 'Python time'}{where}{mean}",
-            _HOTSPOTS,
-            tuple(rows),
-            wide="name",
-            least=("calls", "total_ns"),
-            repeats=1,
-            label="name",
-            value="share_pct",
-            shown="brief",
-            evidence=(Evidence("hotspots" if with_gpu else "functions", tuple(c.id for c, _ in chosen)),),
-        )
-    ]
 
 
 def part_of_timeline(cases: Iterable[CaseSummary]) -> str:
@@ -143,6 +106,7 @@ def _case(case: CaseSummary, cover: float) -> list[Block]:
             for f in case.figures
         ),
         *_phases(case),
+        *(replace(block, shown="full") for block in where_time_goes(case)),
         *_shares(case, "hotspots", f"GPU operations that take {portion} of GPU time{where}", case.hotspots),
         *of_kernels(case.kernels, case=case.id, shown="full"),
         *_shares(case, "api", f"CUDA API calls that take {portion} of API time{where}", case.api),

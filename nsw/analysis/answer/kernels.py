@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 
-_CASES: Final = 3  # whose kernels the brief form shows, of more only those of one
 _MOST: Final = 20  # kernels
 _MOST_OTHERS: Final = 8  # metrics beside the usual ones: what was asked for is shown, a set of hundreds is not
 _ADVICE: Final = 32  # characters
@@ -92,20 +91,6 @@ _COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
     Column("advice", "best advice"): _advice,
 }
 _UNITS: Final[Mapping[str, Unit]] = {"%": "%", "ns": "ns", "byte": "byte", "byte/s": "byte/s"}
-
-
-def kernel_blocks(summary: Summary) -> list[Block]:
-    """The kernel tables, of many cases that of the one with most GPU time."""
-    measured = [case for case in summary.cases if case.kernels]
-    shown = measured if len(measured) <= _CASES else [max(measured, key=lambda case: case.gpu_ns or 0.0)]
-    found: list[Block] = []
-    for case in shown:
-        title = f"kernels of {case.id}" if len(summary.cases) > 1 else "kernels"
-        found += of_kernels(case.kernels, title, case=case.id, shown="brief")
-    if len(shown) < len(measured):
-        more = f"({plural(len(measured) - 1, 'case')} more: `nsw summarize --table kernels`)"
-        found.append(Note("kernels", more, tone="aside", shown="brief"))
-    return found
 
 
 def of_kernels(

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
 from nsw.analysis.figures import RUN_TIME, WARN_PCT, Perturbation
-from nsw.analysis.findings import slowed_times
+from nsw.analysis.timeline_rules import slowed_times
 from nsw.quantities import change, changed_by
-from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,25 +33,17 @@ def of_what_is_missing(summary: Summary) -> list[Block]:
     return [Note("missing", text, tone="warning") for text in summary.missing]
 
 
-_BRIEF: Final = 5
-
-
 def outlier_blocks(summary: Summary) -> list[Block]:
-    """A sentence each; the brief form names five."""
-    found: list[Block] = [
+    """A sentence each."""
+    return [
         Note(
             "outlier",
             f"outlier: {one.run}: {one.text}",
             tone="warning",
-            shown="always" if number < _BRIEF else "full",
             evidence=(Evidence("figures", (one.case_id,)),),
         )
-        for number, one in enumerate(summary.outliers)
+        for one in summary.outliers
     ]
-    if len(found) > _BRIEF:
-        more = f"... and {plural(len(found) - _BRIEF, 'outlier')} more (`nsw problems` names all)"
-        found.append(Note("outlier", more, tone="warning", shown="brief"))
-    return found
 
 
 _NAMED: Final = 5  # cases in a warning

@@ -1,15 +1,17 @@
-"""Every analysis that has something to say in an answer, in the order in which it is read: the verdict comes last.
+"""Every analysis that has something to say in an answer, in the order in which it is read, behind the first screen.
 
-Those of other packages, entry points of the group `nsw.analyses`, are before the findings.
+Those of other packages are entry points of the group `nsw.analyses`; their findings belong to the first screen.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.answer import cases, comparisons, kernels, notes
 from nsw.analysis.blocks import Block, Finding
+from nsw.analysis.first_screen import first_screen
 from nsw.entry_points import registered
 from nsw.errors import NswError
 
@@ -27,14 +29,11 @@ ANALYSES: Final[Mapping[str, Callable[[Summary], list[Block]]]] = {
     "perturbation": notes.perturbation_blocks,
     "iterations": cases.iteration_blocks,
     "effective rates": comparisons.rate_blocks,
-    "hotspots": cases.hotspot_blocks,
-    "kernels": kernels.kernel_blocks,
     "roofline": kernels.roofline_blocks,
     "cases": cases.case_blocks,
     "nodes": notes.of_nodes,
     "outliers": notes.outlier_blocks,
     "missing": notes.of_what_is_missing,
-    "findings": lambda summary: list(summary.findings),
 }
 
 
@@ -44,11 +43,16 @@ def blocks_of(summary: Summary) -> tuple[Block, ...]:
     Raises:
         NswError: An analysis of another package failed.
     """
-    own = [block for analysis in ANALYSES.values() for block in analysis(summary)]
     others = [block for name in registered(GROUP) for block in _of_others(name, summary)]
-    told = [block for block in own if not isinstance(block, Finding)]
-    findings = [block for block in [*own, *others] if isinstance(block, Finding)]
-    return (*told, *(block for block in others if not isinstance(block, Finding)), *findings)
+    findings = [block for block in others if isinstance(block, Finding)]
+    rest = [in_full(block) for block in others if not isinstance(block, Finding)]
+    own = [in_full(block) for analysis in ANALYSES.values() for block in analysis(summary)]
+    return (*first_screen(summary), *findings, *own, *rest)
+
+
+def in_full(block: Block) -> Block:
+    """A block that only the full answer shows."""
+    return replace(block, shown="full") if block.shown == "always" else block
 
 
 def _of_others(name: str, summary: Summary) -> list[Block]:

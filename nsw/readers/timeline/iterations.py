@@ -135,13 +135,23 @@ def of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched:
     return Iterations("kernel_sequence", None, launched[heads], end)
 
 
-def repetitions(names: IntArray, starts: IntArray, durations: IntArray) -> tuple[IntArray, int] | None:
+def few_repetitions(names: IntArray, starts: IntArray, durations: IntArray, launched: IntArray) -> int:
+    """How often a sequence repeats that repeats too seldom to be iterations; 0 where none does. As `of_kernels`."""
+    order = np.argsort(launched, kind="stable")
+    found = repetitions(names[order], starts[order], durations[order], fewest=2)
+    return len(found[0]) if found is not None else 0
+
+
+def repetitions(
+    names: IntArray, starts: IntArray, durations: IntArray, *, fewest: int = _REPETITIONS
+) -> tuple[IntArray, int] | None:
     """Where each repetition of a sequence begins.
 
     Args:
         names: Shape (n,), what each kernel is, in order of launch; any integers.
         starts: Shape (n,), ns on the GPU.
         durations: Shape (n,), ns.
+        fewest: How many there must be.
 
     Returns:
         The indices of the first kernels, ascending, and the index behind the last repetition; None where nothing
@@ -155,7 +165,7 @@ def repetitions(names: IntArray, starts: IntArray, durations: IntArray) -> tuple
             heads = _by_blocks(names, lag)
         if len(heads) and len(names) - int(heads[-1]) < _WHOLE_REPETITION * lag:
             heads = heads[:-1]  # cut short: the end of the one before it
-        if len(heads) < _REPETITIONS:
+        if len(heads) < fewest:
             continue
         behind = min(int(heads[-1]) + lag, len(names))
         if behind - int(heads[0]) >= _REPEATED * len(names):

@@ -2,7 +2,8 @@
 
 An operation of a GPU belongs to the iteration that launched it. An iteration lasts from its first operation on the
 GPU to that of the next one, so that a loop which launches ahead of the GPU is not taken to be faster than it is; the
-last one to the end of its last operation. Iterations without GPU work are timed on the host.
+last one to the end of its last operation, or of its mark and of the usual time from a mark to its first operation.
+Iterations without GPU work are timed on the host.
 Warm-up are the first iterations as long as they take clearly longer than those of the later half.
 """
 
@@ -73,7 +74,8 @@ class Phased:
     iterations, and the end of the last, by the GPU's clock (the host's where they have no GPU work). Per iteration:
     `busy` is the time a GPU was at work (the mean of the GPUs where there are several), `gap` the longest time in which
     none was, `gpu` the sum of the operations' durations, `memory` and `communication` those of copies and sets and of
-    NCCL kernels among them, `memory_alone` the time in which a GPU was at work on copies and sets only.
+    NCCL kernels among them, `memory_alone` the time in which a GPU was at work on copies and sets only, and
+    `communication_alone` on NCCL kernels only.
     `before` and `after` are what lies around the iterations.
     """
 
@@ -86,6 +88,7 @@ class Phased:
     memory: IntArray
     memory_alone: IntArray
     communication: IntArray
+    communication_alone: IntArray
     operations: IntArray
     gap: IntArray
     before: Around
@@ -127,14 +130,20 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
     parts = [_sums(np.where(mine, durations, 0), at) if (mine := ordered.what == what).any() else np.zeros_like(gpu)
              for what in (MEMORY, COMMUNICATION)]  # fmt: skip
     busy = busy_between(work, edges)
-    alone = busy - busy_between(_kernels(work), edges) if parts[0].any() else parts[0]
+    alone, talk_alone = (
+        busy - busy_between(_without(work, what), edges) if part.any() else part
+        for part, what in zip(parts, (MEMORY, COMMUNICATION), strict=True)
+    )
     count = _warmup(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
     host = int(starts[0]), int(starts[count]), iterations.end
     before, after = (Around(int(busy[i]), int(gpu[i])) for i in (0, -1))
-    busy, gpu, alone, memory, communication = (values[1:-1] for values in (busy, gpu, alone, *parts))
+    busy, gpu, alone, talk_alone, memory, communication = (
+        values[1:-1] for values in (busy, gpu, alone, talk_alone, *parts)
+    )
     gap = longest_gaps(work, edges)
     return Phased(
-        iterations, count, host, edges, busy, gpu, memory, alone, communication, np.diff(at), gap, before, after
+        iterations, count, host, edges, busy, gpu, memory, alone, communication, talk_alone, np.diff(at), gap, before,
+        after,
     )  # fmt: skip
 
 
@@ -153,6 +162,9 @@ def _edges(work: Operations, at: IntArray, iterations: Iterations) -> IntArray:
     inside = slice(int(at[0]), int(at[-1]))
     edges[:-1][some] = np.minimum.reduceat(work.start[inside], heads - at[0])
     edges[-1] = work.end[inside].max()
+    if iterations.found_by != "kernel_sequence":  # the next one would begin behind the mark, as late as the others do
+        late = np.median(edges[:-1][some] - iterations.starts[some])
+        edges[-1] = max(edges[-1], iterations.end + int(late))
     # where one of the iterations has no GPU work, or streams overtake each other, none begins before the one before it
     return np.maximum.accumulate(edges)
 
@@ -172,9 +184,9 @@ def _warmup(durations: IntArray) -> int:
     return min(count, len(durations) // 2)
 
 
-def _kernels(work: Operations) -> Operations:
-    """The operations that are no copies and sets."""
-    others = work.what != MEMORY
+def _without(work: Operations, what: int) -> Operations:
+    """The operations of the other kinds."""
+    others = work.what != what
     return Operations(*(getattr(work, c)[others] for c in work.__slots__))
 
 
@@ -229,18 +241,22 @@ def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
     return np.diff(until, prepend=0, append=covered[-1])
 
 
-NO_ITERATIONS: Final = "no NVTX range, step marker or sequence of kernels repeats"
+_NO_ITERATIONS: Final = "no NVTX range, step marker or sequence of kernels repeats"
 _TIMES: Final = ("med_ns", "avg_ns", "min_ns", "max_ns", "stddev_ns")
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """One process: where its rows come from, its GPU work, first and last time (ns), and its phases if it has any."""
+    """One process: where its rows come from, its GPU work, first and last time (ns), and its phases if it has any.
+
+    `repetitions`: how often its kernels repeat where that is too seldom for iterations.
+    """
 
     origin: Row
     work: Operations
     span: tuple[int, int]
     phased: Phased | None
+    repetitions: int = 0
 
 
 def phase_tables(timelines: Sequence[Timeline], summary: list[Row], *, every: bool) -> dict[str, list[Row]]:
@@ -274,7 +290,8 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
     if one is None:
         busy = busy_between(timeline.work, np.array([first], np.int64))
         row: Row = {
-            "phase": "all", "found_by": "none", "reason": NO_ITERATIONS, "start_ns": first, "duration_ns": last - first,
+            "phase": "all", "found_by": "none", "reason": _why(timeline),
+            "start_ns": first, "duration_ns": last - first,
             "gpu_ns": float((timeline.work.end - timeline.work.start).sum()), "gpu_busy_ns": float(busy.sum()),
         }  # fmt: skip
         return [timeline.origin | row]
@@ -291,6 +308,13 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
         for at, phase in enumerate(PHASES)
         if at in (SETUP, STEADY) or edges[at + 1] > edges[at] or gpu[at]
     ]  # fmt: skip
+
+
+def _why(timeline: Timeline) -> str:
+    """Why there are no iterations."""
+    if timeline.repetitions < 2:
+        return _NO_ITERATIONS
+    return f"a sequence of kernels repeats only {timeline.repetitions} times, and five are wanted"
 
 
 def _iterations_row(timeline: Timeline) -> list[Row]:
@@ -318,6 +342,7 @@ def _iterations_row(timeline: Timeline) -> list[Row]:
             "med_memory_pct": _median_share(one.memory[steady], one.gpu[steady]),
             "med_memory_alone_pct": _median_share(one.memory_alone[steady], one.busy[steady]),
             "med_communication_pct": _median_share(one.communication[steady], one.gpu[steady]),
+            "med_communication_alone_pct": _median_share(one.communication_alone[steady], one.busy[steady]),
         }
     return [row]
 

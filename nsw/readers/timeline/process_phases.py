@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
-from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
+from nsw.readers.timeline.iterations import Iterations, Marks, few_repetitions, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     KERNEL,
@@ -98,7 +98,8 @@ def tables_of_process(
     one = None if found is None else phased(work, found, warmup)
     origin = {"device": device} if (device := _only_device(work)) is not None else {}
     summary = [] if one is None else _by_phase(of, work, one)
-    tables = phase_tables([Timeline(origin, work, span, one)], [origin | row for row in summary], every=every)
+    few = _few_repetitions(of, work) if one is None else 0
+    tables = phase_tables([Timeline(origin, work, span, one, few)], [origin | row for row in summary], every=every)
     first = min(int(work.start.min()), span[0])
     for rows in tables.values():
         for row in rows:
@@ -125,6 +126,11 @@ def iterations_of(of: Recorded, work: Operations, named_step: str | None) -> Ite
         return found
     kernels = np.flatnonzero(work.what != MEMORY)
     return of_kernels(of.gpu_name[kernels], work.start[kernels], of.duration[kernels], work.launched[kernels])
+
+
+def _few_repetitions(of: Recorded, work: Operations) -> int:
+    kernels = np.flatnonzero(work.what != MEMORY)
+    return few_repetitions(of.gpu_name[kernels], work.start[kernels], of.duration[kernels], work.launched[kernels])
 
 
 def launch_times(wanted: IntArray, keys: IntArray, starts: IntArray) -> IntArray:

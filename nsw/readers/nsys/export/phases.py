@@ -9,11 +9,12 @@ import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
-from nsw.readers.timeline.iterations import Iterations, Marks, generic, of_kernels, of_marks
+from nsw.readers.timeline.iterations import Marks, few_repetitions, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     MEMORY,
     PHASES,
+    SETUP,
     Operations,
     Phased,
     Timeline,
@@ -24,7 +25,7 @@ from nsw.readers.timeline.phases import KERNEL as COMPUTE
 from nsw.readers.timeline.statistics import Groups
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from nsw.readers.nsys.export.collect import Collected
     from nsw.readers.timeline.columns import IntArray
@@ -51,9 +52,13 @@ class Split:
     """The processes of a report, each with its phases where it has iterations."""
 
     processes: list[int | None] = field(default_factory=list)
+    hosts: list[int] = field(
+        default_factory=list
+    )  # places of those without GPU work, such as a launcher: all is set-up
     phased: dict[int, Phased] = field(default_factory=dict)  # by place in `processes`
     work: dict[int, Operations] = field(default_factory=dict)
     launched: dict[str, IntArray] = field(default_factory=dict)  # by table: ns of the host's clock, one a row
+    repetitions: dict[int, int] = field(default_factory=dict)  # of processes without phases: how often kernels repeat
     unmarked: Unmarked | None = None
 
     def owners(self, found: Collected, column: str) -> list[Row]:
@@ -77,6 +82,7 @@ class Split:
             return self.phased[0].phase(times)
         places = _places(self, found, column)
         codes: IntArray = np.full(len(times), ALL, np.int64)
+        codes[np.isin(places, self.hosts)] = SETUP
         for place, one in self.phased.items():
             mine = np.flatnonzero(places == place)
             codes[mine] = one.phase(times[mine])
@@ -121,7 +127,8 @@ def split(
         named: The NVTX range that a recipe names as its step.
         warmup: How many iterations are warm-up, where a recipe says so.
     """
-    made = Split(_processes(gpu, calls))
+    processes, hosts = _processes(gpu, calls)
+    made = Split(processes, hosts)
     for table, found in gpu.items():
         made.launched[table] = _launched(made, found, calls)
     marks = _marks(made, ranges, calls)
@@ -133,9 +140,11 @@ def split(
         if iterations is None and named is not None:
             iterations = of_marks(marks.get(place, []))
         if iterations is None and KERNEL in gpu:
-            iterations = _of_kernels(made, gpu[KERNEL], place)
+            iterations = of_kernels(*_kernels(made, gpu[KERNEL], place))
         if iterations is not None:
             made.phased[place] = phased(work, iterations, warmup)
+        elif KERNEL in gpu:
+            made.repetitions[place] = few_repetitions(*_kernels(made, gpu[KERNEL], place))
     together = lock_step(list(made.phased.values())) if warmup is None and len(made.phased) > 1 else None
     if together is not None:
         made.phased = {
@@ -154,12 +163,18 @@ def _told(made: Split) -> str:
     return " and ".join(sorted(words)) or "not known"
 
 
-def _processes(gpu: Mapping[str, Collected], calls: Collected | None) -> list[int | None]:
-    """The processes with GPU work, else those with API calls; None where the export does not tell."""
-    owners = [v for found in gpu.values() for v in found.distinct["globalPid"]]
-    if not owners and calls is not None:
-        owners = list(calls.distinct["globalTid"])
-    return list(dict.fromkeys(None if v == NULL else process_of(v) for v in owners)) or [None]
+def _processes(gpu: Mapping[str, Collected], calls: Collected | None) -> tuple[list[int | None], list[int]]:
+    """The processes, those with GPU work first, and the places of the others; None where the export does not tell."""
+    working = _owners(v for found in gpu.values() for v in found.distinct["globalPid"])
+    calling = _owners(calls.distinct["globalTid"] if calls is not None else ())
+    if not working or None in working:  # who calls may be who works
+        return working or calling or [None], []
+    processes = list(dict.fromkeys([*working, *calling]))
+    return processes, list(range(len(working), len(processes)))
+
+
+def _owners(values: Iterable[int]) -> list[int | None]:
+    return list(dict.fromkeys(None if v == NULL else process_of(v) for v in values))
 
 
 def _places(made: Split, found: Collected, column: str) -> IntArray:
@@ -253,18 +268,19 @@ def _marks(made: Split, ranges: Ranges | None, calls: Collected | None) -> dict[
     return found
 
 
-def _of_kernels(made: Split, kernels: Collected, place: int) -> Iterations | None:
+def _kernels(made: Split, kernels: Collected, place: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Name, start, duration and time of launch of a process's kernels."""
     mine = _rows(made, kernels, place)
-    return of_kernels(
-        *(values[mine] for values in (kernels.keys, kernels.kept["start"], kernels.durations, made.launched[KERNEL]))
-    )
+    return (
+        kernels.keys[mine], kernels.kept["start"][mine], kernels.durations[mine], made.launched[KERNEL][mine],
+    )  # fmt: skip
 
 
 def timelines(made: Split, calls: Collected | None, ranges: Ranges | None) -> list[Timeline]:
     """Those of the processes that have phases or GPU work."""
     spans = {place: _span(made, place, work, calls, ranges) for place, work in made.work.items()}
     return [
-        Timeline({"pid": made.processes[place]}, work, span, made.phased.get(place))
+        Timeline({"pid": made.processes[place]}, work, span, made.phased.get(place), made.repetitions.get(place, 0))
         for place, work in made.work.items()
         if (span := spans[place]) is not None and (place in made.phased or len(work.start))
     ]

@@ -1,0 +1,65 @@
+"""What a rule says of a case, and what it may know of the other cases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+
+__all__ = ["Context", "Hit", "direction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A rule that holds for a case.
+
+    Attributes:
+        rule: Its name, the same in each version of nsw.
+        case: The case.
+        gain_pct: What could be won at most, in per cent of the case's time.
+        what: What is wrong, in a few words, for a table.
+        do: What to try, in a few words, for a table.
+        fact: The same as a sentence, without its case and its full stop.
+        advice: What to try, in whole sentences.
+        size: How much it is, for a list of cases: `12 %`.
+        table: What `nsw summarize --table` takes for the rows that prove it.
+    """
+
+    rule: str
+    case: str
+    gain_pct: float
+    what: str
+    do: str
+    fact: str
+    advice: str
+    size: str
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The campaign around a case: the fastest copies in each direction, byte/s with the case that has them."""
+
+    copies: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cases: Sequence[CaseSummary]) -> Context:
+        """That of a campaign's cases."""
+        best: dict[str, tuple[float, str]] = {}
+        for case in cases:
+            for copy in case.copies:
+                key = direction(copy.name)
+                if key and copy.bytes_per_s and copy.bytes_per_s > best.get(key, (0.0, ""))[0]:
+                    best[key] = copy.bytes_per_s, case.id
+        return cls(best)
+
+
+def direction(name: str) -> str:
+    """`to` or `from` the GPU, by the name of a copy; empty for others."""
+    if "Host-to-Device" in name or "HtoD" in name:
+        return "to"
+    return "from" if "Device-to-Host" in name or "DtoH" in name else ""

@@ -1,0 +1,112 @@
+"""What kernels compute, by their names: the classes in which an answer says where GPU time goes.
+
+Classes are data: the first pattern that a name matches decides. Other packages add some before these (entry points of
+the group `nsw.kernel_classes`, each a sequence of (class, pattern)), recipes with `report: {classes: {NAME: PATTERN}}`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from nsw.entry_points import registered
+from nsw.tables.names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["CLASSES", "COPIES", "LAYOUT", "NCCL", "OPTIMIZER", "OTHER", "SETS", "class_of", "is_fp32_arithmetic"]
+
+GROUP: Final = "nsw.kernel_classes"
+COPIES: Final = "copies"
+SETS: Final = "sets"
+NCCL: Final = "NCCL"
+LAYOUT: Final = "layout"
+OPTIMIZER: Final = "optimizer"
+OTHER: Final = "other kernels"  # of no class that is known
+
+# a class a line, with patterns of which any may be in the name, those with = as a word; indented lines go on
+_TABLE: Final = r"""
+NCCL: nccl(?:dev)?kernel nccl\w*kernel nvshmem rccl
+optimizer: multi_tensor_apply \badam \blamb\b sgd_?(?:kernel|update) applymomentum apply_?gradient
+  fused_?(?:adam|sgd)
+layout: nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout  im2col col2im flip_filter
+attention: flash_?(?:fwd|bwd|attn|attention) fmha \battention attn mha_ sdpa splitkv paged_?kv
+pooling: pool adaptive_average
+convolution: unroll_kernel cudnn_\d conv(?!ert) cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg
+  implicit_gemm image_first_layer cf32cf32 depthwise cgemm
+GEMM: gemm gemv gemmk matmul nvjet cublas cutlass splitkreduce xmma magma trsm syrk wmma mma_
+random numbers: random distribution philox curand dropout bernoulli mtgp xorwow
+normalisation: norm bn_(?:fw|bw) batch_?stat welford
+softmax and loss: softmax nll_loss cross_?entropy \bloss logsumexp ctc
+sort and scan: sort scan topk unique histogram partition onesweep merge_?kernel select_?kernel bitonic
+reduction: =dot reduce reduction sum_kernel argm(?:ax|in) segmented \bsum\b norm_?l2 asum
+indexing: permut index gather scatter embedding lookup catarray split_?with slice =take masked_ nonzero one_?hot
+  roll_ pad_
+FFT: fft regular_radix vector_radix
+elementwise: elementwise pointwise functor activation relu gelu silu sigmoid tanh add_?(?:kernel|bias) mul_?kernel
+  fill copy =cast convert scale axpy copy_?kernel triton_poi where_kernel clamp op_(?:generic_)?tensor mapplan triad
+  add_tensor float_to_half addvec vecadd vector_?add =bias threshold memset \badd\b =sin =cos =exp init
+fused by a compiler: triton_ fusion fused loop_ input_
+sparse: spmv spmm csr coo_ sparse bsr
+stencil and solver: stencil jacobi laplac poisson spmv lbm hydro flux advec diffus riemann multigrid restrict
+  prolong
+particles: nbody n_body bodyforce =force nonbonded bonded pme lincs settle neighbor particle verlet lennard pair_
+images: resize erosion dilat gr[ae]y_?scal upsample jpeg huffman idct crop colou?r histeq blur sobel filter2d dali
+  npp
+"""
+
+
+def _classes(table: str) -> tuple[tuple[str, str], ...]:
+    lines = table.replace("\n  ", " ").strip().splitlines()
+    return tuple(
+        (name, "|".join(map(_pattern, words.split()))) for name, _, words in (line.partition(": ") for line in lines)
+    )
+
+
+def _pattern(word: str) -> str:
+    return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
+
+
+CLASSES: Final = _classes(_TABLE)
+
+# FP32 multiplications and additions without tensor cores: cuBLAS, cuDNN and CUTLASS name their instructions
+_FP32: Final = re.compile(r"sgemm|simt|ffma|gemmsn|gemmk1|cf32cf32|winograd|fft2d|gemv2[nt]", re.IGNORECASE)
+
+
+def class_of(name: str, kind: str | None = "kernel", more: Mapping[str, str] | None = None) -> str:
+    """The class of a GPU operation.
+
+    Args:
+        name: Of the kernel, as printed.
+        kind: As in table gpu_summary; what is no kernel is a copy.
+        more: Classes of a recipe: a pattern each.
+    """
+    if kind in {"memcpy", "memset", "um"}:
+        return SETS if kind == "memset" else COPIES
+    for own, pattern in (more or {}).items():
+        if re.search(pattern, name):
+            return own
+    return _known(name)
+
+
+@cache
+def _known(name: str) -> str:
+    text = short_name(name)  # arguments of templates name types, and those of functions too
+    return next((known for known, pattern in _patterns() if pattern.search(text)), OTHER)
+
+
+@cache
+def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    others = []
+    for where in registered(GROUP).values():
+        module, _, attribute = where.partition(":")
+        others += getattr(import_module(module), attribute)
+    return tuple((known, re.compile(pattern, re.IGNORECASE)) for known, pattern in (*others, *CLASSES))
+
+
+def is_fp32_arithmetic(name: str) -> bool:
+    """Whether a GEMM or a convolution multiplies in FP32 without tensor cores, by its name."""
+    return _FP32.search(name) is not None

@@ -1,0 +1,190 @@
+"""Rules over two cases beside each other: what a variant changed, and what more GPUs cost in each iteration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.kernel_classes import COPIES
+from nsw.analysis.timeline_rules import busy_pct, slowed_times
+from nsw.quantities import duration
+from nsw.wording import first_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
+    from nsw.analysis.spent import Spent
+
+__all__ = ["contradicted", "of_scaling", "of_variants"]
+
+_BEYOND: Final = 1.2  # times by which GPU time gains more than the figure
+_MORE_OPERATIONS: Final = 1.1
+_LOST_PCT: Final = 5.0  # of an iteration
+_NAMED: Final = 4
+_CONTRADICTED: Final = 10.0  # times by which a figure and the kernels' times differ
+_SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration differ at most
+
+
+def of_variants(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> list[Finding]:
+    """What decides between variants and their baseline, a sentence a rule."""
+    pairs = [
+        (cases[base.case_id], cases[other.case_id], other.ratio)
+        for base, other in _pairs(variants)
+        if other.ratio and _same_work(cases[base.case_id], cases[other.case_id], other.ratio)
+    ]
+    return [*_cold_starts(contradicted(variants, cases)), *_host_limits(pairs), *_launch_bound(pairs)]
+
+
+def contradicted(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> dict[str, float]:
+    """Cases whose figure is many times lower than their kernels' times imply, beside another variant: how many times.
+
+    A program that times its first launches measures their start.
+    """
+    found: dict[str, float] = {}
+    for base, other in _pairs(variants):
+        before, after = (_kernel_ns(cases[v.case_id]) for v in (base, other))
+        alike = _launches(cases[base.case_id]) == _launches(cases[other.case_id])
+        if not before or not after or not other.ratio or not alike:
+            continue
+        times = other.ratio * after / before  # of the figures' ratio to that of the kernels
+        if max(times, 1 / times) >= _CONTRADICTED:
+            case = base.case_id if times > 1 else other.case_id
+            found[case] = max(found.get(case, 0.0), times, 1 / times)
+    return found
+
+
+def _kernel_ns(case: CaseSummary) -> float | None:
+    """What all launches of a case took by its counters, each kernel's mean of a launch."""
+    return sum(k.launch_ns or 0.0 for k in case.kernels) or None
+
+
+def _launches(case: CaseSummary) -> float:
+    return sum(kernel.launches for kernel in case.kernels)
+
+
+def _cold_starts(void: Mapping[str, float]) -> Iterator[Finding]:
+    for case, times in void.items():
+        yield Finding(
+            "cold start",
+            f"{case}: its figure is {times:.0f} times lower than its kernels' times imply beside the other variants."
+            " A cold start is in it: warm up before timing, or repeat more. Ratios to it are void.",
+            evidence=(Evidence("figures", (case,)),),
+        )
+
+
+def _pairs(variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
+    """Each variant with the baseline of its series, which is the one with ratio 1 that comes first."""
+    base: dict[str, Variant] = {}
+    for variant in variants:
+        if variant.ratio == 1.0:
+            base.setdefault(repr(variant.series), variant)
+    for variant in variants:
+        first = base.get(repr(variant.series))
+        if first is not None and first is not variant:
+            yield first, variant
+
+
+def _same_work(base: CaseSummary, other: CaseSummary, ratio: float) -> bool:
+    """Whether an iteration does as much in both: else its times tell nothing of the program's gain."""
+    before, after = _iterations(base), _iterations(other)
+    if before is None or after is None or not before.span_ns or not after.span_ns:
+        return False
+    gain = before.span_ns / slowed_times(base) / (after.span_ns / slowed_times(other))
+    return max(gain / ratio, ratio / gain) <= _SAME_WORK
+
+
+def _iterations(case: CaseSummary) -> Spent | None:
+    return case.spent if case.spent is not None and case.spent.is_iteration else None
+
+
+def _host_limits(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
+    """The GPU's work gains clearly more than the figure does: the host is the limit now."""
+    hits = []
+    for base, other, ratio in pairs:
+        before, after = _iterations(base), _iterations(other)
+        if before is None or after is None or not after.gpu_ns:
+            continue
+        gain = before.gpu_ns / after.gpu_ns
+        if gain >= _BEYOND * ratio and gain > 1 and ratio >= 1:
+            hits.append((gain / ratio, other, gain, ratio))
+    if hits:
+        hits.sort(key=lambda hit: -hit[0])
+        named = first_of([f"{case.id} {gain:.2f}x arrives as {ratio:.2f}x" for _, case, gain, ratio in hits], _NAMED)
+        idle = [100 - busy for _, case, *_ in hits if (busy := busy_pct(case)) is not None]
+        limit = f", with the GPU idle up to {max(idle):.0f} % of an iteration" if idle else ""
+        yield Finding(
+            "host is the limit",
+            f"The GPU's work gains more than the program: {named}{limit}. The host is the limit there: CUDA graphs,"
+            " torch.compile or a larger batch win the rest.",
+            evidence=(Evidence("compare", tuple(case.id for _, case, *_ in hits)),),
+        )
+
+
+def _launch_bound(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
+    """The figure is worse and there are more operations: they cost launches, not GPU time."""
+    hits = []
+    for base, other, ratio in pairs:
+        before, after = _iterations(base), _iterations(other)
+        if before and after and ratio < 1 and after.operations >= _MORE_OPERATIONS * before.operations:
+            hits.append((ratio, other, before.operations, after.operations))
+    if hits:
+        hits.sort(key=lambda hit: hit[0])
+        named = first_of([f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {r:.2f}x)" for r, c, b, a in hits], _NAMED)
+        yield Finding(
+            "launch-bound",
+            f"Slower for more operations an iteration: {named}. These are bound by launches: CUDA graphs,"
+            " torch.compile or a larger batch first.",
+            evidence=(Evidence("compare", tuple(case.id for _, case, *_ in hits)),),
+        )
+
+
+def of_scaling(curve: Scaling, cases: Mapping[str, CaseSummary]) -> list[Finding]:
+    """What an iteration takes longer with most GPUs than with fewest, by its parts; of the series that lose most."""
+    series: dict[str, list[ScalingPoint]] = {}
+    for point in curve.points:
+        series.setdefault(repr(point.series), []).append(point)
+    losses = [loss for some in series.values() if (loss := _loss(curve, some[0], some[-1], cases)) is not None]
+    losses.sort(key=lambda loss: -loss[0])
+    return [Finding("lost in scaling", text, evidence=(Evidence("iterations", ids),)) for _, text, ids in losses[:1]]
+
+
+def _loss(
+    curve: Scaling, first: ScalingPoint, last: ScalingPoint, cases: Mapping[str, CaseSummary]
+) -> tuple[float, str, tuple[str, str]] | None:
+    """How much, in words, of which cases."""
+    one, many = cases[first.case_id], cases[last.case_id]
+    before, after = _parts(one), _parts(many)
+    if first is last or before is None or after is None or not first.at:
+        return None
+    factor = 1.0 if curve.kind == "weak" else first.at / last.at  # what an iteration should take
+    lost = sum(after.values()) - factor * sum(before.values())
+    pct = 100 * lost / sum(after.values())
+    if pct < _LOST_PCT:
+        return None
+    more = {name: after[name] - factor * before[name] for name in after}
+    most = sorted((item for item in more.items() if item[1] >= lost / 20), key=lambda item: -item[1])[:3]
+    where = ", ".join(f"{name} {duration(ns)}" for name, ns in most)
+    at = ", ".join(f"{name}={value}" for name, value in last.series.items())
+    head = f"{at}: an" if at else "An"
+    text = (
+        f"{head} iteration takes {duration(lost)} more than it should with {curve.axis}={last.at:g}"
+        f" ({pct:.0f} % of it): {where} more than with {curve.axis}={first.at:g}."
+    )
+    return pct, text, (one.id, many.id)
+
+
+def _parts(case: CaseSummary) -> dict[str, float] | None:
+    """An iteration's parts that add up to it, ns; without what the profiler added where that is known."""
+    spent = case.spent
+    if spent is None or spent.span_ns is None or spent.computing_pct is None:
+        return None
+    span = spent.span_ns / 100
+    parts = {
+        "computing": spent.computing_pct, COPIES: spent.copies_pct, "NCCL alone": spent.exposed_pct,
+        "idle": spent.idle_pct,
+    }  # fmt: skip
+    found = {name: (share or 0.0) * span for name, share in parts.items()}
+    added = spent.span_ns * (1 - 1 / slowed_times(case))
+    return found | {"idle": max(0.0, found["idle"] - added)}

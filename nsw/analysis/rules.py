@@ -1,0 +1,97 @@
+"""Rules: what the tables of a case say about it, and what to try.
+
+A rule looks at one case and gives a `Hit` or nothing; it never looks at names of cases. Its weight is what could be won
+at most, in per cent of the case's time, so that the order of an answer is by use. Rules are registered here; those of
+other packages are entry points of the group `nsw.rules`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis import counter_rules, timeline_rules
+from nsw.analysis.blocks import Evidence, Finding
+from nsw.analysis.hits import Context, Hit
+from nsw.entry_points import registered
+from nsw.errors import NswError
+from nsw.wording import first_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+
+    Rule = Callable[[CaseSummary, Context], Hit | None]
+
+__all__ = ["RULES", "as_findings", "hits_of"]
+
+GROUP: Final = "nsw.rules"
+RULES: Final[Mapping[str, Rule]] = {**timeline_rules.RULES, **counter_rules.RULES}
+_KERNELS: Final = "kernels"
+_ALIKE: Final = 4  # other cases of a rule that are named
+
+
+def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
+    """What every rule says of each case, the weightiest first.
+
+    Raises:
+        NswError: A rule of another package failed.
+    """
+    context = Context.of(cases)
+    return {
+        case.id: sorted((hit for name, rule in _rules() if (hit := _apply(name, rule, case, context))), key=_weight)
+        for case in cases
+    }
+
+
+def _rules() -> Iterator[tuple[str, Rule]]:
+    yield from RULES.items()
+    for name, where in registered(GROUP).items():
+        module, _, function = where.partition(":")
+        yield name, getattr(import_module(module), function)
+
+
+def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Hit | None:
+    if name in RULES:
+        return rule(case, context)
+    try:
+        return rule(case, context)
+    except Exception as fault:
+        raise NswError(
+            f"the rule {name} of another package failed: {type(fault).__name__}: {fault}",
+            hint="repair it, or remove its package",
+        ) from fault
+
+
+def _weight(hit: Hit) -> tuple[float, str]:
+    return -hit.gain_pct, hit.rule
+
+
+def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Finding]:
+    """A sentence a rule, on the case where it weighs most, which names the others; the weightiest first.
+
+    Args:
+        hits: Of each case.
+        several: Whether there are several cases: else a sentence names none.
+    """
+    of_rule: dict[str, list[Hit]] = {}
+    for some in hits.values():
+        for hit in some:
+            of_rule.setdefault(hit.rule, []).append(hit)
+    groups = [sorted(some, key=lambda hit: -hit.gain_pct) for some in of_rule.values()]
+    return [_finding(some, several=several) for some in sorted(groups, key=lambda some: _weight(some[0]))]
+
+
+def _finding(alike: Sequence[Hit], *, several: bool) -> Finding:
+    first, others = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:]]
+    head = f"{first.case}: " if several else ""
+    begins = not several and first.table != _KERNELS  # which begins with a kernel's name
+    fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
+    also = f" Likewise {first_of(others, _ALIKE)}." if others else ""
+    return Finding(
+        first.rule,
+        f"{head}{fact}. {first.advice}{also}",
+        brief=f"{head}{fact}: {first.do}.{also}",
+        evidence=(Evidence(first.table, tuple(hit.case for hit in alike)),),
+    )

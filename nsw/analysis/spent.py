@@ -1,0 +1,179 @@
+"""Where the time of a case goes: an iteration of its steady state, as parts that add up to it.
+
+A GPU's time is divided by what it did: computing (by class of kernel), copies alone, NCCL alone, idle. What NCCL does
+beside other work is hidden, and no part. Processes count with their mean. A timeline without iterations has the classes
+of all its GPU work, and no time without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nsw.analysis.idle_gpu import busy_share
+from nsw.analysis.kernel_classes import NCCL, class_of, is_fp32_arithmetic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+__all__ = ["NOT_SHOWN", "Part", "Spent", "spent"]
+
+NOT_SHOWN = "not in the report"
+_ALL_PCT = 97.0  # that printed shares add up to; those of kernels and of copies apart add up to 200
+_SHORT_NS = 5e3  # a kernel that takes less is hardly more than its launch
+_ARITHMETIC = ("GEMM", "convolution")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """GPU work of one class: ns of an iteration (of a run where there are none), operations likewise.
+
+    `top` is the name of what takes most of it, `top_ns` its time.
+    """
+
+    name: str
+    ns: float
+    operations: float
+    top: str
+    top_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """An iteration of a case, or its whole run.
+
+    Attributes:
+        is_iteration: Whether it is an iteration.
+        span_ns: How long it takes; None where there are no iterations.
+        parts: GPU work by class, most first; the sum of its operations' durations.
+        fp32_ns: Of that: GEMM and convolution in FP32 without tensor cores.
+        short_pct: Share of the kernels that take less than 5 us, by their names' means.
+        operations: GPU operations.
+        computing_pct: Of the span: at least one kernel that is no NCCL's at work, or a copy beside NCCL.
+        copies_pct: Of the span: copies and sets alone.
+        exposed_pct: Of the span: NCCL's kernels alone.
+        idle_pct: Of the span: no GPU work, the mean of the processes.
+        most_idle_pct: The same of the process whose GPU is idle most.
+        hidden_pct: Of the span: NCCL's kernels beside other work.
+    """
+
+    is_iteration: bool
+    span_ns: float | None
+    parts: tuple[Part, ...]
+    fp32_ns: float
+    short_pct: float
+    operations: float
+    computing_pct: float | None = None
+    copies_pct: float | None = None
+    exposed_pct: float | None = None
+    idle_pct: float | None = None
+    most_idle_pct: float | None = None
+    hidden_pct: float | None = None
+
+    @property
+    def gpu_ns(self) -> float:
+        """The sum of the operations' durations."""
+        return sum(part.ns for part in self.parts)
+
+    def share_pct(self, name: str) -> float:
+        """What a class takes of the GPU's work."""
+        whole = self.gpu_ns
+        return 100 * sum(part.ns for part in self.parts if part.name == name) / whole if whole else 0.0
+
+
+def spent(
+    gpu: Sequence[Row], iterations: Sequence[Row], runs: int, classes: Mapping[str, str] | None = None, *,
+    shared: bool = False,
+) -> Spent | None:  # fmt: skip
+    """Where the time of a case goes; None without GPU work.
+
+    Args:
+        gpu: The rows of gpu_summary of its steady state.
+        iterations: Its rows of table iterations.
+        runs: How many runs the rows are of.
+        classes: Those of the recipe, a pattern each.
+        shared: Whether processes share a GPU: how the span is divided is not known then.
+    """
+    # steady work is that of all iterations of all processes: of one iteration of one process the mean
+    times = sum(row["steady"] for row in iterations) or max(runs, 1)
+    spans = times * _above_median(gpu, iterations)
+    took: dict[str, dict[str, list[float]]] = {}  # by class and name
+    fp32 = short = kernels = 0.0
+    for row in gpu:
+        ns, calls = row.get("total_ns") or 0.0, row.get("calls") or 0
+        name = class_of(row["name"], row["kind"], classes)
+        entry = took.setdefault(name, {}).setdefault(row.get("short_name") or row["name"], [0.0, 0.0])
+        entry[0] += ns / spans
+        entry[1] += calls / times
+        if name in _ARITHMETIC and is_fp32_arithmetic(row["name"]):
+            fp32 += ns / spans
+        if row["kind"] == "kernel" and name != NCCL:
+            kernels += calls
+            short += calls if ns < _SHORT_NS * calls else 0
+    if not took:
+        return None
+    if not iterations and (unseen := _unseen(gpu)):
+        took[NOT_SHOWN] = {"": [unseen / spans, 0.0]}
+    parts = tuple(sorted((_part(name, of) for name, of in took.items()), key=lambda part: -part.ns))
+    about = {
+        "parts": parts,
+        "fp32_ns": fp32,
+        "short_pct": 100 * short / kernels if kernels else 0.0,
+        "operations": sum(part.operations for part in parts),
+    }
+    if not iterations:
+        return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
+    divided = {} if shared else _divided(iterations)
+    return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **divided)  # type: ignore[arg-type]
+
+
+def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
+    """How many times the GPU's work of the mean iteration is that of the median one, which a long one does not move."""
+    median = sum((row.get("med_gpu_ns") or 0.0) * row["steady"] for row in iterations)
+    whole = sum(row.get("total_ns") or 0.0 for row in gpu)
+    return whole / median if median and whole else 1.0
+
+
+def _unseen(gpu: Sequence[Row]) -> float:
+    """GPU time of rows that a report leaves out, by the shares that it prints; 0 where it shows all, or prints none."""
+    shares = [row.get("time_pct") for row in gpu]
+    if not shares or any(share is None for share in shares):
+        return 0.0
+    shown = sum(share for share in shares if share is not None)
+    whole = sum(row.get("total_ns") or 0.0 for row in gpu)
+    return whole * (100 - shown) / shown if 0 < shown < _ALL_PCT else 0.0
+
+
+def _part(name: str, of: Mapping[str, Sequence[float]]) -> Part:
+    top = max(of, key=lambda operation: of[operation][0])
+    return Part(name, sum(ns for ns, _ in of.values()), sum(calls for _, calls in of.values()), top, of[top][0])
+
+
+def _divided(iterations: Sequence[Row]) -> dict[str, float | None]:
+    """How the span is divided, where every process tells it."""
+    known = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
+    if len(known) != len(iterations):
+        return {}
+    busy = [busy_share(row) or 0.0 for row in known]
+    idle = [100 - share for share in busy]
+    copies = [share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, known, strict=True)]
+    talk: list[Any] = [row.get("med_communication_alone_pct") for row in known]
+    parts: dict[str, float | None] = {
+        "idle_pct": _mean(idle), "most_idle_pct": max(idle), "copies_pct": _mean(copies),
+    }  # fmt: skip
+    if any(share is None for share in talk):  # the table was made before this was read
+        return parts
+    exposed = [share * alone / 100 for share, alone in zip(busy, talk, strict=True)]
+    talking = [row.get("med_communication_pct") or 0.0 for row in known]
+    in_all = [share * (row.get("med_gpu_ns") or 0.0) / row["med_ns"] for share, row in zip(talking, known, strict=True)]
+    parts["exposed_pct"] = _mean(exposed)
+    parts["hidden_pct"] = max(0.0, _mean(in_all) - _mean(exposed))
+    parts["computing_pct"] = max(0.0, 100 - _mean(idle) - _mean(copies) - _mean(exposed))
+    return parts
+
+
+def _mean(values: Iterable[float]) -> float:
+    known = list(values)
+    return sum(known) / len(known)

@@ -1,0 +1,528 @@
+"""Rules over timelines: idle GPUs and why, copies, communication, arithmetic without tensor cores, layouts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from nsw.analysis.comparison import is_time
+from nsw.analysis.hits import Context, Hit, direction
+from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
+from nsw.analysis.kernel_classes import COPIES, LAYOUT, OPTIMIZER
+from nsw.metrics import find_chip
+from nsw.quantities import duration, rate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nsw.analysis.cases import CaseSummary, Copy
+    from nsw.analysis.figures import Figure
+    from nsw.analysis.spent import Spent
+
+__all__ = ["RULES", "busy_pct", "idle_reason", "slowed_times"]
+
+_PART: Final = 0.25  # of the idle time: a call that takes as much explains it
+_LONG: Final = 0.5  # of the idle time: a gap that is as long is what to look for
+_MANY: Final = 20  # operations of an iteration, of which each waits for its launch
+_ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Register))")
+_A_TIME: Final = re.compile(r"(?:/|\bper )\s*(?:s|secs?|seconds?|min|minutes?|h|hours?)$|\bs\^?-1$", re.IGNORECASE)
+_COPIES: Final = re.compile(r"cu(?:da)?Memcpy")
+_HOST_SHOWN: Final = (
+    "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) shows what the host does."
+)
+_COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
+_MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
+_ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
+_PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
+_PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
+_FAST: Final = 20e9  # byte/s, which only pinned memory gives
+_LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
+_MUCH_FASTER: Final = 2.0
+_EXPOSED_PCT: Final = 10.0  # of an iteration
+_WAITING: Final = 1 / 3  # of the time in NCCL's kernels
+_FP32_PCT: Final = 20.0  # of GPU time
+_AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
+_TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it costs accuracy
+_LAYOUT_PCT: Final = 8.0  # of GPU time
+_OPTIMIZER_PCT: Final = 20.0
+_IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
+_SHORT_PCT: Final = 50.0  # of the kernels
+_ELEMENTWISE_PCT: Final = 25.0  # of GPU time
+_FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
+_SLOW_TIMES: Final = 3.0  # the median
+_VALUE: Final = 64  # bytes that are a value or a few
+_ONCE, _FEW = 0.9, 3.5  # times an iteration
+_WORTH_IDLE_PCT: Final = 10.0
+_BUCKETS: Final = 8  # copies an iteration
+_SMALL_PAGE: Final = 64 << 10  # bytes of a migration
+_MIGRATIONS: Final = 1000
+
+Reason = Literal["call", "gap", "host", "synchronisation", "launches"]
+
+
+def slowed_times(case: CaseSummary, pass_name: str | None = None) -> float:
+    """How many times slower the program's own rates and times are under a profiler; 1 where that is not known.
+
+    Args:
+        case: The case.
+        pass_name: The profiler's pass; by default the one of the case's timeline.
+    """
+    of = case.traced_by if pass_name is None else pass_name
+    times = [
+        held.median / free.median if is_time(free.unit) else free.median / held.median
+        for free in case.figures if not free.profiled and free.median > 0 and _is_speed(free.unit)
+        for held in case.figures if held.pass_name == of and held.name == free.name and held.median > 0
+        if not _within_scatter(free, held)
+    ]  # fmt: skip
+    return max(1.0, *times) if times else 1.0
+
+
+def _within_scatter(free: Figure, held: Figure) -> bool:
+    """Whether repeats show that the two may be the same."""
+    return min(free.runs, held.runs) > 1 and held.least <= free.most and free.least <= held.most
+
+
+def _is_speed(unit: str | None) -> bool:
+    return is_time(unit) or _A_TIME.search(unit or "") is not None
+
+
+def busy_pct(case: CaseSummary) -> float | None:
+    """How much of an iteration the GPU is at work that is so least, as without the profiler."""
+    idle = case.spent.most_idle_pct if case.spent else None
+    if idle is None and case.idle_gpu is not None:
+        idle = 100 - case.idle_gpu.busy_pct
+    return None if idle is None else min(100.0, (100 - idle) * slowed_times(case))
+
+
+def idle_reason(idle: IdleGpu) -> Reason:
+    """What the GPU waits for, as far as the data tells."""
+    if idle.call and idle.call_ns >= _PART * idle.idle_ns:
+        return "call"
+    if idle.gap_ns is not None and idle.gap_ns >= _LONG * idle.idle_ns:
+        return "gap"
+    if idle.operations < _MANY:
+        return "host"
+    return "synchronisation" if idle.synchronisations >= _PART * idle.operations else "launches"
+
+
+def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
+    """The rule for GPUs that are idle for one reason."""
+
+    def rule(case: CaseSummary, _: Context) -> Hit | None:
+        idle = case.idle_gpu
+        if idle is None or idle_reason(idle) != reason:
+            return None
+        if idle.gap_ns is None and reason != "call":  # the table was made before gaps were read: it may be one gap
+            return None
+        slowed = slowed_times(case)
+        idle = replace(idle, med_ns=idle.med_ns / slowed, busy_pct=idle.busy_pct * slowed)  # as without the profiler
+        if idle.busy_pct >= BUSY_PCT:
+            return None
+        what, do, why, advice = _WHY[reason](idle)
+        if reason in {"gap", "host"} and (case.loading_ns or 0.0) >= _PART * idle.idle_ns:
+            what, do = f"waits {_time(case.loading_ns)} for the DataLoader", "more loader workers"
+            why = f"for {_time(case.loading_ns)} of that the program waits for its DataLoader"
+            advice = (
+                "More workers (num_workers), cheaper decoding, or data that are ready (cached, resized) shorten that."
+            )
+        whose = f"the GPU of {idle.process}" if idle.process else "the GPU"
+        others = ""
+        if idle.processes > 1:
+            others = (
+                " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
+            )
+        return Hit(
+            f"idle: {reason}", case.id, 100 - idle.busy_pct, what, do,
+            f"{whose} is idle {100 - idle.busy_pct:.0f} % of {_an_iteration(case, idle.med_ns)}: {why}",
+            advice + others, f"{100 - idle.busy_pct:.0f} %", "iterations",
+        )  # fmt: skip
+
+    return rule
+
+
+def _an_iteration(case: CaseSummary, med_ns: float) -> str:
+    """An iteration with its time: of a few their range, whose median says little."""
+    of = case.iterations
+    if of is None or of.count >= _FEW_ITERATIONS:
+        return f"an iteration of {_time(med_ns)}"
+    return f"iterations of {_time(of.least_ns)} to {_time(of.most_ns)}"
+
+
+def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
+    took = f"{idle.call} {_time(idle.call_ns)} an iteration"
+    if _ALLOCATES.match(idle.call):
+        do, advice = (
+            "allocate once, or pool",
+            "Allocate before the loop, or from a pool (cudaMallocAsync; no empty_cache()).",
+        )
+    elif _COPIES.match(idle.call):
+        do, advice = "copy from pinned memory", "Copy from pinned memory with cudaMemcpyAsync, while kernels run."
+    else:
+        do, advice = "move it out of the loop", "Move it out of the loop."
+    return took, do, f"the host spends {_time(idle.call_ns)} of it in {idle.call}", advice
+
+
+def _gap(idle: IdleGpu) -> tuple[str, str, str, str]:
+    gap = _time(min(idle.gap_ns or 0.0, idle.idle_ns))  # medians of different things: never more than all idle time
+    calls = "and no CUDA call explains it" if idle.calls_known else "CUDA calls were not recorded"
+    return (
+        f"one gap of {gap}{', no CUDA call' if idle.calls_known else ''}", "look at the loader",
+        f"{gap} of that are one gap, {calls}",
+        f"The host does something else there, such as loading data, I/O or computing. {_HOST_SHOWN}",
+    )  # fmt: skip
+
+
+def _host(idle: IdleGpu) -> tuple[str, str, str, str]:
+    return (
+        f"waits for the host, {idle.operations:.0f} operations", "look at the host",
+        f"between its {idle.operations:.0f} operations it waits for the host", _HOST_SHOWN,
+    )  # fmt: skip
+
+
+def _waits(idle: IdleGpu) -> tuple[str, str, str, str]:
+    return (
+        f"{idle.synchronisations:.0f} waits for the GPU an iteration", "keep results on the GPU",
+        f"the host waits for the GPU {idle.synchronisations:.0f} times in it, each time without launching ahead",
+        "Synchronise less often: no .item(), printing of tensors or cudaDeviceSynchronize in the loop.",
+    )  # fmt: skip
+
+
+def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
+    work = idle.busy_pct / 100 * idle.med_ns / idle.operations
+    spacing = idle.med_ns / idle.operations
+    call = f", a launch call {_time(idle.launch_ns)}" if idle.launch_ns is not None else ""
+    graphs = "more CUDA graphs" if idle.graph_launches >= 1 else "CUDA graphs, larger batch"
+    advice = (
+        "CUDA graphs launch some of them: put more of the iteration into graphs."
+        if idle.graph_launches >= 1
+        else "The host cannot launch faster: launch them together as CUDA graphs, or give it fewer and larger"
+        " operations (fused kernels, torch.compile, a larger batch)."
+    )
+    return (
+        f"{idle.operations:,.0f} operations of {_time(work)}", graphs,
+        f"{idle.operations:,.0f} operations, one every {_time(spacing)}, keep it busy for {_time(work)} each{call}",
+        advice,
+    )  # fmt: skip
+
+
+_WHY: Final[Mapping[Reason, Callable[[IdleGpu], tuple[str, str, str, str]]]] = {
+    "call": _call, "gap": _gap, "host": _host, "synchronisation": _waits, "launches": _launches,
+}  # fmt: skip
+
+
+def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
+    """Copies between host and GPU that take much of the time, as slow as from pageable memory."""
+    most = _most_copied(case)
+    if most is None or most.bytes_per_s is None or not most.total_bytes or most.total_bytes < _LARGE * most.calls:
+        return None
+    share = _copied_pct(case) * most.total_ns / sum(copy.total_ns for copy in case.copies)  # which the rate is of
+    certain = "Pageable" in most.name
+    if share < _COPIED_PCT or (most.bytes_per_s > _pageable(case) and not certain):
+        return None
+    best, where = context.copies.get(direction(most.name), (0.0, ""))
+    faster = best / most.bytes_per_s
+    beside = f" ({where}: {_gigabytes(best)})" if faster >= _MUCH_FASTER and where != case.id else ""
+    kind = "pageable copies" if certain else "slow copies"
+    of = "of an iteration" if case.iterations else "of all GPU time, set-up included,"
+    pinned = (
+        f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in {where},"
+        if beside
+        else "Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x16: 12 GB/s,"
+        " PCIe 5: 50)"
+    )
+    return Hit(
+        "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
+        f"{share:.0f} % {kind}, {_gigabytes(most.bytes_per_s)}", f"pin it{beside}",
+        f"{share:.0f} % {of} is copying {_way(most)} at {rate(most.bytes_per_s)}, as slow as from pageable memory"
+        if not certain else f"{share:.0f} % {of} is copying pageable memory {_way(most)} at {rate(most.bytes_per_s)}",
+        f"{pinned} and lets copies run beside kernels.", f"{share:.0f} %", "copies",
+    )  # fmt: skip
+
+
+def _pageable(case: CaseSummary) -> float:
+    """The most that copies of pageable memory reach, byte/s."""
+    return _PAGEABLE if _capability(case) >= _AMPERE else _PAGEABLE_PCIE_3
+
+
+def _capability(case: CaseSummary) -> tuple[int, int]:
+    """The compute capability of a case's GPU; (0, 0): not known."""
+    chip = find_chip(case.gpus[0]) if case.gpus else None
+    return (chip and chip.capability) or (0, 0)
+
+
+def _copies(case: CaseSummary, _: Context) -> Hit | None:
+    """Copies that take most of the time, of which the rate is not known, or good."""
+    most, share = _most_copied(case), _copied_pct(case)
+    known = case.spent is not None and case.spent.copies_pct is not None
+    if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE) < _pageable(case):
+        return None
+    speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
+    part = 100 * most.total_ns / sum(copy.total_ns for copy in case.copies)
+    do, advice = (
+        "keep data on the GPU",
+        "Keep the data on the GPU between kernels, or copy it from pinned memory beside them.",
+    )
+    if (most.bytes_per_s or 0.0) >= _FAST:
+        do, advice = (
+            "move fewer bytes",
+            "They come from pinned memory already: move fewer bytes, or let kernels run beside them.",
+        )
+    return Hit(
+        "copies", case.id, share, f"{share:.0f} % copies", do,
+        f"{share:.0f} % of all GPU time, set-up included, is copies, {part:.0f} % of them {_way(most)}{speed}",
+        advice, f"{share:.0f} %", "copies",
+    )  # fmt: skip
+
+
+def _copies_alone(case: CaseSummary, context: Context) -> Hit | None:
+    """Copies that no kernel hides, and that are not slow."""
+    spent, most = case.spent, _most_copied(case)
+    alone = spent.copies_pct if spent else None
+    if alone is None or alone < _ALONE_PCT or most is None or _slow_copies(case, context) is not None:
+        return None
+    speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
+    return Hit(
+        "copies alone", case.id, alone, f"{alone:.0f} % copies, no kernel beside",
+        "prefetch on its own stream",
+        f"{alone:.0f} % of an iteration is copying {_way(most)}{speed} with no kernel beside it",
+        "Copy the next input on a stream of its own while this one is computed (non_blocking=True from pinned memory).",
+        f"{alone:.0f} %", "copies",
+    )  # fmt: skip
+
+
+def _read_back(case: CaseSummary, _: Context) -> Hit | None:
+    """A value of a few bytes that the host reads in every iteration, and waits for."""
+    busy, each = busy_pct(case), _each_iteration(case)
+    if busy is None or not each or 100 - busy < _WORTH_IDLE_PCT:
+        return None
+    if case.idle_gpu is not None and idle_reason(case.idle_gpu) in {"gap", "call"}:  # which explains the idle time
+        return None
+    small = sum(
+        c.calls
+        for c in case.copies
+        if direction(c.name) == "from" and c.total_bytes is not None and c.total_bytes <= _VALUE * c.calls
+    )
+    if not _ONCE <= small / each <= _FEW:
+        return None
+    return Hit(
+        "reads a value back", case.id, min(100 - busy, _WORTH_IDLE_PCT), "reads a value every iteration",
+        "no .item() in the loop",
+        f"in every iteration the host waits for {_values(small / each)} of a few bytes from the GPU, which is idle"
+        f" {100 - busy:.0f} % of the time",
+        "Read it every hundredth iteration, where that is enough (.item()); GradScaler.step reads one in each.",
+        _values(small / each), "copies",
+    )  # fmt: skip
+
+
+def _values(count: float) -> str:
+    return "a value" if count < 1.5 else f"{count:.0f} values"
+
+
+def _bucket_copies(case: CaseSummary, _: Context) -> Hit | None:
+    """Copies on the GPU beside NCCL: gradients into and out of buckets."""
+    spent, each = case.spent, _each_iteration(case)
+    if spent is None or not each or not spent.share_pct("NCCL"):
+        return None
+    inside = [c for c in case.copies if "Device-to-Device" in c.name or "DtoD" in c.name]
+    calls, share = sum(c.calls for c in inside) / each, 100 * sum(c.total_ns for c in inside) / (case.gpu_ns or 1.0)
+    if calls < _BUCKETS or share < 1:
+        return None
+    return Hit(
+        "bucket copies", case.id, share, f"{calls:.0f} copies into buckets", "gradient_as_bucket_view=True",
+        f"{calls:.0f} copies on the GPU an iteration move gradients into buckets and back ({share:.0f} % of GPU time)",
+        "DistributedDataParallel(..., gradient_as_bucket_view=True) saves them.", f"{calls:.0f}", "copies",
+    )  # fmt: skip
+
+
+def _each_iteration(case: CaseSummary) -> int:
+    """How many iterations the copies of a case are of: those of all its processes."""
+    return case.iterations.count * case.iterations.processes if case.iterations else 0
+
+
+def _most_copied(case: CaseSummary) -> Copy | None:
+    """The copy between host and GPU that takes most, where it is most of all copies' time."""
+    most = max(case.copies, key=lambda copy: copy.total_ns, default=None)
+    return most if most is not None and direction(most.name) else None
+
+
+def _way(copy: Copy) -> str:
+    return "to the GPU" if direction(copy.name) == "to" else "from the GPU"
+
+
+def _copied_pct(case: CaseSummary) -> float:
+    """What copies take: of an iteration, alone; without iterations of all GPU time."""
+    if case.spent is not None:
+        known = case.spent.copies_pct
+        return case.spent.share_pct(COPIES) if known is None else known
+    return 100 * sum(copy.total_ns for copy in case.copies) / case.gpu_ns if case.gpu_ns else 0.0
+
+
+def _migrations(case: CaseSummary, _: Context) -> Hit | None:
+    """Unified memory that moves page by page."""
+    moved = [copy for copy in case.copies if "Unified" in copy.name or "UM" in copy.name.split()]
+    calls, ns = sum(copy.calls for copy in moved), sum(copy.total_ns for copy in moved)
+    size = sum(copy.total_bytes or 0.0 for copy in moved)
+    if calls < _MIGRATIONS or size > _SMALL_PAGE * calls or not case.gpu_ns:
+        return None
+    return Hit(
+        "unified memory", case.id, min(100.0, 100 * ns / case.gpu_ns),
+        f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB", "cudaMemPrefetchAsync",
+        f"unified memory moves in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average, {_time(ns)} in all",
+        "Prefetch what a kernel needs (cudaMemPrefetchAsync), or copy it explicitly.", f"{calls:,.0f}", "copies",
+    )  # fmt: skip
+
+
+def _exposed(case: CaseSummary, _: Context) -> Hit | None:
+    """Communication that nothing hides, and whether it is waiting for a late rank."""
+    spent = case.spent
+    exposed = spent.exposed_pct if spent else None
+    if exposed is None or spent is None or exposed < _EXPOSED_PCT:
+        return None
+    late = case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct("NCCL")
+    head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
+    if late and case.waiting is not None:
+        return Hit(
+            "exposed communication", case.id, exposed,
+            f"{_short(case.waiting.late)} is late, NCCL alone {exposed:.0f} %",
+            f"look at the host of {_short(case.waiting.late)}",
+            f"{head}, most of it waiting: {case.waiting.late} reaches the collectives last",
+            "Look at what delays it, not at the network.", f"{exposed:.0f} %", "communication",
+        )  # fmt: skip
+    return Hit(
+        "exposed communication", case.id, exposed, f"NCCL alone {exposed:.0f} %", "overlap or shrink communication",
+        f"{head}, {_who_is_late(case)}",
+        "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
+        f"{exposed:.0f} %", "communication",
+    )  # fmt: skip
+
+
+def _who_is_late(case: CaseSummary) -> str:
+    if case.waiting is None:
+        return "which may be waiting for a late rank"
+    return "on all ranks alike: no rank is late throughout"
+
+
+def _short(process: str) -> str:
+    return process.removeprefix("the process on ")
+
+
+def _work(case: CaseSummary) -> tuple[Spent, float] | None:
+    """Where the time goes and how many per cent of it the GPU's work is, where less of that would win time."""
+    spent = case.spent
+    if spent is None or not spent.gpu_ns:
+        return None
+    busy = busy_pct(case)
+    return None if busy is not None and 100 - busy >= _IDLE_PCT else (spent, 100.0 if busy is None else busy)
+
+
+def _fp32(case: CaseSummary, _: Context) -> Hit | None:
+    """GEMM and convolution in FP32 on a GPU whose tensor cores could do TF32."""
+    work = _work(case)
+    if work is None or _capability(case) < _AMPERE:
+        return None
+    spent, busy = work
+    share = 100 * spent.fp32_ns / spent.gpu_ns
+    if share < _FP32_PCT:
+        return None
+    what = " and ".join(part.name for part in spent.parts if part.name in {"GEMM", "convolution"})
+    return Hit(
+        "FP32 arithmetic", case.id, _TENSOR_GAIN * share * busy / 100,
+        f"{share:.0f} % FP32 {what}, no tensor cores", "try TF32 or bf16",
+        f"{share:.0f} % of GPU time is {what} in FP32, without tensor cores",
+        "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
+        " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots",
+    )  # fmt: skip
+
+
+def _layout(case: CaseSummary, _: Context) -> Hit | None:
+    return _of_class(
+        case, LAYOUT, _LAYOUT_PCT, "converts layouts (NCHW/NHWC, transposing)", "channels_last",
+        "Keep tensors in the layout that the kernels want: in PyTorch channels_last for the model and its input.",
+    )  # fmt: skip
+
+
+def _optimizer(case: CaseSummary, _: Context) -> Hit | None:
+    return _of_class(
+        case, OPTIMIZER, _OPTIMIZER_PCT, "is the optimizer's step", "fused optimizer",
+        "Try the fused optimizer (torch.optim: fused=True), or a larger batch for each step.",
+    )  # fmt: skip
+
+
+def _of_class(case: CaseSummary, name: str, least_pct: float, what: str, do: str, advice: str) -> Hit | None:
+    """A class of kernels that takes much of the GPU's work."""
+    work = _work(case)
+    share = work[0].share_pct(name) if work else 0.0
+    if work is None or share < least_pct:
+        return None
+    return Hit(
+        name, case.id, share * work[1] / 100, f"{share:.0f} % {what.partition(' (')[0]}", do,
+        f"{share:.0f} % of GPU time {what}", advice, f"{share:.0f} %", "hotspots",
+    )  # fmt: skip
+
+
+def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
+    """Many kernels that are hardly more than their launch."""
+    work = _work(case)
+    if work is None or work[0].short_pct < _SHORT_PCT or work[0].operations < _MANY:
+        return None
+    share = work[0].share_pct("elementwise")
+    if share < _ELEMENTWISE_PCT:
+        return None
+    return Hit(
+        "short kernels", case.id, share / 2, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
+        f"{work[0].short_pct:.0f} % of the kernels take less than 5 us, and elementwise ones {share:.0f} % of GPU time",
+        "Fuse them (torch.compile, a kernel of your own).", f"{share:.0f} %", "hotspots",
+    )  # fmt: skip
+
+
+def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
+    """An iteration that takes many times the median: it spoils means and totals, not the other iterations."""
+    of = case.iterations
+    if of is None or not of.med_ns or of.most_ns < _SLOW_TIMES * of.med_ns or of.count < _FEW_ITERATIONS:
+        return None
+    number, busy = of.slowest + 1, of.slowest_busy_pct
+    all_ns = of.count * of.med_ns + of.most_ns - of.med_ns
+    works = busy is not None and busy >= BUSY_PCT
+    do = "look at its kernels" if works else "look at the host there"
+    advice = (
+        "Its GPU work takes longer: look at its kernels (`--table iteration_trace`), and whether its input is larger."
+        if works
+        else f"Look at what the host does then (a checkpoint, garbage collection, a log, I/O). {_HOST_SHOWN}"
+    )
+    return Hit(
+        "slow iteration", case.id, 100 * (of.most_ns - of.med_ns) / all_ns,
+        f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}", do,
+        f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}, {of.most_ns / of.med_ns:.0f} times"
+        f" the median of {_time(of.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
+        advice, _time(of.most_ns), "iterations",
+    )  # fmt: skip
+
+
+def _gigabytes(per_second: float) -> str:
+    return f"{per_second / 1e9:.3g} GB/s"
+
+
+def _time(ns: float | None) -> str:
+    """A time in three digits: 1.17 ms."""
+    if ns is None:
+        return "-"
+    return next((f"{ns / size:.3g} {unit}" for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if ns >= size),
+                duration(ns))  # fmt: skip
+
+
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
+    **{f"idle: {reason}": _idle(reason) for reason in _WHY},
+    "slow copies": _slow_copies,
+    "copies": _copies,
+    "copies alone": _copies_alone,
+    "reads a value back": _read_back,
+    "bucket copies": _bucket_copies,
+    "unified memory": _migrations,
+    "exposed communication": _exposed,
+    "FP32 arithmetic": _fp32,
+    LAYOUT: _layout,
+    OPTIMIZER: _optimizer,
+    "short kernels": _short_kernels,
+    "slow iteration": _slow_iteration,
+}

@@ -1,0 +1,143 @@
+"""The first screen: which table and headline follow from what the recipe varies and what was measured."""
+
+import pytest
+
+from nsw.analysis.first_screen import first_screen
+from nsw.analysis.kernel_classes import class_of
+from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.recipe.load import load_recipe_text
+
+from .made import figure_row, gpu_row, make_run
+from .test_steady import MS, iterations_row, part, timeline
+
+
+def screen(runs, asked=None, **tables):
+    """Its blocks by their names; the headline as text."""
+    blocks = first_screen(
+        summarize(CampaignData("sums-20261124-160605-5a9e", "s", None, runs, tables), asked or Asked())
+    )
+    return {block.name: block for block in blocks} | {"headline": blocks[0].text}
+
+
+def measured(unit="images/s", **figures):
+    """Runs and their figures: `b8_n2=120.0`."""
+    runs, rows = [], []
+    for name, value in figures.items():
+        params = {word[0]: int(word[1:]) for word in name.split("_")}
+        runs.append(make_run(name, name, params=params))
+        rows += [] if value is None else [figure_row(value, run=name, unit=unit)]
+    return runs, rows
+
+
+WEAK = Asked(axis="n", kind="weak", figure="speed")
+
+
+def test_efficiency_at_the_end_of_the_axis_from_best_to_worst():
+    runs, figures = measured(b8_n1=100.0, b8_n2=120.0, b16_n1=100.0, b16_n2=190.0)
+    shown = screen(runs, WEAK, figures=figures)
+    assert shown["headline"] == "95 % efficiency at n=2, b=16; 60 % at b=8 (1 run each)"
+    assert [row[:4] for row in shown["answer"].rows] == [(8, 100.0, 120.0, 60.0), (16, 100.0, 190.0, 95.0)]
+
+
+def test_of_one_series_each_point_has_a_row():
+    runs, figures = measured(n1=100.0, n2=190.0, n4=300.0)
+    shown = screen(runs, WEAK, figures=figures)
+    assert shown["headline"] == "75 % efficiency at n=4 (1 run each)"
+    assert [row[0] for row in shown["answer"].rows] == [1, 2, 4]
+
+
+def test_one_point_or_no_figure_is_no_scaling():
+    runs, figures = measured(n1=100.0)
+    assert "nothing to scale from was measured" in screen(runs, WEAK, figures=figures)["headline"]
+    runs, figures = measured(n1=None, n2=None)
+    assert "efficiency" not in screen(runs, WEAK, figures=figures)["headline"]
+
+
+def test_of_repeats_the_efficiency_has_its_range():
+    runs = [make_run(f"n{n}-{at}", f"n{n}", params={"n": n}) for n in (1, 2) for at in range(3)]
+    values = {"n1": (100.0, 95.0, 105.0), "n2": (180.0, 170.0, 185.0)}
+    figures = [figure_row(values[run.case_id][int(run.id[-1])], run=run.id) for run in runs]
+    shown = screen(runs, WEAK, figures=figures)
+    assert shown["headline"].endswith("(3 runs each)")
+    assert shown["answer"].rows[-1][-1] == "81 to 97 %"
+
+
+def test_along_one_number_it_is_said_where_the_figure_is_best_and_hardly_gains():
+    runs, figures = measured(b1=10.0, b2=19.0, b4=30.0, b8=30.5, b16=31.0)
+    assert screen(runs, figures=figures)["headline"] == (
+        "sums: 5 cases; best 31.00 images/s at b=16, within 5 % of it from 4 on (1 run each)"
+    )
+
+
+def test_a_time_is_best_where_it_is_least():
+    runs, figures = measured(unit="ms", b1=10.0, b2=5.0)
+    assert screen(runs, figures=figures)["headline"] == "sums: 2 cases; best 5.00 ms at b=2 (1 run each)"
+
+
+def test_without_a_timeline_it_is_said_what_shows_the_gpu():
+    runs, figures = measured(b1=10.0)
+    assert "passes" not in screen(runs, figures=figures)
+    runs[0].gpus = 1
+    assert "`- timeline: {}` among the recipe's passes shows it" in screen(runs, figures=figures)["passes"].text
+
+
+def test_of_many_cases_those_are_shown_of_which_most_could_be_won():
+    names = [f"b{at}" for at in range(1, 21)]
+    runs = [timeline(name, name, b=at) for at, name in enumerate(names)]
+    rows = [iterations_row(busy=10.0 + at, run=name) | {"med_gpu_ops": 100.0, "med_longest_gap_ns": 0.0}
+            for at, name in enumerate(names)]  # fmt: skip
+    parts = [part("steady", "k", 18 * MS, run=name) for name in names]
+    gpu = [gpu_row("k", 18 * MS, run=name) for name in names]
+    shown = screen(runs, gpu_summary=gpu, iterations=rows, phase_summary=parts)
+    assert [row[0] for row in shown["answer"].rows] == list(range(15))
+    assert shown["answer"].title == "(5 cases more that weigh less)"
+    assert shown["headline"].startswith("sums: 20 of 20 cases could be clearly faster")
+
+
+def profiled(free, held):
+    """The note on what the profiler slowed, with these figures of the baseline and the timeline."""
+    runs = [make_run(f"b{at}", "c") for at in range(len(free))] + [timeline(f"t{at}", "c") for at in range(len(held))]
+    figures = [figure_row(value, run=run.id) for run, value in zip(runs, (*free, *held), strict=True)]
+    note = screen(runs, figures=figures, gpu_summary=[gpu_row("k", MS, run="t0")]).get("slowed")
+    return note and note.text
+
+
+@pytest.mark.parametrize(
+    ("free", "held", "times"),
+    [((98.0, 100.0, 103.0), (79.0, 80.0, 82.0), "1.2x"),  # 1.25
+     ((70.0, 100.0, 130.0), (60.0, 80.0, 90.0), None),  # within the scatter of the runs
+     ((100.0,), (10.0,), "10.0x"), ((100.0,), (95.0,), None), ((100.0,), (120.0,), None)],
+)  # fmt: skip
+def test_a_profiler_that_slowed_the_program_is_told(free, held, times):
+    said = f"The profiler slowed c {times}: shares of idle time are corrected for it." if times else None
+    assert profiled(free, held) == said
+
+
+def test_where_the_time_of_a_single_case_goes():
+    parts = [part("steady", "gemm", 90 * MS, calls=18), part("steady", "reduce_kernel", 18 * MS, calls=36)]
+    rows = [iterations_row(10 * MS, busy=60.0, memory=0.0) | {"med_gpu_ns": 6 * MS}]
+    gpu = [gpu_row("gemm", 90 * MS), gpu_row("reduce_kernel", 18 * MS)]
+    shown = screen([timeline()], gpu_summary=gpu, iterations=rows, phase_summary=parts)
+    assert shown["headline"] == "c: an iteration takes 10.00 ms, 83 % of GPU time is gemm (1 run each)"
+    assert [row[:4] for row in shown["answer"].rows] == [
+        ("GEMM", 5 * MS, 50.0, 1.0), ("reduction", 1 * MS, 10.0, 2.0), ("GPU idle", 4 * MS, 40.0, None),
+    ]  # fmt: skip
+
+
+CLASSES = """nsw: 1
+name: t
+app: {command: ./train}
+report: {classes: {halo: '^(un)?pack_', chemistry: 'react_\\w+'}}
+"""
+
+
+def test_a_recipes_classes_are_counted_first():
+    classes = load_recipe_text(CLASSES).recipe.report.classes
+    assert classes == {"halo": r"^(un)?pack_", "chemistry": r"react_\w+"}
+    assert (class_of("unpack_gemm", more=classes), class_of("unpack_gemm")) == ("halo", "GEMM")
+    parts = [part("steady", "react_gemm", 90 * MS), part("steady", "gemm", 18 * MS)]
+    gpu = [gpu_row("react_gemm", 90 * MS), gpu_row("gemm", 18 * MS)]
+    shown = screen(
+        [timeline()], Asked(classes=classes), gpu_summary=gpu, iterations=[iterations_row()], phase_summary=parts
+    )
+    assert [row[0] for row in shown["answer"].rows][:2] == ["chemistry", "GEMM"]

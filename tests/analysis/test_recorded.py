@@ -1,0 +1,109 @@
+"""First screens of recorded campaigns: the lines that matter, and that no name of a case decides what is said."""
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from nsw.analysis.summary import summarize
+
+from .recorded import ASKED, answer, campaign, screen
+
+
+@pytest.fixture(scope="module", params=sorted(ASKED))
+def name(request):
+    return request.param
+
+
+def test_a_first_screen_has_24_lines_and_the_headline_is_the_first(name, monkeypatch):
+    summary = answer(name)
+    lines = screen(summary, monkeypatch)
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 100
+    assert "H100 80GB HBM3, 1 run" in lines[0]
+    assert lines[-1].startswith("`nsw summarize --full`") or lines[-2].startswith("`nsw summarize --full`")
+    full = screen(summary, monkeypatch, full=True)
+    assert full[0] == lines[0]
+    assert len(full) > 100
+
+
+def row(lines, *cells):
+    """Whether a line has these cells in their order."""
+    return any(re.search(r"\s+(?:\S.*\s)?".join(map(re.escape, cells)), line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [("launch", "39.70", "9 %", "2,000 operations of 1.07 us", "CUDA graphs"),
+     ("loader", "13 %", "one gap of 17.7 ms, no CUDA call", "look at the loader"),
+     ("sync", "15 %", "50 waits for the GPU an iteration", "keep results on the GPU"),
+     ("pageable", "100 %", "77 % slow copies, 7.02 GB/s", "pin it (ill-pinned: 55.1 GB/s)"),
+     ("pinned", "31 % copies, no kernel beside", "prefetch on its own stream"),
+     ("healthy", "100 % FP32 GEMM, no tensor cores", "try TF32 or bf16"),
+     ("onebad", "100 %", "iteration 12 of 25 takes 136 ms", "look at the host there"),
+     ("malloc", "23 %", "cudaFree 1.15 ms an iteration", "allocate once, or pool")],
+)  # fmt: skip
+def test_eight_programs_have_eight_illnesses(cells, monkeypatch):
+    assert row(screen(answer("ills"), monkeypatch), *cells)
+
+
+def test_the_profilers_part_is_said_once_and_taken_off(monkeypatch):
+    text = " ".join(screen(answer("ills"), monkeypatch))
+    assert text.startswith("ills: 8 of 8 cases could be clearly faster (H100 80GB HBM3, 1 run each)")
+    assert "The profiler slowed ill-launch 1.4x, ill-sync 1.2x: shares of idle time are corrected for it." in text
+
+
+def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called_one(monkeypatch):
+    lines = screen(answer("stencil"), monkeypatch)
+    text = " ".join(lines)
+    assert text.startswith("naive is the fastest at n=16384; column is 5.6x slower, fat is 1.5x slower (H100 80GB HBM3")
+    assert row(lines, "16384", "naive", "258.1", "1.00", "1,084.0", "59 %", "DRAM-bound, 59 % of its peak")
+    assert row(lines, "column", "0.18", "7,362.9", "10 %", "uncoalesced: 12 % of sectors used")
+    assert row(lines, "fat", "0.67", "39 %", "occupancy 47 of 62 % (shared memory)")
+    assert "* variant-naive_n-2048: its figure is 127 times lower than its kernels' times imply" in text
+    assert "Ratios to it are void." in text
+    assert "moves 20 MB, which fit into L2" in text
+
+
+def test_what_an_iteration_gains_is_told_beside_the_figure_and_spans_are_not_mixed(monkeypatch):
+    lines = screen(answer("amp"), monkeypatch)
+    text = " ".join(lines)
+    assert text.startswith("amp=true helps 3 of 5 and slows 2 of 5 (0.53 to 2.72 times images_per_sec)")
+    assert row(lines, "mlp", "48,445.8 -> 34,088.3", "0.70", "0.364 -> 0.316", "1.15", "31 -> 51", "83 %")
+    assert row(lines, "alexnet", "1.47", "8.81 -> 3.68", "2.40", "42 %")
+    assert row(lines, "vgg11", "2.72", "62.3 -> no iterations", "-", "-", "-")
+    assert "net-alexnet_amp-true 2.40x arrives as 1.47x, net-resnet18_amp-true 2.56x arrives as 1.57x" in text
+    assert "net-lenet_amp-true (56 -> 94 operations, 0.53x), net-mlp_amp-true (31 -> 51 operations, 0.70x)" in text
+
+
+def renamed(name):
+    """The campaign with other names of cases, in another order, and the old names."""
+    data = campaign(name)
+    cases = list(dict.fromkeys(run.case_id for run in data.runs))
+    random.Random(7).shuffle(cases)
+    new = {case: f"c{at}" for at, case in enumerate(cases, 1)}
+    runs = [replace(run, case_id=new[run.case_id]) for case in cases for run in data.runs if run.case_id == case]
+    if name == "ills":
+        runs = [replace(run, params={"program": run.case_id}) for run in runs]
+    return replace(data, runs=runs), {short: case for case, short in new.items()}
+
+
+def test_names_and_order_of_cases_decide_nothing(name):
+    data, old = renamed(name)
+    known, other = answer(name), summarize(data, ASKED[name])
+
+    def mapped(text):
+        return re.sub(r"\bc\d+\b", lambda match: old.get(match[0], match[0]), text)
+
+    hits = {old[case]: [(hit.rule, hit.what, mapped(hit.do), hit.fact, mapped(hit.advice)) for hit in some]
+            for case, some in other.hits.items()}  # fmt: skip
+    assert hits == {case: [(h.rule, h.what, h.do, h.fact, h.advice) for h in some] for case, some in known.hits.items()}
+    # of cases that weigh the same the recipe's first leads a sentence
+    assert {(f.name, frozenset(map(mapped, f.cases))) for f in other.findings} == {
+        (f.name, frozenset(f.cases)) for f in known.findings
+    }
+    of_pairs = {"cold start", "host is the limit", "launch-bound"}
+    assert {mapped(f.text) for f in other.findings if f.name in of_pairs} == {
+        f.text for f in known.findings if f.name in of_pairs
+    }

@@ -1,0 +1,288 @@
+"""Each rule holds for a made case, and not for one that is only just different."""
+
+from dataclasses import replace
+
+import pytest
+
+from nsw.analysis.cases import CaseSummary, Copy
+from nsw.analysis.comparison import compare, scaling
+from nsw.analysis.figures import Figure
+from nsw.analysis.idle_gpu import IdleGpu
+from nsw.analysis.kernels import Advice, KernelRow, Stall
+from nsw.analysis.paired_rules import of_scaling, of_variants
+from nsw.analysis.rules import RULES, as_findings, hits_of
+from nsw.analysis.spent import Part, Spent
+from nsw.analysis.steady import Iterations, Waiting
+
+MS, US, MB = 1e6, 1e3, 1e6
+H100, V100 = ("NVIDIA H100 80GB HBM3",), ("Tesla V100-SXM2-32GB",)
+IDLE = IdleGpu(
+    busy_pct=30.0, med_ns=10 * MS, operations=100.0, gap_ns=0.1 * MS, calls_known=True, graph_launches=0.0,
+    synchronisations=0.0, launch_ns=8 * US, call="", call_ns=0.0, processes=1, collectives=False, process="",
+)  # fmt: skip
+STEPS = Iterations("nvtx", "step", 20, 2, 1, 10 * MS, 9 * MS, 11 * MS, 3, 3.0, 9 * MS, 90.0, 90.0, 0.0, 0.0)
+
+
+def case(**more):
+    return replace(CaseSummary("c", {}, 1, 100 * MS, 100 * MS, None), **more)
+
+
+def idle(**changed):
+    return case(idle_gpu=replace(IDLE, **changed))
+
+
+def spent(*parts, fp32=0.0, short=0.0, **shares):
+    """An iteration of 10 ms; `parts` are pairs of a class and its ms, with 50 operations each."""
+    made = tuple(Part(name, ms * MS, 50.0, f"{name} kernel", ms * MS) for name, ms in parts)
+    of_all = {"copies_pct": 0.0, "exposed_pct": 0.0, "idle_pct": 0.0, "most_idle_pct": shares.get("idle_pct", 0.0)}
+    return Spent(True, 10 * MS, made, fp32 * MS, short, 50.0 * len(made), **(of_all | shares))
+
+
+WORK = ("GEMM", 10)
+
+
+def copied(name, *, calls=20, total_ns=10 * MS, size=None, gpus=H100, **shares):
+    speed = size * calls / total_ns * 1e9 if size else None
+    copies = (Copy(f"[CUDA memcpy {name}]", calls, total_ns, size * calls if size else None, speed),)
+    return case(copies=copies, iterations=STEPS, gpus=gpus, spent=spent(WORK, **shares))
+
+
+def of_class(name, ms, **more):
+    return case(spent=spent((name, ms), ("GEMM", 10 - ms), **more), gpus=H100)
+
+
+def waiting(exposed, pct=0.0):
+    found = spent(("NCCL", 5), ("GEMM", 5), exposed_pct=exposed)
+    return case(spent=found, waiting=Waiting(pct, "rank 3") if pct else None)
+
+
+KERNEL = KernelRow(
+    "k(float*)", "k", 10, 10, 10 * MS, None, "counters", sm_pct=50.0, memory_pct=60.0, dram_bytes_per_s=None, dram_pct=20.0,
+    achieved_occupancy_pct=90.0, theoretical_occupancy_pct=100.0, occupancy_limiter=None, registers=32.0,
+    shared_memory_bytes=44_000.0, shapes=(), tensor_pct=None, stalls=(), roofline=None, advice=None,
+)  # fmt: skip
+
+
+def kernel(metrics=None, **changed):
+    return case(kernels=(replace(KERNEL, metrics={"duration": 1 * MS} | (metrics or {}), **changed),))
+
+
+LIMITED = {"theoretical_occupancy_pct": 62.0, "occupancy_limiter": "shared memory"}
+ADVICE = Advice("HighPipeUtilization", "A rule of pipes. Here 3 of 4 are idle.", 30.0, "global")
+
+RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, what it says
+    ("idle: launches", idle(), [idle(busy_pct=60.0), idle(gap_ns=None)], "100 operations of 30 us"),
+    ("idle: synchronisation", idle(synchronisations=25.0), [idle(synchronisations=24.0)], "25 waits for the GPU"),
+    ("idle: gap", idle(gap_ns=3.5 * MS), [idle(gap_ns=3.4 * MS)], "one gap of 3.5 ms, no CUDA call"),
+    ("idle: gap", idle(gap_ns=4 * MS, calls_known=False), [], "one gap of 4 ms"),
+    ("idle: call", idle(call="cudaFree", call_ns=1.75 * MS), [idle(call="cudaFree", call_ns=1.74 * MS)], "cudaFree 1.75 ms"),
+    ("idle: host", idle(operations=19.0), [idle(operations=20.0)], "waits for the host, 19 operations"),
+    ("slow copies", copied("Host-to-Device", size=5 * MB, copies_pct=20.0),
+     [copied("Host-to-Device", size=5 * MB, copies_pct=19.9), copied("Host-to-Device", size=8.1 * MB, copies_pct=50.0),
+      copied("Device-to-Device", size=5 * MB, copies_pct=50.0), copied("Device-to-Host", size=4.0, copies_pct=50.0),
+      copied("Host-to-Device", size=5 * MB, copies_pct=50.0, gpus=V100)], "20 % slow copies, 10 GB/s"),
+    ("copies", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),)),
+     [case(copies=(Copy("[CUDA memcpy HtoD]", 9, 49 * MS, None, None),)),
+      case(copies=(Copy("[CUDA memcpy DtoD]", 9, 90 * MS, None, None),)),
+      case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 200 * MB, 4e9),))], "50 % copies"),
+    ("copies alone", copied("Host-to-Device", size=25 * MB, copies_pct=8.0),
+     [copied("Host-to-Device", size=25 * MB, copies_pct=7.9), copied("Host-to-Device", size=5 * MB, copies_pct=30.0)],
+     "8 % copies, no kernel beside"),
+    ("reads a value back", copied("Device-to-Host", size=4.0, idle_pct=10.0),
+     [copied("Device-to-Host", size=4.0, idle_pct=9.0), copied("Device-to-Host", idle_pct=10.0),
+      copied("Device-to-Host", size=4.0, calls=17, idle_pct=10.0), copied("Device-to-Host", size=4.0, calls=80, idle_pct=10.0),
+      copied("Device-to-Host", size=400.0, idle_pct=10.0)], "reads a value every iteration"),
+    ("bucket copies", replace(copied("Device-to-Device", calls=160), spent=spent(("NCCL", 2), WORK)),
+     [copied("Device-to-Device", calls=160), replace(copied("Device-to-Device", calls=159), spent=spent(("NCCL", 2), WORK))],
+     "8 copies into buckets"),
+    ("unified memory", case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 1000, 9 * MS, 64_000 << 10, None),)),
+     [case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 999, 9 * MS, 1 << 20, None),)),
+      case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 1000, 9 * MS, 64_001 << 10, None),))], "1,000 migrations of 64 KiB"),
+    ("exposed communication", waiting(10.0), [waiting(9.9)], "NCCL alone 10 %"),
+    ("exposed communication", waiting(40.0, pct=20.0), [], "rank 3 is late, NCCL alone 40 %"),
+    ("FP32 arithmetic", of_class("GEMM", 10, fp32=2), [of_class("GEMM", 10, fp32=1.9), of_class("GEMM", 10, fp32=9, idle_pct=40.0),
+     replace(of_class("GEMM", 10, fp32=9), gpus=V100), replace(of_class("GEMM", 10, fp32=9), gpus=())], "20 % FP32 GEMM"),
+    ("layout", of_class("layout", 0.8), [of_class("layout", 0.7), of_class("layout", 3, idle_pct=40.0)], "8 % converts layouts"),
+    ("optimizer", of_class("optimizer", 2), [of_class("optimizer", 1.9)], "20 % is the optimizer's step"),
+    ("short kernels", of_class("elementwise", 2.5, short=50.0),
+     [of_class("elementwise", 2.5, short=49.0), of_class("elementwise", 2.4, short=90.0)], "50 % of the kernels take less"),
+    ("slow iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
+     "iteration 4 of 22 takes 30 ms"),
+    ("uncoalesced access", kernel({"gld_efficiency": 49.0}),
+     [kernel({"gld_efficiency": 50.0}), kernel({"gld_efficiency": 12.0}, dram_pct=54.0),
+      kernel({"gld_efficiency": 12.0}, memory_pct=59.0)], "uncoalesced: 49 % of sectors used"),
+    ("occupancy", kernel(**LIMITED), [kernel(**LIMITED | {"theoretical_occupancy_pct": 75.0}), kernel(**LIMITED, memory_pct=81.0)],
+     "occupancy 90 of 62 % (shared memory)"),
+    ("few blocks", kernel({"waves_per_sm": 0.79}), [kernel({"waves_per_sm": 0.8})], "grid fills 79 % of the GPU once"),
+    ("few blocks", kernel({"sm_efficiency": 2.0, "blocks": 1.0}), [kernel({"sm_efficiency": 10.0, "blocks": 1.0})],
+     "uses 2 % of the GPU (1 block)"),
+    ("DRAM-bound", kernel(dram_pct=59.0), [kernel(dram_pct=80.0, memory_pct=80.0), kernel(dram_pct=50.0)], "DRAM-bound, 59 %"),
+    ("latency-bound", kernel(memory_pct=59.0), [kernel(memory_pct=60.0), kernel(memory_pct=None),
+     kernel({"waves_per_sm": 0.1}, memory_pct=20.0)], "latency-bound: SM 50, memory 59 %"),
+    ("bank conflicts", kernel({"shared_efficiency": 49.0}), [kernel({"shared_efficiency": 50.0})], "shared memory 49 % efficient"),
+    ("register spills", kernel({"local_memory_overhead": 5.0}), [kernel({"local_memory_overhead": 4.9})], "spills: 5 %"),
+    ("flushed caches", kernel({"dram_bytes": 20 * MB}, device_name=H100[0]),
+     [kernel({"dram_bytes": 60 * MB}, device_name=H100[0]), kernel({"dram_bytes": 20 * MB}, device_name=H100[0], dram_pct=19.0),
+      kernel({"dram_bytes": 20 * MB})], "fits L2 (20 of 50 MB)"),
+    ("Nsight Compute", kernel(advice=ADVICE),
+     [kernel(advice=replace(ADVICE, speedup_pct=9.0)), kernel(advice=replace(ADVICE, message="")), kernel(advice=ADVICE, **LIMITED),
+      kernel(advice=ADVICE, memory_pct=91.0)], "ncu's rule HighPipeUtilization"),
+]  # fmt: skip
+
+
+def test_the_table_has_every_rule():
+    assert {name for name, *_ in RULES_HOLD} == set(RULES)
+
+
+def hit(name, some):
+    return next((hit for hit in hits_of([some])["c"] if hit.rule == name), None)
+
+
+@pytest.mark.parametrize(("name", "some", "what"), [(name, some, what) for name, some, _, what in RULES_HOLD])
+def test_a_rule_holds(name, some, what):
+    found = hit(name, some)
+    assert found is not None
+    assert found.what.startswith(what)
+    assert 0 < found.gain_pct <= 100
+    assert all((found.do, found.advice.endswith("."), found.size, found.table))
+    assert not found.fact.endswith(".")
+
+
+@pytest.mark.parametrize(("name", "near"), [(name, near) for name, _, others, _ in RULES_HOLD for near in others])
+def test_a_rule_does_not_hold_for_a_case_that_is_only_near(name, near):
+    assert hit(name, near) is None
+
+
+def test_of_a_case_without_tables_no_rule_says_anything():
+    assert hits_of([CaseSummary("c", {}, 0, None, None, None)]) == {"c": []}
+
+
+def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():
+    slow = copied("Host-to-Device", size=4 * MB, copies_pct=60.0)
+    fast = replace(copied("Host-to-Device", size=25 * MB, copies_pct=5.0), id="other")
+    (found,) = hits_of([slow, fast])["c"]
+    assert found.do == "pin it (other: 50 GB/s)"
+    assert "gives 6.2 times that here, in other" in found.advice
+    assert found.gain_pct == pytest.approx(60 * (1 - 8 / 50))
+
+
+def test_no_rule_of_ncu_promises_more_than_its_roof_leaves():
+    found = hit("Nsight Compute", kernel(advice=replace(ADVICE, speedup_pct=85.0), memory_pct=86.0))
+    assert found.gain_pct == pytest.approx(14)
+    assert "could win at most 14 % of 1.000 ms by ncu's rule HighPipeUtilization: Here 3 of 4 are idle" in found.fact
+
+
+def test_of_several_kernels_the_one_counts_of_which_most_could_be_won():
+    poor = replace(KERNEL, short_name="poor", metrics={"gld_efficiency": 12.0}, share_pct=5.0)
+    large = replace(KERNEL, short_name="large", metrics={"gld_efficiency": 40.0}, share_pct=95.0)
+    found = hit("uncoalesced access", case(kernels=(large, poor)))
+    assert found.fact.startswith("large (95 % of the kernels' time) uses 40 % of the bytes")
+    assert found.gain_pct == pytest.approx(57)
+
+
+def test_what_warps_wait_for_is_said_of_a_kernel_that_memory_binds():
+    found = hit("DRAM-bound", kernel(dram_pct=59.0, stalls=(Stall("long scoreboard", 76.0),)))
+    assert found.fact.endswith("at most 1.7x is left; 76 % of the active warps wait for memory")
+
+
+def test_hits_are_ordered_by_what_could_be_won_and_alike_cases_share_a_sentence():
+    some = [replace(idle(busy_pct=busy), id=name) for name, busy in (("a", 50.0), ("b", 10.0), ("c", 40.0))]
+    some[0] = replace(some[0], spent=spent(WORK, exposed_pct=60.0))
+    hits = hits_of(some)
+    assert [found.rule for found in hits["a"]] == ["exposed communication", "idle: launches"]
+    first, second = as_findings(hits, several=True)
+    assert first.text.startswith("b: the GPU is idle 90 % of an iteration")
+    assert first.text.endswith("Likewise c (60 %), a (50 %).")
+    assert first.cases == ("b", "c", "a")
+    assert second.cases == ("a",)
+
+
+# --- two cases beside each other ----------------------------------------------------------------------------------
+
+
+def variant(
+    value, amp, *, gpu_ms=8.0, operations=100.0, span_ms=10.0, unit="images/s", runs=(("baseline", False),), **more
+):
+    made = replace(spent(WORK), parts=(Part("GEMM", gpu_ms * MS, operations, "k", gpu_ms * MS),), operations=operations,
+                   span_ns=span_ms * MS)  # fmt: skip
+    figures = tuple(Figure("speed", unit, name, profiled, value, value, value, 1) for name, profiled in runs)
+    return replace(case(spent=made, figures=figures, **more), id=f"amp-{amp}", params={"amp": amp})
+
+
+def compared(*cases, baseline=False):
+    found = compare(cases, parameter="amp", figure="speed", baseline=baseline)
+    return {finding.name: finding.text for finding in of_variants(found, {case.id: case for case in cases})}
+
+
+BASE = variant(100.0, amp=False)
+
+
+@pytest.mark.parametrize(
+    ("other", "names"),
+    [
+        (variant(150.0, amp=True, gpu_ms=4.0, span_ms=6.7), {"host is the limit"}),  # 2.00x arrives as 1.50x
+        (variant(170.0, amp=True, gpu_ms=4.0, span_ms=5.9), set()),  # 2.00 is not 1.2 times 1.70
+        (variant(90.0, amp=True, gpu_ms=4.0, span_ms=11.0), set()),
+        (variant(90.0, amp=True, operations=111.0, span_ms=11.0), {"launch-bound"}),
+        (variant(90.0, amp=True, operations=109.0, span_ms=11.0), set()),
+        (variant(110.0, amp=True, operations=200.0, span_ms=9.0), set()),
+        # half the batch: an iteration does half the work, and nothing was gained
+        (variant(102.0, amp=True, gpu_ms=4.0, span_ms=4.9), set()),
+        # two batches an iteration: twice the operations
+        (variant(98.0, amp=True, gpu_ms=16.0, operations=200.0, span_ms=20.4), set()),
+    ],
+)
+def test_variants(other, names):
+    assert set(compared(BASE, other)) == names
+
+
+def test_variants_say_how_much_arrives():
+    text = compared(BASE, variant(150.0, amp=True, gpu_ms=4.0, span_ms=6.7))["host is the limit"]
+    assert "amp-True 2.00x arrives as 1.50x" in text
+    text = compared(BASE, variant(90.0, amp=True, operations=130.0, span_ms=11.0))["launch-bound"]
+    assert "amp-True (100 -> 130 operations, 0.90x)" in text
+
+
+def counted(value, amp, time_ms, launches=10.0):
+    kernels = (replace(KERNEL, launches=launches, metrics={"duration": time_ms * MS}),)
+    return replace(variant(value, amp, kernels=kernels), spent=None)
+
+
+@pytest.mark.parametrize(
+    ("other", "holds"),
+    [(counted(1000.0, True, 10.0), True), (counted(990.0, True, 10.0), False), (counted(10.0, True, 10.0), True),
+     (counted(1000.0, True, 1.0), False), (counted(1000.0, True, 100.0, launches=100.0), False)],
+)  # fmt: skip
+def test_a_figure_that_the_kernels_contradict_tenfold_has_a_cold_start(other, holds):
+    """Ten times the launches in the same time are another matter: a variant may do with one what took ten."""
+    found = compared(counted(100.0, False, 10.0), other)
+    assert list(found) == (["cold start"] if holds else [])
+    if holds:
+        slower = "amp-False" if other.figures[0].median > 100 else "amp-True"
+        assert found["cold start"].startswith(f"{slower}: its figure is 10 times lower")
+
+
+def point(n, value, span_ms, **shares):
+    computing = 100.0 - sum(shares.values())
+    found = replace(spent(WORK, **shares), span_ns=span_ms * MS, computing_pct=computing)
+    figures = (Figure("speed", "images/s", "baseline", False, value, value, value, 1),)
+    return replace(case(spent=found, figures=figures), id=f"n-{n}", params={"n": n})
+
+
+@pytest.mark.parametrize(
+    ("kind", "many", "text"),
+    [
+        ("weak", point(4, 300.0, 20.0, exposed_pct=40.0, idle_pct=10.0),
+         "An iteration takes 10.00 ms more than it should with n=4 (50 % of it): NCCL alone 8.000 ms, idle 2.000 ms more than with n=1."),
+        ("weak", point(4, 390.0, 10.5, exposed_pct=4.0), None),
+        ("strong", point(4, 300.0, 5.0, exposed_pct=50.0),
+         "An iteration takes 2.500 ms more than it should with n=4 (50 % of it): NCCL alone 2.500 ms more than with n=1."),
+        ("strong", point(4, 390.0, 2.6), None),
+    ],
+)  # fmt: skip
+def test_what_an_iteration_takes_longer_is_divided(kind, many, text):
+    cases = [point(1, 100.0, 10.0), many]
+    curve = scaling(cases, axis="n", kind=kind, figure="speed")
+    assert [finding.text for finding in of_scaling(curve, {case.id: case for case in cases})] == (
+        [text] if text else []
+    )
