@@ -126,6 +126,10 @@ class InputError(NswError):
         return "\n".join(d.render() for d in self.diagnostics)
 
 
+class LimitError(NswError):
+    """Something took more memory or time than it may, or the process that had these limits crashed."""
+
+
 class NotYetError(NswError):
     """Something that parses, but that this version does not do."""
 

@@ -9,15 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from nsw.errors import NswError
+from nsw.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["limited"]
+__all__ = ["confine", "limited"]
 
 _SECONDS: Final = 120.0  # of this process's own time, not of the clock's: 10,000 runs take one or two
 _BYTES: Final = 4 << 30  # beside what is in use
+_HINT: Final = "a loop, a text or the matrix in it is too large"
 
 
 class _OverTimeError(BaseException):
@@ -29,38 +30,41 @@ def _end(_signal: int, _frame: object) -> NoReturn:
 
 
 @contextmanager
-def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES) -> Iterator[None]:
+def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES, hint: str = _HINT) -> Iterator[None]:
     """What happens inside may take so much processor time and memory.
 
     Both are of the whole process and hold only meanwhile. Signals reach the main thread alone: elsewhere time has no
-    limit.
+    limit. Inside of another limit its clock stops.
 
     Raises:
-        NswError: It took more; `what` begins the sentence.
+        LimitError: It took more; `what` begins the sentence.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     timed = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGVTALRM, _end) if timed else None
+    left = 0.0
     try:
-        if (used := _in_use()) is not None:
-            most = used + memory
-            resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
+        confine(memory)
         if timed:
-            signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+            left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         yield
     except _OverTimeError:
-        raise NswError(
-            f"{what} takes more than {seconds:g} s", hint="a loop, a text or the matrix in it is too large"
-        ) from None
+        raise LimitError(f"{what} takes more than {seconds:g} s", hint=hint) from None
     except MemoryError:
-        raise NswError(
-            f"{what} takes more than {memory >> 20:,} MiB", hint="a loop, a text or the matrix in it is too large"
-        ) from None
+        raise LimitError(f"{what} takes more than {memory >> 20:,} MiB", hint=hint) from None
     finally:
         if timed:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, left)
             signal.signal(signal.SIGVTALRM, handler)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def confine(memory: int) -> None:
+    """Let this process take no more memory than it has and so many bytes; a lower limit that it has stays."""
+    if (used := _in_use()) is not None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        most = used + memory
+        resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
 
 
 def _in_use() -> int | None:

@@ -12,7 +12,7 @@ from nsw.site.names import ADAPTERS
 ROOT = Path(__file__).parents[1]
 BASE = {
     "nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_import_path", "wording", "entry_points",
-    "quantities", "user_folders", "limits",
+    "quantities", "user_folders", "limits", "apart",
 }  # fmt: skip
 # left to right
 FLOW = [

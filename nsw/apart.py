@@ -1,0 +1,299 @@
+"""A function in a process of its own, with limits of memory and time: for bytes that others made.
+
+What reads them can then crash, take all memory or never end, in libraries too, and it becomes an error that says so.
+NVIDIA's own exporters, which such a function may start, have none of these limits.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import resource
+import signal
+import sys
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import RLock
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
+
+from nsw.errors import LimitError, NswError
+from nsw.limits import confine, limited
+from nsw.safe_import_path import SafeProcesses
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkContext, SpawnContext
+
+__all__ = [
+    "Limits",
+    "NoPoolError",
+    "allow_fork",
+    "apart",
+    "can_fork",
+    "inside",
+    "outside",
+    "pool",
+    "starting",
+    "within",
+]
+
+_T = TypeVar("_T")
+# An nsys export takes about as much memory as it is long, its tables as much again; libraries reserve a gigabyte or two
+# of addresses that they never use. What a machine does not have it cannot give, and three quarters leave it usable.
+_MEMORY: Final = min(16 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4)
+# The slowest readers take 0.1 s a MB; a packed trace becomes twenty times as long, and machines are ten times as slow.
+_SECONDS: Final = 120.0
+_SECONDS_A_BYTE: Final = 5e-6
+_GRACE_S: Final = 5.0
+_DIES_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG of prctl
+_ONE_AT_A_TIME: Final = RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a process apart may take; None: what suits the size of its input.
+
+    Attributes:
+        memory: Bytes, beside what it has in use when it begins.
+        seconds: Processor time of each call.
+        command: What a hint names as the command whose options raise them.
+    """
+
+    memory: int | None = None
+    seconds: float | None = None
+    command: str = "nsw read"
+
+    def for_bytes(self, size: int) -> _Chosen:
+        """The limits for an input of this size."""
+        seconds = round(_SECONDS + size * _SECONDS_A_BYTE) if self.seconds is None else self.seconds
+        hint = f"if you know who made it: `{self.command} --max-memory 64G --max-time 5h` allows more"
+        return _Chosen(_MEMORY if self.memory is None else self.memory, seconds, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    memory: int
+    seconds: float
+    hint: str
+
+
+@dataclass(slots=True)
+class _Process:
+    """What this process is."""
+
+    may_fork: bool = False
+    apart: bool = False
+
+
+_this: Final = _Process()
+
+
+def allow_fork() -> None:
+    """Say that this process is nsw's own program, which a fork may copy: from Python it may be anybody's."""
+    _this.may_fork = True
+
+
+def can_fork() -> bool:
+    """Whether a process apart can be a copy of this one, which takes 5 ms; a fresh interpreter takes 0.4 s.
+
+    A copy of a process with threads (Arrow's) may hang.
+    """
+    try:
+        return _this.may_fork and len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208  for its length only
+    except OSError:
+        return False
+
+
+def inside() -> bool:
+    """Whether this is a process apart."""
+    return _this.apart
+
+
+def apart(function: Callable[..., _T], *args: Any, what: str, size: int, limits: Limits | None = None) -> _T:
+    """Call a function in a process with limits; in one that has them already, call it as it is.
+
+    Args:
+        function: What to call; where the process is a fresh interpreter, a function of a module.
+        *args: Its arguments.
+        what: What it does, as the beginning of a sentence: reading x.sqlite.
+        size: Bytes of what it reads.
+        limits: What it may take.
+
+    Returns:
+        What the function returned. What it printed is printed.
+
+    Raises:
+        LimitError: It took more, or its process crashed.
+        Exception: The function raised it.
+    """
+    if _this.apart:
+        return function(*args)
+    chosen = (limits or Limits()).for_bytes(size)
+    context = _context()
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(sender, function, args, what, chosen))
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # a copy would print it again
+    with starting():
+        process.start()
+    sender.close()
+    try:
+        answer = receiver.recv_bytes()
+    except EOFError:
+        process.join()
+        raise _ended(process.exitcode or 0, what, chosen) from None
+    except BaseException:
+        process.terminate()
+        process.join(_GRACE_S)
+        process.kill()
+        raise
+    finally:
+        process.join()
+    good, result = pickle.loads(answer)  # noqa: S301  of our own process
+    if not good:
+        raise result
+    return cast("_T", result)
+
+
+def _context() -> ForkContext | SpawnContext:
+    from multiprocessing import get_context
+
+    return get_context("fork") if can_fork() else get_context("spawn")
+
+
+def _answer(
+    sender: Connection, function: Callable[..., object], args: tuple[Any, ...], what: str, limits: _Chosen
+) -> NoReturn:
+    """Call the function and send what it returns; in the process apart."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
+    try:
+        _enter(limits)
+        with within(what, limits):
+            answer = pickle.dumps((True, function(*args)), pickle.HIGHEST_PROTOCOL)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except BaseException as fault:  # noqa: BLE001  whoever asked gets it
+        answer = pickle.dumps((False, _with_place(fault)))
+    with suppress(OSError):  # nobody waits for it any more
+        sender.send_bytes(answer)
+    os._exit(0)  # taking Arrow apart may end the process with SIGABRT
+
+
+def _with_place(fault: BaseException) -> BaseException:
+    """The exception; with a note where it was raised if it is nobody's mistake: tracebacks do not travel."""
+    import traceback
+
+    if not isinstance(fault, NswError | OSError | KeyboardInterrupt | SystemExit):
+        fault.add_note("".join(traceback.format_exception(fault)))
+    return fault
+
+
+def _enter(limits: _Chosen) -> None:
+    """Give this process the limits; it ends with the one that started it."""
+    import ctypes
+
+    _this.apart = True
+    with suppress(OSError, AttributeError):  # where there is no prctl
+        ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    confine(limits.memory)
+
+
+@contextmanager
+def within(what: str, limits: _Chosen) -> Iterator[None]:
+    """What happens inside has these limits; for a process apart alone, which ends where Python cannot raise an error.
+
+    Raises:
+        LimitError: It took more.
+    """
+    with limited(what, seconds=limits.seconds, memory=limits.memory, hint=limits.hint):
+        left, _ = signal.setitimer(signal.ITIMER_PROF, 1.1 * limits.seconds + 1)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, left)
+
+
+def _ended(status: int, what: str, limits: _Chosen) -> LimitError:
+    """The error of a process that ended without an answer."""
+    if status == -signal.SIGPROF:
+        return LimitError(f"{what} takes more than {limits.seconds:g} s", hint=limits.hint)
+    if status == -signal.SIGKILL:
+        return LimitError(
+            f"{what}: the process that did it was killed", hint="the machine, or your job, had no memory left"
+        )
+    how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+    return LimitError(
+        f"{what}: the process that did it crashed ({how})", hint="this is a bug: report it, with the file"
+    )
+
+
+@contextmanager
+def outside() -> Iterator[None]:
+    """Programs that are started meanwhile do not get the limits of this process apart."""
+    before = {name: resource.getrlimit(name) for name in (resource.RLIMIT_AS, resource.RLIMIT_CORE)}
+    try:
+        if _this.apart:
+            for name, (_, hard) in before.items():
+                resource.setrlimit(name, (hard, hard))
+        yield
+    finally:
+        for name, both in before.items():
+            resource.setrlimit(name, both)
+
+
+class NoPoolError(Exception):
+    """Processes cannot share locks here: containers may have no /dev/shm that can be written."""
+
+
+@contextmanager
+def pool(workers: int, limits: Limits) -> Iterator[ProcessPoolExecutor]:
+    """Processes apart, for many calls; they end with the block, in the middle of a call if need be.
+
+    The calls themselves are to be `within` their limits of time.
+
+    Raises:
+        NoPoolError: There can be none.
+    """
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import active_children
+
+    others = set(active_children())
+    with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
+        try:
+            found = ProcessPoolExecutor(
+                workers, mp_context=_context(), initializer=_enter, initargs=(limits.for_bytes(0),)
+            )
+        except OSError:
+            raise NoPoolError from None
+    try:
+        yield found
+    except BaseException:
+        for process in set(active_children()) - others:
+            process.terminate()
+        raise
+    finally:
+        found.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Processes started here get no Ctrl-C, which a terminal sends to all: it is this process that ends them.
+
+    Nor do they look for modules in the current folder, or import the program that reads: a script that calls nsw
+    without `if __name__ == "__main__":` would do its work a second time in each of them.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with _ONE_AT_A_TIME, SafeProcesses():  # what is changed here is shared by all threads
+            main = sys.modules["__main__"]
+            sys.modules["__main__"] = ModuleType("__main__")
+            try:
+                yield
+            finally:
+                sys.modules["__main__"] = main
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
