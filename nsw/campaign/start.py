@@ -20,7 +20,7 @@ from nsw.campaign import ledger_rows
 from nsw.campaign.dry_run import ask, reach, way_to
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
-from nsw.campaign.ownership import group_may_read, is_own
+from nsw.campaign.look import look
 from nsw.campaign.selection import as_named
 from nsw.campaign.site_folder import write_secrets
 from nsw.campaign.versions import origins
@@ -83,9 +83,9 @@ def _took(root: Path, plan: Plan) -> dict[str, float]:
     found: dict[str, float] = {}
     for folder in mine[: -_MOST_CAMPAIGNS - 1 : -1]:
         try:
-            if not is_own(folder.path):
+            if not folder.trusted:
                 continue
-            with Ledger(folder.ledger, read_only=True) as ledger:
+            with look(folder) as ledger:
                 if (ledger.meta(NAME), ledger.meta(SITE)) != (plan.name, plan.site):
                     continue
                 rows: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds(), *ledger.reductions()]
@@ -123,7 +123,7 @@ class Ingredients:
 
 def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolder:
     """Make the campaign's folder: whole, or not at all."""
-    with group_may_read(plan.share), folders.made(root, plan.name, share=plan.share) as (hidden, folder):
+    with folders.group_may_read(plan.share), folders.made(root, plan.name, share=plan.share) as (hidden, folder):
         _fill(hidden, folder, plan, made_of)
     return folder
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from nsw.campaign.ownership import open_file
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 from nsw.tables import TABLES, as_arrow
@@ -27,7 +26,7 @@ _T = TypeVar("_T")
 
 def table_files(folder: CampaignFolder) -> list[Path]:
     """The files of the campaign's tables; others there are of another version of nsw, or a user's own."""
-    return sorted(path for path in folder.tables.glob("*.parquet") if path.stem in TABLES)
+    return [folder.tables / name for name in folder.names(folder.tables) if name.removesuffix(".parquet") in TABLES]
 
 
 def row_count(path: Path) -> int | None:
@@ -106,12 +105,12 @@ def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
 
 def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str, int | None], _T]) -> _T | None:
     path = folder.tables / f"{table}.parquet"
-    if not os.path.lexists(path):
+    if path.name not in folder.names(folder.tables):
         return None
     import pyarrow as pa
 
     try:
-        with open_file(folder.path, path) as file:
+        with folder.open(path) as file:
             return load(file, table, folder.max_unpacked)
     except TooMuchError as fault:
         raise CampaignError(f"{path} holds {fault}", hint=unpacking_hint(f"nsw summarize {folder.id}")) from None

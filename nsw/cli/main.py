@@ -9,6 +9,7 @@ from contextlib import suppress
 from copy import copy
 from typing import TYPE_CHECKING, NoReturn
 
+from nsw.apart import allow_fork
 from nsw.errors import Exit, InputError, NswError, UsageError
 from nsw.safe_import_path import leave_current_folder
 
@@ -30,6 +31,7 @@ _WORDS = {
 def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
     leave_current_folder()
+    allow_fork()
     _end(_answer_or_run())
 
 
@@ -85,9 +87,7 @@ def run(arguments: list[str]) -> int:
     except OSError as fault:
         return _show_outside(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault.strerror or fault))
     except _ledger_error() as fault:
-        from nsw.campaign.ledger_file import explained
-
-        return _show_outside(f"the campaign's state cannot be used: {explained(fault)}")
+        return _show_outside(f"the campaign's state cannot be used: {fault}")
 
 
 def _parsed(arguments: list[str]) -> int:

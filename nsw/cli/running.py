@@ -11,6 +11,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.answers import how_to_repeat, is_good, summary_of
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import STOPPED
+from nsw.campaign.look import look
 from nsw.campaign.selection import Selection, as_named, as_option, campaign_of_words
 from nsw.cli.output import show_message, tell
 from nsw.errors import Exit, UsageError
@@ -19,7 +20,7 @@ from nsw.present.untrusted_text import say
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from nsw.campaign.attach import Attachable
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from nsw.campaign.running import Running
     from nsw.recipe.overrides import Overrides
 
-__all__ = ["attach", "cancel", "clean", "fetch", "reread", "resume", "retry", "run", "run_into", "throttle"]
+__all__ = ["adopt", "attach", "cancel", "clean", "fetch", "reread", "resume", "retry", "run", "run_into", "throttle"]
 
 _FETCHED = 20  # files that are listed
 _KEPT = 8
@@ -54,7 +55,7 @@ def run(
     from nsw.present.terminal import console
     from nsw.site_check.facts import warnings
 
-    home = folders.root_to_write(root)
+    home = folders.root(root)
     planned = make_plan(recipe, site, sites, options, show_message)
     lock, differences = start.lock_of(planned)
     kinds = {run.pass_kind for run in planned.plan.runs}
@@ -121,7 +122,35 @@ def resume(folder: CampaignFolder, download: str | None = None, *, now: bool = F
     return _carry_out(retry.resume(folder, show_message, download), now=now)
 
 
-def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None, root: Path | None) -> int:
+def adopt(folder: CampaignFolder, *, yes: bool) -> int:
+    """Let nsw act for a campaign that was made elsewhere.
+
+    Raises:
+        CampaignError: It is another user's, or others may write it.
+        UsageError: Nobody said yes.
+    """
+    from nsw.campaign import adopt as adopting
+
+    new = adopting.adopt(folder, _consent(yes=yes))
+    tell(f"campaign {folder.id}: nsw acts for it" + ("" if new else " already"))
+    return Exit.GOOD
+
+
+def _consent(*, yes: bool) -> Callable[[str, list[str]], object]:
+    """Shows what nsw would do for a campaign that was made elsewhere, and asks unless the answer is yes."""
+
+    def consent(question: str, lines: list[str]) -> None:
+        for line in lines:
+            say(line, sys.stderr)
+        if not yes:
+            _confirm(question, f"{question} There is no terminal to answer on; nothing was done", "nothing was done")
+
+    return consent
+
+
+def attach(
+    campaign: str | None, site: str | None, sites: Sequence[Path] | None, root: Path | None, *, yes: bool
+) -> int:
     """Take a campaign over and go on with it; with none named, list those of the site.
 
     Without `site` it is the one of the campaign, where that is here already, else the default one.
@@ -139,7 +168,7 @@ def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None,
         if campaign is None:
             _list_campaigns(there.campaigns, f"{there.place.site.name}:{there.base}")
             return Exit.GOOD
-        found = there.attach(campaign, root)
+        found = there.attach(campaign, root, _consent(yes=yes))
     if found.taken_over:
         by = f" from {found.owner}" if found.owner else ""
         tell(f"campaign {found.folder.path}: taken over{by}")
@@ -244,7 +273,7 @@ def _carry_out(running: Running, *, now: bool) -> int:
             watch.stop()
             _tell_of_interruption(folder)
             return Exit.INTERRUPTED
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with look(folder) as ledger:
         code = _answer(folder, ledger, running.only)
         left, stopped = ledger.counts().get(State.PLANNED, 0), ledger.meta(STOPPED)
     if left:
@@ -332,7 +361,7 @@ def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) ->
         say(f"  {line}")
     for line in found.changes or ["nothing changed: the tables are as they were"]:
         say(line)
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with look(folder) as ledger:
         return _answer(folder, ledger)
 
 
