@@ -33,8 +33,8 @@ __all__ = ["Strange", "copy_ledgers"]
 _LARGEST: Final = 1 << 29  # bytes of a ledger: some million runs
 _LONGEST: Final = 4096  # characters of a name or a path, which is printed
 _LATEST: Final = 1e11  # Unix seconds, beyond which is no time that a ledger holds
-_SECONDS: Final = 5.0  # of processor time for a ledger, beside what its size explains
-_SECONDS_A_BYTE: Final = 1e-7
+_SECONDS: Final = 2.0  # of processor time for a ledger, beside what its size explains
+_SECONDS_A_BYTE: Final = 1e-6
 _PATIENCE_S: Final = 3.0  # for those who write: a write takes milliseconds
 _PENDING, _SHARED, _SHARED_SIZE = 0x40000000, 0x40000002, 510  # the bytes that SQLite locks
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS})
@@ -85,6 +85,7 @@ def _fault_of(strange: Strange, deadline: float) -> tuple[str, str | None] | Non
 
 def _copy(strange: Strange, deadline: float) -> None:
     mine = strange.copy.with_suffix(".strange")
+    strange.copy.unlink(missing_ok=True)  # of a process that ended early
     with open(strange.ledger, "rb") as source:  # noqa: PTH123  a name below /proc
         _lock(source, strange.path, deadline)  # until it is closed
         _copy_file(source, mine, strange.path)
@@ -135,6 +136,7 @@ def _copy_file(source: BinaryIO, target: Path, path: Path) -> None:
     size = os.fstat(source.fileno()).st_size
     if size > _LARGEST:
         raise CampaignError(f"{path} has {size} bytes; at most {_LARGEST} are read of a ledger that nsw did not make")
+    target.unlink(missing_ok=True)
     with target.open("xb") as file:
         while size > 0 and (chunk := source.read(min(size, 1 << 20))):
             file.write(chunk)
