@@ -123,7 +123,8 @@ def run(
     said += [Message(text, "warning") for text in differences]
     ready = start.check(planned)
     _refuse_dear(planned, home, yes=yes)
-    return _told(Running(start.start(home, ready, lock), now=now), said)
+    folder = start.start(home, ready, lock, lambda text: said.append(Message(text, "warning")))
+    return _told(Running(folder, now=now), said)
 
 
 def _run_into(
@@ -194,7 +195,7 @@ def attach(
     parent = Path(root) if root is not None else None
     named = site or site_of_campaign_here(campaign, parent)
     with campaigns_on_site(site_or_default(named), files(sites)) as there:
-        found = there.attach(campaign, parent, _consent(yes=yes))
+        found = there.attach(campaign, parent, _consent(yes=yes), lambda _text: None)
     return resume(found.folder.path)
 
 
@@ -213,7 +214,7 @@ def adopt(campaign: str | Path, root: str | Path | None = None, *, yes: bool = F
     from nsw.campaign.adopt import adopt as take
 
     folder = _folder(campaign, root)
-    take(folder, _consent(yes=yes))
+    take(folder, _consent(yes=yes), lambda _text: None)
     return Campaign(folder)
 
 

@@ -7,13 +7,15 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.ledger_rows import SCRATCH
+from nsw.campaign.ledger_rows import SCRATCH, SITE
 from nsw.campaign.look import look
+from nsw.campaign.places import require_own_root
 from nsw.campaign.recipe_lock import recipe_of
-from nsw.errors import CampaignError, UsageError
+from nsw.errors import CampaignError, NswError, UsageError
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.recipe.model import Recipe
@@ -23,12 +25,13 @@ __all__ = ["acts_of", "adopt", "refuse"]
 _OF_SITE: Final = ("profilers", "templates", "modules", "extra", "node_launcher", "python")
 
 
-def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object]) -> bool:
+def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], warn: Callable[[str], object]) -> bool:
     """Act for a campaign from now on.
 
     Args:
         folder: The campaign.
         consent: Called with a question and with what nsw would do, a line each; it raises where the answer is no.
+        warn: Called with what a person should know of the folders above it.
 
     Returns:
         Whether nsw did not act for it before.
@@ -47,10 +50,22 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object]) -
             hint=f"`chmod -R o-w {folder.path}` closes it; look at what is in it before you adopt it",
         )
     with look(folder) as ledger:
+        require_own_root(folder.path, _owners(ledger.meta(SITE)), warn)
         lines = acts_of(ledger.site(), ledger.meta(SCRATCH), recipe_of(folder))
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
     folder.trust()
     return True
+
+
+def _owners(site: str) -> Sequence[str | int]:
+    """The users whom the user's own file trusts as owners of folders on this machine."""
+    from nsw.site.load import load_site
+
+    try:
+        known = load_site(site, None).site
+    except NswError:  # it is not described here
+        return ()
+    return known.trusted_owners if known.transport.kind == LOCAL else ()
 
 
 def acts_of(site: Mapping[str, Any], scratch: str, recipe: Recipe) -> list[str]:

@@ -184,7 +184,7 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
             f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
             f" `nsw resume{which}` reads the reports that are here, and continues"
         )
-    if not folder.names(folder.tables) and any(r.reading is Reading.READ for r in runs):
+    if folder.trusted and not folder.tables.is_dir() and any(r.reading is Reading.READ for r in runs):
         lines.append(f"{folder.tables} is gone: `nsw reread{which}` reads the reports again")
     return [*lines, *shared_gpus(folder, ledger, runs), *_not_as_asked(ledger, runs)]
 

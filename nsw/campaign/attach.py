@@ -20,6 +20,7 @@ from nsw.campaign.handover import RECIPE, about, kept_there, require_success
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.campaign.look import clean_copy, look
+from nsw.campaign.places import require_own_place, require_own_root
 from nsw.campaign.trust import forget
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
@@ -136,11 +137,17 @@ class CampaignsOnSite:
     campaigns: Sequence[Attachable]
     _transport: Transport
 
-    def attach(self, named: str, root: Path | None, consent: Callable[[str, list[str]], object]) -> Attached:
+    def attach(
+        self,
+        named: str,
+        root: Path | None,
+        consent: Callable[[str, list[str]], object],
+        warn: Callable[[str], object],
+    ) -> Attached:
         """Become the owner of a campaign, and make its folder below `root`, or bring the one there up to date.
 
         nsw acts for it from then on: `consent` is called with a question and with what nsw would do, a line each, and
-        raises where the answer is no.
+        raises where the answer is no. `warn` is called with what a person should know of the folders above it.
 
         Raises:
             CampaignError: There is no such campaign, what is there is not what nsw leaves, or its owner is submitting.
@@ -157,6 +164,9 @@ class CampaignsOnSite:
         if is_known and own is not None and own == wanted.token:
             return Attached(here, taken_over=False, owner="")
         if not is_known:
+            require_own_root(here.path.parent, (), warn)
+            trusted, hint = self.place.site.trusted_owners, "name a folder of yours as the site's scratch"
+            require_own_place(self._transport, f"{self.base}/{wanted.id}", trusted, warn, hint=hint)
             self._ask(wanted.id, consent)
         with _folder_here(here), folders.locked(here):
             self._take_over(here)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
 from nsw.campaign.answers import how_to_repeat, is_good, summary_of
+from nsw.campaign.events import Message
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import STOPPED
 from nsw.campaign.look import look
@@ -66,7 +67,7 @@ def run(
     ready = start.check(planned)
     if not yes:
         _confirm_cost(start.too_dear(planned, expected))
-    folder = start.start(home, ready, lock)
+    folder = start.start(home, ready, lock, _warn)
     tell(f"campaign {folder.path}")
     return _carry_out(Running(folder), now=now)
 
@@ -93,6 +94,10 @@ def run_into(
         _confirm_cost(start.too_dear(found.planned, expected))
     extend(found)
     return _carry_out(Running(folder), now=now)
+
+
+def _warn(text: str) -> None:
+    show_message(Message(text, "warning"))
 
 
 def _confirm_cost(cost: str | None) -> None:
@@ -131,7 +136,7 @@ def adopt(folder: CampaignFolder, *, yes: bool) -> int:
     """
     from nsw.campaign import adopt as adopting
 
-    new = adopting.adopt(folder, _consent(yes=yes))
+    new = adopting.adopt(folder, _consent(yes=yes), _warn)
     tell(f"campaign {folder.id}: nsw acts for it" + ("" if new else " already"))
     return Exit.GOOD
 
@@ -168,7 +173,7 @@ def attach(
         if campaign is None:
             _list_campaigns(there.campaigns, f"{there.place.site.name}:{there.base}")
             return Exit.GOOD
-        found = there.attach(campaign, root, _consent(yes=yes))
+        found = there.attach(campaign, root, _consent(yes=yes), _warn)
     if found.taken_over:
         by = f" from {found.owner}" if found.owner else ""
         tell(f"campaign {found.folder.path}: taken over{by}")
@@ -214,7 +219,6 @@ def retry(
 def cancel(folder: CampaignFolder, selection: Selection) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
     from nsw.campaign import cancel as cancelling
-    from nsw.campaign.events import Message
 
     def listener(event: Event) -> None:
         if isinstance(event, Message):

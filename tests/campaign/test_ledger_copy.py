@@ -20,8 +20,6 @@ from tests.fuzz.page_loops import with_page_loop
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x FROM n"
 COMPUTED = "ALTER TABLE tasks ADD COLUMN more TEXT AS (zeroblob(100000000)) VIRTUAL"
-# a single step of SQLite's machine, which nothing interrupts
-CRUNCHING = "SELECT instr(hex(zeroblob(20000000)), hex(zeroblob(10000000)) || '1')"
 STRANGE = {
     "a view in place of a table": f"DROP TABLE tasks; CREATE VIEW tasks (id) AS {ENDLESS}",
     "another view": f"CREATE VIEW more AS {ENDLESS}",
@@ -84,13 +82,15 @@ def test_a_ledger_whose_pages_point_to_each_other_is_an_error(path):
 
 
 def test_a_ledger_that_takes_its_process_along_costs_the_others_nothing(path, monkeypatch):
-    """Such as one that SQLite crashes on."""
-    monkeypatch.setattr(look_module, "_SECONDS", 1.0)
+    """A value that takes all memory; SQLite may also crash on one."""
+    monkeypatch.setattr(look_module, "_MEMORY", 256 << 20)
     strange, good = CampaignFolder(path.parent), CampaignFolder(path.parent.with_name("good"))
     shutil.copytree(path.parent, good.path)
-    change(path, f"DROP TABLE absent; CREATE VIEW absent (what, reason, runs) AS {CRUNCHING}, 'a', 1")
+    change(
+        path, "DROP TABLE absent; CREATE VIEW absent (what, reason, runs) AS SELECT hex(zeroblob(200000000)), 'a', 1"
+    )
     faults = prepare_to_look([strange, good])
-    assert "takes more than 1 s" in faults[0].message
+    assert "takes more than 256 MiB" in faults[0].message
     assert faults[1] is None
     with look(good) as ledger:
         assert len(ledger.runs()) == 300

@@ -364,29 +364,6 @@ def test_with_none_named_it_is_this_user_s_newest(campaign_of, victim, neighbour
     assert planted.name in victim.nsw("status", planted.name).stdout
 
 
-def test_no_campaign_is_made_in_a_folder_of_another_user_that_was_not_named(victim, neighbour):
-    """Whoever owns the folder can put another one in the place of a campaign, and with it the scripts that are run."""
-    (victim.home / "r.yaml").write_text(RECIPE.replace("[0, 3]", "[0]"))
-    there = neighbour.home / "campaigns"
-    there.mkdir()
-    there.chmod(0o777)
-    neighbour.owns(neighbour.home)
-    (victim.home / "campaigns").symlink_to(there)
-    victim.owns(victim.home)
-    (neighbour.home / "r.yaml").write_text((victim.home / "r.yaml").read_text())
-    without = neighbour.home / "without"  # where the neighbour could put another `campaigns` in the place of the first
-    without.mkdir()
-    without.chmod(0o777)
-    neighbour.owns(without)
-    for cwd in (victim.home, neighbour.home, without):
-        done = victim.nsw("run", victim.home / "r.yaml", cwd=cwd)
-        assert (done.returncode, list(there.iterdir())) == (2, []), done
-        assert "belongs to another user, who could replace what nsw runs from campaigns" in done.stderr
-    assert list(without.iterdir()) == []
-    assert victim.nsw("run", "r.yaml", "--root", "campaigns", cwd=neighbour.home).returncode == 0
-    assert len(list(there.iterdir())) == 1
-
-
 def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
     """Git runs what a repository's configuration names; new versions refuse by themselves, older ones do not."""
     code = (
