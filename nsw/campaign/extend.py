@@ -131,9 +131,11 @@ def extension(
     Raises:
         InputError, UsageError: As `make_plan` does.
         UsageError: A run that would be done again is not over.
+        CampaignError: The campaign was made elsewhere.
     """
     from nsw.campaign.planning import make_plan
 
+    folder.require_trust()
     with look(folder) as ledger:
         site, rows = ledger.meta(SITE), ledger.runs()
         now = make_plan(recipe, site, sites, options, notify)
