@@ -256,7 +256,7 @@ def test_another_user_sees_nothing_of_a_campaign(road, tmp_path_factory):
     from pathlib import Path
 
     open_to_all = Path(tempfile.mkdtemp(prefix="nsw-open-"))
-    open_to_all.chmod(0o777)
+    open_to_all.chmod(0o1777)
     try:
         road.environment["NSW_ROOT"] = str(open_to_all / "campaigns")
         assert road.nsw("run", at(road, share=f", scratch: '{open_to_all}/scratch'"), "--site", "here").returncode == 0
