@@ -148,7 +148,7 @@ class Campaign:
     def good(self) -> bool:
         """Whether every run is done, its reports were read and it printed every required figure."""
         with results(self._of) as found:
-            return found.good
+            return found.is_good()
 
     @property
     def runs(self) -> pd.DataFrame:

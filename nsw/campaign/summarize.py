@@ -6,10 +6,11 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.answers import is_good, summary_of
-from nsw.campaign.ledger_rows import NOTE, SITE, Problem, RunRow
+from nsw.campaign.answers import how_to_repeat, is_good, summary_of
+from nsw.campaign.ledger_rows import NOTE, SITE, STOPPED, Problem, RunRow
 from nsw.campaign.look import look
 from nsw.campaign.selection import Selection, job_ids, selected
+from nsw.wording import headline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,9 +42,27 @@ class Results:
         return self._ledger.counts()
 
     @property
-    def good(self) -> bool:
-        """Whether every run is done, its reports were read and it printed every required figure."""
-        return is_good(self._ledger)
+    def headline(self) -> str:
+        """The counts in words, with what runs lack."""
+        return headline(self.counts, self._ledger.incomplete(), self._ledger.unreadable())
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """How often each command of the scheduler was run."""
+        return self._ledger.calls()
+
+    @property
+    def stopped(self) -> str | None:
+        """Why nothing new is submitted."""
+        return self._ledger.meta(STOPPED)
+
+    def is_good(self, only: Sequence[str] | None = None) -> bool:
+        """Whether every run (of `only`) is done, its reports were read and it printed every required figure."""
+        return is_good(self._ledger, only)
+
+    def how_to_repeat(self, which: str) -> str:
+        """The command that repeats what failed; `which` is the option that names the campaign, or empty."""
+        return how_to_repeat(self.folder, self._ledger, which)
 
     @property
     def jobs(self) -> dict[str, str]:

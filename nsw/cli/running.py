@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
-from nsw.campaign.answers import how_to_repeat, is_good, summary_of
 from nsw.campaign.events import Message
-from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_rows import STOPPED
-from nsw.campaign.look import look
+from nsw.campaign.ledger_rows import Reading, State
 from nsw.campaign.selection import Selection, as_named, as_option, campaign_of_words
+from nsw.campaign.summarize import Results, results
 from nsw.cli.output import show_message, tell
 from nsw.errors import Exit, UsageError
 from nsw.present.terminal import size
@@ -277,9 +275,9 @@ def _carry_out(running: Running, *, now: bool) -> int:
             watch.stop()
             _tell_of_interruption(folder)
             return Exit.INTERRUPTED
-    with look(folder) as ledger:
-        code = _answer(folder, ledger, running.only)
-        left, stopped = ledger.counts().get(State.PLANNED, 0), ledger.meta(STOPPED)
+    with results(folder) as found:
+        code = _answer(found, running.only)
+        left, stopped = found.counts.get(State.PLANNED, 0), found.stopped
     if left:
         waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}" + (
             f", since {stopped}" if stopped else ""
@@ -321,7 +319,7 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
         tell(f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {as_named(folder)}`")
 
 
-def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
+def _answer(found: Results, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
     from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
@@ -329,26 +327,26 @@ def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None =
     from nsw.present.terminal import console
 
     out = console()
-    summary = summary_of(folder, ledger)
-    problems, command = ledger.problems(), f"nsw problems {as_named(folder)}"
-    show_summary(out, summary, brief=True, before_findings=lambda: show_short(out, problems, command))
+    problems, command = found.problems, f"nsw problems {as_named(found.folder)}"
+    show_summary(out, found.summary, brief=True, before_findings=lambda: show_short(out, problems, command))
     err = console(sys.stderr)
-    err.print(headline(ledger.counts(), ledger.incomplete(), ledger.unreadable()))
-    if calls := calls_line(ledger.calls()):
+    err.print(found.headline)
+    if calls := calls_line(found.calls):
         err.print(calls)
-    for line in _next_steps(folder, ledger):
+    for line in _next_steps(found):
         err.print(line)
-    return Exit.GOOD if is_good(ledger, only) else Exit.SOME_FAILED
+    return Exit.GOOD if found.is_good(only) else Exit.SOME_FAILED
 
 
-def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
+def _next_steps(found: Results) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
-    bad = [r for r in ledger.runs() if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
+    bad = [r for r in found.runs if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
+    folder = found.folder
     steps, named, which = [], as_named(folder), as_option(folder)
     if bad:
-        again = how_to_repeat(folder, ledger, which)
+        again = found.how_to_repeat(which)
         steps.append(f"`nsw logs {bad[0].id}{which}` prints its output; {again}")
-    if ledger.counts().get(State.DONE):
+    if found.counts.get(State.DONE):
         steps.append(f"`nsw summarize {named}` has each case in full; tables are in {folder.tables}")
     return steps
 
@@ -358,15 +356,15 @@ def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) ->
     from nsw.campaign import reread as rereading
     from nsw.present.live import ReadingBar
 
-    found = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
-    if found.taken:
-        say(f"from {found.source}:")
-    for line in found.taken:
+    done = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
+    if done.taken:
+        say(f"from {done.source}:")
+    for line in done.taken:
         say(f"  {line}")
-    for line in found.changes or ["nothing changed: the tables are as they were"]:
+    for line in done.changes or ["nothing changed: the tables are as they were"]:
         say(line)
-    with look(folder) as ledger:
-        return _answer(folder, ledger)
+    with results(folder) as found:
+        return _answer(found)
 
 
 def fetch(

@@ -48,7 +48,7 @@ def summarize(which: Which, table: str | None, target: Target, max_unpacked: int
     folder.max_unpacked = max_unpacked
     with results(folder, selection) as found:
         _check(table)
-        note, code = found.note, Exit.GOOD if found.good else Exit.SOME_FAILED
+        note, code = found.note, Exit.GOOD if found.is_good() else Exit.SOME_FAILED
         tables = _Tables(found)
         if table is not None:
             of = "run" if tables.is_plain(table) else "case" if table in OF_A_CASE else None
