@@ -19,7 +19,7 @@ import time
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from nsw.campaign.trust import forget, is_trusted, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
@@ -60,6 +60,13 @@ _OWNER = re.compile(r"process (\d+) on (.+)\n?")
 _GROUP_READS: Final = 0o050
 
 
+class LedgerCopy(NamedTuple):
+    """A clean copy of a ledger that strangers may have written, and of which state of its file it is."""
+
+    path: Path
+    of: tuple[int, int, int]
+
+
 class CampaignFolder:
     """The layout below one campaign's folder."""
 
@@ -76,7 +83,7 @@ class CampaignFolder:
         self.log = path / "log.txt"
         self.secrets = path / "secrets.sh"
         self.max_unpacked: int | None = None  # bytes that each of its tables may take; None: the usual
-        self.copy: Path | None = None  # of a ledger that strangers may have written (nsw/campaign/look.py)
+        self.copy: LedgerCopy | None = None  # made by nsw/campaign/look.py
         self._directory: int | None = None
 
     def __del__(self) -> None:
@@ -98,8 +105,11 @@ class CampaignFolder:
     def directory(self) -> int:
         """The descriptor of the folder, which is opened once."""
         if self._directory is None:
-            self._directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._directory = self._open_directory()
         return self._directory
+
+    def _open_directory(self) -> int:
+        return os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # others need not let it be listed
 
     @cached_property
     def owner(self) -> int:
@@ -114,7 +124,13 @@ class CampaignFolder:
     @cached_property
     def trusted(self) -> bool:
         """Whether nsw acts for it: this user's nsw made it, or the user adopted it."""
-        return is_trusted(self.directory)
+        with suppress(OSError):  # it went meanwhile, or may not be entered
+            directory = self._open_directory()  # of many campaigns that are listed none stays open
+            try:
+                return is_trusted(directory)
+            finally:
+                os.close(directory)
+        return False
 
     def trust(self) -> None:
         """Act for it from now on.

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.folder import CampaignFolder, is_driven
+from nsw.campaign.folder import CampaignFolder, LedgerCopy, is_driven
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_file import journal_of
 from nsw.errors import CampaignError, LimitError
@@ -34,27 +34,22 @@ def look(folder: CampaignFolder) -> Iterator[Ledger]:
     Raises:
         CampaignError: It is not there, or is not a ledger.
     """
-    if _needs_copy(folder):
-        if fault := prepare_to_look([folder])[0]:
-            raise fault
-        assert folder.copy is not None
-        with Ledger(folder.copy, read_only=True) as ledger:
-            yield ledger
-    else:
-        with Ledger(folder.ledger, read_only=True) as ledger:
-            yield ledger
+    if fault := prepare_to_look([folder])[0]:
+        raise fault
+    with Ledger(folder.copy.path if folder.copy else folder.ledger, read_only=True) as ledger:
+        yield ledger
 
 
 def prepare_to_look(several: Sequence[CampaignFolder]) -> list[CampaignError | None]:
     """Make the clean copies of ledgers that need one, all of them in one process; of each what is wrong with it."""
     from nsw.campaign.ledger_copy import Strange
 
-    faults: list[CampaignError | None] = []
-    todo: list[tuple[int, CampaignFolder, Strange]] = []
+    faults: list[CampaignError | None] = [None] * len(several)
+    todo: list[tuple[int, LedgerCopy, Strange]] = []
     with ExitStack() as opened:
-        for folder in several:
-            faults.append(None)
+        for at, folder in enumerate(several):
             if not _needs_copy(folder):
+                folder.copy = None
                 continue
             try:
                 ledger = opened.enter_context(folder.open(folder.ledger))
@@ -62,20 +57,26 @@ def prepare_to_look(several: Sequence[CampaignFolder]) -> list[CampaignError | N
                 with suppress(FileNotFoundError):
                     journal = opened.enter_context(folder.open(journal_of(folder.ledger)))
             except OSError as why:
-                faults[-1] = CampaignError(
-                    f"{folder.path} is not a campaign: {folder.ledger.name}: {why.strerror or why}"
-                )
+                where = f"{folder.path} is not a campaign: {folder.ledger.name}"
+                faults[at] = CampaignError(f"{where}: {why.strerror or why}")
                 continue
-            home = Path(tempfile.mkdtemp(prefix="nsw-ledger-"))
-            weakref.finalize(folder, shutil.rmtree, home, ignore_errors=True)
-            strange = Strange(
-                folder.ledger, _name(ledger), _name(journal) if journal else None, home / folder.ledger.name
-            )
-            todo.append((len(faults) - 1, folder, strange))
-        for (at, folder, strange), fault in zip(todo, _copied([one for _, _, one in todo]), strict=True):
+            found = os.fstat(ledger.fileno())
+            now = found.st_ino, found.st_size, found.st_mtime_ns
+            if folder.copy is None or folder.copy.of != now:
+                made = LedgerCopy(_place_for(folder), now)
+                journal_name = None if journal is None else _name(journal)
+                todo.append((at, made, Strange(folder.ledger, _name(ledger), journal_name, made.path)))
+        for (at, made, _), fault in zip(todo, _copied([strange for _, _, strange in todo]), strict=True):
             faults[at] = fault
-            folder.copy = strange.copy
+            several[at].copy = made if fault is None else None
     return faults
+
+
+def _place_for(folder: CampaignFolder) -> Path:
+    """Where the copy of a campaign's ledger will be, as long as the object is in use."""
+    home = Path(tempfile.mkdtemp(prefix="nsw-ledger-"))
+    weakref.finalize(folder, shutil.rmtree, home, ignore_errors=True)
+    return home / folder.ledger.name
 
 
 def clean_copy(source: Path, copy: Path) -> None:
@@ -92,9 +93,7 @@ def clean_copy(source: Path, copy: Path) -> None:
 
 def _needs_copy(folder: CampaignFolder) -> bool:
     """Whether strangers may have written it, or only the nsw that drives it next may take back a write cut short."""
-    if not folder.trusted:
-        return folder.copy is None
-    return journal_of(folder.ledger).exists() and not is_driven(folder)
+    return not folder.trusted or (journal_of(folder.ledger).exists() and not is_driven(folder))
 
 
 def _name(file: BinaryIO) -> str:

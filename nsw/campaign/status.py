@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Status", "list_campaigns", "problems_of", "status"]
 
 _NOTABLE: Final = [state for state in State if state not in {State.DONE, State.PLANNED}]
+_TOGETHER: Final = 100  # campaigns whose ledgers are read in one process
 _Problems = list[tuple[str, str | None, str, str, str | None]]
 
 
@@ -173,9 +174,11 @@ def _outliers(folder: CampaignFolder, ledger: Ledger) -> _Problems:
 def list_campaigns(root: Path | None) -> tuple[Path, list[dict[str, Any]]]:
     """The folder of campaigns, and what is known of each, oldest first."""
     parent = folders.root(root)
-    known = folders.existing(parent)
-    faults = prepare_to_look(known)
-    return parent, [_campaign(folder, fault) for folder, fault in zip(known, faults, strict=True)]
+    known, rows = folders.existing(parent), []
+    while known:
+        some, known = known[:_TOGETHER], known[_TOGETHER:]  # their files are open at the same time
+        rows += [_campaign(folder, fault) for folder, fault in zip(some, prepare_to_look(some), strict=True)]
+    return parent, rows
 
 
 def _campaign(folder: CampaignFolder, fault: CampaignError | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign import trust
+from nsw.campaign import status, trust
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import NAME, SITE_DATA
@@ -181,13 +181,33 @@ def strange(tmp_path):
 
 
 def test_another_folder_that_gets_the_name_meanwhile_is_not_read(strange):
+    assert strange.owner == os.geteuid()  # it is open by now
     strange.path.rename(strange.path.with_name("aside"))
     (strange.reports / "r1").mkdir(parents=True)
     (strange.reports / "r1" / "status").write_text("dear")
     (strange.path / "campaign.db").write_text("dear")
     assert strange.tail(strange.reports / "r1" / "status") == b"its own"
+    for _ in range(2):
+        with look(strange) as ledger:
+            assert ledger.meta(NAME) == "its own"
+
+
+def test_sqlite_never_opens_a_ledger_of_others_here(strange, monkeypatch):
+    opened = []
+    real = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda path, *args, **how: opened.append(str(path)) or real(path, *args, **how)
+    )
+    status.list_campaigns(strange.path.parent)
+    for _ in range(2):
+        with look(strange) as ledger:
+            assert ledger.meta(NAME) == "its own"
+    assert len(opened) == 3
+    assert not [path for path in opened if str(strange.path) in path]
+    with Ledger(strange.ledger) as ledger:
+        ledger.set_meta(NAME, "changed")
     with look(strange) as ledger:
-        assert ledger.meta(NAME) == "its own"
+        assert ledger.meta(NAME) == "changed"
 
 
 @pytest.mark.parametrize("what", ["reports", "reports/r1", "reports/r1/status"])
