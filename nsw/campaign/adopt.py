@@ -53,6 +53,7 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
         require_own_root(folder.path, _owners(ledger.meta(SITE)), warn)
         lines = acts_of(ledger.site(), ledger.meta(SCRATCH), recipe_of(folder))
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
+    folder.path.chmod(stat.S_IMODE(of.st_mode) & ~stat.S_IRWXO)  # whoever may write below it cannot enter it any more
     folder.trust()
     return True
 

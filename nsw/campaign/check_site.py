@@ -22,6 +22,7 @@ from nsw.campaign.ledger_rows import IN_FLIGHT, SCRATCH, State
 from nsw.campaign.look import look
 from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.running import Running
+from nsw.campaign.trust import forget
 from nsw.errors import NswError
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.create import adapter_of
@@ -221,6 +222,7 @@ def _forget(campaign: CampaignFolder) -> None:
         with closing(connect(site)) as transport:
             _wait_for_delivery(site, transport, natives)
             remove(transport, leftovers_of(campaign, transport, scratch, ()), everything=True)
+    forget(campaign.directory)
 
 
 def _wait_for_delivery(site: dict[str, Any], transport: Transport, natives: Mapping[str, str | None]) -> None:

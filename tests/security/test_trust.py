@@ -112,6 +112,7 @@ def test_to_adopt_shows_what_nsw_would_do_and_asks(campaign_of, victim):
         assert what in alone.stderr, what
     assert "was made elsewhere" in victim.nsw("resume", copy).stderr
     assert victim.nsw("adopt", copy, "--yes").returncode == 0
+    assert copy.stat().st_mode & 0o007 == 0
     assert victim.nsw("retry", "-c", copy).returncode == 1  # its run fails again
     moved = copy.rename(copy.parent / "moved")
     assert victim.nsw("retry", "-c", moved).returncode == 1
