@@ -80,6 +80,9 @@ def _fault_of(strange: Strange, deadline: float) -> tuple[str, str | None] | Non
     except (OSError, sqlite3.Error, ValueError, RecursionError) as fault:
         why = " ".join(str(getattr(fault, "strerror", None) or fault).split())
         return f"{strange.path} cannot be read: {why}", "ask who made it"
+    finally:
+        for left in strange.copy.parent.glob("*.strange*"):  # many of them could fill the disk
+            left.unlink()
     return None
 
 
