@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
 from nsw.campaign.folder import CampaignFolder, run_of
 from nsw.campaign.ledger_rows import NOTE, Reading, RunRow, State
-from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.tables import load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
@@ -341,10 +340,9 @@ def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int
 
 def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], name: str) -> list[dict[str, Any]]:
     """The rows of a trace, from the collected reports of these runs; nothing is written."""
+    folder.require_trust()  # it names the program that exports reports
     reader = _Reader(folder, ledger)
     options = replace(reader.options, tables=frozenset({name}), max_unpacked=folder.max_unpacked, limits=folder.limits)
-    if owner_if_other(folder.path):  # the program that another user's campaign names is not run
-        options = replace(options, nsys=None)
     return [row for read in reader.read(runs, options) for row in read.tables.get(name, [])]
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign.ledger_rows import Choice
-from nsw.campaign.ownership import open_file
 from nsw.campaign.tables import load_rows
 from nsw.campaign.versions import differing, hashes
 from nsw.recipe.document import LARGEST, as_yaml, parse
@@ -183,7 +182,7 @@ def write_locked(folder: CampaignFolder, head: str, recipe: dict[str, Any]) -> N
 
 def locked_text(folder: CampaignFolder) -> str:
     """The text of the campaign's recipe.lock.yaml, as far as its parser takes it: more than that is an error there."""
-    with open_file(folder.path, folder.recipe) as file:
+    with folder.open(folder.recipe) as file:
         return file.read(_LONGEST).decode(errors="replace")
 
 

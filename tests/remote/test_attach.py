@@ -44,7 +44,7 @@ def test_another_machine_takes_a_campaign_over_and_the_former_owner_submits_noth
     (campaign,) = (p.name for p in (cluster.work / "campaigns").iterdir())
     listed = cluster.nsw("attach", *words)
     assert campaign in listed.stdout, listed.stderr
-    present = cluster.start("attach", campaign[:5], *words, "--root", "elsewhere")
+    present = cluster.start("attach", campaign[:5], *words, "--yes", "--root", "elsewhere")
     there = next(cluster.scratch.glob("*/*"))
     until(lambda: (there / "owner").read_text().startswith("2 "), present)
     gate.touch()
@@ -85,7 +85,7 @@ def test_python_takes_a_campaign_over_and_goes_on_with_it(cluster, monkeypatch):
     killed_when_a_run_began(cluster)
     (campaign,) = (p.name for p in (cluster.work / "campaigns").iterdir())
     monkeypatch.chdir(cluster.work)
-    running = nsw.attach(campaign[:5], "cluster", sites="sites.yaml", root="elsewhere")
+    running = nsw.attach(campaign[:5], "cluster", sites="sites.yaml", yes=True, root="elsewhere")
     events = list(running)
     assert [type(event) for event in (events[0], events[-1])] == [Started, Finished]
     assert events[-1].good

@@ -241,8 +241,9 @@ def test_a_shared_campaign_can_be_read_by_the_group_and_by_nobody_else(road):
     there = scratch / road.campaign.name
     assert mode(there) & 0o777 == 0o750
     assert mode(there / "private") & 0o777 == 0o700
+    assert mode(road.campaign / "token") == 0o600
     for path in [*road.campaign.rglob("*"), *(there / "runs").rglob("*")]:
-        if not path.is_symlink():
+        if not path.is_symlink() and path.name != "token":
             assert mode(path) & 0o040, path
             assert not path.is_dir() or mode(path) & 0o010, path
 
@@ -256,7 +257,7 @@ def test_another_user_sees_nothing_of_a_campaign(road, tmp_path_factory):
     from pathlib import Path
 
     open_to_all = Path(tempfile.mkdtemp(prefix="nsw-open-"))
-    open_to_all.chmod(0o777)
+    open_to_all.chmod(0o1777)
     try:
         road.environment["NSW_ROOT"] = str(open_to_all / "campaigns")
         assert road.nsw("run", at(road, share=f", scratch: '{open_to_all}/scratch'"), "--site", "here").returncode == 0
