@@ -92,7 +92,7 @@ class _RowsByRun(Mapping[Any, list[Row]]):
 def _rows(batch: pa.RecordBatch, name: str) -> Iterator[Row]:
     columns = {name: values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
     absent = [None] * batch.num_rows
-    every = {known: absent for known in TABLES[name].names} | columns
+    every = dict.fromkeys(TABLES[name].names, absent) | columns
     names = tuple(every)
     return (dict(zip(names, row, strict=True)) for row in zip(*every.values(), strict=True))
 
