@@ -31,7 +31,7 @@ _DRAM_BOUND_PCT: Final = 55.0  # DRAM reaches no more than some 90 % of its peak
 _GOOD_PCT: Final = 80.0  # of DRAM's peak: hardly more can be had
 _UNCOALESCED_PCT: Final = 50.0  # of the bytes of a sector that are used
 _LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
-_HALF_A_WAVE: Final = 0.5
+_FEW_WAVES: Final = 0.8
 _FEW_SM_PCT: Final = 10.0  # of the SMs at work
 _CONFLICTS_PCT: Final = 50.0  # shared efficiency
 _SPILLS_PCT: Final = 5.0  # local memory in the traffic between L1 and L2
@@ -129,6 +129,8 @@ def _limiter(kernel: KernelRow) -> tuple[str, str]:
         return f"{kernel.registers:.0f} registers a thread{an_sm}", "use fewer registers"
     if word == "shared memory" and kernel.shared_memory_bytes is not None:
         return f"{kernel.shared_memory_bytes:,.0f} B of shared memory a block{an_sm}", "less shared memory a block"
+    if word in {"registers", "shared memory"}:
+        return f"{word}{an_sm}", "fewer registers" if word == "registers" else "less shared memory a block"
     if word in {"warps", "blocks"}:
         return f"{kernel.metrics.get('threads_per_block', 0):.0f} threads a block{an_sm}", "choose another block size"
     if word == "grid":
@@ -140,7 +142,7 @@ def _few_blocks(kernel: KernelRow) -> Said | None:
     waves, busy = kernel.metrics.get("waves_per_sm"), kernel.metrics.get("sm_efficiency")
     blocks = kernel.metrics.get("blocks")
     grid = "" if blocks is None else f" ({blocks:,.0f} {'block' if blocks == 1 else 'blocks'})"
-    if busy is None and waves is not None and waves < _HALF_A_WAVE:
+    if busy is None and waves is not None and waves < _FEW_WAVES:
         return (
             100 - 100 * waves, f"grid fills {100 * waves:.0f} % of the GPU once",
             "merge launches" if (kernel.launch_ns or _SHORT_NS) < _SHORT_NS / 2 else "launch more blocks",
@@ -218,6 +220,10 @@ def _advice(kernel: KernelRow) -> Said | None:
     """The best rule of Nsight Compute itself, with an estimate that the roof allows."""
     advice = kernel.advice
     if advice is None or not advice.message or any(look(kernel) for look in _OWN):
+        return None
+    if advice.speedup_type not in {None, "global"}:  # a local one is no share of the kernel's time
+        return None
+    if "Occupancy" in advice.rule and kernel.metrics.get("waves_per_sm", 1.0) < 1:  # all blocks have room already
         return None
     won = min(advice.speedup_pct, room_pct(kernel))
     if won < _ADVICE_PCT:

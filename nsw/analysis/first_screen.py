@@ -43,6 +43,7 @@ _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NAMED: Final = 4
 _PARTS: Final = 8  # of a single case
 _ALL_PCT: Final = 99.5
+_FEW_CALLS: Final = 20  # of which shares say nothing
 _MOSTLY: Final = 0.5  # of all GPU time
 _SMALL: Final = 0.005  # of its time: what is less has no row
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
@@ -568,6 +569,10 @@ def _functions_of(case: CaseSummary) -> _Found | None:
         return None
     rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls) for s in shares[:_PARTS])
     kind, table = ("its own time", "functions") if case.functions else ("CUDA API time", "api")
+    if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
+        return f"{calls:.0f} CUDA API calls", Table(
+            TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),)
+        )
     said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of {kind}"
     return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
 

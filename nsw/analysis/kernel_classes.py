@@ -17,10 +17,11 @@ from nsw.tables.names import short_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CLASSES", "COPIES", "LAYOUT", "NCCL", "OPTIMIZER", "OTHER", "class_of", "is_fp32_arithmetic"]
+__all__ = ["CLASSES", "COPIES", "LAYOUT", "NCCL", "OPTIMIZER", "OTHER", "SETS", "class_of", "is_fp32_arithmetic"]
 
 GROUP: Final = "nsw.kernel_classes"
 COPIES: Final = "copies"
+SETS: Final = "sets"
 NCCL: Final = "NCCL"
 LAYOUT: Final = "layout"
 OPTIMIZER: Final = "optimizer"
@@ -31,30 +32,30 @@ _TABLE: Final = r"""
 NCCL: nccl(?:dev)?kernel nccl\w*kernel nvshmem rccl
 optimizer: multi_tensor_apply \badam \blamb\b sgd_?(?:kernel|update) applymomentum apply_?gradient
   fused_?(?:adam|sgd)
-layout: permut nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout  im2col
-  col2im flip_filter
+layout: nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout  im2col col2im flip_filter
 attention: flash_?(?:fwd|bwd|attn|attention) fmha \battention attn mha_ sdpa splitkv paged_?kv
 pooling: pool adaptive_average
-convolution: cudnn_\d conv(?!ert) cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg implicit_gemm
-  image_first_layer cf32cf32 depthwise cgemm
+convolution: unroll_kernel cudnn_\d conv(?!ert) cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg
+  implicit_gemm image_first_layer cf32cf32 depthwise cgemm
 GEMM: gemm gemv gemmk matmul nvjet cublas cutlass splitkreduce xmma magma trsm syrk wmma mma_
 random numbers: random distribution philox curand dropout bernoulli mtgp xorwow
 normalisation: norm bn_(?:fw|bw) batch_?stat welford
 softmax and loss: softmax nll_loss cross_?entropy \bloss logsumexp ctc
 sort and scan: sort scan topk unique histogram partition onesweep merge_?kernel select_?kernel bitonic
 reduction: =dot reduce reduction sum_kernel argm(?:ax|in) segmented \bsum\b norm_?l2 asum
-indexing: index gather scatter embedding lookup catarray split_?with slice =take masked_ nonzero one_?hot
+indexing: permut index gather scatter embedding lookup catarray split_?with slice =take masked_ nonzero one_?hot
   roll_ pad_
 FFT: fft regular_radix vector_radix
 elementwise: elementwise pointwise functor activation relu gelu silu sigmoid tanh add_?(?:kernel|bias) mul_?kernel
   fill copy =cast convert scale axpy copy_?kernel triton_poi where_kernel clamp op_(?:generic_)?tensor mapplan triad
-  float_to_half addvec vecadd vector_?add =bias threshold memset \badd\b =sin =cos =exp init
+  add_tensor float_to_half addvec vecadd vector_?add =bias threshold memset \badd\b =sin =cos =exp init
 fused by a compiler: triton_ fusion fused loop_ input_
 sparse: spmv spmm csr coo_ sparse bsr
 stencil and solver: stencil jacobi laplac poisson spmv lbm hydro flux advec diffus riemann multigrid restrict
   prolong
 particles: nbody n_body bodyforce =force nonbonded bonded pme lincs settle neighbor particle verlet lennard pair_
-images: resize upsample jpeg huffman idct crop colou?r histeq blur sobel filter2d dali npp
+images: resize erosion dilat gr[ae]y_?scal upsample jpeg huffman idct crop colou?r histeq blur sobel filter2d dali
+  npp
 """
 
 
@@ -84,7 +85,7 @@ def class_of(name: str, kind: str | None = "kernel", more: Mapping[str, str] | N
         more: Classes of a recipe: a pattern each.
     """
     if kind in {"memcpy", "memset", "um"}:
-        return COPIES
+        return SETS if kind == "memset" else COPIES
     for own, pattern in (more or {}).items():
         if re.search(pattern, name):
             return own

@@ -266,11 +266,11 @@ def _copies(case: CaseSummary, _: Context) -> Hit | None:
     if (most.bytes_per_s or 0.0) >= _FAST:
         do, advice = (
             "move fewer bytes",
-            "They run at the link's speed: move fewer bytes, or let kernels run beside them.",
+            "They come from pinned memory already: move fewer bytes, or let kernels run beside them.",
         )
     return Hit(
         "copies", case.id, share, f"{share:.0f} % copies", do,
-        f"{share:.0f} % of all GPU time, set-up included, is copies and sets, {part:.0f} % of them {_way(most)}{speed}",
+        f"{share:.0f} % of all GPU time, set-up included, is copies, {part:.0f} % of them {_way(most)}{speed}",
         advice, f"{share:.0f} %", "copies",
     )  # fmt: skip
 

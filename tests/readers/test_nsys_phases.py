@@ -111,7 +111,7 @@ def test_iterations_are_timed_by_their_first_work_on_the_gpu_as_plain_sql_finds(
         firsts = [start for pid, _, start, *_ in found if pid == process]
         ranges = [(start, end) for pid, start, end in marks if pid == process]
         late = statistics.median(first - start for first, (start, _) in zip(firsts, ranges, strict=True))
-        last[process] = max(max(end for p, _, _, end, *_ in found if p == process), ranges[-1][1] + int(late))
+        last[process] = max(*(end for p, _, _, end, *_ in found if p == process), ranges[-1][1] + int(late))
     starts = {(pid, number): start for pid, number, start, *_ in found}
     want = [
         (pid, number, start, starts.get((pid, number + 1), last[pid]) - start, count, total)
