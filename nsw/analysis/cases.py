@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
@@ -18,6 +19,7 @@ from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
 from nsw.analysis.spent import Spent, spent
 from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, one_phase, phases, steady_rows, waiting
+from nsw.tables.parquet_tables import StoredRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -114,14 +116,17 @@ def summarize_cases(
 def _case(
     id_: str,
     runs: list[Any],
-    by_run: Mapping[str, Mapping[Any, list[Mapping[str, Any]]]],
+    by_run: Mapping[str, Mapping[Any, Sequence[Mapping[str, Any]]]],
     cover: float,
     counters: Mapping[str, TableData],
     classes: Mapping[str, str] | None,
 ) -> CaseSummary:
+    @cache
+    def of_run(table: str, run: str) -> Sequence[Mapping[str, Any]]:
+        return by_run.get(table, {}).get(run, ())
+
     def rows(table: str, of: Sequence[Any] = runs) -> list[Mapping[str, Any]]:
-        found = by_run.get(table, {})
-        return [row for run in of for row in found.get(run.id, ())]
+        return [row for run in of for row in of_run(table, run.id)]
 
     with_gpu, with_api, with_functions = (
         measured_runs(runs, by_run.get(table, {})) for table in ("gpu_summary", "api_summary", "functions")
@@ -273,8 +278,10 @@ def _total(rows: Iterable[Mapping[str, Any]]) -> float:
     return sum(row.get("total_ns") or 0 for row in rows)
 
 
-def grouped(rows: Sequence[Mapping[str, Any]], key: str) -> dict[Any, list[Mapping[str, Any]]]:
+def grouped(rows: Sequence[Mapping[str, Any]], key: str) -> Mapping[Any, Sequence[Mapping[str, Any]]]:
     """The rows by the value of a column."""
+    if key == "run" and isinstance(rows, StoredRows):
+        return rows.by_run
     groups: dict[Any, list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row.get(key), []).append(row)

@@ -52,7 +52,7 @@ def ranks_on_one_gpu(ranks: Iterable[Row], kernels: Iterable[Row], cases: Mappin
         if row["gpus"]:
             seen.setdefault((row["run"], row["host"]), {})[row["rank"]] = row["gpus"].split(",")
     used: dict[str, dict[tuple[Any, ...], tuple[int | None, int]]] = {}  # run -> process -> rank, GPU by its number
-    for row in kernels:
+    for row in kernels if seen else ():
         if row["summary"] == "gpu_summary" and row["kind"] == "kernel" and row.get("device") is not None:
             process = (row.get("report"), row.get("rank"), row.get("pid"))
             used.setdefault(row["run"], {})[process] = (row.get("rank"), row["device"])

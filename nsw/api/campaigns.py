@@ -102,7 +102,7 @@ class Answers:
         from nsw.analysis.answer.registry import blocks_of
         from nsw.analysis.first_screen import headline_of
 
-        return headline_of(blocks_of(self._summary()))
+        return headline_of(blocks_of(self._summary(), full=False))
 
     @property
     def findings(self) -> list[str]:

@@ -84,10 +84,10 @@ def how_to_repeat(folder: CampaignFolder, ledger: Ledger, which: str) -> str:
 def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     """The campaign's summary, from its tables and its recipe's `report`."""
     from nsw.analysis.summary import OF_KERNELS, TABLES, summarize
-    from nsw.campaign.tables import load_rows, load_table
+    from nsw.campaign.tables import lazily, load_table
 
     runs = ledger.runs()
-    tables = {name: load_rows(folder, name) for name in TABLES}
+    tables = {name: lazily(folder, name) for name in TABLES}
     counters = {name: found for name in OF_KERNELS if (found := load_table(folder, name)) is not None}
     data = CampaignData(
         folder.id,

@@ -10,7 +10,7 @@ from nsw.apart import apart
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 from nsw.tables import TABLES, as_arrow
-from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table, unchecked_table
+from nsw.tables.parquet_tables import StoredTableError, lazy_rows, stored_rows, stored_table, unchecked_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,6 +97,11 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
         LimitError: Another user made it, and it takes more than `folder.limits`.
     """
     return _load(folder, table, stored_rows) or []
+
+
+def lazily(folder: CampaignFolder, table: str) -> Sequence[dict[str, Any]]:
+    """The same as `load_rows`; the rows of a large table are made when they are looked at."""
+    return _load(folder, table, lazy_rows) or []
 
 
 def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:

@@ -272,7 +272,7 @@ def show_summary(out: Console, summary: Summary, *, full: bool, more: str | None
         full: All tables, and every finding whole.
         more: The last line: the command that shows more.
     """
-    blocks = blocks_of(summary)
+    blocks = blocks_of(summary, full=full)
     if full:
         show_blocks(out, blocks, "full")
     else:

@@ -5,17 +5,24 @@ A file that somebody else made may unpack to any size, so that it is read in a p
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from nsw.tables.data import Row, arrow_schema
+from nsw.tables.data import Row, arrow_schema, coded
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
-__all__ = ["StoredTableError", "stored_rows", "stored_table", "unchecked_table", "values"]
+__all__ = [
+    "StoredRows", "StoredTableError", "lazy_rows", "stored_rows", "stored_table", "unchecked_table", "values",
+]  # fmt: skip
 
 _BATCH: Final = 16384  # rows
+_MANY: Final = 100_000  # rows
 
 
 class StoredTableError(ValueError):
@@ -35,16 +42,105 @@ def stored_rows(file: BinaryIO, name: str) -> list[Row]:
     """
     import pyarrow.parquet as pq
 
-    blank: Row = dict.fromkeys(TABLES[name].names)
     texts = _check_columns(pq.read_schema(file), name)
     found: list[Row] = []
     # texts as numbers of their dictionary: one that comes a million times is there once
     with pq.ParquetFile(file, read_dictionary=texts) as table:
         for batch in table.iter_batches(_BATCH, use_threads=False):
-            columns = [values(column) for column in batch.columns]
-            names = batch.schema.names
-            found += (blank | dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+            found += _rows(batch, name)
     return found
+
+
+class _RowsByRun(Mapping[Any, list[Row]]):
+    """The rows of each run of a table."""
+
+    def __init__(self, table: pa.Table, name: str) -> None:
+        """Sort a table by run.
+
+        Args:
+            table: All that its file holds.
+            name: Of the table.
+        """
+        import numpy as np
+
+        words, codes = coded(table, "run")
+        if (np.diff(codes) < 0).any():
+            order = np.argsort(codes, kind="stable")
+            table, codes = table.take(order), codes[order]
+        ends = np.searchsorted(codes, range(len(words) + 1)).tolist()
+        self._table, self._name = table.combine_chunks(), name
+        self._ranges = {run: span for run, span in zip(words, pairwise(ends), strict=True) if span[0] < span[1]}
+
+    def __getitem__(self, run: Any) -> list[Row]:
+        """The rows of a run, in the order of the file."""
+        start, end = self._ranges[run]
+        return [row for batch in self._table.slice(start, end - start).to_batches() for row in _rows(batch, self._name)]
+
+    def __contains__(self, run: object) -> bool:
+        """Whether a run has rows, without making them."""
+        return run in self._ranges
+
+    def __iter__(self) -> Iterator[Any]:
+        """The runs, in the order in which they first come."""
+        return iter(self._ranges)
+
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._ranges)
+
+
+def _rows(batch: pa.RecordBatch, name: str) -> Iterator[Row]:
+    columns = {name: values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+    absent = [None] * batch.num_rows
+    every = dict.fromkeys(TABLES[name].names, absent) | columns
+    names = tuple(every)
+    return (dict(zip(names, row, strict=True)) for row in zip(*every.values(), strict=True))
+
+
+class StoredRows(Sequence[Row]):
+    """The rows of a table, run by run, made when they are looked at: those of all may be millions.
+
+    `by_run` has the rows of each run.
+    """
+
+    def __init__(self, table: pa.Table, name: str) -> None:
+        """Take all that the file of table `name` holds."""
+        self.by_run = _RowsByRun(table, name)
+        self._rows: int = table.num_rows
+
+    def __iter__(self) -> Iterator[Row]:
+        """All rows."""
+        return chain.from_iterable(self.by_run[run] for run in self.by_run)
+
+    def __getitem__(self, at: Any) -> Any:
+        """A row, or some."""
+        if isinstance(at, slice):
+            return list(self)[at]
+        return next(islice(self, at if at >= 0 else self._rows + at, None))
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        return self._rows
+
+
+def lazy_rows(file: BinaryIO, name: str) -> Sequence[Row]:
+    """The same as `stored_rows`; of a large table they are made when they are looked at."""
+    import pyarrow.parquet as pq
+
+    texts = _check_columns(pq.read_schema(file), name)
+    with pq.ParquetFile(file, read_dictionary=texts) as stored:
+        if stored.metadata.num_rows < _MANY:
+            return stored_rows(file, name)
+        columns = dict.fromkeys(["run", *_with_values(stored.metadata)])
+        return StoredRows(stored.read(list(columns), use_threads=False), name)
+
+
+def _with_values(file: Any) -> Iterator[str]:
+    """The names of the columns that hold a value somewhere, or of which the file does not tell."""
+    for at in range(file.num_columns):
+        parts = [file.row_group(group).column(at) for group in range(file.num_row_groups)]
+        if any(part.statistics is None or part.statistics.null_count != part.num_values for part in parts):
+            yield file.schema.column(at).name
 
 
 def stored_table(file: BinaryIO, name: str) -> pa.Table:

@@ -37,17 +37,20 @@ ANALYSES: Final[Mapping[str, Callable[[Summary], list[Block]]]] = {
 }
 
 
-def blocks_of(summary: Summary) -> tuple[Block, ...]:
-    """The whole answer.
+def blocks_of(summary: Summary, *, full: bool = True) -> tuple[Block, ...]:
+    """The whole answer, or what its first screen is made of.
 
     Raises:
         NswError: An analysis of another package failed.
     """
     others = [block for name in registered(GROUP) for block in _of_others(name, summary)]
     findings = [block for block in others if isinstance(block, Finding)]
+    first = (*first_screen(summary), *findings)
+    if not full:
+        return first
     rest = [in_full(block) for block in others if not isinstance(block, Finding)]
     own = [in_full(block) for analysis in ANALYSES.values() for block in analysis(summary)]
-    return (*first_screen(summary), *findings, *own, *rest)
+    return (*first, *own, *rest)
 
 
 def in_full(block: Block) -> Block:

@@ -1,0 +1,48 @@
+"""Rows of a large stored table, made when they are looked at: the same as those that are made at once."""
+
+import io
+import pickle
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nsw.tables import as_arrow, parquet_tables
+from nsw.tables.parquet_tables import StoredRows, StoredTableError, lazy_rows, stored_rows
+
+
+@pytest.fixture
+def file(monkeypatch):
+    """A table whose runs take turns, with a column without values and texts that come again."""
+    monkeypatch.setattr(parquet_tables, "_MANY", 4)
+    rows = [{"run": run, "report": "a", "name": f"k{at % 3}", "total_ns": float(at), "calls": None if at % 2 else at}
+            for at, run in enumerate(["r2", "r1", "r2", "r1", "r1", "r3"])]  # fmt: skip
+    out = io.BytesIO()
+    pq.write_table(as_arrow("gpu_summary", rows), out, row_group_size=2)
+    out.seek(0)
+    return out
+
+
+def test_rows_are_the_same_run_by_run(file):
+    at_once, lazily = stored_rows(file, "gpu_summary"), lazy_rows(file, "gpu_summary")
+    assert isinstance(lazily, StoredRows)
+    assert list(lazily.by_run) == ["r2", "r1", "r3"]
+    for run, rows in lazily.by_run.items():
+        assert rows == [row for row in at_once if row["run"] == run]
+    assert sorted(lazily, key=lambda row: row["total_ns"]) == at_once
+    assert (len(lazily), len(lazily.by_run), "r3" in lazily.by_run, "r4" in lazily.by_run) == (6, 3, True, False)
+    assert (lazily[0]["run"], lazily[-1]["run"], len(lazily[1:3])) == ("r2", "r3", 2)
+
+
+def test_they_can_come_from_another_process(file):
+    lazily = lazy_rows(file, "gpu_summary")
+    assert list(pickle.loads(pickle.dumps(lazily))) == list(lazily)
+
+
+def test_a_small_table_is_a_list_and_another_one_is_refused(file, monkeypatch):
+    out = io.BytesIO()
+    pq.write_table(pa.table({"report": ["a"] * 9}), out)
+    with pytest.raises(StoredTableError, match="no column run"):
+        lazy_rows(out, "gpu_summary")
+    monkeypatch.setattr(parquet_tables, "_MANY", 7)
+    assert isinstance(lazy_rows(file, "gpu_summary"), list)
