@@ -568,9 +568,9 @@ def _functions_of(case: CaseSummary) -> _Found | None:
     if not shares:
         return None
     rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls) for s in shares[:_PARTS])
-    kind, table = ("its own time", "functions") if case.functions else ("CUDA API time", "api")
+    kind, table = ("Python's self time", "functions") if case.functions else ("CUDA API time", "api")
     if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
-        return f"{calls:.0f} CUDA API calls", Table(
+        return plural(round(calls), "CUDA API call"), Table(
             TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),)
         )
     said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of {kind}"

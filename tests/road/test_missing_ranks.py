@@ -35,8 +35,8 @@ def test_a_rank_without_a_report_is_missed_and_measured_again(road, monkeypatch)
     done = road.run(RECIPE.replace("HOME", str(road.home)))
     assert done.returncode == 1, done.stderr
     (run,) = road.runs()
-    assert f"error: {run}: no report of rank 1: 2 of 3 processes left one" in done.stdout
-    assert f"`nsw retry {run}` measures it again" in done.stdout.replace(f"{road.command()[0]} -m nsw", "nsw")
+    assert f"error: {run}: no report of rank 1: 2 of 3 processes left one" in done.stderr
+    assert f"`nsw retry {run}` measures it again" in done.stderr.replace(f"{road.command()[0]} -m nsw", "nsw")
     assert "1 run: 1 done (1 with missing or unreadable reports)" in done.stderr
     assert [line.split()[0] for line in road.nsw("status").stdout.splitlines() if "with missing or unreadable" in line][
         1:

@@ -127,7 +127,7 @@ def test_the_programs_files_are_beside_it_and_reports_of_runs_do_not_mix(road):
 def test_a_figure_that_is_not_printed_is_absent_with_an_error_and_not_zero(road):
     done = road.run(HEAD + "app: {command: echo nothing, figures: {f: {regex: 'f=(.*)', unit: s}}}\n")
     assert done.returncode == 1
-    assert "stdout: required figure f was not found in the program's output" in done.stdout
+    assert "stdout: required figure f was not found in the program's output" in done.stderr
     assert json.loads(road.nsw("summarize", "--json").stdout)["cases"][0]["figures"] == []
 
 
