@@ -102,7 +102,7 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
 def lazily(folder: CampaignFolder, table: str) -> Sequence[dict[str, Any]]:
     """The same as `load_rows`; the rows of a large table of one's own are made when they are looked at."""
     # others' rows are made where memory is limited
-    return _load(folder, table, lazy_rows if is_own(folder.path) else stored_rows) or []
+    return _load(folder, table, lazy_rows if folder.trusted else stored_rows) or []
 
 
 def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
