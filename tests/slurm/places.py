@@ -163,7 +163,8 @@ class Real(_Place):
 
     @property
     def env(self) -> dict[str, str]:
-        return os.environ | {"SLURM_CONF": str(self.conf), "HOME": str(self.work), "COLUMNS": "160"}
+        home = {"HOME": str(self.work), "XDG_STATE_HOME": str(self.work / "state")}
+        return os.environ | home | {"SLURM_CONF": str(self.conf), "COLUMNS": "160"}
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
