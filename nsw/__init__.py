@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nsw.api.campaigns import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
     from nsw.api.driving import Planned as Planned
     from nsw.api.driving import Running as Running
+    from nsw.api.driving import adopt as adopt
     from nsw.api.driving import attach as attach
     from nsw.api.driving import dry_run as dry_run
     from nsw.api.driving import reread as reread
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Campaign", "Planned", "Reports", "Running", "__version__", "attach", "dry_run", "errors", "events", "open", "read",
-    "reread", "resume", "retry", "run",
+    "Campaign", "Planned", "Reports", "Running", "__version__", "adopt", "attach", "dry_run", "errors", "events",
+    "open", "read", "reread", "resume", "retry", "run",
 ]  # fmt: skip
 
 _FROM = {
@@ -37,6 +38,7 @@ _FROM = {
     "Planned": "api.driving:Planned",
     "Reports": "api.reading:Reports",
     "Running": "api.driving:Running",
+    "adopt": "api.driving:adopt",
     "attach": "api.driving:attach",
     "dry_run": "api.driving:dry_run",
     "errors": "errors",

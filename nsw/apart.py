@@ -18,8 +18,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
 from nsw.errors import LimitError, NswError
-from nsw.limits import confine, limited
-from nsw.safe_import_path import SafeProcesses
+from nsw.limits import limited
+from nsw.safe_import_path import SafeProcesses, processes_are_safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkContext, SpawnContext
 
 __all__ = [
-    "Limits", "NoPoolError", "allow_fork", "apart", "can_fork", "inside", "out_of_memory", "outside", "pool",
-    "starting", "within",
+    "Limits", "NoPoolError", "allow_fork", "apart", "can_fork", "inside", "is_possible", "out_of_memory", "outside",
+    "pool", "starting", "within",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
-# An nsys export takes about as much memory as it is long, its tables as much again; libraries reserve a gigabyte or two
-# of addresses that they never use. What a machine does not have it cannot give, and three quarters leave it usable.
+# An nsys export takes 1.7 times its length (16 million kernels, 1.75 GB: 2.9 GB in 21 s), so that one of 5 GB is read.
+# Libraries reserve a gigabyte that they never use. Three quarters of a machine leave it usable.
 _MEMORY: Final = min(16 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4)
-# The slowest readers take 0.1 s a MB; a packed trace becomes twenty times as long, and machines are ten times as slow.
+# The slowest readers take 0.1 s a MB; a packed trace becomes twenty times as long, and machines are half as fast.
 _SECONDS: Final = 120.0
 _SECONDS_A_BYTE: Final = 5e-6
 _GRACE_S: Final = 5.0
@@ -104,8 +104,13 @@ def inside() -> bool:
     return _this.apart
 
 
+def is_possible() -> bool:
+    """Whether there can be a process apart: not in one, nor where it would look for modules in the current folder."""
+    return not _this.apart and (can_fork() or processes_are_safe())
+
+
 def apart(function: Callable[..., _T], *args: Any, what: str, size: int, limits: Limits | None = None) -> _T:
-    """Call a function in a process with limits; in one that has them already, call it as it is.
+    """Call a function in a process with limits; where there can be none (`is_possible`), call it as it is.
 
     Args:
         function: What to call; where the process is a fresh interpreter, a function of a module.
@@ -121,14 +126,13 @@ def apart(function: Callable[..., _T], *args: Any, what: str, size: int, limits:
         LimitError: It took more, or its process crashed.
         Exception: The function raised it.
     """
-    if _this.apart:
+    if not is_possible():
         return function(*args)
     chosen = (limits or Limits()).for_bytes(size)
     context = _context()
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_answer, args=(sender, function, args, what, chosen))
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()  # a copy would print it again
+    _flush()  # a copy would print it again
     with starting():
         process.start()
     sender.close()
@@ -160,18 +164,23 @@ def _answer(
     sender: Connection, function: Callable[..., object], args: tuple[Any, ...], what: str, limits: _Chosen
 ) -> NoReturn:
     """Call the function and send what it returns; in the process apart."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
     try:
-        _enter(limits)
+        _enter()
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
         with within(what, limits):
             answer = pickle.dumps((True, function(*args)), pickle.HIGHEST_PROTOCOL)
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        _flush()
     except BaseException as fault:  # noqa: BLE001  whoever asked gets it
         answer = pickle.dumps((False, _with_place(fault)))
     with suppress(OSError):  # nobody waits for it any more
         sender.send_bytes(answer)
     os._exit(0)  # taking Arrow apart may end the process with SIGABRT
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:  # where it was closed
+            stream.flush()
 
 
 def _with_place(fault: BaseException) -> BaseException:
@@ -183,16 +192,27 @@ def _with_place(fault: BaseException) -> BaseException:
     return fault
 
 
-def _enter(limits: _Chosen) -> None:
-    """Give this process the limits; it ends with the one that started it."""
+class _WithoutPandas:
+    """Finds no pandas: pyarrow would load it with its first array, which takes 0.3 s, and nothing here uses it."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ImportError(name)
+
+
+def _enter() -> None:
+    """Make this process one apart, whose calls have limits; it ends with the one that started it."""
     import ctypes
 
     _this.apart = True
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a copy of the program handles them as Ctrl-C
+        signal.signal(number, signal.SIG_DFL)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy reserves memory for a thread of each core, which nothing here uses
+    sys.meta_path.insert(0, _WithoutPandas)
     with suppress(OSError, AttributeError):  # where there is no prctl
         ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    confine(limits.memory)
 
 
 @contextmanager
@@ -223,7 +243,7 @@ def out_of_memory(fault: Exception) -> bool:
 def _ended(status: int, what: str, limits: _Chosen) -> LimitError:
     """The error of a process that ended without an answer."""
     if status == -signal.SIGPROF:
-        return LimitError(f"{what} takes more than {limits.seconds:g} s", hint=limits.hint)
+        return LimitError(f"{what} takes more than {limits.seconds:g} s of processor time", hint=limits.hint)
     if status == -signal.SIGKILL:
         return LimitError(
             f"{what}: the process that did it was killed", hint="the machine, or your job, had no memory left"
@@ -254,10 +274,10 @@ class NoPoolError(Exception):
 
 
 @contextmanager
-def pool(workers: int, limits: Limits) -> Iterator[ProcessPoolExecutor]:
+def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Processes apart, for many calls; they end with the block, in the middle of a call if need be.
 
-    The calls themselves are to be `within` their limits of time.
+    The calls themselves are to be `within` their limits.
 
     Raises:
         NoPoolError: There can be none.
@@ -268,9 +288,7 @@ def pool(workers: int, limits: Limits) -> Iterator[ProcessPoolExecutor]:
     others = set(active_children())
     with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
         try:
-            found = ProcessPoolExecutor(
-                workers, mp_context=_context(), initializer=_enter, initargs=(limits.for_bytes(0),)
-            )
+            found = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_enter)
         except OSError:
             raise NoPoolError from None
     try:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 MOST_SHOWN: Final = 100  # faults of one file, and warnings
+_EXCERPT: Final = 4000  # characters of a command's output, of its beginning and of its end
 
 
 class Exit(IntEnum):
@@ -46,12 +47,16 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One fault of an input file: what was found, what was expected, what to do."""
+    """One fault of an input file: what was found, what was expected, what to do.
+
+    `line_is_secret`: its line is not shown, since its file holds a secret.
+    """
 
     message: str
     mark: Mark | None = None
     source_line: str | None = None
     hint: str | None = None
+    line_is_secret: bool = False
 
     def render(self) -> str:
         """The fault as text: place and message, the line with a caret, the hint."""
@@ -61,6 +66,8 @@ class Diagnostic:
             number = str(self.mark.line)
             lines.append(f"  {number} | {self.source_line}")
             lines.append(f"  {' ' * len(number)} | {_caret(self.mark, self.source_line)}")
+        if self.mark and self.line_is_secret:
+            lines.append(f"  {self.mark.line} | (not shown: a secret is written in {self.mark.file})")
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)
@@ -120,6 +127,10 @@ class InputError(NswError):
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         super().__init__(diagnostics[0].message)
         self.diagnostics = first_of(diagnostics)
+
+    def __reduce__(self) -> tuple[type[InputError], tuple[Sequence[Diagnostic]]]:
+        """What pickle makes one of, which comes from another process."""
+        return InputError, (self.diagnostics,)
 
     def render(self) -> str:
         """All faults, in the order of the file."""
@@ -230,11 +241,19 @@ class CommandError(NswError):
         how = "timed out" if result.timed_out else f"exit status {result.returncode}"
         super().__init__(
             f"{what}: {shlex.join(result.argv)} ({how})\n"
-            f"  stdout: {result.stdout.strip() or '<empty>'}\n"
-            f"  stderr: {result.stderr.strip() or '<empty>'}",
+            f"  stdout: {_excerpt(result.stdout)}\n"
+            f"  stderr: {_excerpt(result.stderr)}",
             hint=hint,
         )
         self.result = result
+
+
+def _excerpt(text: str) -> str:
+    """What a command printed, of a long text the beginning and the end."""
+    more = len(text) - 2 * _EXCERPT
+    if more > 0:
+        text = f"{text[:_EXCERPT]}\n[{more:,} characters are left out]\n{text[-_EXCERPT:]}"
+    return text.strip() or "<empty>"
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -14,7 +14,7 @@ from nsw.errors import LimitError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["confine", "limited"]
+__all__ = ["limited"]
 
 _SECONDS: Final = 120.0  # of this process's own time, not of the clock's: 10,000 runs take one or two
 _BYTES: Final = 4 << 30  # beside what is in use
@@ -44,12 +44,14 @@ def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES, hint:
     handler = signal.signal(signal.SIGVTALRM, _end) if timed else None
     left = 0.0
     try:
-        confine(memory)
+        if (used := _in_use()) is not None:
+            most = used + memory
+            resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
         if timed:
             left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         yield
     except _OverTimeError:
-        raise LimitError(f"{what} takes more than {seconds:g} s", hint=hint) from None
+        raise LimitError(f"{what} takes more than {seconds:g} s of processor time", hint=hint) from None
     except MemoryError:
         raise LimitError(f"{what} takes more than {memory >> 20:,} MiB", hint=hint) from None
     finally:
@@ -57,14 +59,6 @@ def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES, hint:
             signal.setitimer(signal.ITIMER_VIRTUAL, left)
             signal.signal(signal.SIGVTALRM, handler)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
-
-
-def confine(memory: int) -> None:
-    """Let this process take no more memory than it has and so many bytes; a lower limit that it has stays."""
-    if (used := _in_use()) is not None:
-        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-        most = used + memory
-        resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
 
 
 def _in_use() -> int | None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 _ACL = "system.posix_acl_access"
@@ -23,7 +24,14 @@ class NotPlainError(OSError):
     """There is something else than a plain file: a link, a FIFO, a device, a folder."""
 
 
-def open_plain(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *, owner: int | None = None) -> int:
+def open_plain(
+    path: Path | str,
+    flags: int = os.O_RDONLY,
+    mode: int = 0o600,
+    *,
+    owner: int | None = None,
+    folder: int | None = None,
+) -> int:
     """A descriptor of a plain file; a symbolic link in its place is not followed.
 
     Args:
@@ -31,6 +39,7 @@ def open_plain(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *,
         flags: As of os.open.
         mode: Permissions of a file that is made.
         owner: The user id that the file must have, if any.
+        folder: The descriptor of the folder that the path begins at, if any.
 
     Raises:
         NotPlainError: It is not a regular file.
@@ -38,7 +47,7 @@ def open_plain(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *,
     """
     try:
         # O_NONBLOCK: a FIFO would wait for its other end
-        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode, dir_fd=folder)
     except OSError as fault:
         if fault.errno == errno.ELOOP:
             raise NotPlainError(
@@ -60,7 +69,46 @@ def open_plain(path: Path | str, flags: int = os.O_RDONLY, mode: int = 0o600, *,
 
 def read_plain(path: Path | str, *, owner: int | None = None, last: int | None = None) -> bytes:
     """The bytes of a plain file, or the `last` of them. Raises as `open_plain` does."""
-    with open(open_plain(path, owner=owner), "rb") as file:
+    return _read(open_plain(path, owner=owner), last)
+
+
+def open_folder_below(folder: int, names: Sequence[str]) -> int:
+    """A descriptor of a folder below an open one, without following a link on the way.
+
+    Raises:
+        OSError: One of the names is no folder.
+    """
+    descriptor = os.dup(folder)
+    for name in names:
+        try:
+            below = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = below
+    return descriptor
+
+
+def open_below(folder: int, name: str, *, owner: int | None = None) -> int:
+    """A descriptor of a plain file below an open folder, without following a link on the way.
+
+    Raises:
+        OSError: As `open_plain`, or a name on the way is no folder.
+    """
+    *parents, last = name.split("/")
+    parent = open_folder_below(folder, parents)
+    try:
+        return open_plain(last, owner=owner, folder=parent)
+    finally:
+        os.close(parent)
+
+
+def read_below(folder: int, name: str, *, owner: int | None = None, last: int | None = None) -> bytes:
+    """The bytes of such a file, or the `last` of them."""
+    return _read(open_below(folder, name, owner=owner), last)
+
+
+def _read(descriptor: int, last: int | None) -> bytes:
+    with open(descriptor, "rb") as file:
         if last is not None:
             file.seek(max(0, os.fstat(file.fileno()).st_size - last))
         return file.read(-1 if last is None else last)

@@ -54,6 +54,12 @@ def core_and_memory():
     return [resource.getrlimit(resource.RLIMIT_CORE)[0], *shown.stdout.split()]
 
 
+def pandas_of_arrow():
+    import pyarrow as pa
+
+    return pa.array([1, None]).to_pylist(), "pandas" in sys.modules
+
+
 def call(function, *args, **limits):
     return apart(function, *args, what="reading x", size=0, limits=Limits(**limits))
 
@@ -96,6 +102,10 @@ def test_exporters_have_the_limits_of_the_user():
     own = ["unlimited" if n == resource.RLIM_INFINITY else str(n)
            for n in (resource.getrlimit(resource.RLIMIT_CORE)[1], resource.getrlimit(resource.RLIMIT_AS)[1])]  # fmt: skip
     assert call(core_and_memory) == [0, *own]
+
+
+def test_arrow_does_not_load_pandas():
+    assert call(pandas_of_arrow) == ([1, None], False)
 
 
 PROGRAM = """

@@ -65,6 +65,13 @@ def test_a_file_imports_nothing_to_its_right(path):
     assert not wrong, f"{path.relative_to(ROOT)} imports {sorted(wrong)}"
 
 
+@pytest.mark.parametrize("door", ["cli", "api"])
+def test_commands_and_python_open_no_ledger(door):
+    """They call use cases of campaigns, where it is decided what nsw may do for one."""
+    below = {"nsw.campaign.ledger", "nsw.campaign.ledger_file", "nsw.campaign.ledger_copy", "nsw.campaign.look"}
+    assert not {m for path in (ROOT / "nsw" / door).glob("*.py") for m in imports(path) & below}
+
+
 def test_every_room_is_on_the_architecture_page():
     page = (ROOT / "docs" / "architecture.md").read_text()
     rooms = {p.parent.name for p in (ROOT / "nsw").glob("*/__init__.py")}

@@ -47,7 +47,7 @@ SECTIONS = (
 )
 BELOW = (
     "Below `sites: NAME:` of a sites file. Of one name the first counts: `--sites`, `$NSW_SITES`, sites.yaml"
-    " in the user's configuration folder (~/.config/nsw), the built-in `local` and `demo`, ./sites.yaml."
+    " in the user's configuration folder (~/.config/nsw), the built-in `local` and `demo`."
 )
 
 

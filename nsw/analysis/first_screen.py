@@ -370,10 +370,10 @@ def _beside(summary: Summary) -> _Screen:
         said += (
             f"{wasted} of {plural(len(cases), 'case')} could be clearly faster" if wasted else "no large loss was seen"
         )
-    elif figure:
+    elif figure or any(_most_of(case) for case in cases):
         said += plural(len(cases), "case")
     else:
-        said += plural(len(cases), "case")
+        return _Screen(said + f"nothing was measured of {plural(len(cases), 'case')}", None)
     return _Screen(said + (_best(cases, names, figure) if figure else ""), table, told)
 
 

@@ -9,8 +9,8 @@ from nsw.apart import Limits
 from nsw.api.frames import Tables, frame_of, unknown, with_parameters
 from nsw.api.recipe_options import Names, names
 from nsw.campaign import folder as folders
-from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_rows import NOTE, SITE, RunRow
+from nsw.campaign.ledger_rows import RunRow, State
+from nsw.campaign.summarize import Results, results
 from nsw.tables.schema import TABLES, TRACES
 
 if TYPE_CHECKING:
@@ -39,31 +39,34 @@ class CampaignTables(Tables):
 
         table = load_table(self._folder, name)
         frame = pd.DataFrame(columns=list(TABLES[name].names)) if table is None else table.to_pandas()
-        with Ledger(self._folder.ledger, read_only=True) as ledger:
-            runs = ledger.runs()
+        with results(self._folder) as found:
             if name in TRACES:
-                frame = self._with_trace(name, frame, runs, ledger)
-        return with_parameters(frame, {run.id: run.params for run in runs})
+                frame = self._with_trace(name, frame, found)
+            return with_parameters(frame, {run.id: run.params for run in found.runs})
 
-    def _with_trace(self, name: str, frame: pd.DataFrame, runs: list[RunRow], ledger: Ledger) -> pd.DataFrame:
+    def _with_trace(self, name: str, frame: pd.DataFrame, found: Results) -> pd.DataFrame:
         """The table with the rows of those runs whose reports were read without this trace."""
         import pandas as pd
 
-        from nsw.campaign.read import read_trace
-
         held = set(frame["run"])
-        missing = [run for run in runs if run.state is State.DONE and run.repeat and run.reports and run.id not in held]
+        missing = [run for run in found.runs if _measured(run) and run.id not in held]
         key = (name, *(run.id for run in missing))
         if key not in self._traces:
-            rows = read_trace(self._folder, ledger, missing, name)
-            self._traces[key] = frame_of(rows, TABLES[name].names)
+            self._traces[key] = frame_of(found.trace(name, missing), TABLES[name].names)
         made = self._traces[key]
         parts = [part for part in (frame, made) if len(part)]
         return pd.concat(parts, ignore_index=True) if parts else frame
 
     def _names(self) -> list[str]:
-        there = {path.stem for path in self._folder.tables.glob("*.parquet")} & TABLES.keys()
-        return sorted(there | (TRACES if any(self._folder.reports.glob("*/*")) else set()))
+        from nsw.campaign.tables import table_files
+
+        there = {path.stem for path in table_files(self._folder)}
+        return sorted(there | (TRACES if self._folder.trusted and any(self._folder.reports.glob("*/*")) else set()))
+
+
+def _measured(run: RunRow) -> bool:
+    """Whether its reports hold rows."""
+    return run.state is State.DONE and run.repeat > 0 and bool(run.reports)
 
 
 class Answers:
@@ -113,10 +116,8 @@ class Answers:
         return sorted([*FLAT, "findings", "headline"])
 
     def _summary(self) -> Any:
-        from nsw.campaign.answers import summary_of
-
-        with Ledger(self._folder.ledger, read_only=True) as ledger:
-            return summary_of(self._folder, ledger)
+        with results(self._folder) as found:
+            return found.summary
 
 
 class Campaign:
@@ -137,9 +138,9 @@ class Campaign:
         self.id: str = folder.id
         self.tables = CampaignTables(folder)
         self.answers = Answers(folder)
-        with Ledger(folder.ledger, read_only=True) as ledger:
-            self.note: str | None = ledger.meta(NOTE)
-            self.site: str = ledger.meta(SITE)
+        with results(folder) as found:
+            self.note: str | None = found.note
+            self.site: str = found.site
 
     def __repr__(self) -> str:
         from nsw.wording import headline
@@ -149,35 +150,31 @@ class Campaign:
     @property
     def counts(self) -> dict[str, int]:
         """How many runs are in each state; a state without runs is left out."""
-        with Ledger(self._of.ledger, read_only=True) as ledger:
-            return ledger.counts()
+        with results(self._of) as found:
+            return found.counts
 
     @property
     def good(self) -> bool:
         """Whether every run is done, its reports were read and it printed every required figure."""
-        from nsw.campaign.answers import is_good
-
-        with Ledger(self._of.ledger, read_only=True) as ledger:
-            return is_good(ledger)
+        with results(self._of) as found:
+            return found.is_good()
 
     @property
     def runs(self) -> pd.DataFrame:
         """One row a run: id (the tables' `run`), pass, state, times, parameters (`param_state` where one clashes)."""
         import pandas as pd
 
-        from nsw.campaign.selection import job_ids
         from nsw.present.status_view import flat_run
 
-        with Ledger(self._of.ledger, read_only=True) as ledger:
-            runs = ledger.runs()
-            jobs = job_ids(ledger, runs)
-            return pd.DataFrame([flat_run(run, jobs) for run in runs])
+        with results(self._of) as found:
+            jobs = found.jobs
+            return pd.DataFrame([flat_run(run, jobs) for run in found.runs])
 
     @property
     def problems(self) -> pd.DataFrame:
         """One row a problem of a report: run, report, severity (error, warning or note), message, fix."""
-        with Ledger(self._of.ledger, read_only=True) as ledger:
-            return frame_of([dict(zip(_PROBLEM, found, strict=True)) for found in ledger.problems()], _PROBLEM)
+        with results(self._of) as found:
+            return frame_of([dict(zip(_PROBLEM, problem, strict=True)) for problem in found.problems], _PROBLEM)
 
     def cancel(self) -> None:
         """End what is queued or running, here or through the nsw that drives the campaign; what is done stays."""

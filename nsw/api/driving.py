@@ -114,7 +114,7 @@ def run(
         if site is not None or note is not None:
             raise UsageError("site and note cannot be combined with into: a campaign keeps its own")
         return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
-    home = folders.root_to_write(Path(root) if root is not None else None)
+    home = folders.root(Path(root) if root is not None else None)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
     if note:
         planned = replace(planned, plan=replace(planned.plan, note=" ".join(filter(None, (planned.plan.note, note)))))
@@ -123,7 +123,8 @@ def run(
     said += [Message(text, "warning") for text in differences]
     ready = start.check(planned)
     _refuse_dear(planned, home, yes=yes)
-    return _told(Running(start.start(home, ready, lock), now=now), said)
+    folder = start.start(home, ready, lock, lambda text: said.append(Message(text, "warning")))
+    return _told(Running(folder, now=now), said)
 
 
 def _run_into(
@@ -172,6 +173,7 @@ def attach(
     *,
     sites: Files | None = None,
     root: str | Path | None = None,
+    yes: bool = False,
 ) -> Running:
     """Take over a campaign that another machine began, and go on with it here; the other nsw changes nothing any more.
 
@@ -181,9 +183,10 @@ def attach(
             is here already, else of NSW_SITE, else the default site.
         sites: Sites files to search first.
         root: The folder of campaigns here; NSW_ROOT or ./campaigns if not given.
+        yes: Let nsw act for it here; without it the error says what nsw would do.
 
     Raises:
-        UsageError: There is no such site, or it is this machine.
+        UsageError: There is no such site, or it is this machine; or `yes` is lacking.
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site gave no answer.
     """
@@ -192,8 +195,33 @@ def attach(
     parent = Path(root) if root is not None else None
     named = site or site_of_campaign_here(campaign, parent)
     with campaigns_on_site(site_or_default(named), files(sites)) as there:
-        found = there.attach(campaign, parent)
+        found = there.attach(campaign, parent, _consent(yes=yes), lambda _text: None)
     return resume(found.folder.path)
+
+
+def adopt(campaign: str | Path, root: str | Path | None = None, *, yes: bool = False) -> Campaign:
+    """Let nsw act for a campaign that was made elsewhere, such as one from an archive.
+
+    Args:
+        campaign: Its folder, or its id.
+        root: The folder of campaigns; NSW_ROOT or ./campaigns if not given.
+        yes: Do it; without it the error says what nsw would do.
+
+    Raises:
+        CampaignError: It is another user's, or others may write it.
+        UsageError: `yes` is lacking.
+    """
+    from nsw.campaign.adopt import adopt as take
+
+    folder = _folder(campaign, root)
+    take(folder, _consent(yes=yes), lambda _text: None)
+    return Campaign(folder)
+
+
+def _consent(*, yes: bool) -> Callable[[str, list[str]], object]:
+    from nsw.campaign.adopt import refuse
+
+    return (lambda _question, _lines: None) if yes else refuse
 
 
 def retry(

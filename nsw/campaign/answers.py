@@ -9,7 +9,6 @@ from nsw.analysis.placement import Span, pairs, sentences
 from nsw.analysis.summary import CampaignData, Summary
 from nsw.campaign.judge import parse_status
 from nsw.campaign.ledger_rows import NOTE, SITE, Cause, Reading, RunRow, State, lacks_reports
-from nsw.campaign.ownership import open_file
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.selection import as_option
 from nsw.campaign.start import how_to_send
@@ -53,7 +52,7 @@ def shared_gpus(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) 
 def _given(folder: CampaignFolder, run: str) -> frozenset[str] | None:
     """What CUDA_VISIBLE_DEVICES was to the run's job script; None where its status file is not here."""
     try:
-        with open_file(folder.path, folder.reports / run / "status") as file:
+        with folder.open(folder.reports / run / "status") as file:
             status = parse_status(file.read(_LONGEST))
     except OSError:
         return None
@@ -186,7 +185,7 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
             f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
             f" `nsw resume{which}` reads the reports that are here, and continues"
         )
-    if not folder.tables.is_dir() and any(r.reading is Reading.READ for r in runs):
+    if folder.trusted and not folder.tables.is_dir() and any(r.reading is Reading.READ for r in runs):
         lines.append(f"{folder.tables} is gone: `nsw reread{which}` reads the reports again")
     return [*lines, *shared_gpus(folder, ledger, runs), *_not_as_asked(ledger, runs)]
 

@@ -13,18 +13,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
+from nsw.campaign.adopt import acts_of
 from nsw.campaign.collect import collect, collect_reduced
 from nsw.campaign.folder import LEDGER
 from nsw.campaign.handover import RECIPE, about, kept_there, require_success
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
-from nsw.campaign.ownership import make_private
+from nsw.campaign.look import clean_copy, look
+from nsw.campaign.places import require_own_place, require_own_root
+from nsw.campaign.trust import forget
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
+from nsw.recipe.load import load_recipe_text
 from nsw.transport.commands import take
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
@@ -120,7 +124,7 @@ def site_of_campaign_here(campaign: str, root: Path | None) -> str | None:
         folder = folders.find(folders.root(root), campaign)
     except CampaignError:
         return None
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with look(folder) as ledger:
         return str(ledger.site()["name"])
 
 
@@ -133,8 +137,17 @@ class CampaignsOnSite:
     campaigns: Sequence[Attachable]
     _transport: Transport
 
-    def attach(self, named: str, root: Path | None) -> Attached:
+    def attach(
+        self,
+        named: str,
+        root: Path | None,
+        consent: Callable[[str, list[str]], object],
+        warn: Callable[[str], object],
+    ) -> Attached:
         """Become the owner of a campaign, and make its folder below `root`, or bring the one there up to date.
+
+        nsw acts for it from then on: `consent` is called with a question and with what nsw would do, a line each, and
+        raises where the answer is no. `warn` is called with what a person should know of the folders above it.
 
         Raises:
             CampaignError: There is no such campaign, what is there is not what nsw leaves, or its owner is submitting.
@@ -142,16 +155,32 @@ class CampaignsOnSite:
             UnreachableError: The site gave no answer.
         """
         wanted = self._named(named)
-        here = folders.CampaignFolder(folders.root_to_write(root) / wanted.id)
+        here = folders.CampaignFolder(folders.root(root) / wanted.id)
         own = None
         if here.ledger.exists():
-            with Ledger(here.ledger, read_only=True) as ledger:
+            with look(here) as ledger:
                 own = ledger.meta(OWNED_BY)
-        if own is not None and own == wanted.token:
+        is_known = here.path.is_dir() and here.trusted
+        if is_known and own is not None and own == wanted.token:
             return Attached(here, taken_over=False, owner="")
+        if not is_known:
+            require_own_root(here.path.parent, (), warn)
+            trusted, hint = self.place.site.trusted_owners, "name a folder of yours as the site's scratch"
+            require_own_place(self._transport, f"{self.base}/{wanted.id}", trusted, warn, hint=hint)
+            self._ask(wanted.id, consent)
         with _folder_here(here), folders.locked(here):
             self._take_over(here)
         return Attached(here, taken_over=True, owner=wanted.owner)
+
+    def _ask(self, campaign: str, consent: Callable[[str, list[str]], object]) -> None:
+        """Show what nsw would do for a campaign that this machine did not make, and ask."""
+        there = f"{self.base}/{campaign}"
+        with tempfile.TemporaryDirectory(prefix="nsw-attach-") as temporary:
+            kept_there(self._transport, there, Path(temporary))
+            text = Path(temporary, RECIPE).read_text(encoding="utf-8", errors="replace")
+        recipe = load_recipe_text(text, RECIPE).recipe
+        site = self.place.site.model_dump(mode="json", by_alias=True)
+        consent(f"Take campaign {campaign} over, and let nsw act for it?", acts_of(site, there, recipe))
 
     def _named(self, named: str) -> Attachable:
         """The one of that id, or the only one whose id begins so."""
@@ -172,8 +201,9 @@ class CampaignsOnSite:
         token = take(transport, there, here.id, f"0 {secrets.token_hex(8)}", "*", about())
         with tempfile.TemporaryDirectory(prefix=".nsw-", dir=here.path) as temporary:
             new = Path(temporary, LEDGER)
-            state = kept_there(transport, there)
-            new.write_bytes(state[LEDGER])
+            kept_there(transport, there, Path(temporary))
+            brought = new.rename(new.with_suffix(".brought"))
+            clean_copy(brought, new)
             with Ledger(new) as ledger:
                 if ledger.meta(SCRATCH) != there:
                     raise CampaignError(
@@ -187,7 +217,7 @@ class CampaignsOnSite:
                 _bring_reports(transport, there, here, ledger)
             if here.ledger.exists():
                 here.ledger.replace(here.path / f"{LEDGER}.superseded")
-            here.recipe.write_bytes(state[RECIPE])
+            Path(temporary, RECIPE).replace(here.recipe)
             new.replace(here.ledger)  # last: a folder without it is no campaign yet
 
 
@@ -195,13 +225,16 @@ class CampaignsOnSite:
 def _folder_here(here: folders.CampaignFolder) -> Iterator[None]:
     """The campaign's folder, made where it is not there; a new one is removed where the block fails."""
     if is_new := not here.path.exists():
-        make_private(here.path, "nobody")
+        folders.make_private(here.path, "nobody")
     try:
         for sub in (here.scripts, here.reports, here.tables, here.app):
             sub.mkdir(exist_ok=True)
+        if not here.trusted:
+            here.trust()
         yield
     except BaseException:
         if is_new:
+            forget(here.directory)
             shutil.rmtree(here.path, ignore_errors=True)
         raise
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.folder import CampaignFolder, is_driven
 from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_rows import AT_A_TIME
+from nsw.campaign.look import look
 from nsw.campaign.selection import Selection, selected
 from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 
@@ -50,7 +51,7 @@ class Standing:
 
 def standing_of(folder: CampaignFolder) -> Standing:
     """How a campaign stands, as its ledger knows it."""
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with look(folder) as ledger:
         counts = ledger.counts()
         going = any(state not in ENDED for state in counts) or ledger.has_reductions_to_do()
         is_over = not going and not ledger.reductions(tuple(IN_FLIGHT))
@@ -67,7 +68,7 @@ def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
     Raises:
         UsageError: No run is meant, or one shares its task with others that are not.
     """
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with look(folder) as ledger:
         every = ledger.runs()
         meant = selected(ledger, every, selection)
         chosen = [run for run in meant if run.state not in ENDED]
@@ -146,6 +147,7 @@ def throttle(folder: CampaignFolder, running: int) -> str | None:
     """
     from nsw.schedulers.create import adapter_of
 
+    folder.require_trust()
     with Ledger(folder.ledger) as ledger:
         counts, site = ledger.counts(), ledger.site()
         if sum(counts.values()) > counts.get(State.DONE, 0):

@@ -18,10 +18,11 @@ from nsw.campaign.cancel import cancel
 from nsw.campaign.clean import leftovers_of, remove
 from nsw.campaign.dry_run import ask, runner_of
 from nsw.campaign.events import Event, Message
-from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import IN_FLIGHT, SCRATCH, State
+from nsw.campaign.look import look
 from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.running import Running
+from nsw.campaign.trust import forget
 from nsw.errors import NswError
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.create import adapter_of
@@ -174,7 +175,7 @@ def _home(site: Mapping[str, Any]) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="nsw-node-check-") as folder:
             yield Path(folder)
         return
-    root = folders.root_to_write().absolute()
+    root = folders.root().absolute()
     is_new = not root.exists()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
@@ -198,7 +199,7 @@ def _carried_out(
         except NswError as fault:
             yield _bad("node", fault, "")
             return
-        with Ledger(campaign.ledger, read_only=True) as ledger:
+        with look(campaign) as ledger:
             (run,) = ledger.runs()
         output = campaign.reports / run.id / "stdout"
         if run.state is not State.DONE or not output.is_file():
@@ -213,7 +214,7 @@ def _carried_out(
 
 def _forget(campaign: CampaignFolder) -> None:
     """Remove what the job left on the site."""
-    with Ledger(campaign.ledger, read_only=True) as ledger:
+    with look(campaign) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
         over = not ledger.runs(states=IN_FLIGHT)
         natives = ledger.native_ids()
@@ -221,6 +222,7 @@ def _forget(campaign: CampaignFolder) -> None:
         with closing(connect(site)) as transport:
             _wait_for_delivery(site, transport, natives)
             remove(transport, leftovers_of(campaign, transport, scratch, ()), everything=True)
+    forget(campaign.directory)
 
 
 def _wait_for_delivery(site: dict[str, Any], transport: Transport, natives: Mapping[str, str | None]) -> None:

@@ -122,7 +122,8 @@ def _say_size(transport: Transport, listed: Mapping[str, Sequence[Entry]], say: 
 def brought_folder(folder: CampaignFolder, run: str, attempt: int) -> Path | None:
     """Where the files of an attempt were brought to; None where they were not."""
     target = folder.reports / run
-    return next((one for one in (target, target / f"attempt-{attempt}") if attempt_of(one) == attempt), None)
+    places = (target, target / f"attempt-{attempt}")
+    return next((place for place in places if attempt_of(folder.tail(place / _CLAIM)) == attempt), None)
 
 
 def started_again(folder: CampaignFolder, run: str) -> str | None:
@@ -143,7 +144,7 @@ def note_second_job(folder: CampaignFolder, run: str, job: str) -> None:
 
 def _set_aside(target: Path, attempt: int) -> None:
     old = [p for p in target.iterdir() if p.is_file()] if target.is_dir() else []
-    number = attempt_of(target)
+    number = attempt_of(read_tail(target / _CLAIM))
     if not old or number == attempt:  # an nsw that was killed had begun to bring this one
         return
     if number is None:
@@ -156,10 +157,9 @@ def _set_aside(target: Path, attempt: int) -> None:
         file.rename(aside / file.name)
 
 
-def attempt_of(target: Path) -> int | None:
-    """Which attempt the files in a run's folder here are of, by the claim among them."""
-    claim = read_tail(target / _CLAIM) or b""
-    found = re.search(rb"^attempt=(\d+)$", claim, re.MULTILINE)
+def attempt_of(claim: bytes | None) -> int | None:
+    """Which attempt files in a run's folder are of, by the claim among them."""
+    found = re.search(rb"^attempt=(\d+)$", claim or b"", re.MULTILINE)
     return int(found[1]) if found else None
 
 

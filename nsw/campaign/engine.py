@@ -10,7 +10,6 @@ from nsw.campaign.collect import Ending
 from nsw.campaign.dependencies import Needs
 from nsw.campaign.driven import Driven, InFlight
 from nsw.campaign.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Flying, Kind, State
-from nsw.campaign.ownership import require_own
 from nsw.campaign.poll import Watching, Withdrawing
 from nsw.campaign.submit import Submitting
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
@@ -341,7 +340,7 @@ def is_asked(folder: CampaignFolder) -> bool:
 
 def ask_to_cancel(folder: CampaignFolder, runs: Sequence[str] | None = None) -> None:
     """Ask the nsw that drives this campaign to cancel it, or some runs of it."""
-    require_own(folder.path)
+    folder.require_trust()
     path = folder.path / _CANCEL
     made = path.with_suffix(".new")
     made.unlink(missing_ok=True)

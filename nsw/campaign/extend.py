@@ -17,6 +17,7 @@ from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_rows import APP_FOLDER, FIGURES_FROM, ORIGINS, PARTS, PREPARED, RECIPE, SITE
+from nsw.campaign.look import look
 from nsw.campaign.selection import as_option
 from nsw.campaign.versions import differing, hashes, origins, record, sources_of, versions_of
 from nsw.errors import CampaignError, UsageError
@@ -130,10 +131,12 @@ def extension(
     Raises:
         InputError, UsageError: As `make_plan` does.
         UsageError: A run that would be done again is not over.
+        CampaignError: The campaign was made elsewhere.
     """
     from nsw.campaign.planning import make_plan
 
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    folder.require_trust()
+    with look(folder) as ledger:
         site, rows = ledger.meta(SITE), ledger.runs()
         now = make_plan(recipe, site, sites, options, notify)
         before = make_plan(str(folder.recipe), site, sites)

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.events import Downloading
 from nsw.campaign.folder import CampaignFolder, run_folder
-from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import SCRATCH
-from nsw.campaign.ownership import require_own
+from nsw.campaign.look import look
 from nsw.campaign.selection import Selection, job_ids, needed, selected
 from nsw.errors import UsageError
 
@@ -101,15 +100,15 @@ def on_site(
         selection: Only of these runs.
 
     Raises:
-        CampaignError: The campaign is another user's, and so is the way to the site that it names.
+        CampaignError: The campaign was made elsewhere, and so was the way to the site that it names.
         UsageError: No run has such a name, or none of them has begun.
         UnreachableError: The site cannot be reached.
     """
     from nsw.transport.model import connect
     from nsw.transport.remote import most_bytes
 
-    require_own(folder.path)
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    folder.require_trust()
+    with look(folder) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
         rows = selected(ledger, ledger.runs(), selection)
         jobs = job_ids(ledger, rows)

@@ -1,7 +1,13 @@
-"""The folder of a campaign: its files, its lock, its log, and where campaigns are found."""
+"""The folder of a campaign: its files, its lock, its log, and where campaigns are found.
+
+A campaign that this user's nsw did not make, and that the user did not adopt (nsw/campaign/trust.py), is only looked
+at, through one descriptor of its folder: no link is followed below it, and another folder that gets its name meanwhile
+is not looked at.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -9,16 +15,16 @@ import secrets
 import shlex
 import shutil
 import socket
-import stat
 import time
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from nsw.apart import Limits
-from nsw.campaign.ownership import is_own, make_private, require_own
+from nsw.campaign.trust import forget, is_trusted, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
-from nsw.safe_files import open_plain
+from nsw.safe_files import open_below, open_folder_below, open_plain, user_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +58,14 @@ _ABANDONED_S = 3600.0  # filling one takes seconds
 _GOING_S = 10.0  # processes that read reports for a killed nsw may outlive it by a moment
 _GLIMPSE_S = 0.2  # a look at the lock holds it for a moment
 _OWNER = re.compile(r"process (\d+) on (.+)\n?")
+_GROUP_READS: Final = 0o050
+
+
+class LedgerCopy(NamedTuple):
+    """A clean copy of a ledger that strangers may have written, and of which state of its file it is."""
+
+    path: Path
+    of: tuple[int, int, int]
 
 
 class CampaignFolder:
@@ -71,6 +85,16 @@ class CampaignFolder:
         self.secrets = path / "secrets.sh"
         self.max_unpacked: int | None = None  # bytes that a packed report may unpack to; None: the usual
         self.limits = Limits()  # of the processes that read its reports, and its tables where others made them
+        self.copy: LedgerCopy | None = None  # made by nsw/campaign/look.py
+        self._directory: int | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A process that it is sent to opens the folder itself."""
+        return (CampaignFolder, (self.path,))
+
+    def __del__(self) -> None:
+        if self._directory is not None:
+            os.close(self._directory)
 
     @property
     def id(self) -> str:
@@ -81,38 +105,137 @@ class CampaignFolder:
         """The script of a job."""
         return self.scripts / f"{job}.sh"
 
+    # --- whose it is, and looking into it -----------------------------------------------------------------
+
+    @property
+    def directory(self) -> int:
+        """The descriptor of the folder, which is opened once."""
+        if self._directory is None:
+            self._directory = self._open_directory()
+        return self._directory
+
+    def _open_directory(self) -> int:
+        return os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # others need not let it be listed
+
+    @cached_property
+    def owner(self) -> int:
+        """The user id that the folder belongs to."""
+        return os.fstat(self.directory).st_uid
+
+    @property
+    def other_owner(self) -> str | None:
+        """The other user whose campaign it is; None where it is this user's own."""
+        return None if self.trusted or self.owner == os.geteuid() else user_name(self.owner)
+
+    @cached_property
+    def trusted(self) -> bool:
+        """Whether nsw acts for it: this user's nsw made it, or the user adopted it."""
+        with suppress(OSError):  # it went meanwhile, or may not be entered
+            directory = self._open_directory()  # of many campaigns that are listed none stays open
+            try:
+                return is_trusted(directory)
+            finally:
+                os.close(directory)
+        return False
+
+    def trust(self) -> None:
+        """Act for it from now on.
+
+        Raises:
+            CampaignError: That cannot be written down.
+        """
+        trust(self.directory)
+        self.__dict__["trusted"] = True
+
+    def require_trust(self) -> None:
+        """Raise where nsw does not act for it: nothing there is written, run, connected to or submitted.
+
+        Raises:
+            CampaignError: It was made elsewhere.
+        """
+        if self.trusted:
+            return
+        looks = "`nsw status` and `nsw summarize` can read it"
+        if other := self.other_owner:
+            raise CampaignError(
+                f"campaign {self.id} belongs to {other}: nsw acts only for campaigns of your own",
+                hint=f"{looks}; `nsw run {self.recipe}` starts your own campaign from its recipe",
+            )
+        raise CampaignError(
+            f"campaign {self.id} was made elsewhere",
+            hint=f"`nsw adopt {shlex.quote(str(self.path))}` trusts it, and shows before what nsw would do for it;"
+            f" {looks}",
+        )
+
+    def open(self, file: Path) -> BinaryIO:
+        """Open a file of the campaign for reading, which no link may replace and which its owner must have made.
+
+        Raises:
+            OSError: It is not there, or is no such file.
+        """
+        if self.trusted:
+            return os.fdopen(open_plain(file), "rb")
+        return os.fdopen(open_below(self.directory, self._below(file), owner=self.owner), "rb")
+
+    def tail(self, file: Path, limit: int = 4096) -> bytes | None:
+        """The last bytes of a file of the campaign; None where there is none, or no plain one."""
+        with suppress(OSError), self.open(file) as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - limit))
+            return stream.read(limit)
+        return None
+
+    def names(self, folder: Path) -> list[str]:
+        """The names in a folder of the campaign, sorted; [] where there is none."""
+        with suppress(OSError):
+            if self.trusted:
+                return sorted(path.name for path in folder.iterdir())
+            descriptor = open_folder_below(self.directory, self._below(folder).split("/"))
+            try:
+                return sorted(os.listdir(descriptor))  # noqa: PTH208  of a descriptor
+            finally:
+                os.close(descriptor)
+        return []
+
+    def _below(self, path: Path) -> str:
+        name = path.relative_to(self.path).as_posix()
+        if ".." in path.parts:
+            raise OSError(errno.EINVAL, "it leads out of the campaign", str(path))
+        return name
+
 
 def root(given: Path | None = None) -> Path:
     """The folder of campaigns: --root, NSW_ROOT or ./campaigns."""
     return given or Path(os.environ.get("NSW_ROOT") or "campaigns")
 
 
-def root_to_write(given: Path | None = None) -> Path:
-    """The same for a campaign that is to be made there.
+def make_private(folder: Path, share: str) -> None:
+    """Make a folder, and those on the way, that only the owner can enter, or the group too.
 
     Raises:
-        CampaignError: It was not named, and another user could put other scripts in the place of the campaign's.
+        FileExistsError: It is there already.
+        OSError: It cannot be made; NotADirectoryError if its parent is a file.
     """
-    path = root(given)
-    if given is None and not os.environ.get("NSW_ROOT"):
-        # whoever owns the folder around it can put another one in its place
-        for one in ([path] if os.path.lexists(path) else []) + [path.parent]:
-            if why := _who_could_replace(one):
-                raise CampaignError(
-                    f"the folder {one.absolute()} {why}, who could replace what nsw runs from {path}",
-                    hint=f"name another with --root or NSW_ROOT; `--root {path}` takes it all the same",
-                )
-    return path
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as fault:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder.parent)) from fault
+    folder.mkdir(mode=0o700)
+    if share == "group":
+        folder.chmod(folder.stat().st_mode | _GROUP_READS)
 
 
-def _who_could_replace(folder: Path) -> str | None:
-    """Who beside this user and root could put something else in the place of what is in a folder."""
-    found = folder.stat()
-    if not {folder.lstat().st_uid, found.st_uid} <= {os.geteuid(), 0}:
-        return "belongs to another user"
-    if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
-        return "may be written by everybody"
-    return None
+@contextmanager
+def group_may_read(share: str) -> Iterator[None]:
+    """Let the group read what this process and its children make, where the site says so."""
+    if share != "group":
+        yield
+        return
+    before = os.umask(0o077)
+    os.umask(before & ~_GROUP_READS)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextmanager
@@ -148,12 +271,14 @@ def made(
             break
         hidden.path.rmdir()
     try:
+        hidden.trust()
         for sub in (hidden.scripts, hidden.reports, hidden.tables, hidden.app):
             sub.mkdir()
         yield hidden, final
         hidden.path.rename(final.path)
         _sync(parent)
     except BaseException:
+        forget(hidden.directory)
         shutil.rmtree(hidden.path, ignore_errors=True)
         raise
     _clear_half_made(parent)
@@ -191,38 +316,20 @@ def _stamp(campaign: str) -> str:
 
 
 def find(parent: Path, named: str | None) -> CampaignFolder:
-    """The campaign of that folder or id (or unique beginning of an id); with none named this user's newest.
+    """The campaign of that folder or id (or unique beginning of an id); with none named the newest that nsw acts for.
 
-    Where none is this user's own it is the newest of all.
+    Where there is no such it is the newest of all.
 
     Raises:
         CampaignError: There is none, or several begin so.
     """
-    return _of_files(_find(parent, named))
-
-
-def _of_files(folder: CampaignFolder) -> CampaignFolder:
-    """The folder, when what nsw opens in it are files: a named pipe would be waited for without end.
-
-    Raises:
-        CampaignError: One is something else.
-    """
-    for path in (folder.ledger, folder.lock, folder.recipe, folder.log):
-        if path.exists() and not path.is_file():
-            raise CampaignError(
-                f"{path} is not a regular file, as it should be in a campaign", hint="nsw did not make it: remove it"
-            )
-    return folder
-
-
-def _find(parent: Path, named: str | None) -> CampaignFolder:
     if named is not None and (Path(named) / LEDGER).exists():
         return CampaignFolder(Path(named))
     known = existing(parent)
     if named is None:
         if not known:
             raise CampaignError(f"there is no campaign under {parent}", hint="`nsw run RECIPE --site SITE` starts one")
-        return next((f for f in reversed(known) if is_own(f.path)), known[-1])
+        return next((f for f in reversed(known) if f.trusted), known[-1])
     matches = [f for f in known if f.id == named] or [f for f in known if f.id.startswith(named)]
     if len(matches) == 1:
         return matches[0]
@@ -239,7 +346,7 @@ def _find(parent: Path, named: str | None) -> CampaignFolder:
 
 @contextmanager
 def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]:
-    """Hold the campaign: a second nsw that would drive it is refused, and so is another user's.
+    """Hold the campaign: a second nsw that would drive it is refused, and so is a campaign that was made elsewhere.
 
     Args:
         folder: The campaign.
@@ -247,9 +354,9 @@ def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]
 
     Raises:
         CampaignLockedError: Another process holds it; it is named.
-        CampaignError: The campaign is another user's, or its lock cannot be taken.
+        CampaignError: The campaign was made elsewhere, or its lock cannot be taken.
     """
-    require_own(folder.path)
+    folder.require_trust()
     try:
         descriptor = open_plain(folder.lock, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as fault:
@@ -309,17 +416,12 @@ def _was_killed(owner: str) -> bool:
 def is_driven(folder: CampaignFolder) -> bool:
     """Whether some nsw drives the campaign now, as far as can be seen without writing anything there."""
     try:
-        descriptor = open_plain(folder.lock)
-    except OSError:  # none yet, a link, or one that only its owner may read
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with folder.open(folder.lock) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # a file system without locks: nobody drives anything there
+    except OSError:  # none yet, a link, or one that only its owner may read; or a file system without locks
         return False
-    finally:
-        os.close(descriptor)
     return False
 
 

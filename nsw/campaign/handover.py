@@ -8,17 +8,19 @@ keeps two nsw apart; commands that a killed nsw of this machine left behind are 
 from __future__ import annotations
 
 import getpass
+import gzip
 import io
 import secrets
 import socket
 import tarfile
 import time
+import zlib
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.folder import LEDGER, CampaignFolder
 from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
-from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError
+from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError, disk_full
 from nsw.transport.commands import Fence, take
 from nsw.transport.model import read
 
@@ -37,7 +39,9 @@ __all__ = [
 ARCHIVE: Final = "handover/campaign.tar.gz"
 RECIPE: Final = "recipe.lock.yaml"
 _MOST: Final = {LEDGER: 1 << 30, RECIPE: 16 << 20}  # bytes that are unpacked of each
-_MOST_PACKED: Final = 256 << 20  # bytes of the archive; a ledger of 10,000 runs packs into 2 MB
+_MOST_PACKED: Final = 48 << 20  # bytes of the archive; a ledger of 10,000 runs packs into 2 MB
+_BLOCK: Final = tarfile.BLOCKSIZE
+_PIECE: Final = 1 << 20
 _WRITE: Final = r"""
 mkdir -p -m 700 "$1/handover" && cat >"$1/handover/.new" && mv -f "$1/handover/.new" "$1/handover/campaign.tar.gz"
 """
@@ -228,41 +232,64 @@ def pack(ledger: bytes, recipe: bytes) -> bytes:
     return file.getvalue()
 
 
-def kept_there(transport: Transport, scratch: str) -> dict[str, bytes]:
-    """The two files of the archive in a campaign's folder on its site, read in one: its owner may replace it.
+def kept_there(transport: Transport, scratch: str, folder: Path) -> None:
+    """Bring the two files of the archive in a campaign's folder on its site into a folder here.
+
+    The archive is read in one: its owner may replace it.
 
     Raises:
         UnreachableError: The site gave no answer, or the archive cannot be read.
-        CampaignError: There is none, or it is damaged.
+        CampaignError: There is none, it is damaged, or the files cannot be written.
     """
     archive = read(transport, f"{scratch}/{ARCHIVE}", _MOST_PACKED)
     if archive is None:
         raise CampaignError(
             f"no state of the campaign is kept in {scratch}", hint="it ended before anything was submitted"
         )
-    return unpack(archive)
+    unpack(archive, folder)
 
 
-def unpack(archive: bytes) -> dict[str, bytes]:
-    """Its two files by name; nothing else in it is looked at.
+def unpack(archive: bytes, folder: Path) -> None:
+    """Write its two files into a folder, as `pack` made it: a header and the bytes of each, without extensions.
 
     Raises:
-        CampaignError: It is damaged, lacks one, or one is larger than any campaign's.
+        CampaignError: It is damaged, lacks one, holds anything else, one is larger than any campaign's, or cannot be
+            written here.
     """
-    found: dict[str, bytes] = {}
+    missing = dict(_MOST)
     try:
-        with tarfile.open(fileobj=io.BytesIO(archive), mode="r|gz") as members:
-            for member in members:
-                if member.name not in _MOST or member.name in found or not member.isreg():
+        with gzip.open(io.BytesIO(archive)) as content:
+            while (header := content.read(_BLOCK)).strip(b"\0"):
+                info = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+                most = missing.pop(info.name, None) if info.type == tarfile.REGTYPE else None
+                if most is None:
                     raise CampaignError(
-                        f"the campaign's state on the site holds {member.name!r:.80}, which nsw never writes"
+                        f"the campaign's state on the site holds {info.name!r:.80}, which nsw never writes"
                     )
-                if member.size > _MOST[member.name]:
-                    raise CampaignError(f"{member.name} on the site has {member.size} bytes, more than any campaign's")
-                stream = members.extractfile(member)
-                found[member.name] = stream.read() if stream else b""
-    except (tarfile.TarError, EOFError, OSError, ValueError) as fault:
+                if not 0 <= info.size <= most:
+                    raise CampaignError(f"{info.name} on the site has {info.size} bytes, more than any campaign's")
+                _write(content, info.size, folder / info.name)
+                content.read(-info.size % _BLOCK)
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as fault:
         raise CampaignError(f"the campaign's state on the site is damaged: {fault}") from None
-    if missing := [name for name in _MOST if name not in found]:
-        raise CampaignError(f"the campaign's state on the site lacks {missing[0]}")
-    return found
+    if missing:
+        raise CampaignError(f"the campaign's state on the site lacks {next(iter(missing))}")
+
+
+def _write(content: gzip.GzipFile, size: int, path: Path) -> None:
+    """Write the next bytes of an archive to a file.
+
+    Raises:
+        EOFError: There are fewer.
+    """
+    try:
+        with path.open("wb") as file:
+            while size > 0:
+                if not (data := content.read(min(size, _PIECE))):
+                    raise EOFError("it is cut short")
+                file.write(data)
+                size -= len(data)
+    except gzip.BadGzipFile:
+        raise
+    except OSError as fault:
+        raise disk_full(path, fault.strerror) from None

@@ -40,7 +40,6 @@ from nsw.campaign.ledger_rows import (
     StateCount,
     Waiting,
     Why,
-    is_site,
     row_reader,
     withdrawals_of,
 )
@@ -93,11 +92,11 @@ class Ledger:
             raise CampaignError(f"{path.parent} is not a campaign: {path.name} {wrong}")
         self._path = path
         self._made = create
-        self._db, self._opened = open_ledger(path, create=create, read_only=read_only)
+        self._db = open_ledger(path, create=create, read_only=read_only)
 
     def close(self) -> None:
         """Close the file."""
-        self._opened.close()
+        self._db.close()
 
     def __enter__(self) -> Self:
         return self
@@ -134,11 +133,7 @@ class Ledger:
     def _rows(self, kind: Callable[..., T], query: str, values: Any = ()) -> list[T]:
         """Rows as a type whose fields are named as the columns."""
         found = self._db.execute(query, values)
-        read = row_reader(kind, [name for name, *_ in found.description])
-        try:
-            return list(map(read, found))
-        except ValueError as fault:
-            raise self._damaged(fault) from None
+        return list(map(row_reader(kind, [name for name, *_ in found.description]), found))
 
     def _column(self, query: str, values: Any = ()) -> list[Any]:
         return [first for first, *_ in self._db.execute(query, values)]
@@ -151,22 +146,11 @@ class Ledger:
     def _count(self, query: str) -> int:
         return int(self._value(query))
 
-    def _damaged(self, what: object) -> CampaignError:
-        return CampaignError(f"{self._path} is damaged: {what}")
-
     # --- facts --------------------------------------------------------------------------------------------
 
     def meta(self, key: Key[T]) -> T:
-        """A fact of the campaign.
-
-        Raises:
-            CampaignError: The ledger holds another thing than nsw writes.
-        """
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key.name,)).fetchone()
-        try:
-            return key.parse(row[0] if row else "")
-        except ValueError:
-            raise self._damaged(f"{key.name} is not what nsw writes") from None
+        """A fact of the campaign."""
+        return key.parse(self._value("SELECT value FROM meta WHERE key = ?", (key.name,)) or "")
 
     def set_meta(self, key: Key[T], value: T) -> None:
         """Write a fact of the campaign."""
@@ -175,17 +159,6 @@ class Ledger:
     def site(self) -> dict[str, Any]:
         """The site as it was when the campaign began, as data."""
         return self.meta(SITE_DATA)
-
-    def checked_site(self) -> dict[str, Any]:
-        """The same, of a ledger that somebody else may have written.
-
-        Raises:
-            CampaignError: It is not a site.
-        """
-        site = self.site()
-        if not is_site(site):
-            raise self._damaged(f"{SITE_DATA.name} is not a site")
-        return site
 
     def has_login_shell(self) -> bool:
         """Whether jobs of the campaign's site start in a login shell."""

@@ -1,7 +1,4 @@
-"""What the ledger holds, as types: the life of a task and of its reports, why tasks wait, the facts of a campaign.
-
-SQLite holds no column to its type, and JSON in it may be anything: all that is read is held to its type here.
-"""
+"""What the ledger holds, as types: the life of a task and of its reports, why tasks wait, the facts of a campaign."""
 
 from __future__ import annotations
 
@@ -29,17 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
-    "APP_FOLDER", "AT_A_TIME", "CALLS", "CLEANED", "COLLECT", "CREATED", "ENDED", "FAILED_BEFORE", "FIGURES_FROM",
-    "HELD", "IN_FLIGHT", "NAME", "NOTE", "ORIGINS", "OWNED_BY", "PARTS", "PLACES", "PREPARED", "RECIPE", "RECORDED",
-    "SCRATCH", "SITE", "SITE_DATA", "STOPPED", "STOP_AFTER", "TAKEN_OVER", "VERSION", "VERSIONS", "WERE_READ",
-    "Absent", "BuildRow", "Choice", "Chosen", "Doomed", "Flying", "Key", "Kind", "Met", "Pending", "Problem",
-    "ProgramVersion", "Reading", "RunRow", "Sent", "State", "StateCount", "Waiting", "Why", "is_site", "lacks_figure",
-    "lacks_reports", "row_reader", "what_lacks", "withdrawals_of",
+    "AGAIN", "APP_FOLDER", "AT_A_TIME", "CALLS", "CLEANED", "COLLECT", "CREATED", "ENDED", "FAILED_BEFORE",
+    "FIGURES_FROM", "HELD", "IN_FLIGHT", "NAME", "NOTE", "ORIGINS", "OWNED_BY", "PARTS", "PLACES", "PREPARED", "RECIPE",
+    "RECORDED", "SCRATCH", "SITE", "SITE_DATA", "STOPPED", "STOP_AFTER", "TAKEN_OVER", "VERSION", "VERSIONS",
+    "WERE_READ", "Absent", "BuildRow", "Choice", "Chosen", "Doomed", "Flying", "Key", "Kind", "Met", "Pending",
+    "Problem", "ProgramVersion", "Reading", "RunRow", "Sent", "State", "StateCount", "Waiting", "Why", "is_site",
+    "lacks_figure", "lacks_reports", "row_reader", "what_lacks", "withdrawals_of",
 ]  # fmt: skip
 
 T = TypeVar("T")
-_LATEST: Final = 1e11  # Unix seconds, beyond which is no time that a ledger holds
-_LONGEST: Final = 4096  # characters of a name or a path: others' ledgers are printed, too
 _TEXTS: Final = (str, str | None)
 
 
@@ -368,78 +363,40 @@ def what_lacks(row: RunRow | BuildRow) -> str | None:
 # --- values of the file as types ----------------------------------------------------------------------------------
 
 
-def _plain(kind: Any, value: Any) -> Any:
-    if not isinstance(value, float | int if kind is float else kind):
-        raise ValueError  # noqa: TRY004  the file's fault; who reads it says where
-    if isinstance(value, float) and not -_LATEST < value < _LATEST:
-        raise ValueError
-    return value
-
-
-def _shaped(kind: Any, value: Any) -> Any:
-    """JSON as a type."""
-    if kind is Any:
-        return value
-    origin, parts = get_origin(kind), get_args(kind)
-    if origin is dict and isinstance(value, dict):
-        return {key: _shaped(parts[1], each) for key, each in value.items()}
-    if origin is list and isinstance(value, list):
-        return [_shaped(parts[0], each) for each in value]
-    if origin is tuple and isinstance(value, list):
-        kinds = parts[:1] * len(value) if parts[-1] is ... else parts
-        return tuple(_shaped(each, part) for each, part in zip(kinds, value, strict=True))
-    return _plain(kind, value)
-
-
-def _parsed(kind: Any, text: str) -> Any:
-    try:
-        return _shaped(kind, json.loads(text))
-    except (TypeError, RecursionError):
-        raise ValueError from None
-
-
 def _perhaps(values: EnumType, value: str | None) -> Any:
     return None if value is None else values(value)
 
 
+def _tuple(text: str) -> tuple[Any, ...]:
+    return tuple(json.loads(text))
+
+
 @cache
-def _columns(kind: Callable[..., Any]) -> dict[str, tuple[tuple[type, ...], Callable[[Any], Any] | None]]:
-    """Of each field of a row its types in the file, and what makes it another, which raises ValueError."""
-    found: dict[str, tuple[tuple[type, ...], Callable[[Any], Any] | None]] = {}
+def _converters(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any] | None]:
+    """What makes the value of each field of a row of what the file holds; None: it is the same."""
+    made: dict[str, Callable[[Any], Any] | None] = {}
     for name, hint in get_type_hints(kind).items():
         if isinstance(hint, EnumType):
-            found[name] = (str,), hint
+            made[name] = hint
         elif isinstance(values := (get_args(hint) or (None,))[0], EnumType):
-            found[name] = (str, type(None)), partial(_perhaps, values)
+            made[name] = partial(_perhaps, values)
         elif get_origin(hint) is dict:
-            found[name] = (str,), partial(_parsed, dict)  # of anything
-        elif get_origin(hint) is tuple:  # many runs have reports of the same names
-            found[name] = (str,), lru_cache(maxsize=1024)(partial(_parsed, hint))
-        else:
-            found[name] = get_args(hint) or (hint,), partial(_plain, hint) if float in get_args(hint) else None
-    return found
+            made[name] = json.loads
+        else:  # many runs have reports of the same names
+            made[name] = lru_cache(maxsize=1024)(_tuple) if get_origin(hint) is tuple else None
+    return made
 
 
 def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tuple[Any, ...]], T]:
-    """What makes rows of these columns a type whose fields have the same names; other columns are passed over.
-
-    It raises ValueError for a row that nsw does not write.
-    """
-    fields = {name: field for name, field in _columns(kind).items() if name in columns}
-    names, types = list(fields), [types for types, _ in fields.values()]
-    others = [(at, convert) for at, (_, convert) in enumerate(fields.values()) if convert]
-    pick = itemgetter(*map(columns.index, names))
+    """What makes rows of these columns a type whose fields have the same names; other columns are passed over."""
+    fields = {name: convert for name, convert in _converters(kind).items() if name in columns}
+    others = [(at, convert) for at, convert in enumerate(fields.values()) if convert]
+    pick = itemgetter(*map(columns.index, fields))
 
     def read_row(row: tuple[Any, ...]) -> T:
-        values, at = list(pick(row)), 0
-        try:
-            if not all(map(isinstance, values, types)):
-                at = list(map(isinstance, values, types)).index(False)
-                raise ValueError  # noqa: TRY301  as what converts does
-            for at, convert in others:
-                values[at] = convert(values[at])
-        except ValueError:
-            raise ValueError(f"{values[0]!r}: {names[at]} is not what nsw writes") from None
+        values = list(pick(row))
+        for at, convert in others:
+            values[at] = convert(values[at])
         return kind(*values)
 
     return read_row
@@ -468,19 +425,13 @@ class Key(Generic[T]):
         empty: Any = None if origin is UnionType else (origin or self.kind)()
         return self.default or empty
 
-    def parse(self, text: Any) -> T:
-        """The value of what the table holds, which is none where it is empty.
-
-        Raises:
-            ValueError: nsw does not write that.
-        """
-        if not isinstance(text, str) or (self.kind is str and len(text) > _LONGEST):
-            raise ValueError
+    def parse(self, text: str) -> T:
+        """The value of what the table holds, which is none where it is empty."""
         if not text:
             return self.absent()
         if self.kind is bool:
             return cast("T", text == "yes")
-        return cast("T", text if self.kind in _TEXTS else _parsed(self.kind, text))
+        return cast("T", text if self.kind in _TEXTS else json.loads(text))
 
     def text(self, value: T) -> str:
         """What the table holds of a value."""
@@ -526,9 +477,12 @@ VERSIONS: Final = Key[list[ProgramVersion]]("versions", list[ProgramVersion])
 CALLS: Final = Key[dict[str, int]]("calls", dict[str, int])  # how often each command of the scheduler was run
 
 
+AGAIN: Final = "submitted again"
+
+
 def withdrawals_of(task: str) -> Key[int]:
     """How often an attempt of this task was withdrawn and submitted again by itself."""
-    return Key[int](f"submitted again {task}", int)
+    return Key[int](f"{AGAIN} {task}", int)
 
 
 def is_site(data: dict[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from nsw.campaign.collect import brought_folder
 from nsw.campaign.folder import CampaignFolder, run_folder
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import SCRATCH
-from nsw.campaign.ownership import owner_if_other, tail
+from nsw.campaign.look import look
 from nsw.campaign.selection import Selection, job_ids, named, one_of, selected, the_one
 from nsw.errors import NswError, UnreachableError
 
@@ -52,7 +52,7 @@ def row_named(folder: CampaignFolder, run: str | None, selection: Selection, *, 
     Raises:
         UsageError: None is, or several are.
     """
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with look(folder) as ledger:
         known: list[Row] = selected(ledger, [*ledger.builds(), *ledger.runs()], selection)
         if run is None:
             return the_one(known, follow=follow)
@@ -65,16 +65,23 @@ def row_named(folder: CampaignFolder, run: str | None, selection: Selection, *, 
 class Output:
     """The output of a run as far as it is there: what was brought of this attempt, else the site's own files.
 
-    Another user's campaign names a site and a folder of that user's choice: no connection is made, and only files of
-    that user on this machine are read.
+    A campaign that was made elsewhere names the site: no connection is made, and only files in its folder are read.
+
+    Raises:
+        CampaignError: It was made elsewhere, and the output is not in its folder, or the run goes on.
     """
 
     def __init__(self, folder: CampaignFolder, row: Row) -> None:
-        with Ledger(folder.ledger, read_only=True) as ledger:
+        with look(folder) as ledger:
             self._site, self._scratch = ledger.site(), ledger.meta(SCRATCH)
             self._log = _log_name(ledger, self._site, row)
         self._folder, self._row = folder, row
         self._brought = None if isinstance(row, BuildRow) else brought_folder(folder, row.id, row.attempt)
+        if not folder.trusted:
+            inside = Path(self._scratch).parts[-2:] == (folder.id, "scratch")
+            if row.state not in ENDED or not (inside or self._brought):
+                folder.require_trust()
+            self._scratch = str(folder.path / "scratch")  # it may have been moved
         self._transport: Transport | None = None
         self.notes: list[str] = []
 
@@ -92,7 +99,7 @@ class Output:
             UnreachableError: The site does not answer and nothing was brought.
         """
         if self._brought is not None and self._row.state in ENDED:
-            brought = tail(self._folder.path, (self._brought / name,), MOST_SHOWN)
+            brought = self._folder.tail(self._brought / name, MOST_SHOWN)
             if brought is not None:
                 return brought
         return self._there(f"{run_folder(self._scratch, self._row.id, self._row.attempt)}/{name}", needed=True)
@@ -104,8 +111,8 @@ class Output:
         return self._there(f"{self._scratch}/jobs/{self._log}", needed=self._brought is None)
 
     def _there(self, path: str, *, needed: bool) -> bytes | None:
-        if owner_if_other(self._folder.path):
-            return tail(self._folder.path, (Path(path),), MOST_SHOWN)
+        if not self._folder.trusted:
+            return self._folder.tail(Path(path), MOST_SHOWN)
         from nsw.transport.model import connect
 
         try:
@@ -151,7 +158,7 @@ class LeftAlone:
 
 def can_be_followed(folder: CampaignFolder, row: Row) -> bool:
     """Whether it is not over, and its files may be asked for where they are written."""
-    return row.state not in ENDED and not owner_if_other(folder.path)
+    return row.state not in ENDED and folder.trusted
 
 
 def follow(folder: CampaignFolder, row: Row) -> Generator[Row | Grown | LeftAlone]:
@@ -162,7 +169,7 @@ def follow(folder: CampaignFolder, row: Row) -> Generator[Row | Grown | LeftAlon
     """
     from nsw.transport.model import connect
 
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with look(folder) as ledger:
         site, scratch = ledger.site(), ledger.meta(SCRATCH)
     with closing(connect(site)) as transport:
         following = _Following(folder, transport, scratch)
@@ -220,7 +227,7 @@ class _Following:
         return status is not None and status.state in {"done", "failed", "withdrawn"}
 
     def _now(self, row: Row) -> Row:
-        with Ledger(self.folder.ledger, read_only=True) as ledger:
+        with look(self.folder) as ledger:
             others: list[Row] = [*ledger.builds(), *ledger.reductions()]
             same: Sequence[Row] = ledger.runs_named([row.id]) or [one for one in others if one.id == row.id]
         return same[0]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
 from nsw.campaign.folder import CampaignFolder, run_of
 from nsw.campaign.ledger_rows import NOTE, Reading, RunRow, State
-from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.tables import load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.ledger import Ledger
+    from nsw.recipe.model import Figure
 
 
 __all__ = [
@@ -281,25 +281,35 @@ class _Reader:
             return
         source = str(output.relative_to(self._folder.path))
         wanted = self._recipe.app.figures
-        rows = figures(output.read_text(errors="replace"), wanted)
+        rows = figures(output, wanted)
         read.add("figures", (row for row in rows if row["value"] is not None), source)
         for row in (row for row in rows if row["value"] is None):
-            needed = wanted[row["name"]].required
-            read.lacking += needed
-            text = row.get("no_number")
-            if not needed and not row["matches"] and text is None:
-                read.problems.append((source, "note", f"without figure {row['name']}, which is not required", None))
-                continue
-            why = "is not a number: nan or inf" if row["matches"] else "was not found"
-            if text is not None:
-                why = f"is not a number: its regex matched {shown(text)}"
-            what = f"{'required ' if needed else ''}figure {row['name']} {why} in the program's output"
-            fix = (
-                f"compare the recipe's regex with what `nsw logs {read.run.id}` shows; correct it and `nsw reread` (in"
-                " another file: `--recipe FILE`), `nsw retry` does the run again, and `required: false` allows a run"
-                " without it"
-            )
-            read.problems.append((source, *(("error", what, fix) if needed else ("warning", what, None))))
+            figure = wanted[row["name"]]
+            read.lacking += figure.required
+            read.problems.append((source, *_without(row, figure, read.run.id)))
+
+
+def _without(row: Mapping[str, Any], figure: Figure, run: str) -> tuple[str, str, str | None]:
+    """Severity, message and fix of a figure that has no value."""
+    name, text = row["name"], row.get("no_number")
+    reread = "`nsw reread` (in another file: `--recipe FILE`)"
+    if "too_slow" in row:
+        what = f"figure {name} was given up: its regex {shown(figure.regex)} takes too long on the program's output"
+        fix = f"write it without a repetition of a repetition, such as (a+)+, then {reread}"
+        return "error" if figure.required else "warning", what, fix
+    if not figure.required and not row["matches"] and text is None:
+        return "note", f"without figure {name}, which is not required", None
+    why = "is not a number: nan or inf" if row["matches"] else "was not found"
+    if text is not None:
+        why = f"is not a number: its regex matched {shown(text)}"
+    what = f"figure {name} {why} in the program's output"
+    if not figure.required:
+        return "warning", what, None
+    fix = (
+        f"compare the recipe's regex with what `nsw logs {run}` shows; correct it and {reread}, `nsw retry` does the"
+        " run again, and `required: false` allows a run without it"
+    )
+    return "error", f"required {what}", fix
 
 
 def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]]:
@@ -330,10 +340,9 @@ def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int
 
 def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], name: str) -> list[dict[str, Any]]:
     """The rows of a trace, from the collected reports of these runs; nothing is written."""
+    folder.require_trust()  # it names the program that exports reports
     reader = _Reader(folder, ledger)
     options = replace(reader.options, tables=frozenset({name}), max_unpacked=folder.max_unpacked, limits=folder.limits)
-    if owner_if_other(folder.path):  # the program that another user's campaign names is not run
-        options = replace(options, nsys=None)
     return [row for read in reader.read(runs, options) for row in read.tables.get(name, [])]
 
 

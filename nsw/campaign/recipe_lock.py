@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from nsw import __version__
 from nsw.campaign.ledger_rows import Choice
-from nsw.campaign.ownership import open_file
 from nsw.campaign.tables import load_rows
 from nsw.campaign.versions import differing, hashes
 from nsw.recipe.document import LARGEST, as_yaml, parse
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
 
 
 _GIT_S = 30.0
+# with none of the programs that a repository's configuration may name, but filters, which have names of their own
+_GIT = (
+    "env", "GIT_ALLOW_PROTOCOL=", "GIT_OPTIONAL_LOCKS=0",
+    "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+)  # fmt: skip
 _LONGEST = 4 * LARGEST + 4  # bytes: LARGEST characters of UTF-8, and one more
 _NOT_TOOLS = frozenset({"host", "kernel", "bash", "cpus", "modules", "cpu"})
 _READ = (
@@ -69,18 +73,26 @@ def git_state(folder: Path, transport: Transport) -> LockedGit | None:
     """The commit that a folder is at, and whether it was changed since; None outside git.
 
     Git runs programs that a repository's configuration names: that of another user is not asked, as new versions of git
-    have it themselves.
+    have it themselves. In one of this user, which may be an archive of others, none is run: hooks, monitors, filters,
+    and what brings objects that a partial clone lacks. Submodules, which have configurations of their own, count by
+    their commit.
     """
     try:
         if _belongs_to_others(folder):
             return None
     except OSError:
         return None
-    git = ("git", "-c", "core.fsmonitor=false", "-C", str(folder))
-    head = transport.run([*git, "rev-parse", "--verify", "HEAD"], timeout=_GIT_S, without=("GIT_",))
+    in_folder = ("-C", str(folder))
+    head = transport.run([*_GIT, *in_folder, "rev-parse", "--verify", "HEAD"], timeout=_GIT_S, without=("GIT_",))
     if head.returncode != 0:
         return None
-    changed = transport.run([*git, "status", "--porcelain", "--", "."], timeout=_GIT_S, without=("GIT_",))
+    named = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."]
+    filters = transport.run([*_GIT, *in_folder, *named], timeout=_GIT_S, without=("GIT_",)).stdout.split("\0")
+    if any("=" in name for name in filters):  # -c could not turn it off
+        return None
+    off = [word for name in filters if name for word in ("-c", f"{name}=")]
+    status = ["status", "--porcelain", "--ignore-submodules=dirty", "--", "."]
+    changed = transport.run([*_GIT, *off, *in_folder, *status], timeout=_GIT_S, without=("GIT_",))
     return LockedGit(
         folder=str(folder),
         commit=head.stdout.strip(),
@@ -170,7 +182,7 @@ def write_locked(folder: CampaignFolder, head: str, recipe: dict[str, Any]) -> N
 
 def locked_text(folder: CampaignFolder) -> str:
     """The text of the campaign's recipe.lock.yaml, as far as its parser takes it: more than that is an error there."""
-    with open_file(folder.path, folder.recipe) as file:
+    with folder.open(folder.recipe) as file:
         return file.read(_LONGEST).decode(errors="replace")
 
 

@@ -27,7 +27,6 @@ from nsw.campaign.events import (
 from nsw.campaign.folder import CampaignFolder, Log, run_folder, run_of
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State
-from nsw.campaign.ownership import owner_if_other
 from nsw.campaign.selection import job_ids
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain
@@ -131,12 +130,12 @@ def last_seen(folder: CampaignFolder) -> dict[str, str]:
 def lines_now(folder: CampaignFolder, ledger: Ledger, running: Sequence[RunRow], *, driven: bool) -> dict[str, str]:
     """The last line of each of these runs, by its id, as far as it is known without asking a site.
 
-    On this machine their files are looked at; of a site elsewhere it is what the nsw that drives it saw last. Of
-    another user's campaign nothing is read.
+    On this machine their files are looked at; of a site elsewhere it is what the nsw that drives it saw last. Of a
+    campaign that was made elsewhere nothing is read.
     """
     from nsw.transport.model import connect
 
-    if not running or owner_if_other(folder.path):
+    if not running or not folder.trusted:
         return {}
     site = ledger.site()
     if (site.get("transport") or {}).get("kind", "local") == "local":
@@ -187,7 +186,6 @@ def held(
     from nsw.campaign.engine import Driver
     from nsw.campaign.fetch import watch_downloads
     from nsw.campaign.handover import handover_of, mark_of, wait_for_commands
-    from nsw.campaign.ownership import group_may_read
     from nsw.campaign.site_folder import follow
     from nsw.schedulers.create import create, with_login_node
     from nsw.transport.model import connect
@@ -200,7 +198,7 @@ def held(
         ledger = stack.enter_context(Ledger(folder.ledger))
         site: dict[str, Any] = ledger.site()
         share = "group" if site.get("share") == "group" else "nobody"
-        stack.enter_context(group_may_read(share))
+        stack.enter_context(folders.group_may_read(share))
         follow(folder, ledger)
         scratch = ledger.meta(SCRATCH)
         cleaned = _is_over_and_cleaned(ledger)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
+from nsw.campaign.look import look
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
 
 __all__ = [
-    "Selection", "Which", "as_named", "as_option", "campaign_and_runs", "campaign_of_words", "job_ids", "named",
-    "needed", "one_of", "selected", "the_one",
+    "Selection", "Which", "as_named", "as_option", "campaign_and_runs", "campaign_of_words", "job_ids",
+    "known_names", "named", "needed", "one_of", "selected", "the_one",
 ]  # fmt: skip
 
 T = TypeVar("T", RunRow, RunRow | BuildRow)
@@ -210,7 +211,7 @@ def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
         folder = folders.find(parent, option)
     except CampaignError:
         raise none from None
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with look(folder) as ledger:
         runs = ledger.runs()
         if named(word, runs, job_ids(ledger, runs)):
             return folder, replace(selection, only=(*selection.only, word))
@@ -231,7 +232,7 @@ def campaign_of_words(words: Sequence[str], option: str | None, root: Path | Non
     folder = folders.find(parent, option)
     if not words:
         return folder, []
-    with Ledger(folder.ledger, read_only=True) as ledger:
+    with look(folder) as ledger:
         known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
         jobs = job_ids(ledger, known)
         known += ledger.reductions()
@@ -281,3 +282,22 @@ def as_option(folder: CampaignFolder) -> str:
     except CampaignError:
         meant = None
     return "" if meant == folder.path.resolve() else f" -c {as_named(folder)}"
+
+
+def known_names(
+    parent: Path, campaign: str | None, what: Literal["run", "retry", "case"], begun: str, *, most: int
+) -> list[str]:
+    """Names of runs or cases that begin so, for completion; none of a campaign that was made elsewhere.
+
+    Raises:
+        CampaignError: There is no such campaign.
+    """
+    folder = folders.find(parent, campaign)
+    if not folder.trusted:
+        return []
+    with look(folder) as ledger:
+        if what == "case":
+            return ledger.names(begun, most, of="case_id")
+        if what == "retry":
+            return ledger.names(begun, most, states=(State.FAILED, State.LOST, State.CANCELLED))
+        return [*(build.id for build in ledger.builds()), *ledger.names(begun, most)]

@@ -20,7 +20,8 @@ from nsw.campaign import ledger_rows
 from nsw.campaign.dry_run import ask, reach, way_to
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
-from nsw.campaign.ownership import group_may_read, is_own
+from nsw.campaign.look import look
+from nsw.campaign.places import require_own_place, require_own_root
 from nsw.campaign.selection import as_named
 from nsw.campaign.site_folder import write_secrets
 from nsw.campaign.versions import origins
@@ -83,9 +84,9 @@ def _took(root: Path, plan: Plan) -> dict[str, float]:
     found: dict[str, float] = {}
     for folder in mine[: -_MOST_CAMPAIGNS - 1 : -1]:
         try:
-            if not is_own(folder.path):
+            if not folder.trusted:
                 continue
-            with Ledger(folder.ledger, read_only=True) as ledger:
+            with look(folder) as ledger:
                 if (ledger.meta(NAME), ledger.meta(SITE)) != (plan.name, plan.site):
                     continue
                 rows: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds(), *ledger.reductions()]
@@ -123,7 +124,7 @@ class Ingredients:
 
 def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolder:
     """Make the campaign's folder: whole, or not at all."""
-    with group_may_read(plan.share), folders.made(root, plan.name, share=plan.share) as (hidden, folder):
+    with folders.group_may_read(plan.share), folders.made(root, plan.name, share=plan.share) as (hidden, folder):
         _fill(hidden, folder, plan, made_of)
     return folder
 
@@ -304,11 +305,13 @@ def too_dear(planned: Planned, expected: ExpectedCost | None) -> str | None:
     return f"this {costs} {cost:.2f} {limit.unit}s, more than the site's confirm_above ({limit.number:g})"
 
 
-def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
+def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = lambda _text: None) -> CampaignFolder:
     """Make the campaign's folder below `home`; nothing is submitted yet.
 
+    `warn` is called with what a person should know of the folders above it.
+
     Raises:
-        CampaignError: The folder cannot be made.
+        CampaignError: The folder cannot be made, or a stranger could replace it or its folder on the site.
         UsageError: No job script could be used there.
         InputError, UsageError: The site's scratch folder cannot be used.
     """
@@ -316,10 +319,12 @@ def start(home: Path, ready: Ready, lock: Lock) -> CampaignFolder:
 
     planned = ready.planned
     _check_path(home.absolute(), planned.place)
+    site = planned.place.site
+    require_own_root(home, site.trusted_owners if site.transport.kind == LOCAL else (), warn)
     ingredients = Ingredients(
         resolved(planned, lock),
         planned.place.site.model_dump(mode="json", by_alias=True),
-        _scratch(planned.place),
+        _scratch(planned.place, warn),
         ready.render,
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
@@ -368,7 +373,7 @@ def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
     return data
 
 
-def _scratch(place: LoadedSite) -> str | None:
+def _scratch(place: LoadedSite, warn: Callable[[str], object]) -> str | None:
     """The site's scratch folder with its $VARIABLES and ~ filled in as the site means them.
 
     Raises:
@@ -385,6 +390,8 @@ def _scratch(place: LoadedSite) -> str | None:
             raise UsageError(f"scratch of site {place.site.name}: {fault.message}", hint=fault.hint) from None
         if not transport.remote:
             _check_writable(path, place)
+        hint = f"name a folder of yours as the scratch of site {place.site.name}"
+        require_own_place(transport, path, place.site.trusted_owners, warn, hint=hint)
     return path
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from nsw.apart import apart
-from nsw.campaign.ownership import is_own, open_file
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 from nsw.tables import TABLES, as_arrow
@@ -27,7 +26,7 @@ _T = TypeVar("_T")
 
 def table_files(folder: CampaignFolder) -> list[Path]:
     """The files of the campaign's tables; others there are of another version of nsw, or a user's own."""
-    return sorted(path for path in folder.tables.glob("*.parquet") if path.stem in TABLES)
+    return [folder.tables / name for name in folder.names(folder.tables) if name.removesuffix(".parquet") in TABLES]
 
 
 def row_count(path: Path) -> int | None:
@@ -103,7 +102,7 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
 def lazily(folder: CampaignFolder, table: str) -> Sequence[dict[str, Any]]:
     """The same as `load_rows`; the rows of a large table of one's own are made when they are looked at."""
     # others' rows are made where memory is limited
-    return _load(folder, table, lazy_rows if is_own(folder.path) else stored_rows) or []
+    return _load(folder, table, lazy_rows if folder.trusted else stored_rows) or []
 
 
 def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
@@ -113,21 +112,21 @@ def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
 
 def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T]) -> _T | None:
     path = folder.tables / f"{table}.parquet"
-    if not os.path.lexists(path):
+    if path.name not in folder.names(folder.tables):
         return None
-    if is_own(folder.path):
-        return _loaded(folder.path, path, load)
+    if folder.trusted:
+        return _loaded(folder, path, load)
     limits = replace(folder.limits, command=f"nsw summarize {folder.id}")
     size = path.lstat().st_size
-    rows: _T = apart(_loaded, folder.path, path, load, what=f"reading {path}", size=size, limits=limits)
+    rows: _T = apart(_loaded, folder, path, load, what=f"reading {path}", size=size, limits=limits)
     return rows
 
 
-def _loaded(folder: Path, path: Path, load: Callable[[BinaryIO, str], _T]) -> _T:
+def _loaded(folder: CampaignFolder, path: Path, load: Callable[[BinaryIO, str], _T]) -> _T:
     import pyarrow as pa
 
     try:
-        with open_file(folder, path) as file:
+        with folder.open(path) as file:
             return load(file, path.stem)
     except pa.ArrowMemoryError:  # not the file's fault
         raise

@@ -19,7 +19,7 @@ from nsw.campaign.events import Event, Message, RunChanged, Started
 from nsw.campaign.folder import LEDGER, run_folder
 from nsw.campaign.ledger import ENDED, Ledger, RunRow, State
 from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
-from nsw.campaign.ownership import owner_if_other
+from nsw.campaign.look import clean_copy, look
 from nsw.campaign.selection import as_named
 from nsw.errors import NswError
 from nsw.site.names import LOCAL
@@ -111,12 +111,14 @@ def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[
 
     with closing(connect(site)) as transport, tempfile.TemporaryDirectory(prefix="nsw-watch-") as temporary:
         copy = Path(temporary, LEDGER)
-        with Ledger(folder.ledger, read_only=True) as ledger:
+        with look(folder) as ledger:
             copy.write_bytes(ledger.snapshot())
             scratch, own = ledger.meta(SCRATCH), ledger.meta(OWNED_BY)
         elsewhere = _owner_elsewhere(transport, scratch, own) if own is not None else None
         if elsewhere is not None:
-            copy.write_bytes(kept_there(transport, scratch)[LEDGER])  # its ledger is the one that knows
+            copy.unlink()
+            kept_there(transport, scratch, Path(temporary))  # its ledger is the one that knows
+            clean_copy(copy.rename(copy.with_suffix(".brought")), copy)
         scheduler = create(site, transport, scratch, folder.id)
         with Ledger(copy) as ledger:
             batch = scheduler if isinstance(scheduler, BatchScheduler) else None
@@ -143,11 +145,11 @@ def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooke
     On this machine, where looking needs no connection and no question to a scheduler, that of an onlooker where nobody
     drives the campaign: it knows of runs that ended since.
     """
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        site, counts = ledger.checked_site(), ledger.counts()
+    with look(folder) as ledger:
+        site, counts = ledger.site(), ledger.counts()
         here = site["scheduler"] == LOCAL and site["transport"]["kind"] == LOCAL
         left = here and any(counts.get(state) for state in IN_FLIGHT) and not folders.is_driven(folder)
-        if not left or owner_if_other(folder.path):
+        if not left or not folder.trusted:
             yield ledger, None
             return
     with _onlooker(folder, site) as onlooker:
@@ -200,19 +202,16 @@ class Watching:
         return self._ledger.why_waiting() if self._ledger is not None else []
 
     def _watch(self) -> Generator[Event]:
+        self.folder.require_trust()  # it names a site that is asked
         over = False
         while not over:
-            with Ledger(self.folder.ledger, read_only=True) as ledger:
-                if self._is_driven():
+            with look(self.folder) as ledger:
+                if folders.is_driven(self.folder):
                     over = yield from self._look(ledger, None)
                     continue
-                site = ledger.checked_site()
+                site = ledger.site()
             with _onlooker(self.folder, site) as onlooker:
                 over = yield from self._look(onlooker.ledger, onlooker)
-
-    def _is_driven(self) -> bool:
-        """Whether another nsw writes the ledger here; another user's campaign names a site that is not asked."""
-        return folders.is_driven(self.folder) or owner_if_other(self.folder.path) is not None
 
     def _look(self, ledger: Ledger, onlooker: Onlooker | None) -> Generator[Event, None, bool]:
         """Look at a ledger that another nsw writes, or at the site; False when it is time to look anew."""
@@ -237,7 +236,7 @@ class Watching:
                     return True
                 time.sleep(onlooker.pause_s if onlooker else _LEDGER_S)
                 reload = onlooker is not None and onlooker.elsewhere and time.monotonic() - begun > _RELOAD_S
-                if reload or self._is_driven() == (onlooker is not None):
+                if reload or folders.is_driven(self.folder) == (onlooker is not None):
                     return False
         finally:
             self._ledger = None

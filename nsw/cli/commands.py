@@ -464,14 +464,30 @@ def attach(
     site: Site = None,
     sites: Sites = None,
     root: Root = None,
+    yes: Yes = False,
 ) -> int:
     """Take over a campaign that another machine began on a site, and go on with it here.
 
-    The nsw that drove it before submits nothing more from then on.
+    The nsw that drove it before submits nothing more from then on. What nsw would do here for it is shown first.
     """
     from nsw.cli import running
 
-    return running.attach(campaign, site, sites, root)
+    return running.attach(campaign, site, sites, root, yes=yes)
+
+
+@command()
+def adopt(
+    campaign: Annotated[str, argument(metavar="PATH", help="The campaign's folder, or its id.")],
+    root: Root = None,
+    yes: Yes = False,
+) -> int:
+    """Let nsw act for a campaign that was made elsewhere, such as one from an archive.
+
+    Shown first: the host that nsw would connect to, the programs that it would start, the scratch folder, and notify.
+    """
+    from nsw.cli import running
+
+    return running.adopt(campaign_folder(campaign, root), yes=yes)
 
 
 @command()

@@ -18,12 +18,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from nsw.campaign.ledger import Ledger
 
 __all__ = ["SHIPPED", "Command", "Item", "Parameter", "answer", "completions", "shipped", "values"]
 
@@ -270,7 +268,6 @@ _HEAD_BYTES: Final = 4096
 _RECIPE: Final = re.compile(rb"^nsw:", re.MULTILINE)
 _SITES: Final = re.compile(rb"^sites:", re.MULTILINE)
 _APP: Final = re.compile(rb"^app:", re.MULTILINE)
-_AGAIN: Final = ("failed", "lost", "cancelled")
 
 
 def values(command: str, parameter: str, given: Given, begun: str) -> list[str]:
@@ -382,33 +379,16 @@ def _root(given: Given) -> Path:
     return folders.root(Path(given["root"][-1]).expanduser() if given.get("root") else None)
 
 
-def _of_campaign(
-    ask: Callable[[Ledger, str], Iterable[str]],
-) -> Callable[[Given, str], list[str]]:
+def _of_campaign(what: Literal["run", "retry", "case"]) -> Callable[[Given, str], list[str]]:
     """Names that the campaign of the command line knows."""
 
     def find(given: Given, begun: str) -> list[str]:
-        from nsw.campaign import folder as folders
-        from nsw.campaign.ledger import Ledger
+        from nsw.campaign.selection import known_names
 
         named = given.get("campaign") or given.get("named")
-        folder = folders.find(_root(given), named[-1] if named else None)
-        with Ledger(folder.ledger, read_only=True) as ledger:
-            return list(ask(ledger, begun))
+        return known_names(_root(given), named[-1] if named else None, what, begun, most=_MOST_RUNS)
 
     return find
-
-
-def _runs(ledger: Ledger, begun: str) -> list[str]:
-    return [*(build.id for build in ledger.builds()), *ledger.names(begun, _MOST_RUNS)]
-
-
-def _to_retry(ledger: Ledger, begun: str) -> list[str]:
-    return ledger.names(begun, _MOST_RUNS, states=_AGAIN)
-
-
-def _cases(ledger: Ledger, begun: str) -> list[str]:
-    return ledger.names(begun, _MOST_RUNS, of="case_id")
 
 
 def _tables(_: Given, __: str) -> list[str]:
@@ -448,9 +428,9 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "passes": _passes,
     "campaign": _campaigns,
     "named": _campaigns,
-    "run": _of_campaign(_runs),
-    "runs": _of_campaign(_to_retry),
-    "case": _of_campaign(_cases),
+    "run": _of_campaign("run"),
+    "runs": _of_campaign("retry"),
+    "case": _of_campaign("case"),
     "table": _tables,
     "read table": _read_tables,
     "summarize table": _all_tables,

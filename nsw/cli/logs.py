@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger import ENDED
-from nsw.campaign.ledger_rows import what_lacks
+from nsw.campaign.ledger_rows import ENDED, what_lacks
 from nsw.campaign.logs import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, follow, row_named
 from nsw.campaign.selection import as_named, as_option, campaign_of_words
 from nsw.errors import Exit
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import BuildRow, RunRow
+    from nsw.campaign.ledger_rows import BuildRow, RunRow
     from nsw.campaign.selection import Selection
 
 _LONGEST = 1 << 16  # characters of a line that are shown

@@ -87,9 +87,7 @@ def run(arguments: list[str]) -> int:
     except OSError as fault:
         return _show_outside(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault.strerror or fault))
     except _ledger_error() as fault:
-        from nsw.campaign.ledger_file import explained
-
-        return _show_outside(f"the campaign's state cannot be used: {explained(fault)}")
+        return _show_outside(f"the campaign's state cannot be used: {fault}")
 
 
 def _parsed(arguments: list[str]) -> int:

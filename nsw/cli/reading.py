@@ -77,28 +77,28 @@ def read(
     computed = _computed(tables)
     wanted = _SOURCES if computed else frozenset(tables) if tables else None
     options = Options(wanted, max_unpacked=max_unpacked, steps=steps, limits=limits or Limits())
-    forks, search = can_fork(), ReportSearch()
+    search = ReportSearch()
     with _standard_input(files) as given:
         paths = list(search.files(given.files))
+        forks, is_long = can_fork(), takes_long(paths)
         command = _Command(tables, target, tests, top, computed, search, given, several=len(paths) > 1, full=full)
-        if len(paths) > 1 or not forks:
-            found = read_many(paths, options, 1 if forks and not takes_long(paths) else None)
-            return command.answer(_counted(found, len(paths) if takes_long(paths) else 0))
-        return _answer_apart(command, paths, options)
+        if len(paths) == 1 and forks:
+            return _answer_apart(command, paths[0], options)
+        found = read_many(paths, options, 1 if forks and not is_long else None)
+        return command.answer(_counted(found, len(paths) if is_long else 0))
 
 
-def _answer_apart(command: _Command, paths: list[Path], options: Options) -> int:
+def _answer_apart(command: _Command, path: Path, options: Options) -> int:
     """Read one file and print it in one process with limits: its tables need not be sent to another."""
     from nsw.readers.read_many import read_many, size_of, stopped
 
     def work() -> int:
-        return command.answer(read_many(paths, options))
+        return command.answer(read_many([path], options))
 
-    size = sum(map(size_of, paths))
     try:
-        return apart(work, what=f"reading {paths[0]}" if paths else "reading", size=size, limits=options.limits)
+        return apart(work, what=f"reading {path}", size=size_of(path), limits=options.limits)
     except LimitError as fault:
-        return command.answer(stopped(path, fault) for path in paths)
+        return command.answer([stopped(path, fault)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nsw.campaign import folder as folders
-from nsw.campaign.answers import how_to_repeat, is_good, summary_of
-from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_rows import STOPPED
+from nsw.campaign.events import Message
+from nsw.campaign.ledger_rows import Reading, State
 from nsw.campaign.selection import Selection, as_named, as_option, campaign_of_words
+from nsw.campaign.summarize import Results, results
 from nsw.cli.output import show_message, tell
 from nsw.errors import Exit, UsageError
 from nsw.present.terminal import size
@@ -19,7 +19,7 @@ from nsw.present.untrusted_text import say
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from nsw.campaign.attach import Attachable
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nsw.campaign.running import Running
     from nsw.recipe.overrides import Overrides
 
-__all__ = ["attach", "cancel", "clean", "fetch", "reread", "resume", "retry", "run", "run_into", "throttle"]
+__all__ = ["adopt", "attach", "cancel", "clean", "fetch", "reread", "resume", "retry", "run", "run_into", "throttle"]
 
 _FETCHED = 20  # files that are listed
 _KEPT = 8
@@ -54,7 +54,7 @@ def run(
     from nsw.present.terminal import console
     from nsw.site_check.facts import warnings
 
-    home = folders.root_to_write(root)
+    home = folders.root(root)
     planned = make_plan(recipe, site, sites, options, show_message)
     lock, differences = start.lock_of(planned)
     kinds = {run.pass_kind for run in planned.plan.runs}
@@ -65,7 +65,7 @@ def run(
     ready = start.check(planned)
     if not yes:
         _confirm_cost(start.too_dear(planned, expected))
-    folder = start.start(home, ready, lock)
+    folder = start.start(home, ready, lock, _warn)
     tell(f"campaign {folder.path}")
     return _carry_out(Running(folder), now=now)
 
@@ -92,6 +92,10 @@ def run_into(
         _confirm_cost(start.too_dear(found.planned, expected))
     extend(found)
     return _carry_out(Running(folder), now=now)
+
+
+def _warn(text: str) -> None:
+    show_message(Message(text, "warning"))
 
 
 def _confirm_cost(cost: str | None) -> None:
@@ -121,7 +125,35 @@ def resume(folder: CampaignFolder, download: str | None = None, *, now: bool = F
     return _carry_out(retry.resume(folder, show_message, download), now=now)
 
 
-def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None, root: Path | None) -> int:
+def adopt(folder: CampaignFolder, *, yes: bool) -> int:
+    """Let nsw act for a campaign that was made elsewhere.
+
+    Raises:
+        CampaignError: It is another user's, or others may write it.
+        UsageError: Nobody said yes.
+    """
+    from nsw.campaign import adopt as adopting
+
+    new = adopting.adopt(folder, _consent(yes=yes), _warn)
+    tell(f"campaign {folder.id}: nsw acts for it" + ("" if new else " already"))
+    return Exit.GOOD
+
+
+def _consent(*, yes: bool) -> Callable[[str, list[str]], object]:
+    """Shows what nsw would do for a campaign that was made elsewhere, and asks unless the answer is yes."""
+
+    def consent(question: str, lines: list[str]) -> None:
+        for line in lines:
+            say(line, sys.stderr)
+        if not yes:
+            _confirm(question, f"{question} There is no terminal to answer on; nothing was done", "nothing was done")
+
+    return consent
+
+
+def attach(
+    campaign: str | None, site: str | None, sites: Sequence[Path] | None, root: Path | None, *, yes: bool
+) -> int:
     """Take a campaign over and go on with it; with none named, list those of the site.
 
     Without `site` it is the one of the campaign, where that is here already, else the default one.
@@ -139,7 +171,7 @@ def attach(campaign: str | None, site: str | None, sites: Sequence[Path] | None,
         if campaign is None:
             _list_campaigns(there.campaigns, f"{there.place.site.name}:{there.base}")
             return Exit.GOOD
-        found = there.attach(campaign, root)
+        found = there.attach(campaign, root, _consent(yes=yes), _warn)
     if found.taken_over:
         by = f" from {found.owner}" if found.owner else ""
         tell(f"campaign {found.folder.path}: taken over{by}")
@@ -185,7 +217,6 @@ def retry(
 def cancel(folder: CampaignFolder, selection: Selection) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
     from nsw.campaign import cancel as cancelling
-    from nsw.campaign.events import Message
 
     def listener(event: Event) -> None:
         if isinstance(event, Message):
@@ -244,9 +275,9 @@ def _carry_out(running: Running, *, now: bool) -> int:
             watch.stop()
             _tell_of_interruption(folder)
             return Exit.INTERRUPTED
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        code = _answer(folder, ledger, running.only)
-        left, stopped = ledger.counts().get(State.PLANNED, 0), ledger.meta(STOPPED)
+    with results(folder) as found:
+        code = _answer(found, running.only)
+        left, stopped = found.counts.get(State.PLANNED, 0), found.stopped
     if left:
         waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}" + (
             f", since {stopped}" if stopped else ""
@@ -288,7 +319,7 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
         tell(f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {as_named(folder)}`")
 
 
-def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None = None) -> int:
+def _answer(found: Results, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
     from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
@@ -296,24 +327,23 @@ def _answer(folder: CampaignFolder, ledger: Ledger, only: Sequence[str] | None =
     from nsw.present.terminal import console
 
     out = console()
-    summary = summary_of(folder, ledger)
-    show_summary(out, summary, full=False, more=f"`nsw summarize {as_named(folder)} --full` has all tables")
+    show_summary(out, found.summary, full=False, more=f"`nsw summarize {as_named(found.folder)} --full` has all tables")
     err = console(sys.stderr)
-    show_short(err, ledger.problems(), f"nsw problems {as_named(folder)}")
-    err.print(headline(ledger.counts(), ledger.incomplete(), ledger.unreadable()))
-    if calls := calls_line(ledger.calls()):
+    show_short(err, found.problems, f"nsw problems {as_named(found.folder)}")
+    err.print(found.headline)
+    if calls := calls_line(found.calls):
         err.print(calls)
-    for line in _next_steps(folder, ledger):
+    for line in _next_steps(found):
         err.print(line)
-    return Exit.GOOD if is_good(ledger, only) else Exit.SOME_FAILED
+    return Exit.GOOD if found.is_good(only) else Exit.SOME_FAILED
 
 
-def _next_steps(folder: CampaignFolder, ledger: Ledger) -> list[str]:
+def _next_steps(found: Results) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
-    bad = [r for r in ledger.runs() if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
-    steps, which = [], as_option(folder)
+    bad = [r for r in found.runs if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
+    steps, which = [], as_option(found.folder)
     if bad:
-        again = how_to_repeat(folder, ledger, which)
+        again = found.how_to_repeat(which)
         steps.append(f"`nsw logs {bad[0].id}{which}` prints its output; {again}")
     return steps
 
@@ -323,15 +353,15 @@ def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) ->
     from nsw.campaign import reread as rereading
     from nsw.present.live import ReadingBar
 
-    found = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
-    if found.taken:
-        say(f"from {found.source}:")
-    for line in found.taken:
+    done = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
+    if done.taken:
+        say(f"from {done.source}:")
+    for line in done.taken:
         say(f"  {line}")
-    for line in found.changes or ["nothing changed: the tables are as they were"]:
+    for line in done.changes or ["nothing changed: the tables are as they were"]:
         say(line)
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        return _answer(folder, ledger)
+    with results(folder) as found:
+        return _answer(found)
 
 
 def fetch(

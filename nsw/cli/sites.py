@@ -24,16 +24,19 @@ _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("ba
 def list_sites(sites: Sequence[Path] | None, target: Target) -> int:
     """The sites and where they come from."""
     from nsw.present.terminal import console, table
-    from nsw.site.load import find_sites
+    from nsw.site import load
+    from nsw.site.names import not_searched
 
-    found = find_sites(list(sites) if sites else None)
-    warnings = found.warnings()
+    warnings: list[str] = []
+    known = load.list_sites(sites, warnings.append)
+    if unread := not_searched(sites):
+        warnings.append(unread)
     for text in warnings:
         warn(text)
     rows = [
         {"site": p.site.name, "scheduler": p.site.scheduler, "transport": p.site.transport.kind,
          "description": p.site.description, "default": p.site.default, "from": str(p.origin)}
-        for p in found.sites
+        for p in known
     ]  # fmt: skip
     columns = ("site", "scheduler", "transport", "description", "from")
     shown = ({**r, "site": f"{r['site']} (default)" if r["default"] else r["site"]} for r in rows)

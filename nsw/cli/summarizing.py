@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.answers import is_good, summary_of
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import NOTE
-from nsw.campaign.selection import as_named, campaign_and_runs, job_ids, selected
+from nsw.apart import apart, can_fork
+from nsw.campaign.look import prepare_to_look
+from nsw.campaign.selection import as_named, campaign_and_runs
+from nsw.campaign.summarize import Results, results
+from nsw.campaign.tables import table_files
 from nsw.cli.output import several, tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
@@ -18,12 +21,12 @@ from nsw.present.untrusted_text import say
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
     from nsw.analysis.summary import Summary
     from nsw.apart import Limits
-    from nsw.campaign import folder as folders
-    from nsw.campaign.selection import Which
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.selection import Selection, Which
     from nsw.cli.output import Target
 
 Rows = list[dict[str, Any]]
@@ -51,11 +54,23 @@ def summarize(
         raise UsageError("--top needs --table", hint="`nsw summarize --table hotspots --top 3`")
     folder, selection = campaign_and_runs(which)
     folder.limits = limits
-    with Ledger(folder.ledger, read_only=True) as ledger:
-        _check(table)
-        cases = sorted({run.case_id for run in selected(ledger, ledger.runs(), selection)}) if selection else []
-        note, code = ledger.meta(NOTE), Exit.GOOD if is_good(ledger) else Exit.SOME_FAILED
-        tables = _Tables(folder, ledger, cases)
+    _check(table)
+    answer = partial(_answer, folder, selection, table=table, target=target, top=top, full=full)
+    if not can_fork() or folder.trusted:
+        return answer()
+    if fault := prepare_to_look([folder])[0]:  # the copy is this process's, which removes it
+        raise fault
+    size = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
+    named = replace(limits, command=f"nsw summarize {folder.id}")
+    return apart(answer, what=f"reading {folder.path}", size=size, limits=named)
+
+
+def _answer(
+    folder: CampaignFolder, selection: Selection, *, table: str | None, target: Target, top: int | None, full: bool
+) -> int:
+    with results(folder, selection) as found:
+        note, code = found.note, Exit.GOOD if found.is_good() else Exit.SOME_FAILED
+        tables = _Tables(found)
         if table is not None:
             of = "run" if tables.is_plain(table) else "case" if table in OF_A_CASE else None
             rows = first(tables.rows(table), top, of)
@@ -64,7 +79,7 @@ def summarize(
         if target.is_of_rows:
             _put_all(target, tables, note)
             return code
-        summary = tables.summary()
+        summary = found.summary
     with target.printed():
         _show(folder, summary, target.format, full=full)
     return code
@@ -100,53 +115,38 @@ def table_names() -> list[str]:
 class _Tables:
     """The tables of a campaign, of some cases or of all, made when they are asked for."""
 
-    def __init__(self, folder: folders.CampaignFolder, ledger: Ledger, cases: Sequence[str]) -> None:
-        self._folder = folder
-        self._ledger = ledger
-        self._cases = cases
-        self._runs = {r.id for r in ledger.runs() if not cases or r.case_id in cases}
-        self._summary: Summary | None = None
+    def __init__(self, found: Results) -> None:
+        self._found = found
 
     @staticmethod
     def is_plain(name: str) -> bool:
         """Whether it is a table of the reports, and not one that the summary makes of them."""
         return name not in FLAT and name != RUNS
 
-    def summary(self) -> Summary:
-        if self._summary is None:
-            whole = summary_of(self._folder, self._ledger)
-            self._summary = whole.only(self._cases) if self._cases else whole
-        return self._summary
-
     def rows(self, name: str) -> Rows:
-        from nsw.campaign.tables import load_rows
-
         if name == RUNS:
             return self._run_rows()
-        if not self.is_plain(name):
-            return flat_rows(self.summary(), name)
-        return [row for row in load_rows(self._folder, name) if row["run"] in self._runs]
+        return self._found.rows(name) if self.is_plain(name) else flat_rows(self._found.summary, name)
 
     def _run_rows(self) -> Rows:
         from nsw.present.status_view import run_data
 
-        runs = [run for run in self._ledger.runs() if run.id in self._runs]
-        jobs = job_ids(self._ledger, runs)
-        return [run_data(run, jobs) for run in runs]
+        jobs = self._found.jobs
+        return [run_data(run, jobs) for run in self._found.runs]
 
     def parameters(self, name: str) -> frozenset[str] | None:
         """The columns of the recipe's parameters in a table of the summary; None: it is a table of the reports."""
         if self.is_plain(name):
             return None
         if name == RUNS:
-            return frozenset(f"params.{key}" for run in self._ledger.runs() for key in run.params)
+            return frozenset(f"params.{key}" for key in self._found.parameters)
         columns = {column for row in self.rows(name) for column in row}
-        names = {key for run in self._ledger.runs() for key in run.params}
+        names = self._found.parameters
         return frozenset(f"param_{key}" if f"param_{key}" in columns else key for key in names)
 
     def held(self) -> list[str]:
         """The names of those that have rows."""
-        there = {path.stem for path in self._folder.tables.glob("*.parquet")}
+        there = {path.stem for path in table_files(self._found.folder)}
         return [name for name in table_names() if (name in there if self.is_plain(name) else self.rows(name))]
 
 
@@ -204,7 +204,7 @@ def _columns(rows: Rows) -> list[str]:
     return list(dict.fromkeys(key for row in rows for key in row))
 
 
-def _show(folder: folders.CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:
+def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:
     from nsw.present import summary_view
     from nsw.present.terminal import console
 

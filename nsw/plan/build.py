@@ -66,17 +66,7 @@ def build_plan(
     built = part.built if part else ()
     faults += [*builder.faults, *builder.case_faults(), *builder.gpu_faults()]
     if not faults and not runs:
-        some = [f"{what}: {reason}" for (what, reason) in builder.absent]
-        why = "; ".join(
-            [*some[:_MOST_REASONS], *([f"and {len(some) - _MOST_REASONS} more"] if some[_MOST_REASONS:] else [])]
-        )
-        faults.append(
-            loaded.document.diagnostic(
-                ("passes",),
-                f"nothing of this recipe can be done on site {place.site.name}: {why}",
-                hint=builder.demo_hint() if fit else None,
-            )
-        )
+        faults.append(builder.nothing_fault())
     if faults:
         raise InputError(_unique(faults))
     recipe, site = loaded.recipe, place.site
@@ -409,11 +399,22 @@ class _Builder:
                 hint = f"`nodes: {-(-most // has)}` in resources spreads them over nodes; {hint}"
         else:
             hint = "name a site with GPUs (`--site`), or use its CPUs: `resources: {gpus: 0}`, baseline and host passes"
-        if demo := self.demo_hint():
+        if demo := self._demo_hint():
             hint += f"; {demo}"
         return [document.diagnostic(("resources", "gpus"), what, hint=hint)]
 
-    def demo_hint(self) -> str | None:
+    def nothing_fault(self) -> Diagnostic:
+        """The fault of a recipe of which no run can be done here, with the first reasons."""
+        reasons = [f"{what}: {reason}" for (what, reason) in self.absent]
+        more = [f"and {len(reasons) - _MOST_REASONS} more"] if reasons[_MOST_REASONS:] else []
+        why = "; ".join([*reasons[:_MOST_REASONS], *more])
+        return self._loaded.document.diagnostic(
+            ("passes",),
+            f"nothing of this recipe can be done on site {self._place.site.name}: {why}",
+            hint=self._demo_hint() if self._fit else None,
+        )
+
+    def _demo_hint(self) -> str | None:
         """What can be looked at without a GPU; None where this machine has one, or another is asked."""
         if self._facts.gpus_per_node or self._place.site.name != LOCAL:
             return None

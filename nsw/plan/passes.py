@@ -84,18 +84,18 @@ def profiled(
     Raises:
         Fault: The processes that the pass's `ranks` names cannot be told from the others, or are not there.
     """
-    program, how, box, secrets = started.words, started.launch, started.box, started.secrets
+    how, box, program = started.launch, started.box, started.words
     chip = site.gpus.chip or facts.chip
     inside = None if recipe.app.launcher.profiler is None else recipe.app.launcher.profiler == "inside"
     if program and is_python(program[0]):
         how = replace(how, python=program[0])
-    launcher_outside = how.kind not in _IN_IMAGE
+        started = replace(started, launch=how)
     if one.kind == "baseline":
-        return None, Profiled(_Nest(how, box, secrets).ranks("all", program, program))
+        return None, Profiled(_Nest(how, box, started.secrets).ranks("all", program, program))
     if (why := _no_gpus(one, facts, chip)) is not None:
         return one.tool, Profiled(impossible=why)
     # around a launcher, which is no program of the image, is the site's own profiler
-    in_image = box is not None and box.profiler_inside and not (launcher_outside and inside is False)
+    in_image = box is not None and box.profiler_inside and not (how.kind not in _IN_IMAGE and inside is False)
     tool, path, missing = _tool(one, SiteFacts() if in_image else facts, {} if in_image else dict(site.profilers), chip)
     if missing is not None:
         return tool, Profiled(impossible=missing)
@@ -105,32 +105,61 @@ def profiled(
     check_ranks(ranks, how, each=each)
     if one.kind == "counters" and (why := counting.replay_fault(one, how, each=each)) is not None:
         return tool, Profiled(impossible=why)
-    outermost = not each and launcher_outside
     tools = () if in_image else _brought_in(profiler, path, box)
     if tools is None:
         return tool, Profiled(impossible=f"{path} cannot be mounted into the container: {_NOT_BROUGHT}")
-    hidden = tool in RECORD_ENVIRONMENT
-    nest = _Nest(how, box, 0 if hidden else secrets)
-    secrets = secrets if hidden else 0
-    if each:
-        program = with_secrets(secrets, program)
-    words = nest.ranks("all", program, program, tools) if outermost else program if each else nest.inside(program)
     request = replace(
         _asked(one, tool, chip, chooses=chooses),
         path=path,
-        program=words if each else with_secrets(secrets, words),
-        per_rank=(each and how.layout.has_ranks) or (not each and how.over_nodes),
-        rank_variable="NSW_RANK" if each else "NSW_NODE",
-        part="rank" if each else "node",
         export_here=recipe.collect == "tables",
         reduce_there=are_tasks(site) and not in_image,
     )
-    done = profiler.profile(request)
+    place = _Place(hides_secrets=tool in RECORD_ENVIRONMENT, each=each, in_image=in_image, tools=tools)
+    return tool, _put_around(started, profiler, request, ranks, place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a profiler is among launcher, container and program.
+
+    Attributes:
+        hides_secrets: Whether it starts without the run's secrets, since it would write them into its report.
+        each: Whether each process gets one of its own.
+        in_image: Whether it is the container's own.
+        tools: Its folders that are bound into the container.
+    """
+
+    hides_secrets: bool
+    each: bool
+    in_image: bool
+    tools: tuple[str, ...]
+
+
+def _put_around(
+    started: CaseProgram, profiler: Profiler, request: Request, ranks: str | Sequence[int], place: _Place
+) -> Profiled:
+    """What a profiler makes of a program, with launcher, ranks and container in their places."""
+    how, program, each, tools = started.launch, started.words, place.each, place.tools
+    inner, outer = (started.secrets, 0) if place.hides_secrets else (0, started.secrets)
+    nest = _Nest(how, started.box, outer)
+    outermost = not each and how.kind not in _IN_IMAGE
+    if each:
+        program = with_secrets(inner, program)
+    words = nest.ranks("all", program, program, tools) if outermost else program if each else nest.inside(program)
+    done = profiler.profile(
+        replace(
+            request,
+            program=words if each else with_secrets(inner, words),
+            per_rank=(each and how.layout.has_ranks) or (not each and how.over_nodes),
+            rank_variable="NSW_RANK" if each else "NSW_NODE",
+            part="rank" if each else "node",
+        )
+    )
     if done.impossible is not None or outermost:
-        return tool, done
+        return done
     command = nest.ranks(ranks, done.command, program, tools) if each else nest.on_nodes(done.command, tools)
-    after = tuple(nest.boxed(words) for words in done.after) if in_image else done.after
-    return tool, replace(done, command=command, after=after)
+    after = tuple(nest.boxed(words) for words in done.after) if place.in_image else done.after
+    return replace(done, command=command, after=after)
 
 
 def _asked(one: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:

@@ -136,6 +136,7 @@ class Status(Answer):
     campaign: str
     folder: str
     owner: str | None
+    trusted: bool
     taken_over_by: str | None
     site: str
     note: str | None

@@ -59,6 +59,8 @@ def show_status(
     )
     if head.get("owner"):
         out.print(f"it belongs to {head['owner']}, and only that user's nsw drives it")
+    if not head.get("trusted", True):
+        out.print("it was made elsewhere: this is what its ledger says, and no site or scheduler was asked")
     if head.get("taken_over_by"):
         out.print(f"taken over by {head['taken_over_by']}: nsw does nothing for it from here", style="yellow")
     if head.get("note"):

@@ -10,16 +10,17 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from nsw.apart import Limits
-from nsw.tables.unpacking_limit import TooMuchError, hint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from nsw.tables import TableData
+    from nsw.tables.unpacking_limit import TooMuchError
 
 HEAD_BYTES = 65536
 MOST_SHOWN = 5  # problems that are alike
+_ALLOWED: Final = "if you know who made it: `nsw read --max-unpacked 20G` allows 20 GiB"
 SURE_OF_ALL = 90  # the most that a reader is by what it finds behind the head
 _PIECE_BYTES = 1 << 20  # that are looked through at a time
 
@@ -63,7 +64,7 @@ class Report:
     def refuse(self, fault: TooMuchError, *, but: str | None = None) -> None:
         """Note that the file unpacks to too much, and how to read it all the same."""
         self.refused = True
-        self.error(f"holds {fault}" + (f": {but}" if but else ""), fix=hint("nsw read"))
+        self.error(f"holds {fault}" + (f": {but}" if but else ""), fix=_ALLOWED)
 
     def error(self, message: str, *, line: int | None = None, fix: str | None = None) -> None:
         """Note what could not be read."""

@@ -1,45 +1,204 @@
-"""Figures: what a program says of itself on its output, by the recipe's regular expressions."""
+"""Figures: what a program says of itself on its output, by the recipe's regular expressions.
+
+Output is read in pieces, and the time is linear in its length for every expression whose matches lie within a line. A
+line is searched as a whole up to 4096 characters; a longer one in pieces that overlap, each as if it were a line.
+Windows of several lines overlap too, so that a match over lines is found unless it is very long.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-import statistics
-from typing import TYPE_CHECKING, Any
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.apart import apart
+from nsw.errors import LimitError
+from nsw.limits import limited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from typing import TextIO
 
-_PICKS: dict[str, Callable[[list[float]], float]] = {
-    "first": lambda v: v[0],
-    "last": lambda v: v[-1],
-    "sum": sum,
-    "mean": statistics.fmean,
-    "max": max,
-    "min": min,
-}
+__all__ = ["figures"]
+
+_WINDOW: Final = 1 << 16  # characters that are searched at a time
+_OVERLAP: Final = 1 << 13  # characters that a match over several lines may have, at least
+_LINE: Final = 1 << 12  # `.*x=(.)` looks at a line once for each of its characters
+_BEFORE: Final = 1 << 10  # characters in front of a window that `^`, `\b` and the like may look at
+_BREAK: Final = re.compile(r".*[^\w.,+-]", re.DOTALL)  # up to where no number or word is cut
+_SECONDS: Final = 5.0  # for the expression of one figure, beside what it may take for each byte
+_SECONDS_A_BYTE: Final = 4e-6
 
 
-def figures(output: str, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+def figures(output: Path, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of table `figures`, one for each figure wanted; `value` is None when it was not found.
 
-    `no_number` of a row is the last text that was matched and is no number, where there is no value.
+    `no_number` of a row is the last text that was matched and is no number, where there is no value; `too_slow`:
+    its expression was given up.
 
     Args:
         output: The program's standard output.
         wanted: name -> an object with regex, unit and pick.
     """
-    rows = []
-    for name, spec in wanted.items():
-        texts = [m[1] or "" for m in re.finditer(spec.regex, output, re.MULTILINE)]
-        found = [n for n in map(_number, texts) if n is not None]
-        value = float(_PICKS[spec.pick](found)) if found else None
-        # a program that diverged says nan: to take another number for it would make it look healthy
-        all_count = spec.pick not in {"first", "last"}
-        known = value is not None and all(map(math.isfinite, [value, *(found if all_count else ())]))
-        row = {"name": name, "value": value if known else None, "unit": spec.unit, "matches": len(found)}
-        rows.append(row | ({"no_number": texts[-1]} if texts and not found else {}))
-    return rows
+    size = output.stat().st_size
+    if threading.current_thread() is threading.main_thread():
+        return _found(output, wanted, size)
+    # the signals that end an expression reach the main thread alone
+    return apart(_found, output, dict(wanted), size, what=f"reading the figures of {output}", size=size)
+
+
+def _found(output: Path, wanted: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
+    seconds = _SECONDS + size * _SECONDS_A_BYTE
+    searches = [_Search(name, spec, seconds) for name, spec in wanted.items()]
+    with output.open(errors="replace") as file:  # a carriage return, as of a progress bar, ends a line too
+        for window in _windows(file):
+            for search in searches:
+                search.go_through(window)
+    return [search.row() for search in searches]
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A stretch of the output: text[start:end]. Matches that begin behind `stop` are left to the next one.
+
+    `offset` is the place of the text in the whole output.
+    """
+
+    text: str
+    offset: int
+    start: int
+    stop: int
+    end: int
+
+
+def _windows(file: TextIO) -> Iterator[_Window]:
+    text, offset, at, is_last = "", 0, 0, False
+    while not is_last or at < len(text):
+        if not is_last and len(text) - at < _WINDOW:
+            more = file.read(4 * _WINDOW)
+            before = max(0, at - _BEFORE)
+            text, offset, at, is_last = text[before:] + more, offset + before, at - before, not more
+            continue
+        stop, end = _bounds(text, at, is_last=is_last)
+        yield _Window(text, offset, at, stop, end)
+        at = stop
+
+
+def _bounds(text: str, at: int, *, is_last: bool) -> tuple[int, int]:
+    """Where the window that begins here stops and ends."""
+    end = min(at + _WINDOW, len(text))
+    if (long := _long_line(text, at, end)) is not None:
+        if long > at:
+            return long, long
+        half = at + _LINE // 2
+        words = _BREAK.match(text, half + _LINE // 4, at + _LINE)
+        return half, words.end() if words else at + _LINE
+    if is_last and end == len(text):
+        return end, end
+    end = text.rindex("\n", at, end) + 1
+    return end - _OVERLAP, end
+
+
+def _long_line(text: str, at: int, end: int) -> int | None:
+    """Where the first line begins, from here, that goes on for more than _LINE."""
+    while end - at > _LINE:
+        newline = text.rfind("\n", at, at + _LINE + 1)
+        if newline < 0:
+            return at
+        at = newline + 1
+    return None
+
+
+class _Search:
+    """What was found of a figure so far."""
+
+    def __init__(self, name: str, spec: Any, seconds: float) -> None:
+        self._name, self._unit, self._pick = name, spec.unit, spec.pick
+        self._regex = re.compile(spec.regex, re.MULTILINE)
+        self._left = seconds
+        self._end = 0  # of the last match, in the whole output
+        self._numbers = _Numbers()
+        self._no_number: str | None = None
+        self._gave_up = False
+
+    def go_through(self, window: _Window) -> None:
+        """Take the matches that begin in a window, unless the expression took too long."""
+        if self._gave_up:
+            return
+        begun = time.process_time()
+        try:
+            with limited("a figure", seconds=max(0.001, self._left)):
+                self._take(window)
+        except LimitError:
+            self._gave_up = True
+        self._left -= time.process_time() - begun
+
+    def row(self) -> dict[str, Any]:
+        """The row of table `figures`."""
+        value = None if self._gave_up else self._numbers.picked(self._pick)
+        count = self._numbers.count
+        row = {"name": self._name, "value": value, "unit": self._unit, "matches": count}
+        if self._gave_up:
+            return row | {"too_slow": True}
+        return row | ({"no_number": self._no_number} if self._no_number is not None and not count else {})
+
+    def _take(self, window: _Window) -> None:
+        start = max(window.start, self._end - window.offset)
+        matches = list(self._regex.finditer(window.text, start, window.end))
+        while matches and matches[-1].start() >= window.stop:
+            matches.pop()
+        if matches:
+            self._end = window.offset + matches[-1].end()
+            texts = [match[1] or "" for match in matches]
+            self._numbers.add([number for number in map(_number, texts) if number is not None])
+            self._no_number = texts[-1]
+
+
+class _Numbers:
+    """Of numbers that come some at a time, what a figure may be."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first = self._last = math.nan
+        self._max = -math.inf
+        self._sums: list[float] = []
+        self._all_finite = True
+
+    def add(self, numbers: Sequence[float]) -> None:
+        """The next numbers."""
+        if not numbers:
+            return
+        if not self.count:
+            self._first = numbers[0]
+        self.count += len(numbers)
+        self._last = numbers[-1]
+        self._all_finite = self._all_finite and all(map(math.isfinite, numbers))
+        if self._all_finite:
+            self._max = max(self._max, *numbers)
+            self._sums.append(_sum(numbers))
+
+    def picked(self, pick: str) -> float | None:
+        """The one that is asked for; None where there is none, or a program that diverged says nan or inf."""
+        if pick in {"first", "last"}:
+            value = self._first if pick == "first" else self._last
+        elif not self.count or not self._all_finite:  # to leave out what is not finite would make it look healthy
+            return None
+        elif pick == "max":
+            value = self._max
+        else:
+            value = _sum(self._sums) / (self.count if pick == "mean" else 1)
+        return value if math.isfinite(value) else None
+
+
+def _sum(numbers: Sequence[float]) -> float:
+    try:
+        return math.fsum(numbers)
+    except OverflowError:
+        return math.inf
 
 
 # 1,234.5 is a number with separators; 3,14 is a decimal comma or a list, and no number that could be vouched for

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from nsw.apart import Limits, NoPoolError, apart, inside, pool, starting, within
+from nsw.apart import Limits, NoPoolError, apart, is_possible, pool, starting, within
 from nsw.errors import LimitError
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
-from nsw.safe_import_path import processes_are_safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +41,7 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
     """
     chosen = options or Options()
     count = _workers(paths, asked=chosen.limits != Limits()) if workers is None else workers
-    if count == 0 or inside() or not processes_are_safe():
+    if count == 0 or not is_possible():
         for path in paths:
             yield read(path, chosen)
         return
@@ -98,7 +97,7 @@ def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[R
 
     waiting: list[Future[Report]] = []
     rest = iter(paths)
-    with pool(workers, options.limits) as processes:
+    with pool(workers) as processes:
         try:
             for path in rest:
                 with starting():

@@ -342,7 +342,7 @@ def _dollars(document: Document) -> Iterator[Diagnostic]:
         for path, text in document.find(*pattern):
             for found in _DOLLAR.finditer(text) if isinstance(text, str) else ():
                 mark = document.mark_in_value(path, found.start(), len(found[0]))
-                expression = "{{ ... }}" if document.hides(mark) else plain(found[1])
+                expression = plain(found[1])
                 hint = f"write {expression}; for a $ before a value {{{{ '$' }}}}{expression}"
                 yield document.at(
                     mark, "the $ before this expression is no part of it: it stays in the text", hint=hint

@@ -10,32 +10,25 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
 from nsw.errors import Diagnostic, InputError, Mark
-from nsw.recipe.faults import shown
-from nsw.recipe.shown_lines import (
-    FORMS,
-    LINE_END,
-    ShownLines,
-    Span,
-    Within,
-    secret_in_key,
-    secret_in_text,
-    span,
-    without_value,
-)
+from nsw.recipe.faults import plain, shown
+from nsw.recipe.secret_names import holds_secret, looks_secret, named_secrets, secret_parts
 from nsw.recipe.syntax import DASHED, DEEPEST, LOADER, MISSING_SPACE, explain, with_space
 from nsw.recipe.units import WrittenFloat, WrittenInt, written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
 
-__all__ = ["LARGEST", "MOST_KEYS", "Document", "KeyPath", "Node", "as_yaml", "in_order", "merged", "parse", "replaced"]
+__all__ = [
+    "LARGEST", "MOST_KEYS", "Document", "KeyPath", "Node", "SourceText", "as_yaml", "in_order", "merged", "parse",
+    "replaced",
+]  # fmt: skip
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 KeyPath: TypeAlias = "tuple[str | int, ...]"
@@ -138,16 +131,14 @@ class Stop(Exception):  # noqa: N818  # it ends the composing; what went wrong i
 
 
 class _Composer:
-    """Makes the tree of the only document, and gathers where its secrets are and faults that do not end the reading."""
+    """Makes the tree of the only document, and gathers faults that do not end the reading."""
 
-    def __init__(self, events: Iterator[Any], file: str, below: Sequence[str]) -> None:
+    def __init__(self, events: Iterator[Any], file: str) -> None:
         self._events = events
         self._file = file
-        self._within = reduce(Within.below, below, Within.ANY)
         self._anchors: dict[str, Node | None] = {}  # None while the anchored node is being made
         self._aliased = 0
         self.faults: list[Diagnostic] = []
-        self.secrets: list[Span] = []
 
     def document(self) -> Node | None:
         """The tree; None: there is none.
@@ -162,7 +153,7 @@ class _Composer:
             if isinstance(event, yaml.DocumentStartEvent) and seen:
                 raise Stop(self._mark(event), "a second document starts here", "keep one document in a file")
             if isinstance(event, yaml.NodeEvent):
-                root, seen = self._node(event, 0, self._within), True
+                root, seen = self._node(event, 0), True
         return root
 
     def _mark(self, event: Any, end: Any = None) -> Mark:
@@ -172,24 +163,24 @@ class _Composer:
     def _fault(self, mark: Mark, message: str, hint: str | None = None) -> None:
         self.faults.append(Diagnostic(message, mark, hint=hint))
 
-    def _node(self, event: Any, depth: int, kind: Within) -> Node:
+    def _node(self, event: Any, depth: int) -> Node:
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(event, kind)
+            return self._alias(event)
         if depth > DEEPEST:
             raise Stop(self._mark(event), f"nested more than {DEEPEST} levels deep")
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
-            node = self._scalar(event, kind)
+            node = self._scalar(event)
         elif isinstance(event, yaml.SequenceStartEvent):
-            node = self._list(event, depth, kind)
+            node = self._list(event, depth)
         else:
-            node = self._map(event, depth, kind)
+            node = self._map(event, depth)
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
 
-    def _alias(self, event: Any, kind: Within) -> Node:
+    def _alias(self, event: Any) -> Node:
         mark = self._mark(event)
         if event.anchor not in self._anchors:
             raise Stop(
@@ -201,15 +192,9 @@ class _Composer:
         self._aliased += node.size
         if self._aliased > MOST_ALIASED:
             raise Stop(mark, f"the aliases stand for more than {MOST_ALIASED} values")
-        if kind in {Within.SECRET, Within.FROM_ENV}:
-            place = node.span
-            is_form = isinstance(node.value, dict) and node.value.keys() <= FORMS
-            anchored = ((place.line - 1, place.column - 1), (place.end_line - 1, place.end_column - 1))
-            self.secrets += [span(event), *(() if is_form else (anchored,))]
         return node
 
-    def _scalar(self, event: Any, kind: Within) -> Node:
-        self.secrets += secret_in_text(event, kind)
+    def _scalar(self, event: Any) -> Node:
         mark = self._mark(event)
         style = event.style or ""
         try:
@@ -219,55 +204,37 @@ class _Composer:
             value = event.value
         return Node(value, mark, style=style, text=event.value)
 
-    def _list(self, event: Any, depth: int, kind: Within) -> Node:
+    def _list(self, event: Any, depth: int) -> Node:
         self._collection_tag(event, "seq")
         items: list[Node] = []
         while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._node(inner, depth + 1, kind.below(None)))
-        if kind in {Within.SECRET, Within.ENV, Within.FROM_ENV}:
-            self.secrets.append(span(event, inner))
+            items.append(self._node(inner, depth + 1))
         return Node(items, self._mark(event, inner), size=1 + sum(n.size for n in items))
 
-    def _map(self, event: Any, depth: int, kind: Within) -> Node:
+    def _map(self, event: Any, depth: int) -> Node:
         self._collection_tag(event, "map")
         value: dict[str, Node] = {}
         keys: dict[str, Mark] = {}
         inherited: list[Node] = []
-        entries, is_form, behind_secret = 0, True, False
+        entries = 0
         while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
-            key, mark = self._key(inner, event, depth, kind)
-            child = self._node(next(self._events), depth + 1, below := kind.below(key))
-            is_form = is_form and key in FORMS
-            behind_secret = below is Within.SECRET or (behind_secret and self._is_cut_off(event, inner, child))
+            key, mark = self._key(inner, event, depth)
+            child = self._node(next(self._events), depth + 1)
             self._check_dash(child, mark)
             if key == "<<" and isinstance(inner, yaml.ScalarEvent) and not inner.style:
                 inherited += self._inherited(child, mark)
             elif key in value:
-                self._fault(
-                    mark,
-                    f"the key {shown(without_value(key))} is set twice; the first is at {keys[key]}",
-                    "keep one of them",
-                )
+                self._fault(mark, f"the key {shown(key)} is set twice; the first is at {keys[key]}", "keep one of them")
             elif key is not None:
                 value[key], keys[key] = child, mark
             entries += 1
             if entries > MOST_KEYS:
                 raise Stop(mark, f"a map has more than {MOST_KEYS:,} keys")
-        if kind is Within.FROM_ENV or (kind in {Within.SECRET, Within.VARIABLE} and not is_form):
-            self.secrets.append(span(event, inner))
         for node in inherited:
             assert isinstance(node.value, dict)
             value = {k: v for k, v in node.value.items() if k not in value} | value
             keys = node.keys | keys
         return Node(value, self._mark(event, inner), keys, size=1 + sum(n.size for n in value.values()))
-
-    def _is_cut_off(self, parent: Any, key: Any, child: Node) -> bool:
-        """Whether a comma made a key of the rest of a secret value, which is secret too: `{HF_TOKEN: one,two}`."""
-        is_key = parent.flow_style and isinstance(key, yaml.ScalarEvent)
-        if not is_key or child.value is not None or child.text or child.style:
-            return False
-        self.secrets.append(span(key))
-        return True
 
     def _check_dash(self, child: Node, key: Mark) -> None:
         """Refuse a text on lines of its own that begins with a dash: `-1` and `-2` below a key are one text to YAML."""
@@ -275,15 +242,14 @@ class _Composer:
             line, column = child.span.line, child.span.column
             self._fault(Mark(self._file, line, column, line, column + 1), MISSING_SPACE, with_space(child.text))
 
-    def _key(self, event: Any, parent: Any, depth: int, kind: Within) -> tuple[str | None, Mark]:
+    def _key(self, event: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
         """A key as text, or None (noted as a fault) where it is a map or a list."""
         if isinstance(event, yaml.ScalarEvent):
-            self.secrets += secret_in_key(event, kind)
             mark = self._mark(event)
             if not event.style and DASHED.match(event.value):
                 raise Stop(mark, MISSING_SPACE, with_space(f"{event.value}:"))
             return event.value, mark
-        node = self._node(event, depth + 1, Within.SECRET if kind is Within.SECRET else Within.ANY)
+        node = self._node(event, depth + 1)
         mark = self._mark(event)
         if not isinstance(node.value, dict | list):
             return str(node.value), mark
@@ -364,6 +330,101 @@ def _whole(text: str, base: int) -> int | float:
 
 
 LARGEST = 4 << 20  # characters of a file
+LINE_END = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+_LONGEST_LINE = 400  # a longer line is cut behind the fault when it is shown
+# text: to compile it takes 5 ms, and only a line that is shown needs it
+_UNPRINTABLE = r"[^\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\ud7ff\ue000-\ufefe\uff00-\U0010ffff]"
+_TELLING = 6  # characters of a secret that a message must not repeat
+_GLUED = re.compile(r"(?<!\S)(\w++)[\"']?[:=]")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NOT_REPEATED = "what is here is not as it should be, and is not repeated because it may be secret"
+
+
+class SourceText:
+    """A text whose faults are shown with their lines; of one that holds a secret no line is shown.
+
+    Attributes:
+        text: The text, of which what is parsed has the same columns.
+        root: What it says, once it is parsed.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.root: Node | None = None
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends."""
+        return LINE_END.split(self.text)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Where each line starts."""
+        return [0, *(m.end() for m in LINE_END.finditer(self.text))]
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """The secrets that stand in the text, or the beginnings of them, as messages would repeat them."""
+        found = [*named_secrets(self.text), *secret_parts(self.text)]
+        if self.root is not None:
+            found += _secrets(self.root)
+        return frozenset(plain(secret).casefold() for secret in found)
+
+    def diagnostic(self, mark: Mark | None, message: str, hint: str | None = None) -> Diagnostic:
+        """A diagnostic at a place, with its line; where the text holds a secret, without the line and the secret."""
+        if not self.secrets:
+            return self.with_line(Diagnostic(message, mark, hint=hint))
+        if self._repeats(message):
+            message = _without_quotes(message)
+        message = _NOT_REPEATED if self._repeats(message) else message
+        return Diagnostic(message, mark, hint=None if hint and self._repeats(hint) else hint, line_is_secret=True)
+
+    def with_line(self, fault: Diagnostic) -> Diagnostic:
+        """A fault with the line that its mark is on, fit for a terminal; without it when it is hopelessly long."""
+        mark = fault.mark
+        if mark is None or mark.line > len(self.lines) or mark.column > _LONGEST_LINE:
+            return fault
+        line = self.lines[mark.line - 1][: _LONGEST_LINE + mark.column]
+        return replace(fault, source_line=re.sub(_UNPRINTABLE, "\ufffd", line))
+
+    def _repeats(self, message: str) -> bool:
+        """Whether a message has a secret in it, or enough of one."""
+        text = message.casefold()
+        if any(f"'{secret}'" in text for secret in self.secrets if 0 < len(secret) < _TELLING):
+            return True
+        return any(text[at : at + _TELLING] in self._all_secrets for at in range(len(text) - _TELLING + 1))
+
+    @cached_property
+    def _all_secrets(self) -> str:
+        return "\0".join(self.secrets)
+
+
+def _secrets(node: Node, is_secret: bool = False) -> Iterator[str]:
+    """The texts of the secrets in a tree: whatever is below a key that looks so, less what is marked as none.
+
+    In an environment they are also what is no text: a slip of the pen may have made it of `{secret: VALUE}`.
+    """
+    behind = False
+    for key, child in _children(node):
+        named = isinstance(key, str) and looks_secret(key)
+        behind = named or (behind and child.value is None and not child.text)
+        if behind and not named:  # a comma made a key of the rest of a value: `{HF_TOKEN: one,two}`
+            yield str(key)
+        if key == "plain" or (key == "from_env" and _VARIABLE.fullmatch(child.text)):
+            continue
+        yield from _secrets(child, is_secret or named)
+        if key == "env":
+            for _, value in _children(child):
+                yield from _secrets(value, isinstance(value.value, dict | list) or holds_secret(value.text))
+    if is_secret and node.value is not None and node.text:
+        yield node.text
+    yield from secret_parts(node.text)
+    # `HF_TOKEN:VALUE` is one word to YAML
+    yield from (node.text[name.end() :] for name in _GLUED.finditer(node.text) if looks_secret(name[1]))
+
+
+def _without_quotes(text: str) -> str:
+    return re.sub(r"'.{3,}'", "'***'", text, flags=re.DOTALL)  # a sign in quotes is no secret
 
 
 @dataclass(frozen=True, eq=False)
@@ -371,10 +432,9 @@ class Document:
     """A parsed file: plain data beside the tree that knows the places."""
 
     file: str
-    text: str
     root: Node
-    shown: ShownLines  # the text as it may be shown
-    shown_of: dict[str, ShownLines] = field(default_factory=dict)  # of what was laid over it: by the file of its marks
+    source: SourceText
+    options: dict[str, SourceText] = field(default_factory=dict)  # laid over it: by the file of their marks
 
     @cached_property
     def data(self) -> Any:
@@ -415,8 +475,10 @@ class Document:
         node = self.node(path)
         if node is None or node.value is None:
             return ""
-        starts, span = self.shown.starts, node.span
-        return self.text[starts[span.line - 1] + span.column - 1 : starts[span.end_line - 1] + span.end_column - 1]
+        starts, span = self.source.starts, node.span
+        return self.source.text[
+            starts[span.line - 1] + span.column - 1 : starts[span.end_line - 1] + span.end_column - 1
+        ]
 
     def mark_in_raw(self, path: KeyPath, offset: int, length: int = 1) -> Mark | None:
         """The place of `length` characters from `offset` of `raw(path)`."""
@@ -441,14 +503,8 @@ class Document:
 
     def at(self, mark: Mark | None, message: str, *, hint: str | None = None) -> Diagnostic:
         """A diagnostic at a place of this file, with its line."""
-        return Diagnostic(message, mark, self._shown_at(mark).at(mark), hint)
-
-    def hides(self, mark: Mark | None) -> bool:
-        """Whether something secret stands at a place: a message about it does not repeat what stands there."""
-        return self._shown_at(mark).hides(mark)
-
-    def _shown_at(self, mark: Mark | None) -> ShownLines:
-        return self.shown_of.get(mark.file, self.shown) if mark is not None else self.shown
+        source = self.options.get(mark.file, self.source) if mark is not None else self.source
+        return source.diagnostic(mark, message, hint)
 
     def diagnostic(self, path: KeyPath, message: str, *, hint: str | None = None, key: bool = False) -> Diagnostic:
         """A diagnostic at a value, or at its key."""
@@ -468,26 +524,33 @@ class Document:
         return replace(self, root=renamed(self.root, path, key))
 
 
-def parse(text: str, file: str, shown: ShownLines | None = None) -> Document:
+def parse(text: str, file: str, source: SourceText | None = None) -> Document:
     """Parse YAML.
 
     Args:
         text: The file's text.
         file: Its name, for the marks.
-        shown: What is shown of it; None: its lines.
+        source: What is shown of it; None: its lines.
 
     Raises:
         InputError: Not YAML, empty, too large, or with keys set twice; every such fault found.
     """
     text = text.removeprefix("\ufeff")
-    shown = shown or ShownLines(text)
-    root, faults = _composed(text, shown, file)
+    source = source or SourceText(text)
+    root, faults = _composed(text, file)
     if root is None and not faults:
         faults = [Diagnostic("the file is empty", Mark(file, 1, 1, 1, 2))]
     if root is None or faults:
-        told = (_hushed(fault) if shown.hides(fault.mark) else fault for fault in faults)
-        raise InputError(in_order(replace(f, source_line=shown.at(f.mark)) for f in told))
-    return Document(file, text, root, shown)
+        raise InputError(in_order(map(_without_words if source.secrets else source.with_line, faults)))
+    source.root = root
+    return Document(file, root, source)
+
+
+def _without_words(fault: Diagnostic) -> Diagnostic:
+    """A fault of YAML without words of the text: what of it is secret is not known for sure."""
+    hint = None if fault.hint and "'" in fault.hint else fault.hint
+    message = _without_quotes(fault.message.partition(": ")[0])
+    return replace(fault, message=message, hint=hint, line_is_secret=True)
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -496,10 +559,10 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     return sorted(unique, key=lambda d: (d.mark.line, d.mark.column) if d.mark else (0, 0))
 
 
-def _composed(text: str, shown: ShownLines, file: str) -> tuple[Node | None, list[Diagnostic]]:
+def _composed(text: str, file: str) -> tuple[Node | None, list[Diagnostic]]:
     if len(text) > LARGEST:
         return None, [Diagnostic(f"the file has more than {LARGEST} characters", Mark(file, 1, 1, 1, 2))]
-    composer = _Composer(yaml.parse(text, Loader=LOADER), file, shown.below)
+    composer = _Composer(yaml.parse(text, Loader=LOADER), file)
     try:
         root = composer.document()
     except Stop as stop:
@@ -510,15 +573,7 @@ def _composed(text: str, shown: ShownLines, file: str) -> tuple[Node | None, lis
         before = LINE_END.split(text[: fault.start])
         mark = Mark(file, len(before), len(before[-1]) + 1, len(before), len(before[-1]) + 2)
         return None, [Diagnostic("half of a surrogate pair is not a character", mark)]
-    shown.secrets = composer.secrets
     return root, composer.faults
-
-
-def _hushed(fault: Diagnostic) -> Diagnostic:
-    """A fault without words of the text."""
-    hint = with_space("") if fault.message == MISSING_SPACE else fault.hint
-    message = re.sub(r"'.*'", "'***'", fault.message.partition(": ")[0], flags=re.DOTALL)
-    return replace(fault, message=message, hint=hint)
 
 
 def _first(place: Mark) -> Mark:

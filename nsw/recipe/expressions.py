@@ -253,7 +253,7 @@ class Expression:
         except Fault:
             raise
         except (SyntaxError, RecursionError, MemoryError, ValueError, OverflowError, TypeError) as fault:
-            raise Fault(f"{_NOT_VALID}: {plain(str(fault))[:200]}", bare=_NOT_VALID) from None
+            raise Fault(f"{_NOT_VALID}: {plain(str(fault))[:200]}") from None
 
     def value(self, values: Mapping[str, Any]) -> Any:
         """The value with its type where the text is exactly one `{{ ... }}`; otherwise the rendered text.
@@ -346,18 +346,18 @@ def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
     source = str(fault.source or "")
     if (single := _ONE_BRACE.search(source)) is not None:
         closed = "this expression is closed by one '}' instead of two"
-        return Fault(closed, hint=f"write {{{{ {single[1].strip()} }}}}", offset=single.start(), bare=closed)
+        return Fault(closed, hint=f"write {{{{ {single[1].strip()} }}}}", offset=single.start())
     if any(w in str(fault.message) for w in _UNCLOSED) and (left := _NEVER_CLOSED.search(source)) is not None:
         unclosed = "this expression is never closed by '}}'"
         hint = f"write {{{{ {left[1].strip()} }}}}, or a literal '{{{{' as {{{{ '{{{{' }}}}"
-        return Fault(unclosed, hint=hint, offset=left.start(), bare=unclosed)
+        return Fault(unclosed, hint=hint, offset=left.start())
     message, _, place = str(fault.message).partition(" at ")  # only the lexer says where
     offset = int(place) if place.isdigit() else None
     message = message if offset is not None else str(fault.message)
     for token, typed in _TOKENS:
         message = message.replace(token, typed)
     told = f"{_NOT_VALID}: {plain(message).rstrip('.')}"
-    return Fault(told, hint=_syntax_hint(fault), offset=offset, bare=_NOT_VALID)
+    return Fault(told, hint=_syntax_hint(fault), offset=offset)
 
 
 def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
@@ -380,7 +380,7 @@ def _evaluation_fault(fault: Exception, text: str) -> Fault:
     unset = re.search(r"has no attribute '(\w+)'", str(fault)) if isinstance(fault, UndefinedError) else None
     if unset and re.search(rf"\bsite\s*\.\s*{unset[1]}\b", text):
         hint = f"write `{unset[1]}:` below the site, in its sites file"
-        return Fault(f"{shown(text)}: the site does not set '{unset[1]}'", hint=hint, bare=_NOT_COMPUTED)
+        return Fault(f"{shown(text)}: the site does not set '{unset[1]}'", hint=hint)
     if isinstance(fault, UndefinedError | SecurityError):
-        return Fault(f"{shown(text)}: {plain(str(fault))[:200]}", bare=_NOT_COMPUTED)
-    return Fault(f"{shown(text)} cannot be computed: {plain(str(fault))[:200]}", bare=_NOT_COMPUTED)
+        return Fault(f"{shown(text)}: {plain(str(fault))[:200]}")
+    return Fault(f"{shown(text)} cannot be computed: {plain(str(fault))[:200]}")

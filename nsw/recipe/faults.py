@@ -21,18 +21,14 @@ class Fault(ValueError):  # noqa: N818  # a fault of the file, not an error of t
         hint: What to do.
         offset: Where in the value's text the fault is.
         path: Where below the value it is, when the value is a list or a map.
-        bare: The message without words of the value, where `message` or `hint` has some: for a value that is secret.
     """
 
-    def __init__(
-        self, message: str, *, hint: str | None = None, offset: int | None = None, bare: str | None = None
-    ) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, offset: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.offset = offset
         self.path: tuple[str | int, ...] = ()
-        self.bare = bare
 
 
 def each(parse: Callable[[object], T], items: list[Any] | tuple[Any, ...]) -> list[T]:

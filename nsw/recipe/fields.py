@@ -99,9 +99,7 @@ def one_line(value: object) -> str:
 def variable(value: object) -> str:
     """The name of an environment variable."""
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        bare = "this cannot name an environment variable"
-        hint = "letters, digits and '_' only"
-        raise Fault(f"{shown(value)} cannot name an environment variable", hint=hint, bare=bare)
+        raise Fault(f"{shown(value)} cannot name an environment variable", hint="letters, digits and '_' only")
     return value
 
 

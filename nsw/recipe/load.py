@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of, nearest
 from nsw.recipe.check import check, check_matrix
-from nsw.recipe.document import LARGEST, Document, in_order, parse
+from nsw.recipe.document import LARGEST, Document, SourceText, in_order, parse
 from nsw.recipe.faults import shown
 from nsw.recipe.fields import FREE, Model
 from nsw.recipe.matrix import Case, Matrix
@@ -20,7 +20,6 @@ from nsw.recipe.model import Recipe
 from nsw.recipe.overrides import Overrides, choose_cases, overridden
 from nsw.recipe.passes import PassEntry
 from nsw.recipe.program_files import taken_from_nsw, unshipped
-from nsw.recipe.shown_lines import without_value
 from nsw.recipe.validate import kind_at, validate
 from nsw.safe_files import open_regular
 
@@ -107,7 +106,7 @@ def _by_keys(data: object, wanted: Wanted) -> _Other | None:
 
 
 def _listed(keys: list[str]) -> str:
-    return ", ".join(without_value(str(key))[:24] for key in keys[:4]) + (", ..." if len(keys) > 4 else "")
+    return ", ".join(str(key)[:24] for key in keys[:4]) + (", ..." if len(keys) > 4 else "")
 
 
 def joined(
@@ -231,14 +230,15 @@ def read_document(path: Path, wanted: Wanted) -> Document:
         ) from None
     _refuse(_by_text(text, path.name), path, wanted)
     document = parse(text, str(path))
-    _refuse(_by_keys(document.data, wanted), path, wanted)
+    _refuse(_by_keys(document.data, wanted), path, wanted, document.source)
     return document
 
 
-def _refuse(other: _Other | None, path: Path, wanted: Wanted) -> None:
+def _refuse(other: _Other | None, path: Path, wanted: Wanted, source: SourceText | None = None) -> None:
     if other is not None:
-        message = f"{path}: this is {other.what}, and no {wanted}"
-        raise InputError([Diagnostic(message, hint=other.hint or _HOW[wanted])])
+        message, hint = f"this is {other.what}, and no {wanted}", other.hint or _HOW[wanted]
+        told = (source or SourceText("")).diagnostic(None, message, hint)
+        raise InputError([replace(told, message=f"{path}: {told.message}")])
 
 
 def _loaded(

@@ -201,7 +201,8 @@ class Figure(Model):
     """A number that the application prints of itself."""
 
     regex: Regex = Field(
-        description="Regular expression with one group, the number; single quotes keep its backslashes."
+        description="Regular expression with one group, the number; single quotes keep its backslashes. A carriage"
+        " return ends a line too; a line of more than 4096 characters is searched in pieces that overlap."
     )
     unit: Text = Field(description="Its unit, such as images/s.")
     pick: Literal["first", "last", "sum", "mean", "max"] = Field(
@@ -230,7 +231,7 @@ class App(Model):
     env: EnvironmentTemplates = Field(
         default={},
         description="Environment variables. A value is secret where the name says so (TOKEN, PASSWORD, API_KEY, ...),"
-        " where it holds a URL with a password or token,"
+        " where it has a secret in it (a URL with a password or signature, a connection string, a webhook),"
         " or where it is written {secret: VALUE}: it reaches the job through a file that only you can read.",
     )
     launcher: Launcher = Field(default=Launcher(), description="How its processes are started.")

@@ -10,10 +10,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
-from nsw.recipe.document import Document, Node, merged, parse
+from nsw.errors import InputError, UsageError, did_you_mean
+from nsw.recipe.document import Document, Node, SourceText, merged, parse
 from nsw.recipe.model import Recipe
-from nsw.recipe.shown_lines import ShownLines, looks_secret, may_hold_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,7 +57,8 @@ def overridden(document: Document, options: Overrides) -> Document:
 
 def _with(document: Document, text: str) -> Document:
     name, equals, value = text.partition("=")
-    told = text if not may_hold_secrets(text) else f"{name}=***" if equals and _PATH.fullmatch(name) else "***"
+    typed = SourceText(text)
+    told = text if not typed.secrets else f"{name}=***" if equals and _PATH.fullmatch(name) else "***"
     if not equals or not name:
         raise UsageError(f"--set {told}: expected NAME=VALUE, such as gpus=1,2 or resources.time=30m")
     matrix = document.data.get("matrix")
@@ -79,25 +79,21 @@ def _with(document: Document, text: str) -> Document:
     if path[0] == "matrix" and len(path) == 2 and not value.lstrip().startswith(("[", "{")):
         value, pad = f"[{value}]", pad - 1
     source = " " * pad + (value if value.strip() else "null")
-    hidden = [((0, len(name) + 1), (text.count("\n") + 1, 0))] if _is_secret(path) else []
-    typed = ShownLines(text, path, hidden)
+    typed = SourceText(text)
     node = _parsed(value, source, file, typed)
+    typed.root = _laid(Node({}, node.span), path, node)
     if path[0] == "passes":
         document, path = _of_pass(document, path, file)
-    return replace(document, root=_laid(document.root, path, node), shown_of={**document.shown_of, file: typed})
+    return replace(document, root=_laid(document.root, path, node), options={**document.options, file: typed})
 
 
-def _is_secret(path: Sequence[str]) -> bool:
-    return any(map(looks_secret, path)) and path[-1] not in {"plain", "from_env"}
-
-
-def _parsed(value: str, source: str, file: str, typed: ShownLines) -> Node:
+def _parsed(value: str, source: str, file: str, typed: SourceText) -> Node:
     """A value as YAML, `source` with spaces before it: faults have the columns of the option as it was typed."""
     node = parse(source, file, typed).root
     if isinstance(node.value, dict | list) and not value.lstrip().startswith(("[", "{")):
         kind = "map" if isinstance(node.value, dict) else "list"
         hint = "quote a value that holds ': ' or begins with '- '; write a map as {x: y} and a list as [x, y]"
-        raise InputError([Diagnostic(f"this value is a {kind} to YAML", node.span, typed.at(node.span), hint)])
+        raise InputError([typed.diagnostic(node.span, f"this value is a {kind} to YAML", hint)])
     return node
 
 

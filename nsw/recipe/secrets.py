@@ -1,8 +1,8 @@
 """Environment variables whose values are secret: which ones, how a file gives them, how they are written down.
 
-A value is secret when the variable's name looks like it, when it holds a URL with a password, or when it is marked
-`{secret: VALUE}`. nsw hands it to the job in a file that only its owner can read; in everything else that nsw writes,
-`{secret: {from_env: NAME}}` stands for it.
+A value is secret when the variable's name looks like it, when it has a secret in it (a URL with a password), or when it
+is marked `{secret: VALUE}`. nsw hands it to the job in a file that only its owner can read; in everything else that nsw
+writes, `{secret: {from_env: NAME}}` stands for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import AfterValidator, PlainSerializer
 
 from nsw.recipe.faults import Fault, within
 from nsw.recipe.fields import Parsed, Variable, template, text, variable
-from nsw.recipe.shown_lines import holds_password, looks_secret
+from nsw.recipe.secret_names import holds_secret, looks_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,7 +62,7 @@ def _source(value: object) -> str:
 
 
 def _by_name(values: dict[str, str | Secret]) -> dict[str, str | Secret]:
-    """The values, those secret by their variable's name or by a password in them marked as such."""
+    """The values, those secret by their variable's name or by what is in them marked as such."""
     return {name: _marked(name, value) for name, value in values.items()}
 
 
@@ -75,7 +75,7 @@ def _marked(name: str, value: str | Secret) -> str | Secret:
 
 
 def _looks_secret(name: str, value: str) -> bool:
-    return looks_secret(name) or holds_password(value)
+    return looks_secret(name) or holds_secret(value)
 
 
 def _written(values: Mapping[str, str | Secret]) -> dict[str, Any]:

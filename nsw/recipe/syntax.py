@@ -234,11 +234,14 @@ class _Place:
         if "expected node content" not in self.problem or "flow" not in self.context:
             return None
         opened = []
-        for token in yaml.scan(self.whole, Loader=LOADER):
-            if isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken):
-                opened.append(token)
-            elif isinstance(token, yaml.FlowSequenceEndToken | yaml.FlowMappingEndToken):
-                opened.pop()
+        try:
+            for token in yaml.scan(self.whole, Loader=LOADER):
+                if isinstance(token, _OPENS):
+                    opened.append(token)
+                elif opened and isinstance(token, _CLOSES):
+                    opened.pop()
+        except yaml.YAMLError:  # another fault, further below
+            return None
         if not opened:
             return None
         close = "]" if isinstance(opened[-1], yaml.FlowSequenceStartToken) else "}"

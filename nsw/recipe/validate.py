@@ -12,7 +12,6 @@ from pydantic import BaseModel, ValidationError
 from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.recipe.document import Document, KeyPath, Node, replaced
 from nsw.recipe.faults import Fault, shown
-from nsw.recipe.shown_lines import glued_name, without_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -120,9 +119,7 @@ def _known_keys(kind: Any) -> list[str] | None:
 
 def _fault(document: Document, path: KeyPath, key: str, names: list[str]) -> Diagnostic:
     more = len(names) - _MOST_NAMES
-    which = " and ".join(shown(without_value(name)) for name in names[:_MOST_NAMES]) + (
-        f" and {more} more" if more > 0 else ""
-    )
+    which = " and ".join(shown(name) for name in names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
     stand = "stands" if len(names) == 1 else "stand"
     return document.diagnostic(
         (*path, names[0]),
@@ -146,7 +143,6 @@ def _moved(root: Node, path: KeyPath, key: str, names: list[str]) -> Node:
 
 M = TypeVar("M", bound=BaseModel)
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "float": "a number"}
-_STARS = "***"  # what messages name instead of a value that is secret
 _ROUNDS = 20  # misspelt keys that are set right, each to see what is below it
 
 
@@ -252,28 +248,12 @@ def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below:
     fault = (problem.get("ctx") or {}).get("error")
     if isinstance(fault, Fault):
         if loc[-1:] == ("[key]",):
-            hidden = document.hides(document.mark(path, key=True))
-            message, hint = _bare_key(str(path[-1])) if hidden else (fault.message, fault.hint)
-            return document.diagnostic(path, message, hint=hint, key=True)
-        path = (*path, *fault.path)
-        message, hint = fault.message, fault.hint
-        if fault.bare is not None and document.hides(document.mark(path)):
-            message, hint = f"{fault.bare}, and is not shown because it is secret", None
-        return document.at(document.mark_in_value(path, fault.offset), message, hint=hint)
+            return document.diagnostic(path, fault.message, hint=fault.hint, key=True)
+        mark = document.mark_in_value((*path, *fault.path), fault.offset)
+        return document.at(mark, fault.message, hint=fault.hint)
     value = problem["input"]
-    if document.hides(document.mark(path)):
-        message, hint = _worded(kind, {}, value if isinstance(value, dict | list) else _STARS, path)
-        hint = _bare_key(value)[1] if isinstance(value, str) and glued_name(value) else hint
-    else:
-        message, hint = _worded(kind, problem.get("ctx") or {}, value, path)
+    message, hint = _worded(kind, problem.get("ctx") or {}, value, path)
     return document.diagnostic(path, message, hint=hint, key=loc[-1:] == ("[key]",))
-
-
-def _bare_key(key: str) -> tuple[str, str]:
-    """Message and hint for a key that has a secret in it: `HF_TOKEN:VALUE`."""
-    name = glued_name(key)
-    write = f"write '{name}: ...', with a space after the colon" if name else "letters, digits and '_' only"
-    return "this cannot name an environment variable, and is not shown because it may be secret", write
 
 
 def _unknown_key(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
@@ -285,7 +265,7 @@ def _unknown_key(path: KeyPath, model: type[BaseModel], document: Document, belo
         of = f"{path[-1]} is a key of {elsewhere}; " if elsewhere else ""
         hint = f"{of}the keys {where or 'here'} are {', '.join(known)}"
     return document.diagnostic(
-        path, f"unknown key {shown(without_value(str(path[-1])))}{' ' + where if where else ''}", hint=hint, key=True
+        path, f"unknown key {shown(str(path[-1]))}{' ' + where if where else ''}", hint=hint, key=True
     )
 
 
@@ -304,7 +284,7 @@ def _missing(key: str, parent: KeyPath, document: Document, below: KeyPath) -> D
 
 
 def _where(path: KeyPath) -> str:
-    words = [without_value(part) for part in path if isinstance(part, str)]
+    words = [part for part in path if isinstance(part, str)]
     return f"in {shown('.'.join(words))[1:-1]}" if words else ""
 
 
@@ -312,7 +292,9 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: KeyPath)
     """Message and hint for what pydantic found itself."""
     quote = 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
     if kind in {"model_type", "dict_type", "model_attributes_type"}:
-        return f"expected a map (key: value), found {shown(value)}", "indent its keys below it"
+        glued = re.match(r"(\w+):(?!//)\S", value) if isinstance(value, str) else None
+        hint = f"write '{glued[1]}: ...', with a space after the colon" if glued else "indent its keys below it"
+        return f"expected a map (key: value), found {shown(value)}", hint
     if kind == "list_type" and path == ("passes",):
         return f"expected a list, found {shown(value)}", "such as '- baseline: {}', a line a pass"
     if kind == "list_type":

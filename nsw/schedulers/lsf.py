@@ -40,7 +40,6 @@ _HOLD: Final = (
     'bstop "$@"; code=$?; bjobs -noheader -o "jobid jobindex stat" "$@" 2>/dev/null | while read -r job index stat; do'
     ' [ "$index" = 0 ] || job="$job[$index]"; [ "$stat" != USUSP ] || bresume "$job" >/dev/null; done; exit "$code"'
 )
-_LONGEST_QUESTION: Final = 200  # ids on one command line
 _LONGEST_ARRAY: Final = 1000  # MAX_JOB_ARRAY_SIZE unless the cluster says otherwise
 _BY_NAME: Final = 'code=0; for name; do bhist -a -n 0 -l -J "$name" || code=$?; done; exit "$code"'
 # what bsub refuses -> the key of `resources` that asks for it, and what to do; the first that fits counts
@@ -56,37 +55,30 @@ _REFUSALS: Final[tuple[Known, ...]] = (
     (r"queue", "queue", "`bqueues -u $USER` lists the queues that you may use"),
     (r"resource requirement|bad argument|illegal option", "extra", "see the head of the job script: `nsw render`"),
 )
-# options that a line of the recipe's own may not have, each with the reason
-_LOGS: Final = "`nsw logs` prints the job's output, which it looks for where nsw told LSF to write it"
-_REFUSED: Final = {
-    "J": "nsw finds its jobs by the names that it gives them, and makes the arrays itself",
-    "Jd": "it holds the campaign's id",
-    "o": _LOGS, "oo": _LOGS, "e": _LOGS, "eo": _LOGS,
+# options that a line of the recipe's own may not have, with the reason where there is another than that nsw sets them
+_OPTIONS: Final = re.compile("J|Jd|oo?|eo?|w|Zs|i|env|K|H|W|I.*")
+_REASONS: Final = {
     "env": "nsw's own -env would replace it; write the variables into the recipe's app.env",
-    "w": "nsw sets the dependencies itself",
     "K": "bsub would wait for the job's end, and nothing else be submitted",
     "H": "the job would never start; `nsw run` holds nothing back",
+    "I": "an interactive job would wait for a terminal",
     "W": "nsw requests the time that a job's runs need: set resources.time, the time of one run",
-    "Zs": "nsw passes the script to bsub itself", "i": "the job script is what bsub reads",
-}  # fmt: skip
-_INTERACTIVE: Final = "an interactive job would wait for a terminal"
+}
 _PLAIN: Final = r"[A-Za-z0-9_.,:@%+/=^~-]+"
 _FIELDS: Final = ("jobid", "jobindex", "stat", "exit_code", "name", "user", "exit_reason", "pend_reason")
 _DELIMITER: Final = "^"  # which the last field, free text, may hold
 
-# why LSF ended a job: the key word of exit_reason -> in words; of others LSF's own tell
+# why LSF ended a job: the key word of exit_reason -> what it means; of others LSF's own words tell
+_OVER_TIME: Final = Answer(Phase.ENDED, "the job was over its time limit", over_time=True)
 _ENDED_BY: Final = {
-    "TERM_RUNLIMIT": "the job was over its time limit",
-    "TERM_DEADLINE": "the job was over its time limit",
-    "TERM_MEMLIMIT": "the job ran out of memory",
-    "TERM_CPULIMIT": "the job used more processor time than it may",
-    "TERM_PREEMPT": "the job was preempted",
-    "TERM_PRE_EXEC_FAIL": "the site's commands before the job failed too often",
-    "TERM_ORPHAN_SYSTEM": "it never began: the job that it depends on did not succeed, and LSF removed it",
+    "TERM_RUNLIMIT": _OVER_TIME,
+    "TERM_DEADLINE": _OVER_TIME,
+    "TERM_MEMLIMIT": Answer(Phase.ENDED, "the job ran out of memory"),
+    "TERM_ORPHAN_SYSTEM": Answer(
+        Phase.ENDED, "it never began: the job that it depends on did not succeed, and LSF removed it"
+    ),
 }
-_LIMITS: Final = frozenset({"TERM_RUNLIMIT", "TERM_DEADLINE"})
 _CANCELLED: Final = re.compile(r"TERM_(?:FORCE_)?(OWNER|ADMIN)")
-_WHO: Final = {"OWNER": "its owner", "ADMIN": "an administrator"}
 # a state of bjobs -> what it says of the job; of those that wait and those that failed the reason says more
 _STATES: Final = {
     "PSUSP": Answer(Phase.QUEUED, "held: `bresume JOB` releases it", held=True),
@@ -149,16 +141,14 @@ class Lsf(Adapter):
     def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:
         """The `#BSUB` lines."""
         if re.search(r"%[IJ]", scratch):
-            raise UsageError(
-                f"scratch holds %I or %J, which LSF replaces by numbers: {scratch}", hint="name a folder without it"
-            )
-        return [*_lines(job.resources), _directive("W", str(_minutes(job.walltime_s))), *extra]
+            raise UsageError(f"scratch must not hold %I or %J, which LSF replaces by numbers: {scratch}")
+        return [*_lines(job.resources), f"#BSUB -W {_minutes(job.walltime_s)}", *extra]
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""
         for option in re.findall(r"(?:^|\s)-([A-Za-z]+)", re.sub(r"\"[^\"]*\"|'[^']*'", "", line)):
-            if why := _REFUSED.get(option) or (_INTERACTIVE if option[0] == "I" else None):
-                return f"-{option}", why
+            if _OPTIONS.fullmatch(option):
+                return f"-{option}", _REASONS.get(re.sub("^I.*", "I", option), "nsw sets it itself")
         return None
 
     def submit_command(self, request: Request) -> list[str]:
@@ -205,8 +195,8 @@ class Lsf(Adapter):
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One bjobs, also for jobs that ended a moment ago (-a): those with ids, else all of the user's."""
-        ids = job_ids(watched)
-        some = ids if watched and all(one.native for one in watched) and len(ids) <= _LONGEST_QUESTION else []
+        asked = in_parts(job_ids(watched)) if all(one.native for one in watched) else []
+        some = asked[0] if len(asked) == 1 else ()  # more do not fit on one command line
         return ["bjobs", "-a", "-noheader", "-o", f"{' '.join(_FIELDS)} delimiter='{_DELIMITER}'", *some]
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
@@ -257,24 +247,18 @@ def _lines(needs: Resources) -> list[str]:
         raise RefusedError(
             f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} hosts, and LSF counts them by host",
             key="gpus",
-            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}, or write them yourself:"
-            " extra: ['#BSUB -gpu ...']",
+            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}, or extra: ['#BSUB -gpu ...']",
         )
     processes = max(1, -(-needs.tasks // needs.nodes))
     slots = processes * (needs.cpus_per_task or 1)
-    lines = [_directive("n", str(slots * needs.nodes)), _directive("R", f"span[ptile={slots}]")]
-    if needs.memory_bytes is not None:
-        size = f"{format_memory(needs.memory_bytes)}B"
-        lines += [_directive("R", f"rusage[mem={size}]"), _directive("M", size)]
-    if needs.gpus:
-        lines.append(_directive("gpu", f"num={needs.gpus // needs.nodes}"))
-    named = (("q", needs.queue), ("P", needs.account), ("U", needs.reservation))
-    lines += [_directive(option, value) for option, value in named if value]
+    size = None if needs.memory_bytes is None else f"{format_memory(needs.memory_bytes)}B"
+    asked = (
+        ("n", str(slots * needs.nodes)), ("R", f"span[ptile={slots}]"),
+        ("R", size and f"rusage[mem={size}]"), ("M", size), ("gpu", needs.gpus and f"num={needs.gpus // needs.nodes}"),
+        ("q", needs.queue), ("P", needs.account), ("U", needs.reservation),
+    )  # fmt: skip
+    lines = [f"#BSUB -{option} {directive_value(option, value, _PLAIN, 'bsub')}" for option, value in asked if value]
     return [*lines, *(["#BSUB -x"] if needs.exclusive else [])]
-
-
-def _directive(option: str, value: str) -> str:
-    return f"#BSUB -{option} {directive_value(option, value, _PLAIN, 'bsub')}"
 
 
 def _listed(stdout: str) -> list[Line]:
@@ -322,10 +306,10 @@ def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
 
 def _exited(code: str, reason: str) -> Answer:
     if by := _CANCELLED.search(reason):
-        return Answer(Phase.ENDED, f"the job was killed by {_WHO[by[1]]}", cancelled=True)
+        who = "its owner" if by[1] == "OWNER" else "an administrator"
+        return Answer(Phase.ENDED, f"the job was killed by {who}", cancelled=True)
     if word := _TERM.search(reason):
-        ended = _ENDED_BY.get(word[0], f"LSF ended the job ({reason})")
-        return Answer(Phase.ENDED, ended, over_time=word[0] in _LIMITS)
+        return _ENDED_BY.get(word[0], Answer(Phase.ENDED, f"LSF ended the job ({reason})"))
     if not code.isdigit() or code == "0":
         return Answer(Phase.ENDED, f"it ended ({reason})" if reason else "it ended, and LSF has no exit status of it")
     return ended_by_itself(int(code), f", as after signal {int(code) - 128}" if int(code) > 128 else "")

@@ -23,6 +23,8 @@ _DETAIL = 10  # polls with a line for each task, once a plain listing was vague
 # parts of the time after which a job counts as lost
 _STALE = 3.0  # only the history still calls it alive
 _ALONE = 0.25  # its siblings are listed, and it is not
+_LOG_BYTES = 1 << 16  # that are read of what a job printed
+_TOGETHER = 400  # logs that are read in one round trip
 _UNKNOWN = Answer(Phase.UNKNOWN)
 Followed = dict[tuple[str, int], Native]
 
@@ -343,11 +345,13 @@ class Polling:
                 if answer.phase in {Phase.ENDED, Phase.LOST} and not (answer.clean and answer.if_begun is None):
                     name = self._adapter.log_name(submission.name, native, task)
                     logs[f"{self._jobs}/{name}"] = (submission.name, task)
-        for path, content in self._transport.read_many(list(logs), 1 << 16).items():
-            output = content.decode(errors="replace") if isinstance(content, bytes) else ""
-            if more := self._adapter.memory_words(output):
-                name, task = logs[path]
-                told[name][task] = Answer(Phase.ENDED, f"out of memory: {more}")
+        paths = list(logs)
+        for first in range(0, len(paths), _TOGETHER):
+            for path, content in self._transport.read_many(paths[first : first + _TOGETHER], _LOG_BYTES).items():
+                output = content.decode(errors="replace") if isinstance(content, bytes) else ""
+                if more := self._adapter.memory_words(output):
+                    name, task = logs[path]
+                    told[name][task] = Answer(Phase.ENDED, f"out of memory: {more}")
 
 
 @lru_cache(maxsize=4096)  # the same answer gives the same object, by which it is known that nothing is new

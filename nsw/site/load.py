@@ -14,7 +14,7 @@ from nsw.recipe.faults import Fault, shown
 from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.validate import validate
 from nsw.site.model import FILL, Site, SitesFile
-from nsw.site.names import BUILTIN, FILE_NAME, LOCAL, sources, user_file
+from nsw.site.names import BUILTIN, LOCAL, not_searched, sources, user_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,47 +35,17 @@ class LoadedSite:
         document: The file; `document.diagnostic(("sites", site.name, key), ...)` points at a key.
         origin: Where it comes from, for people: the file's path, or `built in`.
         named: Whether its file was asked for by name.
-        beside: Whether its file was found in the current folder.
     """
 
     site: Site
     document: Document
     origin: str
     named: bool = False
-    beside: bool = False
 
     @property
     def folder(self) -> Path:
         """The folder that the site's templates are relative to."""
         return Path(self.document.file).parent
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a search found.
-
-    Attributes:
-        sites: The sites that can be named, in the order of the search, the built-in ones last.
-        hidden: Sites of the current folder's file that another one is in the place of: both.
-        unread: Warnings of files that are not read.
-    """
-
-    sites: list[LoadedSite]
-    hidden: list[tuple[LoadedSite, LoadedSite]]
-    unread: list[str]
-
-    def warnings(self, name: str | None = None) -> list[str]:
-        """What a person should know who means the site of that name, or all of them."""
-        return self.unread + [
-            f"site {shown(taken.site.name)} is that of {_whose(taken)}, and the one in {other.origin} is not used:"
-            f" `--sites {other.origin}` takes it"
-            for other, taken in self.hidden
-            if name in {None, taken.site.name}
-        ]
-
-
-def _whose(site: LoadedSite) -> str:
-    return "nsw itself" if site.origin == _BUILT_IN else site.origin
 
 
 def load_site(
@@ -86,74 +56,59 @@ def load_site(
     Args:
         name: Its name; None: the default of the first file that has one, else `local`.
         files: Sites files named on the command line, searched before all others.
-        warn: Called with each warning: of files that are not read, of a site that is not the one of the current folder.
+        warn: Called with each warning: of files that are not read.
 
     Raises:
         InputError: One of the files cannot be read or has faults, wherever the site is.
         UsageError: No file has it; the message lists those there are.
     """
-    found = find_sites(files)
+    known = {one.site.name: one for one in list_sites(files, warn)}
     if name is None:
-        name = _default(found, warn)
-    for text in found.warnings(name):
-        warn(text)
-    for one in found.sites:
-        if one.site.name == name:
-            return one
-    known = [one.site.name for one in found.sites]
-    listed = "".join(f"\n  {one.site.name} ({one.origin})" for one in found.sites)
-    own = user_file()
-    also = f" or in {own}" if own is not None else ""
-    hint = did_you_mean(name, known) or f"define it in {FILE_NAME}, in the current folder{also}"
-    raise UsageError(f"there is no site {shown(name)}; there are:{listed}", hint=hint)
+        name = next((one.site.name for one in known.values() if one.site.default), None)
+        if name is None and (text := not_searched(files)):
+            warn(f"no site is named, so {LOCAL} is used: {text}")
+        name = name or LOCAL
+    if name in known:
+        return known[name]
+    listed = "".join(f"\n  {one.site.name} ({one.origin})" for one in known.values())
+    near = " ".join(filter(None, (did_you_mean(name, known), not_searched(files))))
+    own = f"in {path}" if (path := user_file()) is not None else "in a file that `--sites` or NSW_SITES names"
+    raise UsageError(f"there is no site {shown(name)}; there are:{listed}", hint=near or f"define it {own}")
 
 
-def _default(found: Found, warn: Callable[[str], object]) -> str:
-    """The name of the site to use where none is named."""
-    chosen = next((one for one in found.sites if one.site.default), None)
-    if chosen is None:
-        return LOCAL
-    if chosen.beside:  # a folder that was downloaded may hold it: a person should know where runs go
-        warn(f"site {chosen.site.name} is the default of {chosen.origin} in the current folder")
-    return chosen.site.name
+def list_sites(
+    files: Sequence[Path] | None = None, warn: Callable[[str], object] = lambda _text: None
+) -> list[LoadedSite]:
+    """Every site, in the order of the search, the built-in ones last; of sites of one name the first.
 
-
-def list_sites(files: Sequence[Path] | None = None) -> list[LoadedSite]:
-    """Every site, in the order of the search; of sites of one name the first. Raises as `find_sites` does."""
-    return find_sites(files).sites
-
-
-def find_sites(files: Sequence[Path] | None = None) -> Found:
-    """Search all files.
+    Args:
+        files: Sites files named on the command line.
+        warn: Called with a warning of each file that is not read.
 
     Raises:
         InputError: One of the files cannot be read or has faults; all of them are told.
     """
     found: dict[str, LoadedSite] = {}
-    hidden: list[tuple[LoadedSite, LoadedSite]] = []
-    unread: list[str] = []
     faults: list[Diagnostic] = []
     for source in sources(files):
         if source.unsafe:
-            unread.append(
+            warn(
                 f"{source.path} is ignored, because another user may have written it: {source.unsafe}."
                 f" Make it and its folder yours alone (chown, chmod go-w), or name it: `--sites {source.path}`"
             )
             continue
         try:
-            for site in read_sites(source.path, named=source.named, beside=source.beside):
-                first = found.setdefault(site.site.name, site)
-                if first is not site and source.beside:
-                    hidden.append((site, first))
+            for site in read_sites(source.path, named=source.named):
+                found.setdefault(site.site.name, site)
         except InputError as error:
             faults += error.diagnostics
     if faults:
         raise InputError(faults)
-    return Found(sorted(found.values(), key=lambda one: one.origin == _BUILT_IN), hidden, unread)
+    return list(found.values())
 
 
-def read_sites(path: Path, *, named: bool = False, beside: bool = False) -> list[LoadedSite]:
-    """The sites of one file; `named` and `beside` as in LoadedSite.
+def read_sites(path: Path, *, named: bool = False) -> list[LoadedSite]:
+    """The sites of one file; `named` as in LoadedSite.
 
     Raises:
         InputError: With every fault found, in the order of the file.
@@ -167,7 +122,7 @@ def read_sites(path: Path, *, named: bool = False, beside: bool = False) -> list
     faults += _faults(read_as, path.parent)
     if parsed is None or faults:
         raise InputError(in_order(faults))
-    return [LoadedSite(_complete(site, name), document, origin, named, beside) for name, site in parsed.sites.items()]
+    return [LoadedSite(_complete(site, name), document, origin, named) for name, site in parsed.sites.items()]
 
 
 def _complete(site: Site, name: str) -> Site:

@@ -113,6 +113,16 @@ CountOrFill = Annotated[
 ]
 
 
+def _owner(value: object) -> int | str:
+    return value if isinstance(value, str) and value else whole(value)
+
+
+Owner = Annotated[
+    int | str,
+    Parsed(_owner, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "minLength": 1}]}),
+]
+
+
 class Gpus(Model):
     """The GPUs of a node."""
 
@@ -189,6 +199,11 @@ class Site(Model):
     share: Literal["nobody", "group"] = Field(
         default="nobody",
         description="Who else may look at campaigns: nobody, or the group that the folders get from their parent.",
+    )
+    trusted_owners: list[Owner] = Field(
+        default=[],
+        description="Users, by name or number, who may own a folder above `scratch` (and above the folder of campaigns,"
+        " where the site is this machine), such as the owner of a project's folder: they could replace what nsw runs.",
     )
     account: Filled | None = Field(default=None, description="Account or project that pays.")
     queue: Filled | None = Field(default=None, description="Queue, unless the recipe names one.")

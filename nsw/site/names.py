@@ -4,9 +4,9 @@ Schedulers and transports are a line each here, or an entry point of another pac
 `[project.entry-points."nsw.schedulers"]` or `"nsw.transports"`; the values are as here. It imports little: completion
 asks it at every Tab.
 
-A sites file decides what is run and holds templates of job scripts. One that was not asked for by name is read only if
-no other user can have written it; and one that merely lies in the current folder, as a download may, adds sites and
-never takes the place of one.
+A sites file decides what is run: its transport has commands of its own, and its templates are job scripts. nsw reads
+the user's own file, if no other user can have written it, and those that are asked for by name. One that merely lies in
+the current folder, as a download may, is not opened.
 """
 
 from __future__ import annotations
@@ -88,34 +88,42 @@ def template_folders() -> list[Path]:
 class Source(NamedTuple):
     """A sites file in the order of the search.
 
-    `named` was asked for by --sites or $NSW_SITES; `beside` is that of the current folder; `unsafe` says why one is
-    not read, as a sentence.
+    `named` was asked for by --sites or $NSW_SITES; `unsafe` says why one is not read, as a sentence.
     """
 
     path: Path
     named: bool = False
-    beside: bool = False
     unsafe: str | None = None
 
 
 def sources(files: Sequence[Path] | None = None) -> list[Source]:
-    """The files searched, in order: those given, $NSW_SITES, the user's, the built-in one, ./sites.yaml.
+    """The files searched, in order: those given, $NSW_SITES, the user's, the built-in one.
 
-    Files that were asked for by name are listed whether they exist or not. A FIFO or folder of that name is listed too,
-    since ignoring it would choose another site: reading it is an error.
+    Files that were asked for by name are listed whether they exist or not. A FIFO or folder in the place of the user's
+    is listed too, since ignoring it would choose another site: reading it is an error.
     """
     named = [*(files or ()), *(Path(p) for p in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if p)]
-    own, beside = user_file(), Path(FILE_NAME)
+    own = user_file()
     order = [
         *(Source(path, named=True) for path in named),
         *([Source(own, unsafe=unsafe(own))] if own is not None and own.exists() else []),
         Source(BUILTIN),
-        *([Source(beside, beside=True, unsafe=unsafe(beside))] if beside.exists() else []),
     ]
     unique: dict[Path, Source] = {}
     for source in order:
         unique.setdefault(source.path.absolute(), source)
     return list(unique.values())
+
+
+def not_searched(files: Sequence[Path] | None = None) -> str | None:
+    """What to do about a sites file of the current folder that no search reads; None: there is none."""
+    beside = Path(FILE_NAME).absolute()
+    if not beside.exists() or any(source.path.absolute() == beside for source in sources(files)):
+        return None
+    return (
+        f"{FILE_NAME} in the current folder is read only if you name it: `--sites {FILE_NAME}`, or"
+        f' `export {ENVIRONMENT}="$PWD/{FILE_NAME}"`'
+    )
 
 
 def unsafe(path: Path) -> str | None:

@@ -6,7 +6,6 @@ from typing import Final
 
 _LEAST: Final = 256 << 20  # bytes that any file may unpack to
 _TIMES: Final = 50  # of the packed size; traces of PyTorch pack 10 to 20 to 1
-OPTION: Final = "--max-unpacked"
 
 
 class TooMuchError(Exception):
@@ -37,11 +36,6 @@ class Allowance:
             raise TooMuchError(
                 f"{shown(self._packed)} that unpack to more than {shown(self.most)}, nsw's limit for this file"
             )
-
-
-def hint(command: str) -> str:
-    """How to go on with a file that unpacks to too much, by what command."""
-    return f"if you know who made it: `{command} {OPTION} 20G` allows 20 GiB"
 
 
 def shown(size: int) -> str:

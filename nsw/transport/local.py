@@ -6,19 +6,30 @@ import contextlib
 import fcntl
 import filecmp
 import os
+import selectors
 import shutil
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from nsw.errors import DISK_FULL, CommandError, CommandResult, UnreachableError, UsageError, disk_full
 from nsw.safe_files import NotPlainError, open_plain
-from nsw.transport.model import Conditions, Content, Entry, Transport, Unreadable, matches
+from nsw.transport.model import (
+    MOST_OUTPUT,
+    Conditions,
+    Content,
+    Entry,
+    Excerpt,
+    Transport,
+    Unreadable,
+    matches,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 
 _LAST_WORDS_S = 5.0
@@ -60,31 +71,29 @@ class LocalTransport(Transport):
 
     def run(self, argv: Sequence[str], **conditions: Unpack[Conditions]) -> CommandResult:
         """Run one command; one that cannot be started has exit status 127."""
-        stdin, cwd = conditions.get("stdin"), conditions.get("cwd")
+        stdin = conditions.get("stdin")
         start = time.monotonic()
         try:
             # a process group of its own, so that a timeout ends all of it
             child = subprocess.Popen(
                 argv, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, cwd=cwd, env=_environment(conditions), start_new_session=True,
-                pass_fds=() if self._held is None else (self._held,),
+                stderr=subprocess.PIPE, bufsize=0, cwd=conditions.get("cwd"), env=_environment(conditions),
+                start_new_session=True, pass_fds=() if self._held is None else (self._held,),
             )  # fmt: skip
         except OSError as fault:
             return CommandResult(tuple(argv), 127, "", str(fault))
-        late = False
+        output = _Exchange(child, stdin or b"")
         with child:
             try:
-                stdout, stderr = child.communicate(stdin or None, timeout=conditions["timeout"])
-            except subprocess.TimeoutExpired:
-                late = True
-                stdout, stderr = _last_words(child)
+                late = not output.ended(conditions["timeout"])
+                if late:
+                    _end(child)
+                    output.ended(_LAST_WORDS_S)  # a process that left the group may hold its output open
+                    _wait_for_group(child.pid)
             except BaseException:
                 _end(child)
                 raise
-        return CommandResult(
-            tuple(argv), -1 if late else child.returncode, stdout.decode(errors="replace"),
-            stderr.decode(errors="replace"), timed_out=late, seconds=time.monotonic() - start,
-        )  # fmt: skip
+        return output.result(argv, time.monotonic() - start, late=late)
 
     # --- files: there -------------------------------------------------------------------------------------
 
@@ -148,21 +157,70 @@ def _environment(conditions: Conditions) -> dict[str, str] | None:
     return {name: value for name, value in os.environ.items() if name in keep or not name.startswith(hidden)}
 
 
+class _Exchange:
+    """What a command reads, and what it writes: its standard output, and an excerpt of its standard error."""
+
+    def __init__(self, child: subprocess.Popen[bytes], stdin: bytes) -> None:
+        self._child = child
+        self._left = memoryview(stdin)
+        self._stdout = bytearray()
+        self._stderr = Excerpt()
+        if child.stdin is not None:
+            os.set_blocking(child.stdin.fileno(), False)
+
+    def ended(self, timeout: float) -> bool:
+        """Whether it ended within the timeout (seconds), and wrote no more than it may."""
+        deadline = time.monotonic() + timeout
+        with selectors.DefaultSelector() as waiting:
+            self._register(waiting)
+            while waiting.get_map():
+                for key, _ in waiting.select(max(0.0, deadline - time.monotonic())):
+                    if not key.data(key.fd):
+                        waiting.unregister(key.fileobj)
+                if time.monotonic() >= deadline or len(self._stdout) > MOST_OUTPUT:
+                    return False
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(max(0.0, deadline - time.monotonic()))
+        return self._child.returncode is not None
+
+    def result(self, argv: Sequence[str], seconds: float, *, late: bool) -> CommandResult:
+        """As text; `late`: it was ended."""
+        if len(self._stdout) > MOST_OUTPUT:
+            self._stderr.add(b"\nit printed more than %d bytes, and nsw ended it\n" % MOST_OUTPUT)
+        return CommandResult(
+            tuple(argv), -1 if late else self._child.returncode, self._stdout.decode(errors="replace"),
+            self._stderr.content().decode(errors="replace"), timed_out=late, seconds=seconds,
+        )  # fmt: skip
+
+    def _register(self, waiting: selectors.BaseSelector) -> None:
+        child = self._child
+        if child.stdin is not None and not child.stdin.closed:
+            waiting.register(child.stdin, selectors.EVENT_WRITE, self._give)
+        for stream, add in ((child.stdout, self._stdout.extend), (child.stderr, self._stderr.add)):
+            if stream is not None:
+                waiting.register(stream, selectors.EVENT_READ, partial(_pass_on, add))
+
+    def _give(self, descriptor: int) -> int:
+        """Write some of its input; 0 at its end, or when it reads no more."""
+        with contextlib.suppress(BrokenPipeError):
+            self._left = self._left[os.write(descriptor, self._left) :]
+            if self._left:
+                return len(self._left)
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        return 0
+
+
+def _pass_on(add: Callable[[bytes], object], descriptor: int) -> int:
+    data = os.read(descriptor, 1 << 16)
+    add(data)
+    return len(data)
+
+
 def _end(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.kill()
-
-
-def _last_words(child: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
-    """End a command that is too slow; what it wrote."""
-    _end(child)
-    try:
-        said = child.communicate(timeout=_LAST_WORDS_S)
-    except subprocess.TimeoutExpired as late:  # a process that left the group holds its output open
-        said = late.stdout or b"", late.stderr or b""
-    _wait_for_group(child.pid)
-    return said
 
 
 def _wait_for_group(group: int) -> None:

@@ -12,7 +12,7 @@ import fnmatch
 import re
 from dataclasses import dataclass
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Protocol, Required, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, Required, TypeAlias, TypedDict, Unpack
 
 from nsw.errors import CommandResult, NotYetError, UnreachableError
 from nsw.site.names import transport_path
@@ -22,7 +22,36 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-__all__ = ["Conditions", "Content", "Entry", "HostKeyCheck", "Transport", "Unreadable", "connect", "matches", "read"]
+__all__ = [
+    "MOST_OUTPUT", "Conditions", "Content", "Entry", "Excerpt", "HostKeyCheck", "Transport", "Unreadable", "connect",
+    "matches", "read",
+]  # fmt: skip
+
+MOST_OUTPUT: Final = 32 << 20  # bytes that a command may print: qstat -f takes 2.5 kB a job
+_EXCERPT: Final = 32 << 10  # bytes that are kept of the beginning, and of the end
+
+
+class Excerpt:
+    """The beginning and the end of a text of any length, as it comes."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._left_out = 0
+
+    def add(self, data: bytes | bytearray | memoryview) -> None:
+        """The next bytes."""
+        room = _EXCERPT - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if (more := len(self._tail) - _EXCERPT) > 0:
+            self._left_out += more
+            del self._tail[:more]
+
+    def content(self) -> bytes:
+        """What was kept, with a line for what was not."""
+        gap = b"\n[%d bytes are left out]\n" % self._left_out if self._left_out else b""
+        return bytes(self._head + gap + self._tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +127,8 @@ class Transport(Protocol):
         """Run one command to its end or its timeout; never raises for what the command or the connection does.
 
         Returns:
-            Its result. `timed_out` means that it is not known what the command did: it was too slow, or the
-            connection was lost.
+            Its result. `timed_out` means that it is not known what the command did: it was too slow, it printed
+            more than MOST_OUTPUT, or the connection was lost. Of a long stderr an `Excerpt` is kept.
         """
 
     def run_many(self, commands: Sequence[Sequence[str]], **conditions: Unpack[Conditions]) -> list[CommandResult]:
@@ -131,7 +160,7 @@ class Transport(Protocol):
         """The first bytes of files, or those at their `end`, at most `limit` of each, in one round trip.
 
         Raises:
-            UnreachableError: None of them could be looked at.
+            UnreachableError: None of them could be looked at, or they are more than MOST_OUTPUT and `limit`.
         """
 
     def tail(self, there: str, limit: int) -> bytes | None:
@@ -143,7 +172,7 @@ class Transport(Protocol):
         return _certain(there, self.read_many([there], limit, end=True)[there])
 
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
-        """The plain files right in each folder that match its shell patterns, sorted by name, in one round trip.
+        """The plain files right in each folder that match its shell patterns, sorted by name, in few round trips.
 
         A folder that is absent is empty. Links, devices and names with a slash or a newline are left out.
 

@@ -10,14 +10,13 @@ import select
 import shlex
 import shutil
 import subprocess
-import tempfile
 import time
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from nsw.errors import HostKeyError, LoginError, UnreachableError
-from nsw.transport.model import HostKeyCheck
+from nsw.transport.model import Excerpt, HostKeyCheck
 from nsw.transport.remote import RemoteTransport
-from nsw.transport.shell import ConnectionLostError, no_bash, reached
+from nsw.transport.shell import ConnectionLostError, discard_output, no_bash, reached
 from nsw.transport.ssh_config import configuration, options
 
 if TYPE_CHECKING:
@@ -26,15 +25,24 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenSsh", "connect"]
 
-# nothing may ask: a person who is asked would not see it, and nsw would wait for ever
+# nothing may ask: a person who is asked would not see it, and nsw would wait for ever. The site gets no agent
 _OPTIONS = (
-    "-T", "-x", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=15",
+    "-T", "-x", "-a", "-o", "BatchMode=yes", "-o", "ConnectTimeout=20", "-o", "ServerAliveInterval=15",
     "-o", "ServerAliveCountMax=4", "-o", "ClearAllForwardings=yes", "-o", "LogLevel=ERROR",
 )  # fmt: skip
 _FAST = "aes128-gcm@openssh.com"
 # ssh's warning: kind of key, fingerprint, and the command that removes the old one
 _CHANGED = r"HAS CHANGED!.*fingerprint for the (\w+) key.*?SHA256:([\w+/]+).*?remove with:\s*(ssh-keygen [^\n]+)"
 _PIPE = 1 << 20  # bytes that ssh may be ahead
+_STUCK_S = 120.0  # without taking a byte
+_LOOK_S = 0.05
+# What is started ends with nsw, however nsw ends: a site that ignores the end of its input would keep it alive. A
+# process beside it waits for the end of descriptor $1, which nsw holds open; a line there means that all ended in
+# order. (The kernel's own signal to orphans, PR_SET_PDEATHSIG, comes as soon as the thread ends that started them.)
+_TIED = """
+{ read -r _ <&"$1" || kill -KILL $$; } </dev/null >/dev/null 2>&1 &
+eval "exec $1<&-"; shift; exec "$@"
+"""
 
 
 class OpenSsh:
@@ -103,16 +111,24 @@ def _fast_cipher(words: Sequence[str]) -> list[str]:
 
 
 class _Process:
-    """An ssh process. Its stderr goes to a file, so that nobody has to read it meanwhile."""
+    """An ssh process. What it writes to stderr is taken while anything else is waited for, and an excerpt is kept."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  as long as the process
-        self._process = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, start_new_session=True, bufsize=0
-        )
+        self._said = Excerpt()
+        tie, held = os.pipe()
+        self._tie = os.fdopen(held, "wb", buffering=0)
+        try:
+            self._process = subprocess.Popen(
+                ["bash", "-c", _TIED, "bash", str(tie), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, pass_fds=(tie,), start_new_session=True, bufsize=0,
+            )  # fmt: skip
+        finally:
+            os.close(tie)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin, self._process.stdout
+        assert self._process.stderr is not None
+        self._in, self._out, self._err = self._process.stdin, self._process.stdout, self._process.stderr
+        os.set_blocking(self._in.fileno(), False)
         with contextlib.suppress(OSError):  # fewer turns for large files; more than a user may have is refused
             fcntl.fcntl(self._out.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
 
@@ -120,6 +136,7 @@ class _Process:
         view = memoryview(data)
         try:
             while view:
+                self._wait_for(self._in, _STUCK_S)
                 view = view[os.write(self._in.fileno(), view) :]
         except (OSError, ValueError) as fault:
             raise ConnectionLostError(str(fault)) from None
@@ -130,32 +147,56 @@ class _Process:
 
     def receive(self, most: int, timeout: float) -> bytes:
         try:
-            ready, _, _ = select.select([self._out], [], [], max(0.0, timeout))
-            if ready:
-                return os.read(self._out.fileno(), most)
+            self._wait_for(self._out, timeout)
+            return os.read(self._out.fileno(), most)
         except (OSError, ValueError) as fault:
             raise ConnectionLostError(str(fault)) from None
-        raise ConnectionLostError("no answer in time")
 
     def finish(self, timeout: float) -> tuple[int, bytes]:
         deadline = time.monotonic() + timeout
-        try:
-            while self.receive(1 << 16, deadline - time.monotonic()):
-                pass
-            code = self._process.wait(max(0.01, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            raise ConnectionLostError("it did not exit") from None
-        self._said.seek(0)
-        said = self._said.read(1 << 20)
+        discard_output(self, timeout)
+        while (code := self._exit_status()) is None:
+            if time.monotonic() > deadline:
+                raise ConnectionLostError("it did not exit")
         self.kill()
-        return code, said
+        return code, self._said.content()
 
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
-        for stream in (self._in, self._out, self._said):
+        with contextlib.suppress(OSError, ValueError):  # it was let go of before
+            self._tie.write(b"\n")
+        for stream in (self._in, self._out, self._err, self._tie):
             with contextlib.suppress(OSError):
                 stream.close()
+
+    def _wait_for(self, stream: IO[bytes], timeout: float) -> None:
+        """Return when its standard input takes something, or its standard output has something."""
+        deadline = time.monotonic() + timeout
+        reads, writes = ([], [stream]) if stream is self._in else ([stream], [])
+        while (left := deadline - time.monotonic()) > 0:
+            said = [] if self._err.closed else [self._err]
+            readable, writable, _ = select.select([*reads, *said], writes, [], left)
+            if self._err in readable:
+                self._hear()
+            if stream in readable or stream in writable:
+                return
+        raise ConnectionLostError("no answer in time")
+
+    def _hear(self) -> None:
+        data = os.read(self._err.fileno(), 1 << 16)
+        self._said.add(data)
+        if not data:
+            self._err.close()
+
+    def _exit_status(self) -> int | None:
+        """Its exit status, with all heard that it wrote; None while it has none."""
+        code = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self._process.wait(_LOOK_S)
+        if not self._err.closed and select.select([self._err], [], [], 0)[0]:
+            self._hear()
+        return code
 
 
 def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:

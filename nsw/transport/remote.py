@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from nsw.errors import CommandError, CommandResult, UnreachableError, UsageError
 from nsw.recipe.units import parse_size
-from nsw.transport.model import Conditions, Content, Entry, HostKeyCheck, Transport, Unreadable, matches
+from nsw.transport.model import (
+    MOST_OUTPUT,
+    Conditions,
+    Content,
+    Entry,
+    HostKeyCheck,
+    Transport,
+    Unreadable,
+    matches,
+)
 from nsw.transport.shell import Answer, Shell, Way
 from nsw.transport.transfer import HASHES, CutError, differing, receive, send, uploads
 
@@ -24,6 +33,12 @@ __all__ = ["RemoteTransport", "most_bytes"]
 _QUICK_S = 120.0
 _TRIES = 3  # transfers in a row that bring nothing
 _PAUSE_S = 1.0
+_MOST_VARIABLES = 1 << 20  # bytes of a login's environment
+_MOST_LISTING = 16 << 20
+_MOST_FRAME = 1 << 16  # of a file that is as long as it may be
+_TOGETHER = 500  # folders in one listing: those of runs with 64 reports each take 5 MB
+_FRAME = re.compile(rb"file ([0-9]{1,15})\n")
+_ENTRY = re.compile(r"([^\t]*)\t([0-9]{1,15})\t(.*)", re.DOTALL)
 # a frame a file: what became of it, its length, its bytes; only "No such file" is absent
 _READ = r"""
 limit=$1 head_or_tail=$2; mapfile -t -d '' files
@@ -111,7 +126,7 @@ class RemoteTransport(Transport):
             return [replace(lost, argv=tuple(argv)) for argv in commands]
         return [answer.result(argv) for argv, answer in zip(commands, answers, strict=True)]
 
-    def _ask(self, script: str, *words: str, given: Iterable[str] = ()) -> Answer:
+    def _ask(self, script: str, *words: str, given: Iterable[str] = (), most: int = MOST_OUTPUT) -> Answer:
         """The answer of a bash script; what is given comes on its standard input, a NUL after each.
 
         Raises:
@@ -120,7 +135,8 @@ class RemoteTransport(Transport):
         # what must not be taken for an answer goes to a folder of its own
         text = f"nsw_dir=$(mktemp -d) && trap 'rm -rf \"$nsw_dir\"' EXIT\n{script}"
         stdin = "".join(f"{line}\0" for line in given).encode()
-        (answer,) = self._shell.call([["env", "bash", "-c", text, "nsw", *words]], timeout=_QUICK_S, stdin=stdin)
+        command = ["env", "bash", "-c", text, "nsw", *words]
+        (answer,) = self._shell.call([command], most, timeout=_QUICK_S, stdin=stdin)
         if answer.late:
             raise UnreachableError(answer.stderr.decode(errors="replace").strip() or "the site gave no answer in time")
         return answer
@@ -129,7 +145,7 @@ class RemoteTransport(Transport):
 
     def expand(self, path: str) -> str:
         """With the site's variables."""
-        answer = self._ask('env -0; printf "USER=%s\\0" "${USER:-$(id -un)}"')
+        answer = self._ask('env -0; printf "USER=%s\\0" "${USER:-$(id -un)}"', most=_MOST_VARIABLES)
         pairs = (text.partition("=") for text in answer.stdout.decode(errors="replace").split("\0"))
         variables = {name: value for name, _, value in pairs if value}
         try:
@@ -154,28 +170,35 @@ class RemoteTransport(Transport):
         """Read in one command."""
         if not there:
             return {}
-        answer = self._ask(_READ, str(limit), "tail" if end else "head", given=there)
+        most = max(limit, MOST_OUTPUT) + _MOST_FRAME
+        answer = self._ask(_READ, str(limit), "tail" if end else "head", given=there, most=most)
         found: dict[str, Content] = {}
-        data, at = answer.stdout, 0
+        data, at = memoryview(answer.stdout), 0
         for path in there:
-            line_end = data.find(b"\n", at)
-            if line_end < 0:
-                raise UnreachableError(f"{path} cannot be read: the site's answer is cut short")
-            what, _, rest = data[at:line_end].decode(errors="replace").partition(" ")
-            at = line_end + 1
-            if what == "file" and rest.isdigit():
-                found[path] = data[at : at + int(rest)]
-                at += int(rest)
-            else:
-                found[path] = None if what == "absent" else Unreadable(rest or "the site's answer is none")
+            frame = _FRAME.match(data, at)
+            if frame is None:
+                line_end = answer.stdout.find(b"\n", at)
+                if line_end < 0:
+                    raise UnreachableError(f"{path} cannot be read: the site's answer is cut short")
+                what, _, why = str(data[at:line_end], errors="replace").partition(" ")
+                found[path] = None if what == "absent" else Unreadable(why or "the site's answer is none")
+                at = line_end + 1
+                continue
+            at = frame.end() + int(frame[1])
+            if int(frame[1]) > limit or at > len(data):
+                raise UnreachableError(f"{path} cannot be read: the site's answer has another length than announced")
+            found[path] = bytes(data[frame.end() : at])
         return found
 
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
-        """List in one command."""
-        if not folders:
-            return {}
-        words = iter(self._ask(_LIST, given=folders).stdout.decode(errors="surrogateescape").split("\0"))
-        return {folder: _listed(folder, words, patterns) for folder, patterns in folders.items()}
+        """List many in one command."""
+        every = list(folders)
+        entries: dict[str, list[Entry]] = {}
+        for first in range(0, len(every), _TOGETHER):
+            some = every[first : first + _TOGETHER]
+            words = _words(self._ask(_LIST, given=some, most=_MOST_LISTING).stdout)
+            entries |= {folder: _listed(folder, words, folders[folder]) for folder in some}
+        return entries
 
     # --- files: to and fro --------------------------------------------------------------------------------
 
@@ -216,6 +239,14 @@ class RemoteTransport(Transport):
             self._left = max(0, self._left - received)
 
 
+def _words(data: bytes | bytearray) -> Iterator[str]:
+    """The texts in front of each NUL, one at a time: a site may send millions of them."""
+    at = 0
+    while (end := data.find(b"\0", at)) >= 0:
+        yield data[at:end].decode(errors="surrogateescape")
+        at = end + 1
+
+
 def _listed(folder: str, words: Iterator[str], patterns: Sequence[str]) -> list[Entry]:
     """The entries of the next folder of an answer; names in it are not trusted.
 
@@ -227,13 +258,12 @@ def _listed(folder: str, words: Iterator[str], patterns: Sequence[str]) -> list[
         raise UnreachableError(f"{folder} cannot be listed")
     entries: list[Entry] = []
     while what == "folder" and (word := next(words, "")) != "end":
-        kind, _, rest = word.partition("\t")
-        size, _, path = rest.partition("\t")
-        if not size.isdigit():
-            raise UnreachableError(f"{folder} cannot be listed: the site's answer is cut short")
-        name = path.removeprefix(f"{folder}/")
-        if kind.startswith("regular") and matches(name, patterns):
-            entries.append(Entry(name, int(size)))
+        entry = _ENTRY.fullmatch(word)
+        if entry is None or not entry[3].startswith(f"{folder}/"):
+            raise UnreachableError(f"{folder} cannot be listed: the site's answer is cut short, or of something else")
+        name = entry[3].removeprefix(f"{folder}/")
+        if entry[1].startswith("regular") and matches(name, patterns):
+            entries.append(Entry(name, int(entry[2])))
     return sorted(entries, key=lambda entry: entry.name)
 
 

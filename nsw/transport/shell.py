@@ -6,6 +6,7 @@ and the output of commands travels by its length.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from dataclasses import dataclass
@@ -13,24 +14,25 @@ from typing import TYPE_CHECKING, Final, Protocol, Unpack
 
 from nsw.errors import CommandResult, UnreachableError
 from nsw.scripts.quoting import quote, quote_all
+from nsw.transport.model import MOST_OUTPUT, Excerpt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from nsw.transport.model import Conditions
 
 __all__ = [
-    "Answer", "Bash", "ConnectionLostError", "Incoming", "Pipe", "Shell", "TooLongError", "Way", "no_bash", "reached",
-    "stream",
+    "Answer", "Bash", "ConnectionLostError", "Incoming", "Pipe", "Shell", "TooLongError", "Way", "discard_output",
+    "no_bash", "reached", "stream",
 ]  # fmt: skip
 
 _BASH: Final = "exec bash --noprofile --norc"
 _GREETING_S = 60.0
 _SLACK_S = 30.0  # beside a command's own timeout
 _SILENT_S: Final = 120.0  # without a byte of a file
-_MOST: Final = 256 << 20  # bytes of one answer
-_MOST_LINE: Final = 1 << 20
-_MOST_NOISE: Final = 400  # bytes that are kept to explain a shell that did not start
+_FACTS: Final = re.compile("([0-9]{1,3}) (-?[0-9]{1,9}) ([0-9]{1,15}) ([0-9]{1,15})")
+_MOST_NOISE: Final = 1 << 20  # bytes before an answer, or behind the last
+_KEPT_NOISE: Final = 400  # bytes of it that explain a shell that did not start
 _PIECE: Final = 1 << 18  # bytes that are hashed and written at a time: a processor's cache holds them
 _NAP_S: Final = 0.001
 # it ends when nothing was asked for so long, so that a shell whose nsw is out of reach lets go of the lock
@@ -235,18 +237,20 @@ class Bash(Incoming):
 
     def answer(self, timeout: float) -> list[str]:
         """The words of the next line that begins with the token; whatever comes before it is none of ours."""
-        deadline = time.monotonic() + timeout
-        while not (line := self.record(_MOST_LINE, b"\n", deadline - time.monotonic())).startswith(self._begin):
-            self._noise = (self._noise + line + b"\n")[-_MOST_NOISE:]
+        deadline, left = time.monotonic() + timeout, _MOST_NOISE
+        while not (line := self.record(left, b"\n", deadline - time.monotonic())).startswith(self._begin):
+            self._noise = (self._noise + line + b"\n")[-_KEPT_NOISE:]
+            left -= len(line) + 1
+            if left < 0:
+                raise TooLongError("what comes is no answer")
         return line[len(self._begin) :].decode(errors="replace").split()
 
-    def exactly(self, size: int) -> bytes:
-        """So many bytes."""
-        parts = []
+    def exactly(self, size: int, add: Callable[[memoryview], object]) -> None:
+        """Hand over so many bytes, piece by piece."""
         while size > 0:
-            parts.append(self.take(size, size))
-            size -= len(parts[-1])
-        return b"".join(parts)
+            data = self.take(size, size)
+            add(data)
+            size -= len(data)
 
     def _refusal(self, fault: ConnectionLostError) -> _NoBashError:
         try:
@@ -271,6 +275,19 @@ def stream(way: Way, script: str, *words: str) -> Bash:
     return Bash(way, f"nsw_go() {{\n{script}\n}}\nprintf '\\n%s \\n' $nsw_token; nsw_go {quote_all(words)}; exit\n")
 
 
+def discard_output(pipe: Pipe, timeout: float) -> None:
+    """Read to the end of what a command prints when nothing of it counts any more.
+
+    Raises:
+        ConnectionLostError: It did not end within the timeout (seconds), or goes on and on.
+    """
+    deadline, left = time.monotonic() + timeout, _MOST_NOISE
+    while data := pipe.receive(1 << 16, deadline - time.monotonic()):
+        left -= len(data)
+        if left < 0:
+            raise TooLongError("it sends more than was asked for")
+
+
 def reached(code: int) -> bool:
     """Whether an exit status is that of a command over there, and not of the connection."""
     return 0 <= code < 255
@@ -292,7 +309,7 @@ class Answer:
     """What one command did, its output as bytes. `late`: it was killed or cut off, and what it did is not known."""
 
     code: int
-    stdout: bytes = b""
+    stdout: bytes | bytearray = b""
     stderr: bytes = b""
     late: bool = False
     seconds: float = 0.0
@@ -326,8 +343,10 @@ class Shell:
         """Whether it runs, and no other process there held the lock when it began."""
         return self._bash is not None and self._bash.greeting[:1] == ["free"]
 
-    def call(self, commands: Sequence[Sequence[str]], **conditions: Unpack[Conditions]) -> list[Answer]:
-        """Run commands one after another in one message.
+    def call(
+        self, commands: Sequence[Sequence[str]], most: int = MOST_OUTPUT, **conditions: Unpack[Conditions]
+    ) -> list[Answer]:
+        """Run commands one after another in one message; each may print `most` bytes.
 
         Raises:
             UnreachableError: No connection could be made; none of them was started.
@@ -338,7 +357,7 @@ class Shell:
             self._used = time.monotonic()
             bash.pipe.send(_message(commands, conditions))
             for _ in commands:
-                answers.append(_answer(bash, conditions["timeout"]))  # noqa: PERF401  what came before a fault is kept
+                answers.append(_answer(bash, conditions["timeout"], most))  # noqa: PERF401  what came before a fault is kept
         except ConnectionLostError as fault:
             self.drop()
             lost = Answer(-1, stderr=f"the connection was lost: {fault}".encode(), late=True)
@@ -381,14 +400,16 @@ def _message(commands: Sequence[Sequence[str]], conditions: Conditions) -> bytes
     return "\n".join(lines).encode() + b"\0" + stdin
 
 
-def _answer(bash: Bash, timeout: float) -> Answer:
-    facts = bash.answer(timeout + _SLACK_S)
-    try:
-        code, seconds, size_out, size_err = (int(fact) for fact in facts)
-    except ValueError:
-        raise ConnectionLostError(f"a malformed answer: {' '.join(facts)[:80]}") from None
-    if not 0 <= size_out + size_err <= _MOST:
-        raise ConnectionLostError(f"an answer of {size_out + size_err} bytes")
+def _answer(bash: Bash, timeout: float, most: int) -> Answer:
+    line = " ".join(bash.answer(timeout + _SLACK_S))
+    if (facts := _FACTS.fullmatch(line)) is None:
+        raise ConnectionLostError(f"a malformed answer: {line[:80]!r}")
+    code, seconds, size_out, size_err = map(int, facts.groups())
+    for size, limit in ((size_out, most), (size_err, MOST_OUTPUT)):
+        if size > limit:
+            raise TooLongError(f"an answer of {size:,} bytes, of which nsw takes at most {limit:,}")
+    stdout, stderr = bytearray(), Excerpt()
+    bash.exactly(size_out, stdout.extend)
+    bash.exactly(size_err, stderr.add)
     late = code in {124, 137} and seconds >= int(timeout)
-    stdout, stderr = bash.exactly(size_out), bash.exactly(size_err)
-    return Answer(-1 if late else code, stdout, stderr, late, float(seconds))
+    return Answer(-1 if late else code, stdout, stderr.content(), late, float(seconds))

@@ -19,9 +19,9 @@ from paramiko.buffered_pipe import PipeTimeout
 from paramiko.common import cMSG_GLOBAL_REQUEST
 
 from nsw.errors import UnreachableError
-from nsw.transport.model import HostKeyCheck
+from nsw.transport.model import Excerpt, HostKeyCheck
 from nsw.transport.remote import RemoteTransport
-from nsw.transport.shell import ConnectionLostError, no_bash
+from nsw.transport.shell import ConnectionLostError, discard_output, no_bash
 from nsw.transport.ssh_config import HostConfig, resolve
 from nsw.transport.ssh_login import log_in, look_up, verify
 
@@ -38,6 +38,7 @@ _CONNECT_S = 20.0
 _TRIES: Final = 4
 _WINDOW: Final = 1 << 25  # bytes on the way: the usual 2 MiB hold a distant site at 36 MB/s
 _PACKET: Final = 1 << 17  # four of the usual size: fewer turns of Python for the same bytes
+_LONGEST_PACKET: Final = 1 << 20  # paramiko makes room for whatever a server announces
 
 
 class Ssh:
@@ -60,6 +61,7 @@ class Ssh:
             try:
                 channel = self._connected().open_session(timeout=_CONNECT_S)
                 channel.in_buffer = Packets()  # type: ignore[assignment]
+                channel.in_stderr_buffer = Packets()  # type: ignore[assignment]
                 channel.exec_command(command)
             except (paramiko.SSHException, OSError, EOFError) as fault:
                 self.disconnect()
@@ -180,19 +182,17 @@ class _Channel:
             raise ConnectionLostError(str(fault)) from None
 
     def finish(self, timeout: float) -> tuple[int, bytes]:
-        deadline = time.monotonic() + timeout
-        while self.receive(1 << 16, deadline - time.monotonic()):
-            pass
-        said = b""
+        deadline, said = time.monotonic() + timeout, Excerpt()
+        discard_output(self, timeout)
         self._channel.settimeout(max(0.01, deadline - time.monotonic()))
         with contextlib.suppress(OSError, EOFError):
-            while part := self._channel.recv_stderr(1 << 16):
-                said += part
+            while time.monotonic() < deadline and (part := self._channel.recv_stderr(1 << 16)):
+                said.add(part)
         if not self._channel.status_event.wait(max(0.01, deadline - time.monotonic())):
             raise ConnectionLostError("it did not exit")
         code = self._channel.recv_exit_status()
         self._channel.close()
-        return code, said
+        return code, said.content()
 
     def kill(self) -> None:
         self._channel.close()
@@ -214,7 +214,13 @@ class Line:
         self.heard = time.monotonic()
 
     def recv(self, most: int) -> bytes:
-        """As the socket's."""
+        """As the socket's.
+
+        Raises:
+            OSError: paramiko wants more than the longest packet has, since the server announced one without measure.
+        """
+        if most > _LONGEST_PACKET:
+            raise OSError(f"the server announces a packet of {most:,} bytes")
         if self._at == len(self._ahead):
             self._ahead, self._at = self._way.recv(max(most, AHEAD)), 0
             self.heard = time.monotonic()
@@ -272,6 +278,7 @@ class Packets:
         self._packets: deque[bytes] = deque()
         self._size = 0
         self._closed = False
+        self._broken = False  # more came than the server may send
         self._event: Any = None
 
     def __len__(self) -> int:
@@ -284,12 +291,15 @@ class Packets:
             (event.set if self._size or self._closed else event.clear)()
 
     def feed(self, data: bytes) -> None:
-        """A packet has come."""
+        """A packet has come; of a server that sends more than it may, no more is taken, and the stream ends there."""
         if not data:
             return
         with self._arrived:
-            self._packets.append(data)
-            self._size += len(data)
+            if self._size + len(data) > _WINDOW:
+                self._closed = self._broken = True
+            if not self._broken:
+                self._packets.append(data)
+                self._size += len(data)
             self._tell()
 
     def close(self) -> None:

@@ -29,7 +29,8 @@ __all__ = ["HASHES", "CutError", "Upload", "differing", "receive", "send", "uplo
 
 _END_S: Final = 600.0
 _LAST_WORDS_S: Final = 5.0  # of a far side that takes or gives no more
-_MOST_HEAD: Final = 1 << 26  # bytes of names and sizes that are not read yet
+_MOST_FACT: Final = 1 << 16  # bytes of a file's kind and size, or of a hash
+_FACT: Final = re.compile(r"regular[^\t]*\t([0-9]{1,15})")
 _AT_ONCE: Final = 1 << 20
 # of the files named on standard input, the hash of each that is there; an empty one for the others
 HASHES: Final = r"""
@@ -61,7 +62,7 @@ for n in "${!targets[@]}"; do
   mv -fT -- "$folder/$n" "$target"
 done
 """
-# kind, size and name of each file named on standard input, then the contents one after another, the hashes on stderr.
+# kind, size and name of each file named on standard input, then the contents one after another, then their hashes.
 # The first $1 files begin behind a number of bytes that is already here. Where the processors of both sides have
 # instructions for it ($2), SHA-256 by openssl takes half the time of BLAKE2, which takes half that of SHA-256 without
 # them and is as safe; coreutils before 8.26 have none.
@@ -86,7 +87,7 @@ for start in "${starts[@]}"; do
 done
 xargs -0 -r cat -- <&5 || return
 wait $! || return
-printf '\nnsw-hashes\n' >&2; sed 's/^\\//; s/ .*//' <"$sums" >&2
+sed 's/^\\//; s/ .*//' <"$sums" | tr '\n' '\0'
 """
 _HASHES: Final[dict[str, Callable[[], Any]]] = {"blake2b": hashlib.blake2b, "sha256": hashlib.sha256}
 
@@ -129,9 +130,9 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def differing(files: Sequence[Upload], answer: bytes) -> list[Upload]:
+def differing(files: Sequence[Upload], answer: bytes | bytearray) -> list[Upload]:
     """Those that are not there with the same content, by the answer to HASHES."""
-    digests = answer.decode(errors="replace").split("\0")[: len(files)]
+    digests = answer.decode(errors="replace").split("\0", len(files))[: len(files)]
     digests += [""] * (len(files) - len(digests))
     return [file for file, digest in zip(files, digests, strict=True) if digest != file.digest]
 
@@ -249,16 +250,16 @@ def receive(
         course.begin(wanted)
         for file in wanted:
             _bring(bash, file, course)
+        digests = [_fact(bash, _END_S) for _ in wanted]
         code, said = bash.pipe.finish(_END_S)
     except ConnectionLostError as fault:
         raise _lost(bash, fault, course.came) from None
     except BaseException:
         bash.pipe.kill()
         raise
-    _, _, hashes = said.decode(errors="replace").rpartition("\nnsw-hashes\n")
-    if code != 0 or len(hashes.split()) != len(wanted):
+    if code != 0:
         raise _refused(said)
-    _compare(wanted, hashes.split())
+    _compare(wanted, digests)
     for file in asked:
         file.part.replace(file.here)
     return course.came
@@ -298,11 +299,11 @@ def sha256_is_fast() -> bool:
 def _announced(bash: Bash, wanted: Sequence[_Wanted], most: int | None) -> None:
     """Take the files' sizes, which the far side announces in the order in which they were asked for, and its hash."""
     for file in wanted:
-        kind, _, rest = _fact(bash).partition("\t")
-        size, _, name = rest.partition("\t")
-        if name != file.there or not size.isdigit() or not kind.startswith("regular"):
-            raise _unasked(f"the site sent what was not asked for: {kind} {name!r:.80}")
-        file.size = int(size)
+        text = _fact(bash)
+        fact = _FACT.fullmatch(text.removesuffix(f"\t{file.there}"))
+        if fact is None:
+            raise _unasked(f"the site sent what was not asked for: {text!r:.120}")
+        file.size = int(fact[1])
         file.have = min(file.have, file.size)
     left = sum(file.size - file.have for file in wanted)
     if most is not None and left > most:
@@ -318,11 +319,11 @@ def _announced(bash: Bash, wanted: Sequence[_Wanted], most: int | None) -> None:
         file.digest = _HASHES[name]()
 
 
-def _fact(bash: Bash) -> str:
+def _fact(bash: Bash, timeout: float | None = None) -> str:
     try:
-        return bash.record(_MOST_HEAD).decode(errors="surrogateescape")
+        return bash.record(_MOST_FACT, timeout=timeout).decode(errors="surrogateescape")
     except TooLongError:
-        raise _unasked("the site announces no files") from None
+        raise _unasked("the site announces no files, or sends more of them than it announced") from None
 
 
 def _unasked(why: str) -> UnreachableError:

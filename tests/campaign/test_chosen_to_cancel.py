@@ -24,6 +24,7 @@ def task(id_):
 )
 def test_a_reduction_is_ended_with_the_run_that_is_meant_unless_that_failed(tmp_path, state, chosen):
     folder = CampaignFolder(tmp_path)
+    folder.trust()
     with Ledger(folder.ledger, create=True) as ledger:
         ledger.add_plan(Plan("n", "s", ("c",), (Job("j", Resources(), (task("a1"), task("b1"))),)))
         ledger.add_tasks(

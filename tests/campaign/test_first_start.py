@@ -11,7 +11,7 @@ def killed(seed: int, kills: int, folder: Path) -> dict:
     done = subprocess.run([sys.executable, script, str(seed), str(kills), folder], capture_output=True, text=True,
                           check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])  # behind what the first start answers
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def test_kills_at_the_first_start_leave_nothing_or_a_campaign_to_resume(tmp_path):

@@ -29,8 +29,9 @@ with locked(folder):
 
 @pytest.fixture
 def holder(tmp_path):
+    CampaignFolder(tmp_path).trust()
     process = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path])
-    while not (tmp_path / "begun").exists():
+    while process.poll() is None and not (tmp_path / "begun").exists():
         time.sleep(0.02)
     yield process
     (tmp_path / "go").touch()

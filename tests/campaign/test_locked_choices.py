@@ -1,10 +1,12 @@
 """The choices of a lockfile hold for the same chip, tools, files and passes; else they are made again, with a warning."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from nsw.campaign import choose as choosing
+from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import RECORDED, Choice
 from nsw.campaign.recipe_lock import Basis, basis_of, chips_of, finish, recorded, why_not
@@ -27,10 +29,12 @@ class Source:
     id = "n-1.timeline.r1"
 
 
-class Folder:
+class Folder(CampaignFolder):
+    trusted = True
+
     def __init__(self, path):
-        self.recipe = path
-        self.path = self.tables = path and path.parent
+        super().__init__(path.parent if path else Path())
+        self.recipe, self.tables = path, self.path
 
 
 @pytest.fixture

@@ -41,7 +41,8 @@ def home(tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("COLUMNS", "200")
-    for name in ("NSW_ROOT", "NSW_SITES", "NSW_SITE"):
+    monkeypatch.setenv("NSW_SITES", str(folder / "sites.yaml"))
+    for name in ("NSW_ROOT", "NSW_SITE"):
         monkeypatch.delenv(name, raising=False)
     return folder
 

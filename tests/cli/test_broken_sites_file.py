@@ -1,4 +1,4 @@
-"""A broken ./sites.yaml, which a stranger's folder may hold, stops only the commands that choose a site."""
+"""A broken sites file stops only the commands that choose a site."""
 
 import os
 

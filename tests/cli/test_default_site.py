@@ -23,6 +23,7 @@ def site_of(nsw, home, monkeypatch):
     monkeypatch.delenv("NSW_SITE", raising=False)
     (home / "r.yaml").write_text(HEAD + "app: {command: 'true'}\n")
     (home / "sites.yaml").unlink()
+    monkeypatch.delenv("NSW_SITES")
 
     def plan(*words):
         said = nsw("plan", "r.yaml", "--json", *words)
@@ -40,11 +41,16 @@ def test_the_default_of_a_sites_file_is_used_where_none_is_named(site_of, home, 
     assert site_of("--sites", "my.yaml")[0] == "here"
 
 
-def test_the_default_of_the_current_folder_is_used_after_all_others_and_told(site_of, home, tmp_path):
+def test_the_default_of_a_file_in_the_current_folder_counts_only_if_the_file_is_named(site_of, home, tmp_path):
     (home / "sites.yaml").write_text(SITES)
     site, told = site_of()
-    assert site == "there"
-    assert told == "warning: site there is the default of sites.yaml in the current folder\n"
+    assert site == "local"
+    assert told.splitlines()[0] == (
+        "warning: no site is named, so local is used: sites.yaml in the current folder is read only if you name it:"
+        ' `--sites sites.yaml`, or `export NSW_SITES="$PWD/sites.yaml"`'
+    )
+    assert site_of("--site", "local") == ("local", "")
+    assert site_of("--sites", "sites.yaml") == ("there", "")
     own = tmp_path / "config/nsw/sites.yaml"
     own.parent.mkdir(parents=True)
     own.write_text(SITES.replace("there", "mine"))

@@ -11,7 +11,7 @@ import pytest
 
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_file import GuardedConnection, as_campaign_error
+from nsw.campaign.ledger_file import as_campaign_error
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 
@@ -52,14 +52,20 @@ def disk(monkeypatch):
                 fill(db)
 
     found = Disk()
-    for name in ("execute", "executemany"):
-        real = getattr(GuardedConnection, name)
 
-        def guarded(self, *args, real=real):
+    class Connection(sqlite3.Connection):
+        def execute(self, *args):
             found.look(self, args[0])
-            return real(self, *args)
+            return super().execute(*args)
 
-        monkeypatch.setattr(GuardedConnection, name, guarded)
+        def executemany(self, *args):
+            found.look(self, args[0])
+            return super().executemany(*args)
+
+    real = sqlite3.connect
+    monkeypatch.setattr(
+        "nsw.campaign.ledger_file.sqlite3.connect", lambda *args, **how: real(*args, factory=Connection, **how)
+    )
     return found
 
 
@@ -103,7 +109,6 @@ def test_a_campaign_that_could_not_be_made_is_not_one_to_resume(nsw, recipe, dis
         (sqlite3.SQLITE_READONLY, ("cannot be used", "writable for you")),
         (sqlite3.SQLITE_READONLY_DBMOVED, ("was deleted or moved while nsw used it", "put it back, then")),
         (sqlite3.SQLITE_CANTOPEN, ("cannot be used", "writable for you")),
-        (sqlite3.SQLITE_INTERRUPT, ("more steps than its size explains", "ask who made it")),
         (sqlite3.SQLITE_CORRUPT, ("is damaged", "recipe.lock.yaml")),
     ],
 )

@@ -4,6 +4,7 @@ import io
 import resource
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -50,16 +51,23 @@ def homeless(monkeypatch):
     monkeypatch.setattr("pwd.getpwuid", unknown)
 
 
-def test_a_user_without_a_home_plans_and_runs(nsw, recipe, homeless):
+def test_a_user_without_a_home_plans_and_runs_where_nsw_can_note_whose_campaign_it_is(
+    nsw, recipe, homeless, monkeypatch, tmp_path
+):
     assert user_file() is None
     with pytest.raises(OSError, match="you have no home folder: set HOME, or XDG_CACHE_HOME"):
         user_folder("cache")
     recipe("{command: echo done}")
-    for words in (["sites"], ["plan", "r.yaml", "-s", "here"], ["run", "r.yaml", "-s", "here"]):
+    for words in (["sites"], ["plan", "r.yaml", "-s", "here"]):
         assert (said := nsw(*words)).code == 0, said.err
+    refused = nsw("run", "r.yaml", "-s", "here")
+    assert (refused.code, "set HOME, or XDG_STATE_HOME" in refused.err) == (2, True)
+    assert list(Path("campaigns").iterdir()) == []
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert (said := nsw("run", "r.yaml", "-s", "here")).code == 0, said.err
     refused = nsw("init", "--site", "x")
     assert (refused.code, "name the file with --output, or set HOME" in refused.err) == (2, True)
-    assert "define it in sites.yaml, in the current folder\n" in nsw("plan", "r.yaml", "-s", "zzz").err
+    assert "define it in a file that `--sites` or NSW_SITES names\n" in nsw("plan", "r.yaml", "-s", "zzz").err
 
 
 def test_an_empty_home_is_none(homeless, monkeypatch):

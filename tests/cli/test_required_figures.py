@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import Ledger
+from nsw.readers import program_figures
 
 # prints its figure only where n is 1, or once `cure` is there
 APP = "{{command: 'echo g=1; if [ {{{{ n }}}} = 1 ] || [ -e {home}/cure ]; then echo f={value}; fi', figures: {{{f}}}}}"
@@ -55,6 +56,19 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     assert "`required: false`" in problem["fix"]
     rows = json.loads(nsw("summarize", "--table", "figures", "--json").out)["rows"]
     assert {(r["case"], r["name"]) for r in rows} == {("n-1", "f"), ("n-1", "g"), ("n-2", "g")}
+
+
+def test_a_regex_that_explodes_costs_its_figure_and_no_other(nsw, recipe, monkeypatch):
+    monkeypatch.setattr(program_figures, "_SECONDS", 0.3)
+    app = "{command: 'echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac g=1', figures: {f: {regex: '(a+)+b', unit: s}, "
+    app += "g: {regex: 'g=(.*)', unit: s}}}"
+    assert nsw("run", recipe(app, "matrix: {n: [1]}\n"), "-s", "here").code == 1
+    (problem,) = json.loads(nsw("problems", "--json").out)["problems"]
+    assert problem["report"] == "reports/n-1.baseline.r1/stdout"
+    assert problem["message"] == "figure f was given up: its regex '(a+)+b' takes too long on the program's output"
+    assert "without a repetition of a repetition, such as (a+)+, then `nsw reread`" in problem["fix"]
+    (row,) = json.loads(nsw("summarize", "--table", "figures", "--json").out)["rows"]
+    assert row["name"] == "g"
 
 
 def test_status_lists_a_run_that_is_done_and_that_something_is_to_be_said_of(nsw, carried_out):

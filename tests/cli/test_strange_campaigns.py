@@ -16,7 +16,10 @@ from nsw.errors import LimitError
 from nsw.tables import as_arrow
 from tests.cli.conftest import in_folder
 
-ENDLESS = "CREATE VIEW tasks AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n) SELECT x AS state FROM n"
+ENDLESS = (
+    "CREATE VIEW absent (what, reason, runs) AS WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x FROM n)"
+    " SELECT '', '', x FROM n"
+)
 
 
 def changed(campaign, name, script):
@@ -29,18 +32,18 @@ def changed(campaign, name, script):
 
 
 def test_ls_names_a_campaign_whose_ledger_never_ends_and_lists_the_others(good, home):
-    bad = changed(good, "a-bad", f"DROP TABLE tasks; {ENDLESS}")
+    bad = changed(good, "a-bad", f"DROP TABLE absent; {ENDLESS}")
     said = in_folder(home, "ls", "--json")
     by_name = {c["campaign"]: c for c in json.loads(said.out)["campaigns"]}
     assert by_name[good.name]["counts"] == {"done": 2}
-    assert "view tasks" in by_name[bad.name]["problem"]
+    assert "cannot be read: interrupted" in by_name[bad.name]["problem"]
     for word in ("status", "summarize"):
         told = in_folder(home, word, bad.name)
         assert (told.code, told.out) == (2, "")
-        assert "view tasks" in told.err
+        assert "cannot be read: interrupted" in told.err
 
 
-@pytest.mark.parametrize("words", [("status", "--runs"), ("summarize",), ("resume",)], ids=" ".join)
+@pytest.mark.parametrize("words", [("status", "--runs"), ("summarize",)], ids=" ".join)
 def test_bad_json_in_a_ledger_is_an_error_of_that_campaign(good, nsw, words):
     bad = changed(good, "a-bad", "UPDATE tasks SET params = '{', state = 'planned'")
     said = nsw(*words, bad.name)
@@ -53,8 +56,11 @@ def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(good, nsw, name):
     (good / name).unlink()
     os.mkfifo(good / name)
     said = nsw("summarize", good.name)
-    assert said.code == 2
-    assert f"{name} is not a regular file" in said.err
+    if name in {"lock", "log.txt"}:  # which hold nothing that is summarized
+        assert said.code == 0
+    else:
+        assert said.code == 2
+        assert f"{name} is not a file" in said.err or f"{name}: it is not a regular file" in said.err
 
 
 KERNEL = {"run": "r", "report": "a", "kind": "kernel", "name": "k", "total_ns": 1, "calls": 1}

@@ -246,7 +246,7 @@ def test_a_poll_of_many_jobs_is_read_in_time_that_grows_as_they_do():
 def test_a_campaign_s_lockfile_asks_for_nothing_that_cobalt_has_no_option_for(cobalt):
     assert cobalt.nsw(*words(cobalt, 1, f"[ -e {cobalt.work}/go ]")).returncode == 1
     (cobalt.work / "go").touch()
-    again = cobalt.nsw("retry", "--time", "6m", "--root", "campaigns")
+    again = cobalt.nsw("retry", "--time", "6m", "--sites", "sites.yaml", "--root", "campaigns")
     assert again.returncode == 0, again.stderr
     (lock,) = cobalt.work.glob("campaigns/*/recipe.lock.yaml")
     assert "exclusive: false" in lock.read_text()

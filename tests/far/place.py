@@ -103,7 +103,7 @@ class Far:
 def folder_of_both(prefix: str = "nsw far ") -> Iterator[Path]:
     """A new folder that both users may write in."""
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir="/tmp"))
-    folder.chmod(0o777)
+    folder.chmod(0o1777)
     try:
         yield folder
     finally:

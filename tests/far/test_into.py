@@ -98,7 +98,7 @@ def test_only_the_owner_adds_to_a_campaign_and_a_new_owner_has_all_programs(mach
     laptop, folder = begun(*machine, tmp_path)
     write(tmp_path, "[1, 2]", "1")
     laptop.finish("run", "recipe.yaml", "--into", folder.name, "--sites", "sites.yaml", "--yes")
-    taken = laptop.nsw("attach", folder.name, *AT, "--root", "elsewhere")
+    taken = laptop.nsw("attach", folder.name, "--yes", *AT, "--root", "elsewhere")
     assert taken.returncode == 0, taken.stderr
     write(tmp_path, "[1, 2]", "2")
     (there,) = laptop.far.scratch.glob("*/")

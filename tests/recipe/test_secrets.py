@@ -1,7 +1,6 @@
 """Which environment variables are secret, by name or by mark, and how they are written down."""
 
 import contextlib
-import re
 import subprocess
 import sys
 import time
@@ -10,21 +9,16 @@ import jsonschema
 import pytest
 
 from nsw.campaign.planning import make_plan
-from nsw.errors import InputError, Mark, UsageError
+from nsw.errors import InputError, UsageError
 from nsw.recipe.document import parse
 from nsw.recipe.jsonschema import recipe_schema
 from nsw.recipe.load import load_recipe_text
 from nsw.recipe.overrides import Overrides
+from nsw.recipe.secret_names import holds_secret, looks_secret, named_secrets, secret_parts
 from nsw.recipe.secrets import Secret
-from nsw.recipe.shown_lines import ShownLines, holds_password, looks_secret, may_hold_secrets
 from nsw.site.load import read_sites
 
-
-def shown_line(text):
-    shown = ShownLines(text)
-    with contextlib.suppress(InputError):
-        parse(text, "f", shown)
-    return shown.at(Mark("f", 1, 1))
+RECIPE = "nsw: 1\nname: t\nmatrix: {n: [1]}\napp:\n  command: echo {{ n }}\n  env:\n"
 
 
 @pytest.mark.parametrize(
@@ -34,6 +28,9 @@ def shown_line(text):
         "DB_PASSWD", "WANDB_API_KEY", "WANDB_APIKEY", "apiKey", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID",
         "SSH_PRIVATE_KEY", "GOOGLE_APPLICATION_CREDENTIALS", "VAULT_CREDENTIAL", "GPG_PASSPHRASE", "SERVICE_JWT",
         "DB_PASS", "PGPASS", "MYSQL_PWD", "GITHUB_PAT", "REDIS_AUTH", "S3_CREDS", "NGC_CLI_KEY", "WANDB_KEY", "COOKIE",
+        "SSHPASS", "PGPASSWORD", "HFTOKEN", "OPENAI_KEY", "ANTHROPIC_KEY", "GEMINI_KEY", "AZURE_STORAGE_KEY", "GPG_KEY",
+        "LICENSE_KEY", "HF_KEY", "SSH_KEY", "SECRET_KEY", "SECRET_KEY_BASE", "CLIENT_KEY", "ACCOUNT_KEY", "API_KEY_OPENAI",
+        "SLACK_WEBHOOK_URL", "AZURE_BLOB_SAS", "HTTP_AUTHORIZATION", "STRIPE_KEY_2", "restic-password",
     ],
 )  # fmt: skip
 def test_a_name_with_a_part_that_says_so_is_secret(name):
@@ -45,7 +42,9 @@ def test_a_name_with_a_part_that_says_so_is_secret(name):
     [
         "KEYBOARD", "MONKEY", "SORT_KEY", "KEY", "API", "MAX_TOKENS", "TOKENIZERS_PARALLELISM", "TOKENIZER", "SECRETARY",
         "PASSES", "PWD", "OMP_NUM_THREADS", "PATH", "CUDA_VISIBLE_DEVICES", "COMPASS", "CASSETTE", "API_URL_KEY",
-        "OLDPWD", "PASS", "AUTH", "SSH_AUTH_SOCK", "PATTERN", "XAUTHORITY",
+        "OLDPWD", "PASS", "AUTH", "SSH_AUTH_SOCK", "PATTERN", "XAUTHORITY", "PRIMARY_KEY", "PARTITION_KEY", "FOREIGN_KEY",
+        "cacheKey", "PUBLIC_KEY", "NUM_KEYS", "num_key_value_heads", "text_key", "KEYS", "KEYMAP", "HOTKEY", "LICENSE", "SAS",
+        "time_per_token", "time_to_first_token", "EOS_TOKEN",
     ],
 )  # fmt: skip
 def test_a_name_that_only_holds_the_letters_is_not(name):
@@ -64,7 +63,7 @@ def test_a_name_that_only_holds_the_letters_is_not(name):
     ],
 )  # fmt: skip
 def test_a_url_with_a_password_is_found(value, holds):
-    assert holds_password(value) is holds
+    assert holds_secret(value) is holds
 
 
 @pytest.mark.parametrize(
@@ -76,16 +75,42 @@ def test_a_url_with_a_password_is_found(value, holds):
 )  # fmt: skip
 def test_what_almost_holds_a_password_takes_time_in_proportion_to_its_length(value):
     began = time.process_time()
-    assert not holds_password(value)
-    assert not may_hold_secrets(value)
+    assert not holds_secret(value)
+    assert not list(named_secrets(value))
     assert time.process_time() - began < 2
 
 
 def test_a_password_is_found_in_and_behind_expressions():
-    assert holds_password("a://u:{{ n }}b{{ m }}@h")
-    assert holds_password("a://u:{{n}} b://u:{{ c@d }}@h")
-    assert holds_password("{{ 'a://u:p@h' }}")
-    assert shown_line("X: {{ 'a://u:p@h' }}") == "X: {{ 'a://u:*@h' }}"
+    assert holds_secret("a://u:{{ n }}b{{ m }}@h")
+    assert holds_secret("a://u:{{n}} b://u:{{ c@d }}@h")
+    assert list(secret_parts("{{ 'a://u:p@h' }}")) == ["p"]
+
+
+HOOK = "T00000000/B00000000/SEKRET-1"
+
+
+@pytest.mark.parametrize(
+    ("value", "parts"),
+    [
+        ("DefaultEndpointsProtocol=https;AccountName=a;AccountKey=SEKRET+1==;EndpointSuffix=core.windows.net", ["SEKRET+1=="]),
+        ("--to AccountKey=SEKRET-1", ["SEKRET-1"]), ("Endpoint=sb://x/;SharedAccessKey=SEKRET-1", ["SEKRET-1"]),
+        ("Server=h;User Id=me;Password=SEKRET-1;", ["SEKRET-1"]), ("AccountName=a", []), ("MyAccountKeys=a", []),
+        ("https://a.blob.core.windows.net/c?sv=2020-08-04&sig=SEKRET%3D&se=1", ["SEKRET%3D"]),
+        ("https://b.s3.amazonaws.com/f?X-Amz-Expires=9&X-Amz-Signature=SEKRET", ["SEKRET"]),
+        ("https://h/?api_key=SEKRET#a", ["SEKRET"]), ("https://h/?n=1&access_token=SEKRET", ["SEKRET"]),
+        ("https://h/?sigma=1&sort_key=2&design=3", []), ("design=1", []),
+        (f"https://hooks.slack.com/services/{HOOK}", [HOOK]), ("curl -d @x hooks.slack.com/services/", []),
+        ("https://discord.com/api/webhooks/1/SEKRET", ["1/SEKRET"]), ("https://discordapp.com/api/v10/webhooks/1/S", ["1/S"]),
+        ("https://discord.com/channels/1/2", []), ("https://me.webhook.office.com/webhookb2/SEKRET", ["webhookb2/SEKRET"]),
+        ("https://chat.googleapis.com/v1/spaces/A/messages?key=SEKRET", ["key=SEKRET"]),
+        ("https://chat.googleapis.com/v1/spaces/A/messages?threadKey=1", []),
+        ("https://api.telegram.org/bot1:SEKRET/sendMessage", ["1:SEKRET/sendMessage"]),
+    ],
+)  # fmt: skip
+def test_keys_signatures_and_addresses_of_webhooks_in_a_value_are_found(value, parts):
+    assert list(dict.fromkeys(secret_parts(value))) == parts
+    found = env(f"N: '{value}'")["N"]
+    assert found == (Secret(value) if parts else value)
 
 
 def test_a_url_with_a_password_is_secret_and_is_written_and_read_as_others():
@@ -99,30 +124,43 @@ def test_a_url_with_a_password_is_secret_and_is_written_and_read_as_others():
     }
 
 
+FAULTY = f"{RECIPE}    N: '{{{{ nope }}}}'\n"
+HIDDEN = "(not shown: a secret is written in "
+
+
 @pytest.mark.parametrize(
-    ("line", "shown"),
+    "line",
     [
-        ("    HF_TOKEN: abc", "    HF_TOKEN: ***"),
-        ("    REPO: https://" + 24 * "t" + "@h/a", "    REPO: https://" + 24 * "*" + "@h/a"),
-        ("    HF_TOKEN: a,b{c  # d", "    HF_TOKEN: *****  ***"),
-        ('    "HF_TOKEN": "a b"', '    "HF_TOKEN": *****'),
-        ("  env: {HF_TOKEN: abc, N: 1}", "  env: {HF_TOKEN: ***, N: 1}"),
-        (
-            r"""  env: {HF_TOKEN: "a\"}b", PASSWORD: 'it''s', N: x}""",
-            "  env: {HF_TOKEN: *******, PASSWORD: *******, N: x}",
-        ),
-        ("    X: {secret: abc}", "    X: {secret: ***}"),
-        ('    HF_TOKEN: "abc', 18 * "*"),  # what is not YAML is not shown at all
-        ("    HF_TOKEN: {secret: {from_env: OTHER}}", "    HF_TOKEN: {secret: {from_env: OTHER}}"),
-        ("    N: abc", "    N: abc"),
-        ("    URL: postgres://me:abc@host/db", "    URL: postgres://me:***@host/db"),
-        ('  env: {URL: "a://:x{{ n }}@h", N: 1}', "  env: {URL: *****************, N: 1}"),
-        ("- secret: abc", "- secret: ***"),
+        "HF_TOKEN: abc", "'HF_TOKEN' : abc", '{"HF_TOKEN":"abc"}', "X: {secret: abc}", "X: {secret: 'from_env'}", "REPO: https://" + 24 * "t" + "@h/a",
+        "URL: postgres://me:abc@host/db", 'URL: "a://:x{{ n }}@h"', 'URL: "a://me:x\\\n      y@h"', 'URL: "https:\\/\\/me:x@h"',
+        r'"HF\x5fTOKEN": abc', "? HF_TOKEN # a\n    : abc", "A: &a abc\n    HF_TOKEN: *a", "HF_TOKEN: [abc]",
+        "A: https://h/?sig=abc", "A: 1  # HF_TOKEN: abc", "A: 1  # https://me:abc@h", "X: {secret: {from_env: a-b}}",
     ],
-)
-def test_a_line_is_shown_without_secrets_and_every_column_stays(line, shown):
-    assert shown_line(line) == shown
-    assert len(shown) == len(line)
+)  # fmt: skip
+def test_of_a_file_with_a_secret_no_line_is_shown(line):
+    text = FAULTY + (f"    {line}\n" if not line.startswith("{") else f"    <<: {line}\n")
+    with pytest.raises(InputError) as refused:
+        load_recipe_text(text, "r.yaml")
+    for fault in refused.value.diagnostics:
+        assert fault.source_line is None
+        assert f"r.yaml:{fault.mark.line}:{fault.mark.column}: " in fault.render()
+        assert f"  {fault.mark.line} | {HIDDEN}r.yaml)" in fault.render()
+    assert "r.yaml:7:12: the expression uses 'nope', which no matrix defines" in refused.value.render()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "HF_TOKEN: {secret: {from_env: OTHER}}", "HF_TOKEN: {secret: {from_env: 'OTHER'}}  # a comment", "X: {secret: {from_env: OTHER}}",
+        "HF_TOKEN:\n      secret:\n        from_env: OTHER", '"HF_TOKEN": {"secret":{"from_env":"OTHER"}}', "HF_TOKEN: {plain: abc}",
+        "A: --token=$HF_TOKEN", "A: abc", "A: https://h/?n=1", "SORT_KEY: abc", "KEYBOARD: abc", "MAX_TOKENS: 8",
+    ],
+)  # fmt: skip
+def test_a_file_that_names_where_its_secrets_are_shows_its_lines(line):
+    for text, shown in ((FAULTY, "    N: '{{ nope }}'"), (f"{RECIPE}    N: [\n", "    N: [")):
+        with pytest.raises(InputError) as refused:
+            load_recipe_text(text + f"    {line}\n", "r.yaml")
+        assert refused.value.diagnostics[0].source_line == shown
 
 
 def test_a_secret_that_cannot_be_computed_is_not_in_the_message(tmp_path):
@@ -133,9 +171,6 @@ def test_a_secret_that_cannot_be_computed_is_not_in_the_message(tmp_path):
     (fault,) = told.value.diagnostics
     assert "hf_abcdef" not in f"{fault.message} {fault.hint} {fault.source_line}"
     assert "cannot be computed" in fault.message
-
-
-RECIPE = "nsw: 1\nname: t\nmatrix: {n: [1]}\napp:\n  command: echo {{ n }}\n  env:\n"
 
 
 def env(*lines):
@@ -223,7 +258,6 @@ FORMS = {
     "no space, beside others": ("\n    N: 1\n    HF_TOKEN:SEKRET-1", 2),
     "no space, before others": ("\n    HF_TOKEN:SEKRET-1\n    N: 1", 1),
     "no space in braces": (" {HF_TOKEN:SEKRET-1, N: 1}", 0),
-    "no space of another": ("\n    LICENSE:SEKRET-1", 1),
     "as a shell writes it": ("\n    - HF_TOKEN=SEKRET-1", 0),
     "as a shell writes it, in braces": (" {HF_TOKEN=SEKRET-1}", 0),
     "a comma": (" {HF_TOKEN: a,SEKRET-1}", 0),
@@ -244,6 +278,9 @@ FORMS = {
     "an anchor of no YAML": ("\n    N: &a SEKRET-1: b\n    HF_TOKEN: *a", 1),
     "a dollar": ("\n    HF_TOKEN: '${{ \"SEKRET-1\"|nofilter }}'", 1),
     "misspelt env": ("s: {HF_TOKEN: SEKRET-1}", 0),
+    "a comma and a blank": (" {HF_TOKEN: a, SEKRET-1}", 0),
+    "no space, and a blank": ("\n    HF_TOKEN:x SEKRET-1", 1),
+    "no space, in the line after": ("\n    N\n    HF_TOKEN:x SEKRET-1", 1),
 }  # fmt: skip
 
 
@@ -263,7 +300,7 @@ def test_no_form_of_a_secret_is_in_what_is_told_of_it(form, tmp_path):
     told = told_of(RECIPE.removesuffix("  env:\n") + env, tmp_path)
     assert "SEKRET" not in told
     assert f"r.yaml:{6 + line}:" in told
-    assert re.search(r"\*{2,}|\| +(HF_TOKEN|env):$", told, re.MULTILINE)
+    assert f"  {6 + line} | {HIDDEN}{tmp_path / 'r.yaml'})" in told
 
 
 @pytest.mark.parametrize("command", ["plan", "render"])
@@ -314,20 +351,29 @@ def test_nor_does_text_that_is_not_yaml(fault, tmp_path):
             assert "SEKRET" not in refused.value.render(), text
 
 
-def test_what_is_not_secret_stays_visible_and_so_does_the_column_of_a_fault(tmp_path):
-    env = "\n    TOKEN_LIMIT: {plain: '77 {{ nope }}'}\n    MAX_TOKENS: '{{ nope }}'\n    N: {plain: {{}}}\n"
-    told = told_of(RECIPE.rstrip() + env.replace("    N: {plain: {{}}}\n", ""), tmp_path)
+def test_what_is_marked_as_no_secret_stays_visible(tmp_path):
+    told = told_of(RECIPE + "    TOKEN_LIMIT: {plain: '77 {{ nope }}'}\n    MAX_TOKENS: '{{ nope }}'\n", tmp_path)
     assert "TOKEN_LIMIT: {plain: '77 {{ nope }}'}\n" in told
     assert "MAX_TOKENS: '{{ nope }}'\n" in told
-    told = told_of(RECIPE.rstrip() + " {HF_TOKEN: abc, SHOWN: '{{ nope }}', X: {secret: {from_env: NAME}}}\n", tmp_path)
-    line, caret = told.splitlines()[1:3]
-    assert line == "  6 |   env: {HF_TOKEN: ***, SHOWN: '{{ nope }}', X: {secret: {from_env: NAME}}}"
-    assert line[caret.index("^") : caret.rindex("^") + 1] == "nope"
+
+
+@pytest.mark.parametrize(
+    "secret", ["SEKRET-1", "abc", "SEKRET it's", "12345678", "S" * 60, "sekret{{ nope", "SEKRET\\n1"]
+)
+@pytest.mark.parametrize("key", ["collect", "repeats", "app.launcher.kind", "passes", "matrix.n"])
+def test_no_sentence_repeats_a_secret_that_stands_elsewhere_too(secret, key, tmp_path):
+    """As where a value was put behind a wrong key, and the secret is the same."""
+    path = tmp_path / "r.yaml"
+    path.write_text(f'{RECIPE}    HF_TOKEN: "{secret}"\n')
+    with pytest.raises((InputError, UsageError)) as refused:
+        make_plan(str(path), "local", options=Overrides((f'{key}="{secret}"', "app.env.N={{ nope }}")))
+    assert "SEKRET" not in refused.value.render()
+    assert f"'{secret}'" not in refused.value.render()
 
 
 def test_a_key_without_its_space_is_named_with_what_to_write(tmp_path):
     told = told_of(RECIPE + "    HF_TOKEN:SEKRET-1\n", tmp_path)
-    assert "7 |     HF_TOKEN:********\n" in told
+    assert "expected a map (key: value), found '***'\n" in told
     assert "hint: write 'HF_TOKEN: ...', with a space after the colon" in told
 
 
@@ -356,9 +402,13 @@ def test_a_sites_file_is_shown_as_a_recipe_is(form, tmp_path):
 
 
 def test_what_almost_looks_like_secrets_takes_time_in_proportion_to_its_length():
-    began = time.process_time()
-    for text in ("token: " * 50_000, "token:\n" * 50_000, "{token: " * 50_000, "token: 'a" * 50_000, "token=" * 50_000,
+    for text in ("token: " * 50_000, "token:" * 50_000, "?sig" * 50_000, "?a=" * 50_000, "hooks.slack.com/services/" * 20_000,
+                 "chat.googleapis.com/?" * 20_000, "chat.googleapis.com/v1" * 20_000, "AccountKey=" * 50_000, ";Pwd=" * 50_000,
+                 "token:\n" * 50_000, "{token: " * 50_000, "token: 'a" * 50_000, "token=" * 50_000,
                  "token:" + " " * 400_000, "token: &a *a\n" * 30_000, "token: |\n x\n" * 30_000):  # fmt: skip
-        shown_line(text)
-        may_hold_secrets(text)
-    assert time.process_time() - began < 6
+        began = time.process_time()
+        with contextlib.suppress(InputError):
+            parse(text, "f")
+        list(named_secrets(text))
+        list(secret_parts(text))
+        assert time.process_time() - began < 4, text[:20]

@@ -1,6 +1,9 @@
 """A campaign is taken over from another machine, over a real sshd; the former owner is fenced off."""
 
+import gzip
+import io
 import subprocess
+import tarfile
 import time
 
 import pytest
@@ -41,7 +44,7 @@ def test_another_machine_takes_a_campaign_over_and_the_former_owner_submits_noth
     (campaign,) = (p.name for p in (cluster.work / "campaigns").iterdir())
     listed = cluster.nsw("attach", *words)
     assert campaign in listed.stdout, listed.stderr
-    present = cluster.start("attach", campaign[:5], *words, "--root", "elsewhere")
+    present = cluster.start("attach", campaign[:5], *words, "--yes", "--root", "elsewhere")
     there = next(cluster.scratch.glob("*/*"))
     until(lambda: (there / "owner").read_text().startswith("2 "), present)
     gate.touch()
@@ -82,7 +85,7 @@ def test_python_takes_a_campaign_over_and_goes_on_with_it(cluster, monkeypatch):
     killed_when_a_run_began(cluster)
     (campaign,) = (p.name for p in (cluster.work / "campaigns").iterdir())
     monkeypatch.chdir(cluster.work)
-    running = nsw.attach(campaign[:5], "cluster", sites="sites.yaml", root="elsewhere")
+    running = nsw.attach(campaign[:5], "cluster", sites="sites.yaml", yes=True, root="elsewhere")
     events = list(running)
     assert [type(event) for event in (events[0], events[-1])] == [Started, Finished]
     assert events[-1].good
@@ -128,22 +131,31 @@ def test_a_take_over_waits_for_the_submission_that_is_under_way_and_stops_the_ne
         (pack(b"ledger", b"recipe")[:60], "damaged|lacks"),
     ],
 )
-def test_a_damaged_hand_over_is_refused(archive, match):
+def test_a_damaged_hand_over_is_refused(archive, match, tmp_path):
     with pytest.raises(CampaignError, match=match):
-        unpack(archive)
-    assert unpack(pack(b"ledger", b"recipe")) == {LEDGER: b"ledger", RECIPE: b"recipe"}
+        unpack(archive, tmp_path)
+    unpack(pack(b"ledger", b"recipe"), tmp_path)
+    assert [(tmp_path / name).read_bytes() for name in (LEDGER, RECIPE)] == [b"ledger", b"recipe"]
 
 
 def test_a_hand_over_with_anything_else_in_it_is_refused(tmp_path):
-    import io
-    import tarfile
-
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz") as made:
         info = tarfile.TarInfo("../evil")
         made.addfile(info, io.BytesIO(b""))
     with pytest.raises(CampaignError, match="never writes"):
-        unpack(file.getvalue())
+        unpack(file.getvalue(), tmp_path)
+
+
+def test_a_header_of_a_hand_over_gets_no_memory_for_what_it_announces(tmp_path):
+    info = tarfile.TarInfo("pax")
+    info.type, info.size = tarfile.XHDTYPE, 1 << 33
+    ledger = tarfile.TarInfo(LEDGER)
+    ledger.size = 1 << 33
+    for header, match in ((info, "never writes"), (ledger, "more than any campaign's")):
+        with pytest.raises(CampaignError, match=match):
+            unpack(gzip.compress(header.tobuf(tarfile.GNU_FORMAT)), tmp_path)
+    assert not (tmp_path / LEDGER).exists()
 
 
 def test_a_campaigns_state_that_its_owner_replaces_meanwhile_is_read_whole(far, tmp_path):
@@ -155,7 +167,10 @@ def test_a_campaigns_state_that_its_owner_replaces_meanwhile_is_read_whole(far, 
     loop = 'while cp "$1/b" "$1/n" && mv "$1/n" "$2" && cp "$1/a" "$1/n" && mv "$1/n" "$2"; do :; done'
     with subprocess.Popen(["bash", "-c", loop, "owner", there, there / ARCHIVE]) as owner:
         try:
-            sizes = {len(kept_there(far, str(there))[LEDGER]) >> 20 for _ in range(40)}
+            sizes = set()
+            for _ in range(40):
+                kept_there(far, str(there), tmp_path)
+                sizes.add((tmp_path / LEDGER).stat().st_size >> 20)
         finally:
             owner.kill()
     assert sizes <= {1, 2}

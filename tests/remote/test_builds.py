@@ -132,7 +132,7 @@ def test_one_that_fails_fails_its_runs_and_is_built_again_by_a_retry(building):
         "its build failed: exit status 2: prog.cu(3): error: no such thing"
     }
     write(building, "true")
-    again = building.nsw("retry", "--update-app", "--root", "campaigns")
+    again = building.nsw("retry", "--update-app", "--sites", "sites.yaml", "--root", "campaigns")
     assert again.returncode == 0, again.stderr
     assert "the build step failed" not in again.stderr
     assert building.ran() == ["1", "2", "3"]

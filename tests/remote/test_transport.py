@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nsw.errors import CommandError, DownloadLimitError, HostKeyError, LoginError, UnreachableError, UsageError
-from nsw.transport.model import Unreadable, connect
+from nsw.transport.model import MOST_OUTPUT, Unreadable, connect
 from nsw.transport.ssh_login import look_up
 
 from .conftest import SSHD, Server
@@ -75,6 +75,18 @@ def test_input_reaches_the_command_and_nothing_else(far):
     assert far.run(["cat"], timeout=60).stdout == ""
 
 
+def test_no_agent_is_forwarded_though_the_configuration_wants_it(site, server, tmp_path, monkeypatch):
+    with subprocess.Popen(["ssh-agent", "-D", "-a", tmp_path / "agent"], stdout=subprocess.DEVNULL) as agent:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+        server.config.write_text(server.config.read_text() + "  ForwardAgent yes\n")
+        transport = connect(site, str(tmp_path / "scratch"))
+        try:
+            assert transport.run(["bash", "-c", "echo ${SSH_AUTH_SOCK-none}"], timeout=60).stdout == "none\n"
+        finally:
+            transport.close()
+            agent.kill()
+
+
 def test_variables_that_would_change_a_command_are_cleared(far):
     show = ["bash", "-c", "echo ${FROM_SSHD-none}"]
     assert far.run(show, timeout=60).stdout == "yes\n"
@@ -95,6 +107,13 @@ def test_what_is_there_what_is_absent_and_what_cannot_be_told_are_three_answers(
     assert far.read_many(names[:1], 3) == {names[0]: b"\0\xff "}
     assert far.tail(names[0], 6) == b"lines\n"
     assert far.tail(names[2], 6) is None
+
+
+def test_of_a_file_longer_than_any_output_as_much_is_read_as_was_asked_for(far, tmp_path):
+    with (tmp_path / "file").open("wb") as file:
+        file.truncate(MOST_OUTPUT + 8)
+    found = far.read_many([str(tmp_path / "file")], MOST_OUTPUT + 7)
+    assert len(found[str(tmp_path / "file")]) == MOST_OUTPUT + 7
 
 
 def test_a_listing_holds_plain_files_that_match(far, tmp_path):

@@ -54,7 +54,7 @@ def test_watch_follows_a_campaign_that_another_machine_took_over_and_writes_noth
     (other / ".config" / "nsw").mkdir(parents=True)
     (other / ".config" / "nsw" / "sites.yaml").write_text((cluster.work / "sites.yaml").read_text())
     (campaign,) = (p.name for p in (cluster.work / "campaigns").iterdir())
-    present = cluster.start("attach", campaign, "--site", "cluster", home=other)
+    present = cluster.start("attach", campaign, "--yes", "--site", "cluster", home=other)
     there = next(cluster.scratch.glob("*/*"))
     until(lambda: (there / "owner").read_text().startswith("2 "), present)
     here = cluster.work / "campaigns"

@@ -18,6 +18,7 @@ _FIRST = 54711 + os.getpid() % 5000 * 2
 UIDS = {"victim": _FIRST, "neighbour": _FIRST + 1}
 # where Python or the checkout are below a folder of root's alone: to read it all, and to write nothing more
 READ_ALL = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search")
+CHECKOUT = {"PYTHONPATH": str(Path(__file__).parents[2])}  # whatever nsw is installed
 SITES = "nsw: 1\nsites:\n  here: {scheduler: local, gpus: {per_node: 0}}\n"
 RECIPE = """
 nsw: 1
@@ -44,7 +45,7 @@ class User:
         known = {k: v for k, v in os.environ.items() if not k.startswith(("NSW_", "XDG_", "PYTHON"))}
         return subprocess.run(
             [*become, *(str(word) for word in words)], cwd=cwd or self.home,
-            env=known | {"HOME": str(self.home), "TMPDIR": str(self.temporary), "COLUMNS": "200"} | env,
+            env=known | {"HOME": str(self.home), "TMPDIR": str(self.temporary), "COLUMNS": "200"} | CHECKOUT | env,
             capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
@@ -102,7 +103,7 @@ def finished(tmp_path_factory) -> Path:
     (home / "sites.yaml").write_text(SITES)
     (home / "r.yaml").write_text(RECIPE)
     words = (sys.executable, "-P", "-m", "nsw", "run", "r.yaml", "--site", "here", "--sites", "sites.yaml")
-    done = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False, env=os.environ | CHECKOUT)
     assert done.returncode == 1, done.stderr
     return home
 
@@ -118,6 +119,7 @@ def campaign_of(finished):
             db.execute("UPDATE meta SET value = ? WHERE key = 'scratch'", (str(folder / "scratch"),))
         db.close()
         user.owns(user.home)
+        assert user.nsw("adopt", folder, "--yes").returncode == 0
         subprocess.run(["chmod", "-R", "a+rX", user.home], check=True)
         return folder
 

@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign import ledger_file
+from nsw.campaign import ledger_copy
 from nsw.campaign.folder import CampaignFolder, is_driven, locked
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import NOTE, SITE
+from nsw.campaign.ledger_copy import Strange, copy_ledgers
+from nsw.campaign.ledger_rows import NOTE, SITE, SITE_DATA
+from nsw.campaign.look import look
+from nsw.campaign.recipe_lock import git_state
 from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport
@@ -68,6 +71,7 @@ def ledger(tmp_path):
     with Ledger(folder / "campaign.db", create=True) as book:
         book.add_plan(Plan("n", "s", (), ()))
         book.set_meta(SITE, "s")
+        book.set_meta(SITE_DATA, {"name": "s", "scheduler": "local", "transport": {"kind": "local"}})
     return folder / "campaign.db"
 
 
@@ -85,23 +89,25 @@ def test_a_journal_that_names_a_file_costs_that_file_when_sqlite_is_let(ledger, 
     assert not dear.exists()
 
 
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(ledger, tmp_path, read_only):
+def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(ledger, tmp_path):
     dear = tmp_path / "dear"
     dear.write_text("dear")
     name_in_journal(tear(ledger), dear)
     before = state(tmp_path)
-    with pytest.raises(CampaignError, match="names another file"):
-        Ledger(ledger, read_only=read_only)
+    with pytest.raises(CampaignError, match="names another file"), look(CampaignFolder(ledger.parent)):
+        pass
     assert state(tmp_path) == before
 
 
-def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path, monkeypatch):
+@pytest.mark.parametrize("own", [True, False])
+def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path, monkeypatch, own):
+    if own:
+        CampaignFolder(ledger.parent).trust()
     tear(ledger)
     before = state(tmp_path)
     (temporary := tmp_path.with_name(tmp_path.name + "-tmp")).mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    with Ledger(ledger, read_only=True) as book:
+    with look(CampaignFolder(ledger.parent)) as book:
         assert (book.meta(SITE), book.meta(NOTE)) == ("s", None)
         assert len(list(temporary.iterdir())) == 1
     assert list(temporary.iterdir()) == []
@@ -120,31 +126,29 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
 def test_what_is_being_written_is_copied_as_it_was_or_not_at_all(ledger, how, monkeypatch):
-    monkeypatch.setattr(ledger_file, "_PATIENCE_S", 0.1)
-    monkeypatch.setattr(ledger_file, "is_own", lambda _: False)  # as another user's
+    monkeypatch.setattr(ledger_copy, "_PATIENCE_S", 0.1)
     with subprocess.Popen(
         [sys.executable, "-c", WRITER, ledger, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as writer:
         writer.stdout.readline()
+        copy = ledger.with_name("copy.db")
+        (fault,) = copy_ledgers([Strange(ledger, str(ledger), None, copy)])
         if how == "EXCLUSIVE":
-            with pytest.raises(CampaignError, match="has been locked by a writer"):
-                Ledger(ledger, read_only=True)
+            assert "has been locked by a writer" in fault[0]
         else:
-            with Ledger(ledger, read_only=True) as book:
+            with Ledger(copy, read_only=True) as book:
                 assert (book.meta(SITE), book.meta(NOTE)) == ("s", None)
         writer.stdin.close()
 
 
-@pytest.mark.parametrize("what", ["link", "fifo", "folder", "log", "journal"])
+@pytest.mark.parametrize("what", ["link", "fifo", "folder", "journal"])
 def test_what_is_no_plain_ledger_is_refused(ledger, tmp_path, what):
     real = ledger.rename(tmp_path / "real.db")
     journal = ledger.with_name("campaign.db-journal")
     {"link": lambda: ledger.symlink_to(real), "fifo": lambda: os.mkfifo(ledger), "folder": ledger.mkdir,
-     "log": lambda: (real.rename(ledger), ledger.with_name("campaign.db-wal").write_bytes(b"x")),
      "journal": lambda: (real.rename(ledger), os.mkfifo(journal))}[what]()  # fmt: skip
-    for read_only in (True, False):
-        with pytest.raises(CampaignError):
-            Ledger(ledger, read_only=read_only)
+    with pytest.raises(CampaignError), look(CampaignFolder(ledger.parent)):
+        pass
 
 
 # --- the lock -------------------------------------------------------------------------------------------------------
@@ -159,6 +163,7 @@ def test_a_lock_that_is_none_is_neither_written_nor_waited_for(tmp_path, what):
     {"fifo": lambda: os.mkfifo(folder.lock), "other": lambda: folder.lock.hardlink_to(dear)}.get(
         what, lambda: folder.lock.symlink_to(dear)
     )()
+    folder.trust()
     before = state(tmp_path)
     assert not is_driven(folder)
     with pytest.raises(CampaignError), locked(folder):
@@ -168,6 +173,7 @@ def test_a_lock_that_is_none_is_neither_written_nor_waited_for(tmp_path, what):
 
 def test_a_look_at_the_lock_leaves_no_trace_and_hinders_nobody(tmp_path):
     folder = CampaignFolder(tmp_path)
+    folder.trust()
     before = state(tmp_path)
     assert not is_driven(folder)
     assert state(tmp_path) == before
@@ -177,10 +183,11 @@ def test_a_look_at_the_lock_leaves_no_trace_and_hinders_nobody(tmp_path):
 
 
 def test_where_a_file_system_shows_every_file_as_one_users_a_campaign_is_driven(tmp_path, monkeypatch):
-    """As sshfs does: there a file that this user makes has the owner of the campaign."""
+    """As sshfs does: what the user's state folder has of the campaign is that owner."""
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    CampaignFolder(tmp_path).trust()
     with locked(CampaignFolder(tmp_path)):
-        assert [path.name for path in tmp_path.iterdir()] == ["lock"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["lock", "token"]
 
 
 # --- files that a program of a run leaves ---------------------------------------------------------------------------
@@ -232,7 +239,7 @@ def test_a_campaign_of_another_user_is_not_driven(campaign_of, victim, neighbour
     for words in (*DRIVES, ["cancel"]):
         done = victim.nsw(*words, "-c", folder)
         assert done.returncode == 2, done
-        assert f"belongs to user {neighbour.uid}: nsw drives only campaigns of your own" in done.stderr, words
+        assert f"belongs to user {neighbour.uid}: nsw acts only for campaigns of your own" in done.stderr, words
         assert "recipe.lock.yaml` starts your own" in done.stderr
     assert {path: of for path, of in state(neighbour.home).items() if path != str(folder)} == {
         path: of for path, of in before.items() if path != str(folder)
@@ -248,9 +255,10 @@ def test_no_command_connects_to_the_site_that_another_user_s_campaign_names(camp
         db.execute("UPDATE meta SET value = ? WHERE key = 'site_data'", (json.dumps(site),))
         db.execute("UPDATE tasks SET state = 'running' WHERE state = 'failed'")
     db.close()
+    (victim.home / ".config" / "nsw").mkdir(parents=True)
     for name, text in (
         ("r.yaml", RECIPE.replace("[0, 3]", "[0, 4]")),
-        ("sites.yaml", SITES),
+        (".config/nsw/sites.yaml", SITES),
         ("ssh", "#!/bin/sh\necho >~/CALLED\n"),
     ):
         (victim.home / name).write_text(text)
@@ -312,7 +320,7 @@ def test_the_files_of_another_user_s_campaign_are_that_user_s(campaign_of, victi
     neighbour.owns(folder)
     victim.owns(dear)
     logs = victim.nsw("logs", "n-3", "-c", folder)
-    assert (logs.returncode, "dear" in logs.stdout) == (2 if what == "fifo" else 0, False), logs.stderr
+    assert (logs.returncode, "dear" in logs.stdout) == (0, False), logs.stderr
     for words in (["summarize", folder], ["summarize", folder, "--table", "figures", "--json"]):
         done = victim.nsw(*words)
         assert done.returncode == 2
@@ -358,29 +366,6 @@ def test_with_none_named_it_is_this_user_s_newest(campaign_of, victim, neighbour
     assert planted.name in victim.nsw("status", planted.name).stdout
 
 
-def test_no_campaign_is_made_in_a_folder_of_another_user_that_was_not_named(victim, neighbour):
-    """Whoever owns the folder can put another one in the place of a campaign, and with it the scripts that are run."""
-    (victim.home / "r.yaml").write_text(RECIPE.replace("[0, 3]", "[0]"))
-    there = neighbour.home / "campaigns"
-    there.mkdir()
-    there.chmod(0o777)
-    neighbour.owns(neighbour.home)
-    (victim.home / "campaigns").symlink_to(there)
-    victim.owns(victim.home)
-    (neighbour.home / "r.yaml").write_text((victim.home / "r.yaml").read_text())
-    without = neighbour.home / "without"  # where the neighbour could put another `campaigns` in the place of the first
-    without.mkdir()
-    without.chmod(0o777)
-    neighbour.owns(without)
-    for cwd in (victim.home, neighbour.home, without):
-        done = victim.nsw("run", victim.home / "r.yaml", cwd=cwd)
-        assert (done.returncode, list(there.iterdir())) == (2, []), done
-        assert "belongs to another user, who could replace what nsw runs from campaigns" in done.stderr
-    assert list(without.iterdir()) == []
-    assert victim.nsw("run", "r.yaml", "--root", "campaigns", cwd=neighbour.home).returncode == 0
-    assert len(list(there.iterdir())) == 1
-
-
 def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
     """Git runs what a repository's configuration names; new versions refuse by themselves, older ones do not."""
     code = (
@@ -413,6 +398,46 @@ def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
     assert "commit=" in own
     assert set(others) == {"None\n"}
     assert not list(victim.temporary.iterdir())
+
+
+@pytest.mark.skipif(not shutil.which("git"), reason="no git here")
+def test_no_program_that_a_repository_names_is_run(tmp_path):
+    """A folder that came as an archive belongs to who unpacked it, with the configuration of who made it."""
+    ran = tmp_path / "ran"
+    ran.mkdir()
+    repository = tmp_path / "repository"
+
+    def git(*words, cwd=repository):
+        who = ("-c", "user.name=n", "-c", "user.email=e", "-c", "protocol.file.allow=always")
+        return subprocess.run(["git", *who, *words], cwd=cwd, check=True, capture_output=True, text=True).stdout
+
+    for folder in (repository, tmp_path / "part"):
+        folder.mkdir()
+        git("init", "-q", cwd=folder)
+        (folder / "file").write_text("as it was\n")
+        git("add", ".", cwd=folder)
+        git("commit", "-qm", "m", cwd=folder)
+    git("submodule", "add", "-q", str(tmp_path / "part"), "part")
+    (repository / ".gitattributes").write_text("* filter=planted\n")
+    git("add", ".")
+    git("commit", "-qm", "with a part")
+    for name in ("clean", "smudge"):
+        git("config", f"filter.planted.{name}", f"touch {ran}/{name}; cat")
+    git("config", "filter.planted.required", "true")
+    for name, folder in (("own", repository), ("part", repository / "part")):
+        git("config", "core.fsmonitor", f"touch {ran}/monitor-of-{name}; false", cwd=folder)
+    hook = repository / ".git" / "hooks" / "post-index-change"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {ran}/hook\n")
+    hook.chmod(0o755)
+    os.utime(repository / "file", (1, 1))  # so that its content is looked at
+    state = git_state(repository, LocalTransport())
+    assert (state.commit, state.dirty) == (git("rev-parse", "HEAD").strip(), False)
+    assert not list(ran.iterdir())
+    git("status")  # it would have
+    assert {"clean", "hook", "monitor-of-own", "monitor-of-part"} <= {file.name for file in ran.iterdir()}
+    (repository / "file").write_text("changed\n")
+    assert git_state(repository, LocalTransport()).dirty
 
 
 def test_a_folder_of_the_site_that_another_user_made_first_is_not_used(victim, neighbour):

@@ -40,8 +40,10 @@ def test_what_is_no_regular_file_is_not_opened_and_a_link_to_one_is(tmp_path, mo
 
 
 @pytest.mark.parametrize("words", [("plan", "r.yaml"), ("render", "r.yaml"), ("sites",)], ids=" ".join)
-def test_a_fifo_as_the_sites_file_of_the_folder_is_an_error(folder, words):
-    os.mkfifo(folder / "sites.yaml")
+def test_a_fifo_as_the_user_s_own_sites_file_is_an_error(folder, words, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
+    (folder / "nsw").mkdir()
+    os.mkfifo(folder / "nsw" / "sites.yaml")
     said = in_folder(folder, *words)
     assert said.code == 2
     assert f"sites.yaml: cannot be read: it {NOT_REGULAR}" in said.err
@@ -81,6 +83,6 @@ def test_a_fifo_or_device_in_a_folder_that_a_recipe_lists_is_not_copied(tmp_path
 
 def test_a_fifo_as_a_template_of_a_site_is_an_error(folder):
     (folder / "sites.yaml").write_text(SITES.replace("gpus:", "templates: {finish: fifo}, gpus:", 1))
-    said = in_folder(folder, "render", "r.yaml", "--site", "here")
+    said = in_folder(folder, "render", "r.yaml", "--site", "here", "--sites", "sites.yaml")
     assert said.code == 2
     assert "there is no file 'fifo' beside the sites file" in said.err

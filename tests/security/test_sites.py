@@ -32,6 +32,12 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def own(folder):
+    """The user's own sites file, which need not be named."""
+    return write(folder / "config" / "nsw" / "sites.yaml")
+
+
 def write(path, name="here", template="echo the end"):
     path.parent.mkdir(exist_ok=True, parents=True)
     path.write_text(EVIL.replace("NAME", name))
@@ -52,23 +58,20 @@ def script(site, sites=None):
     [(0o644, 0o755, None), (0o600, 0o700, None), (0o666, 0o755, "it may be written by everybody (mode 0666)"),
      (0o644, 0o777, "its folder"), (0o644, 0o1777, None), (0o664, 0o755, None), (0o644, 0o775, None)],
 )  # fmt: skip
-def test_a_file_that_others_may_write_is_not_read_unless_named(folder, mode, of_folder, why, capsys, monkeypatch):
+def test_a_file_that_others_may_write_is_not_read_unless_named(own, mode, of_folder, why, capsys, monkeypatch):
     """A group that is this user's alone, as many systems make one for each user, counts as nobody else."""
     members(monkeypatch)
-    write(folder / "sites.yaml").chmod(mode)
-    folder.chmod(of_folder)
-    try:
-        if why is None:
-            assert script("here").endswith("echo the end\n")
-            return
-        with pytest.raises(NswError, match="there is no site 'here'"):
-            script("here")
-        said = capsys.readouterr().err
-        assert f"sites.yaml is ignored, because another user may have written it: {why}" in said
-        assert "chmod go-w), or name it: `--sites sites.yaml`" in said
-        assert script("here", [folder / "sites.yaml"]).endswith("echo the end\n")
-    finally:
-        folder.chmod(0o755)
+    own.chmod(mode)
+    own.parent.chmod(of_folder)
+    if why is None:
+        assert script("here").endswith("echo the end\n")
+        return
+    with pytest.raises(NswError, match="there is no site 'here'"):
+        script("here")
+    said = capsys.readouterr().err
+    assert f"sites.yaml is ignored, because another user may have written it: {why}" in said
+    assert f"chmod go-w), or name it: `--sites {own}`" in said
+    assert script("here", [own]).endswith("echo the end\n")
 
 
 def members(monkeypatch, *others: str, name: str = "me") -> None:
@@ -113,37 +116,76 @@ def test_a_link_counts_by_what_it_leads_to(folder):
     assert f"its folder {real.parent}" in unsafe(folder / "sites.yaml")
 
 
-def test_a_template_that_others_may_write_is_refused_unless_the_sites_file_is_named(folder):
-    file = write(folder / "sites.yaml")
-    (folder / "t.j2").chmod(0o666)
+def test_a_template_that_others_may_write_is_refused_unless_the_sites_file_is_named(own):
+    (own.parent / "t.j2").chmod(0o666)
     with pytest.raises(InputError, match="may be written by everybody") as caught:
         script("here")
     assert caught.value.diagnostics[0].mark.line == 3
-    assert "`--sites sites.yaml`" in caught.value.diagnostics[0].hint
-    assert script("here", [file]).endswith("echo the end\n")
+    assert f"`--sites {own}`" in caught.value.diagnostics[0].hint
+    assert script("here", [own]).endswith("echo the end\n")
 
 
 def test_a_sites_file_of_another_user_is_not_read_unless_named(victim, neighbour):
-    """Also where it is the only thing in the folder that decides: the built-in site stays what it is."""
+    """Nor is the user's own where it is a link to that: the built-in site stays what it is."""
+    (config := victim.home / ".config" / "nsw").mkdir(parents=True)
+    (config / "sites.yaml").symlink_to(neighbour.home / "sites.yaml")
+    victim.owns(victim.home)
     for name in ("local", "here"):
-        write(neighbour.home / "sites.yaml", name, PYTHON)
+        file = write(neighbour.home / "sites.yaml", name, PYTHON)
         neighbour.owns(neighbour.home)
         for words in (["plan", "cpu_quickstart"], ["render", "cpu_quickstart", "--site", name], ["sites"]):
-            done = victim.nsw(*words, cwd=neighbour.home)
+            done = victim.nsw(*words)
             assert f"it belongs to user {neighbour.uid}" in done.stderr
             assert "the end" not in done.stdout
-        named = victim.nsw("render", "cpu_quickstart", "--site", name, "--sites", "sites.yaml", cwd=neighbour.home)
+        named = victim.nsw("render", "cpu_quickstart", "--site", name, "--sites", file)
         assert (named.returncode, "unsafe" in named.stderr) == (2, True), named
     asked = {"_NSW_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     asked["_TYPER_COMPLETE_ARGS"] = "nsw plan --site "
-    assert victim.nsw(cwd=neighbour.home, **asked).stdout.split() == ["local", "demo"]
+    assert victim.nsw(**asked).stdout.split() == ["local", "demo"]
     assert not list(neighbour.home.glob("PWNED"))
 
 
+# --- the folder that one is in ---------------------------------------------------------------------------------------
+
+DOWNLOADED = """\
+nsw: 1
+sites:
+  theirs:
+    default: true
+    scheduler: slurm
+    scratch: /tmp
+    transport: {kind: openssh, host: x, config: ssh_config}
+"""
+
+
+def test_a_folder_with_a_sites_file_runs_nothing_of_it(victim):
+    """As one that was downloaded: its ssh_config names commands, and everything in it belongs to this user."""
+    (folder := victim.home / "downloaded").mkdir()
+    (folder / "sites.yaml").write_text(DOWNLOADED)
+    (victim.home / "ssh").write_text('#!/bin/sh\necho "$@" >>~/CALLED\nexit 255\n')
+    (victim.home / "ssh").chmod(0o755)
+    victim.owns(victim.home)
+    path, called = f"{victim.home}:{os.environ['PATH']}", victim.home / "CALLED"
+    for words in (["plan", "cpu_quickstart"], ["plan", "cpu_quickstart", "--site", "theirs"], ["sites"],
+                  ["sites", "check", "theirs"], ["attach", "--site", "theirs"]):  # fmt: skip
+        done = victim.nsw(*words, cwd=folder, PATH=path)
+        assert "sites.yaml in the current folder is read only if you name it: `--sites sites.yaml`" in done.stderr
+        assert done.returncode == (2 if "theirs" in words else 0), done.stderr
+        assert not called.exists(), words
+    victim.nsw("sites", "check", "theirs", "--sites", "sites.yaml", cwd=folder, PATH=path)
+    assert "-F ssh_config" in called.read_text(), "what is named is trusted"
+
+
+def test_a_sites_file_of_the_folder_is_not_even_opened(victim):
+    os.mkfifo(victim.home / "sites.yaml")
+    victim.owns(victim.home)
+    assert victim.nsw("plan", "cpu_quickstart", "--site", "local").returncode == 0
+
+
 def test_a_template_of_another_user_is_not_read(victim, neighbour):
-    write(victim.home / "sites.yaml")
-    (victim.home / "t.j2").unlink()
-    (victim.home / "t.j2").symlink_to(neighbour.home / "t.j2")
+    file = write(victim.home / ".config" / "nsw" / "sites.yaml")
+    (file.parent / "t.j2").unlink()
+    (file.parent / "t.j2").symlink_to(neighbour.home / "t.j2")
     (neighbour.home / "t.j2").write_text("echo theirs")
     victim.owns(victim.home)
     neighbour.owns(neighbour.home)

@@ -37,24 +37,32 @@ def test_the_built_in_sites():
     assert (demo.site.replay, demo.site.gpus.chip, demo.site.gpus.per_node) == ("alexnet-4xH200", "gh100", 4)
 
 
-def test_the_search_goes_from_the_command_line_to_the_current_folder(tmp_path, monkeypatch):
+def test_the_search_goes_from_the_command_line_to_the_user_s_own_file_and_not_to_the_current_folder(
+    tmp_path, monkeypatch
+):
     given = sites_file(tmp_path / "given.yaml")
     environment = sites_file(tmp_path / "environment.yaml")
-    beside = sites_file(tmp_path / "sites.yaml")
+    sites_file(tmp_path / "sites.yaml")
     user = sites_file(tmp_path / "user/sites.yaml")
     monkeypatch.setenv("NSW_SITES", str(environment))
     for path, shown in (
         (given, str(given)),
         (environment, str(environment)),
         (user, str(user)),
-        (beside, "sites.yaml"),
     ):
         assert load_site("mine", [given] if given.exists() else None).origin == shown
         path.unlink()
         if path == environment:
             monkeypatch.delenv("NSW_SITES")
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as caught:
         load_site("mine")
+    assert caught.value.hint == (
+        "sites.yaml in the current folder is read only if you name it: `--sites sites.yaml`,"
+        ' or `export NSW_SITES="$PWD/sites.yaml"`'
+    )
+    assert load_site("mine", [Path("sites.yaml")]).origin == "sites.yaml"
+    monkeypatch.setenv("NSW_SITES", str(tmp_path / "sites.yaml"))
+    assert load_site("mine").named
 
 
 def test_a_site_of_ones_own_stands_before_the_built_in(tmp_path):
@@ -62,33 +70,27 @@ def test_a_site_of_ones_own_stands_before_the_built_in(tmp_path):
     assert load_site("local").site.scheduler == "slurm"
 
 
-@pytest.mark.parametrize("name", ["local", "demo", "mine"])
-def test_the_file_of_the_current_folder_takes_the_place_of_no_site_and_that_is_said(tmp_path, name):
-    sites_file(tmp_path / "user/sites.yaml", extra="    qos: own\n")
-    sites_file(tmp_path / "sites.yaml", name)
-    said = []
-    assert (found := load_site(name, warn=said.append)).origin != "sites.yaml"
-    assert len(said) == 1
-    assert f"site '{name}' is that of {'nsw itself' if name != 'mine' else found.origin}" in said[0]
-    assert "`--sites sites.yaml` takes it" in said[0]
-    assert load_site(name, [Path("sites.yaml")], warn=said.append).origin == "sites.yaml"
-    assert len(said) == 1
-
-
 def test_an_unknown_site_lists_the_known_ones_and_where_they_are(tmp_path):
-    sites_file(tmp_path / "sites.yaml", "polaris")
+    user = sites_file(tmp_path / "user/sites.yaml", "polaris")
     with pytest.raises(UsageError) as caught:
         load_site("polars")
     assert caught.value.render() == (
-        "there is no site 'polars'; there are:\n  polaris (sites.yaml)\n  local (built in)\n  demo (built in)\n"
+        f"there is no site 'polars'; there are:\n  polaris ({user})\n  local (built in)\n  demo (built in)\n"
         "  hint: did you mean 'polaris'?"
     )
+    with pytest.raises(UsageError) as caught:
+        load_site("theta")
+    assert caught.value.hint == f"define it in {user}"
+    sites_file(tmp_path / "sites.yaml")
+    with pytest.raises(UsageError) as caught:
+        load_site("polars")
+    assert caught.value.hint.startswith("did you mean 'polaris'? sites.yaml in the current folder is read only if")
 
 
 def test_a_broken_file_does_not_hide_behind_the_built_in_sites(tmp_path):
     sites_file(tmp_path / "sites.yaml", extra="    quue: debug\n")
     with pytest.raises(InputError) as caught:
-        load_site("local")
+        load_site("local", [Path("sites.yaml")])
     assert caught.value.render() == (
         "sites.yaml:5:5: unknown key 'quue' in sites.mine\n  5 |     quue: debug\n    |     ^^^^\n"
         "  hint: did you mean 'queue'?"
@@ -103,7 +105,7 @@ def test_a_file_asked_for_that_is_not_there_is_told(tmp_path):
 def test_the_full_file(tmp_path):
     (tmp_path / "my_directives.sh.j2").touch()
     (tmp_path / "sites.yaml").write_text(FULL)
-    site = load_site("polaris").site
+    site = load_site("polaris", [tmp_path / "sites.yaml"]).site
     assert site.scratch == "/eagle/MyProject/$USER/nsw"
     assert site.limits.download == 20 << 30
     assert site.limits.max_walltime == 86400
@@ -152,9 +154,9 @@ def test_faults_are_told_at_their_place(tmp_path, right, wrong, place, message):
 
 
 def test_a_remote_site_needs_a_scratch_folder(tmp_path):
-    sites_file(tmp_path / "sites.yaml", extra="    transport: {kind: ssh, host: h}\n")
+    path = sites_file(tmp_path / "sites.yaml", extra="    transport: {kind: ssh, host: h}\n")
     with pytest.raises(InputError, match="needs 'scratch'"):
-        list_sites()
+        read_sites(path)
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ class Page:
 
     def field(self, row: Sequence[str], name: str) -> str | None:
         """A field by name; None where the row or the page lacks it or it is empty."""
-        return _cell(row, self.at.get(name, sys.maxsize))
+        return _cells(row, (self.at.get(name, sys.maxsize),))[0]
 
     def is_sized(self, row: list[str]) -> bool:
         """Whether a row has as many fields as one of this page has.
@@ -134,7 +134,7 @@ class Page:
 
     def is_of(self, row: Sequence[str], launch: Row) -> bool:
         """Whether a row names the kernel and the sizes of a launch with its id."""
-        return all(_cell(row, i) == launch.get(column) for i, column in zip(self._telling, _TOLD, strict=True))
+        return _cells(row, self._telling) == [launch.get(column) for column in _TOLD]
 
     @cached_property
     def _telling(self) -> tuple[int, ...]:
@@ -158,16 +158,17 @@ class Page:
 
     def owner(self, row: Sequence[str], block: int, rank: int | None) -> Row:
         """The columns of the launches table that a row tells."""
-        cells = (_cell(row, i) for i in self._owned)
-        return owner_of(dict(zip(OWNER_COLUMNS, cells, strict=True)), block, rank)
+        return owner_of(dict(zip(OWNER_COLUMNS, _cells(row, self._owned), strict=True)), block, rank)
 
     @cached_property
     def _owned(self) -> tuple[int, ...]:
         return self._places(*OWNER_COLUMNS)
 
 
-def _cell(row: Sequence[str], place: int) -> str | None:
-    return (row[place].strip() or None) if place < len(row) else None
+def _cells(row: Sequence[str], places: Sequence[int]) -> list[str | None]:
+    """The fields at these places, None where the row has none there or it is empty."""
+    size = len(row)
+    return [(row[place].strip() or None) if place < size else None for place in places]
 
 
 def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:

@@ -1,0 +1,117 @@
+"""Ledgers to look at, which changes nothing: the file itself, or a clean copy where strangers may have written it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from nsw.campaign.folder import CampaignFolder, LedgerCopy, is_driven
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_file import journal_of
+from nsw.errors import CampaignError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import BinaryIO
+
+    from nsw.campaign.ledger_copy import Strange
+
+__all__ = ["clean_copy", "look", "prepare_to_look"]
+
+_MEMORY: Final = 2 << 30  # bytes
+_SECONDS: Final = 60.0
+
+
+@contextmanager
+def look(folder: CampaignFolder) -> Iterator[Ledger]:
+    """The campaign's ledger, for reading.
+
+    Raises:
+        CampaignError: It is not there, or is not a ledger.
+    """
+    if fault := prepare_to_look([folder])[0]:
+        raise fault
+    with Ledger(folder.copy.path if folder.copy else folder.ledger, read_only=True) as ledger:
+        yield ledger
+
+
+def prepare_to_look(several: Sequence[CampaignFolder]) -> list[CampaignError | None]:
+    """Make the clean copies of ledgers that need one, all of them in one process; of each what is wrong with it."""
+    from nsw.campaign.ledger_copy import Strange
+
+    faults: list[CampaignError | None] = [None] * len(several)
+    todo: list[tuple[int, LedgerCopy, Strange]] = []
+    with ExitStack() as opened:
+        for at, folder in enumerate(several):
+            if not _needs_copy(folder):
+                folder.copy = None
+                continue
+            try:
+                ledger = opened.enter_context(folder.open(folder.ledger))
+                journal = None
+                with suppress(FileNotFoundError):
+                    journal = opened.enter_context(folder.open(journal_of(folder.ledger)))
+            except OSError as why:
+                where = f"{folder.path} is not a campaign: {folder.ledger.name}"
+                faults[at] = CampaignError(f"{where}: {why.strerror or why}")
+                continue
+            found = os.fstat(ledger.fileno())
+            now = found.st_ino, found.st_size, found.st_mtime_ns
+            if folder.copy is None or folder.copy.of != now:
+                made = LedgerCopy(_place_for(folder), now)
+                journal_name = None if journal is None else _name(journal)
+                todo.append((at, made, Strange(folder.ledger, _name(ledger), journal_name, made.path)))
+        for (at, made, _), fault in zip(todo, _copied([strange for _, _, strange in todo]), strict=True):
+            faults[at] = fault
+            several[at].copy = made if fault is None else None
+    return faults
+
+
+def _place_for(folder: CampaignFolder) -> Path:
+    """Where the copy of a campaign's ledger will be, as long as the object is in use."""
+    home = Path(tempfile.mkdtemp(prefix="nsw-ledger-"))
+    weakref.finalize(folder, shutil.rmtree, home, ignore_errors=True)
+    return home / folder.ledger.name
+
+
+def clean_copy(source: Path, copy: Path) -> None:
+    """Write a clean copy of a file that was brought from elsewhere.
+
+    Raises:
+        CampaignError: It is no ledger.
+    """
+    from nsw.campaign.ledger_copy import Strange
+
+    if fault := _copied([Strange(source, str(source), None, copy)])[0]:
+        raise fault
+
+
+def _needs_copy(folder: CampaignFolder) -> bool:
+    """Whether strangers may have written it, or only the nsw that drives it next may take back a write cut short."""
+    return not folder.trusted or (journal_of(folder.ledger).exists() and not is_driven(folder))
+
+
+def _name(file: BinaryIO) -> str:
+    """A name by which another process of this user opens the same file, whatever has its path by now."""
+    return f"/proc/{os.getpid()}/fd/{file.fileno()}"
+
+
+def _copied(several: Sequence[Strange]) -> list[CampaignError | None]:
+    from nsw.apart import Limits, apart
+    from nsw.campaign.ledger_copy import copy_ledgers
+
+    if not several:
+        return []
+    what = f"reading {several[0].path}" if len(several) == 1 else f"reading {len(several)} ledgers"
+    try:
+        found = apart(copy_ledgers, several, what=what, size=0, limits=Limits(_MEMORY, _SECONDS))
+    except LimitError as fault:
+        if len(several) == 1:
+            return [CampaignError(fault.message, hint="nsw writes no such file: ask who made it")]
+        return [_copied([one])[0] for one in several]  # so that one costs the others nothing
+    return [None if fault is None else CampaignError(fault[0], hint=fault[1]) for fault in found]

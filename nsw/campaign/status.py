@@ -1,0 +1,196 @@
+"""`nsw status`, `problems` and `ls`: how campaigns stand, without driving anything.
+
+Of a campaign that was made elsewhere only its ledger is read: no site or scheduler is asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.campaign import folder as folders
+from nsw.campaign import versions
+from nsw.campaign.estimate import seconds_left
+from nsw.campaign.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
+from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, what_lacks
+from nsw.campaign.look import look, prepare_to_look
+from nsw.campaign.selection import as_named, as_option, campaign_and_runs, job_ids, selected
+from nsw.campaign.watch import ledger_now
+from nsw.errors import CampaignError
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.selection import Which
+    from nsw.campaign.watch import Onlooker
+
+__all__ = ["Status", "list_campaigns", "problems_of", "status"]
+
+_NOTABLE: Final = [state for state in State if state not in {State.DONE, State.PLANNED}]
+_TOGETHER: Final = 100  # campaigns whose ledgers are read in one process
+_Problems = list[tuple[str, str | None, str, str, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a campaign stands.
+
+    Attributes:
+        folder: The campaign.
+        head: What is known of all of it, by name.
+        progress: How long it goes on already, how long it will, and what the running programs printed last.
+        counts: How many of the runs that are meant are in each state.
+        runs: Those to show.
+        jobs: The scheduler's job id of each run and build.
+        builds: What is built for the runs, each with the jobs that need it.
+        problems: What is wrong: run, report, severity, message, what to do.
+        chosen: Whether runs were named.
+        looks: The command that asks the site what has become of the runs; None where it was asked.
+    """
+
+    folder: CampaignFolder
+    head: dict[str, Any]
+    progress: dict[str, Any]
+    counts: dict[str, int]
+    runs: list[RunRow]
+    jobs: dict[str, str]
+    builds: list[tuple[BuildRow, list[str]]]
+    problems: _Problems
+    chosen: bool
+    looks: str | None
+
+
+def status(which: Which, *, every: bool) -> Status:
+    """The state of a campaign, or of some of its runs; unless `every`, only of runs to be known about."""
+    folder, selection = campaign_and_runs(which)
+    with ledger_now(folder) as (ledger, onlooker):
+        counts = ledger.counts()
+        problems: _Problems = [*ledger.problems(), *versions.problems(folder, ledger)]
+        # who names runs wants to see them, whatever their state
+        runs = ledger.runs() if every or selection else _to_look_at(ledger)
+        progress = _progress(folder, ledger, counts, runs)
+        builds, needed_by = ledger.builds(), ledger.needed_by()
+        head, jobs = _head(folder, ledger, counts, onlooker), job_ids(ledger, [*builds, *runs])
+        if selection:
+            runs = selected(ledger, runs, selection)
+            counts = Counter(str(run.state) for run in runs)
+            ids = {run.id for run in runs}
+            problems = [problem for problem in problems if problem[0] in ids]
+    looks = None if onlooker or not folder.trusted else f"nsw watch {as_named(folder)}"
+    known = [(build, needed_by.get(build.id, [])) for build in builds]
+    return Status(folder, head, progress, counts, runs, jobs, known, problems, bool(selection), looks)
+
+
+def _to_look_at(ledger: Ledger) -> list[RunRow]:
+    """The runs that are neither planned nor done, and of those that are done what is to be known about."""
+    lacking = [
+        run
+        for reading in (Reading.INCOMPLETE, Reading.UNREADABLE)
+        for run in ledger.runs(states=(State.DONE,), reading=reading)
+    ]
+    more = [run for run in ledger.done_with_a_word() if what_lacks(run) is None]
+    return [*ledger.runs(states=_NOTABLE), *lacking, *more]
+
+
+def _progress(
+    folder: CampaignFolder, ledger: Ledger, counts: Mapping[str, int], runs: Sequence[RunRow]
+) -> dict[str, Any]:
+    if not any(counts.get(state) for state in State if state not in ENDED):
+        return {"elapsed_s": None, "seconds_left": None, "last_lines": {}}
+    from nsw.campaign.running import lines_now
+
+    now, driven = time.time(), folders.is_driven(folder)
+    running = [run for run in runs if run.state is State.RUNNING]
+    begun = ledger.began()
+    return {
+        "elapsed_s": None if begun is None else max(0.0, now - begun),
+        "seconds_left": seconds_left(ledger.paces(now)) if driven else None,
+        "last_lines": lines_now(folder, ledger, running, driven=driven),
+    }
+
+
+def _head(
+    folder: CampaignFolder, ledger: Ledger, counts: Mapping[str, int], onlooker: Onlooker | None
+) -> dict[str, Any]:
+    driven = folders.is_driven(folder)
+    left = sum(counts.get(s, 0) for s in ("planned", "intent", "submitted", "queued", "running"))
+    bad = sum(counts.get(s, 0) for s in ("failed", "lost", "cancelled"))
+    unread, incomplete = ledger.unread(), ledger.incomplete()
+    steps = []
+    taken = ledger.meta(TAKEN_OVER)
+    reductions = dict(Counter(str(row.state) for row in ledger.reductions()))
+    going = sum(count for state, count in reductions.items() if state not in ENDED)
+    unseen = onlooker is not None and onlooker.changed_any  # runs whose reports nobody has read
+    may_go_on = not driven and folder.trusted and taken is None
+    if taken is not None and folder.trusted:
+        steps.append(f"`nsw watch {as_named(folder)}` shows its progress there; `nsw attach {folder.id}` takes it back")
+    if (left or unread or going or unseen) and may_go_on:
+        waiting, resume = counts.get("planned", 0), f"`nsw resume {as_named(folder)}`"
+        what = f"{plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for {resume}"
+        steps.append(what if waiting else f"{resume} goes on")
+    if (bad or incomplete) and may_go_on:
+        from nsw.campaign.answers import how_to_repeat  # here: most looks need nothing of recipes
+
+        again = how_to_repeat(folder, ledger, f" -c {as_named(folder)}")
+        steps.append(f"`nsw logs RUN{as_option(folder)}` prints a run's output; {again}")
+    return {"campaign": folder.id, "folder": str(folder.path), "owner": folder.other_owner,
+            "trusted": folder.trusted, "taken_over_by": taken,
+            "site": ledger.meta(SITE), "note": ledger.meta(NOTE), "driven": driven,
+            "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
+            "incomplete": incomplete, "unreadable": ledger.unreadable(),
+            "stopped": ledger.meta(STOPPED), "held": ledger.meta(AT_A_TIME) == 0,
+            "reductions": reductions}  # fmt: skip
+
+
+def problems_of(which: Which) -> tuple[CampaignFolder, _Problems, str | None]:
+    """The campaign, everything that is wrong with the reports of the runs that are meant, and the campaign's note.
+
+    Beside problems of reports these are outliers, and runs of an older version of the program.
+    """
+    folder, selection = campaign_and_runs(which)
+    with look(folder) as ledger:
+        found = [*ledger.problems(), *_outliers(folder, ledger), *versions.problems(folder, ledger)]
+        if selection:
+            ids = {run.id for run in selected(ledger, ledger.runs(), selection)}
+            found = [problem for problem in found if problem[0] in ids]
+        return folder, found, ledger.meta(NOTE)
+
+
+def _outliers(folder: CampaignFolder, ledger: Ledger) -> _Problems:
+    """Outliers among the repeats of a case, as problems."""
+    from nsw.analysis.figures import outliers
+    from nsw.campaign.tables import load_rows
+
+    fix = "look at what else ran there then; figures are medians, which a single outlier hardly moves"
+    found = outliers(ledger.runs(), load_rows(folder, "figures"))
+    return [(one.run, None, "warning", f"an outlier: {one.text}", fix) for one in found]
+
+
+def list_campaigns(root: Path | None) -> tuple[Path, list[dict[str, Any]]]:
+    """The folder of campaigns, and what is known of each, oldest first."""
+    parent = folders.root(root)
+    known, rows = folders.existing(parent), []
+    while known:
+        some, known = known[:_TOGETHER], known[_TOGETHER:]  # their files are open at the same time
+        rows += [_campaign(folder, fault) for folder, fault in zip(some, prepare_to_look(some), strict=True)]
+    return parent, rows
+
+
+def _campaign(folder: CampaignFolder, fault: CampaignError | None) -> dict[str, Any]:
+    try:
+        if fault is not None:
+            raise fault
+        with look(folder) as ledger:
+            counts = ledger.counts()
+            created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ledger.created()))
+            return {"campaign": folder.id, "site": ledger.meta(SITE), "created": created,
+                    "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
+                    "incomplete": ledger.incomplete(), "unreadable": ledger.unreadable(),
+                    "note": ledger.meta(NOTE)}  # fmt: skip
+    except (CampaignError, OSError) as wrong:
+        return {"campaign": folder.id, "problem": str(wrong)}

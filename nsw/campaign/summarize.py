@@ -1,0 +1,105 @@
+"""`nsw summarize`, and `nsw.open` in Python: what a campaign shows."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nsw.campaign.answers import how_to_repeat, is_good, summary_of
+from nsw.campaign.ledger_rows import NOTE, SITE, STOPPED, Problem, RunRow
+from nsw.campaign.look import look
+from nsw.campaign.selection import Selection, job_ids, selected
+from nsw.wording import headline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from nsw.analysis.summary import Summary
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
+
+__all__ = ["Results", "results"]
+
+
+class Results:
+    """What a campaign shows, of the cases of some runs or of all, as long as its ledger is open."""
+
+    def __init__(self, folder: CampaignFolder, ledger: Ledger, selection: Selection) -> None:
+        self.folder = folder
+        self._ledger = ledger
+        every = ledger.runs()
+        cases = {run.case_id for run in selected(ledger, every, selection)} if selection else None
+        self._cases = sorted(cases or ())
+        self.runs: list[RunRow] = [run for run in every if cases is None or run.case_id in cases]
+        self.parameters: frozenset[str] = frozenset(key for run in every for key in run.params)
+        self.site: str = ledger.meta(SITE)
+        self.note: str | None = ledger.meta(NOTE)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state."""
+        return self._ledger.counts()
+
+    @property
+    def headline(self) -> str:
+        """The counts in words, with what runs lack."""
+        return headline(self.counts, self._ledger.incomplete(), self._ledger.unreadable())
+
+    @property
+    def calls(self) -> dict[str, int]:
+        """How often each command of the scheduler was run."""
+        return self._ledger.calls()
+
+    @property
+    def stopped(self) -> str | None:
+        """Why nothing new is submitted."""
+        return self._ledger.meta(STOPPED)
+
+    def is_good(self, only: Sequence[str] | None = None) -> bool:
+        """Whether every run (of `only`) is done, its reports were read and it printed every required figure."""
+        return is_good(self._ledger, only)
+
+    def how_to_repeat(self, which: str) -> str:
+        """The command that repeats what failed; `which` is the option that names the campaign, or empty."""
+        return how_to_repeat(self.folder, self._ledger, which)
+
+    @property
+    def jobs(self) -> dict[str, str]:
+        """The scheduler's job id of each run."""
+        return job_ids(self._ledger, self.runs)
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with reports."""
+        return self._ledger.problems()
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The answer."""
+        whole = summary_of(self.folder, self._ledger)
+        return whole.only(self._cases) if self._cases else whole
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table of the reports."""
+        from nsw.campaign.tables import load_rows
+
+        ids = {run.id for run in self.runs}
+        return [row for row in load_rows(self.folder, table) if row["run"] in ids]
+
+    def trace(self, table: str, runs: Sequence[RunRow]) -> list[dict[str, Any]]:
+        """The rows of a trace, which is read from the collected reports of these runs.
+
+        Raises:
+            CampaignError: The campaign was made elsewhere, and so were the reports and the program that exports them.
+        """
+        from nsw.campaign.read import read_trace
+
+        return read_trace(self.folder, self._ledger, runs, table)
+
+
+@contextmanager
+def results(folder: CampaignFolder, selection: Selection = Selection()) -> Iterator[Results]:  # noqa: B008  it is frozen
+    """What a campaign shows, as it is now."""
+    with look(folder) as ledger:
+        yield Results(folder, ledger, selection)

@@ -1,0 +1,96 @@
+"""Which campaigns nsw acts for: those that it made, or that the user adopted.
+
+A campaign has a random token in its folder, and the user's state folder a file of that name, which binds the token to
+the folder's owner, device and inode. A copy of the folder, or one unpacked from an archive, is another inode, and a
+folder that a stranger puts in its place has no token that the user's state folder knows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final
+
+from nsw.errors import CampaignError
+from nsw.safe_files import open_plain, read_below
+from nsw.user_folders import user_folder
+
+__all__ = ["TOKEN", "forget", "is_trusted", "trust"]
+
+TOKEN: Final = "token"  # noqa: S105  the name of the file
+_FORM: Final = re.compile(r"[0-9a-f]{32}")
+
+
+def trust(directory: int) -> None:
+    """Act for the campaign in the folder of this descriptor from now on.
+
+    Raises:
+        CampaignError: The user has no state folder, or it or the folder cannot be written.
+    """
+    token = secrets.token_hex(16)
+    try:
+        _known().mkdir(mode=0o700, parents=True, exist_ok=True)
+        known = os.open(_known(), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _write(known, token, _identity(directory))
+        finally:
+            os.close(known)
+        _write(directory, TOKEN, token)
+    except OSError as fault:
+        raise CampaignError(
+            f"nsw cannot write that it may act for the campaign: {fault.filename or 'its folder'}: {fault.strerror}",
+            hint="its folder and your state folder must be writable: HOME or XDG_STATE_HOME names another",
+        ) from None
+
+
+def forget(directory: int) -> None:
+    """Act for it no more."""
+    if is_trusted(directory):
+        (_known() / read_below(directory, TOKEN).decode("ascii")).unlink()
+
+
+def is_trusted(directory: int) -> bool:
+    """Whether the folder of this descriptor is a campaign that this user's nsw made, or that the user adopted."""
+    try:
+        token = read_below(directory, TOKEN, last=64).decode("ascii")
+        if _FORM.fullmatch(token) is None:
+            return False
+        return (_known() / token).read_text(encoding="utf-8") == _identity(directory)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _known() -> Path:
+    return user_folder("state") / "campaigns"
+
+
+def _write(directory: int, name: str, text: str) -> None:
+    """Write a file that only its owner can read, whole or not at all."""
+    made = f".{name}.{os.getpid()}"
+    descriptor = open_plain(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, folder=directory)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+        out.write(text)
+    os.replace(made, name, src_dir_fd=directory, dst_dir_fd=directory)
+
+
+def _identity(directory: int) -> str:
+    """What a folder keeps when it is moved in its file system, and no other folder has: owner, device and inode."""
+    of = os.fstat(directory)
+    return f"{of.st_uid} {of.st_ino} {_device(directory, of.st_dev)}"
+
+
+def _device(directory: int, number: int) -> str:
+    """The file system: by its number, or by what is mounted where the kernel numbers each mount anew (NFS, Lustre)."""
+    if os.major(number):
+        return f"{os.major(number)}:{os.minor(number)}"
+    with suppress(OSError), closing(Path("/proc/self/mountinfo").open(encoding="utf-8", errors="replace")) as mounts:
+        info = Path(f"/proc/self/fdinfo/{directory}").read_text(encoding="ascii")
+        wanted = re.search(r"^mnt_id:\s*(\d+)$", info, re.MULTILINE)
+        for line in mounts:
+            mount, _, source = line.partition(" - ")
+            if wanted and mount.split(" ", 1)[0] == wanted[1]:
+                return " ".join(source.split()[:2])  # type and source
+    return f"0:{os.minor(number)}"
