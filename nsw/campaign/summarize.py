@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.answers import how_to_repeat, is_good, summary_of
 from nsw.campaign.ledger_rows import NOTE, SITE, STOPPED, Problem, RunRow
-from nsw.campaign.look import look
+from nsw.campaign.look import look, prepare_to_look
 from nsw.campaign.selection import Selection, job_ids, selected
 from nsw.wording import headline
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
 
-__all__ = ["Results", "results"]
+__all__ = ["Results", "prepare", "results"]
 
 
 class Results:
@@ -96,6 +96,16 @@ class Results:
         from nsw.campaign.read import read_trace
 
         return read_trace(self.folder, self._ledger, runs, table)
+
+
+def prepare(folder: CampaignFolder) -> None:
+    """Copy the ledger of a campaign that was made elsewhere, before another process looks at it.
+
+    Raises:
+        CampaignError: It is no ledger.
+    """
+    if fault := prepare_to_look([folder])[0]:
+        raise fault
 
 
 @contextmanager

@@ -9,9 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nsw.apart import apart, can_fork
-from nsw.campaign.look import prepare_to_look
 from nsw.campaign.selection import as_named, campaign_and_runs
-from nsw.campaign.summarize import Results, results
+from nsw.campaign.summarize import Results, prepare, results
 from nsw.campaign.tables import table_files
 from nsw.cli.output import several, tell
 from nsw.errors import Exit, UsageError, did_you_mean
@@ -58,8 +57,7 @@ def summarize(
     answer = partial(_answer, folder, selection, table=table, target=target, top=top, full=full)
     if not can_fork() or folder.trusted:
         return answer()
-    if fault := prepare_to_look([folder])[0]:  # the copy is this process's, which removes it
-        raise fault
+    prepare(folder)  # what is copied is this process's, which removes it
     size = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
     named = replace(limits, command=f"nsw summarize {folder.id}")
     return apart(answer, what=f"reading {folder.path}", size=size, limits=named)
