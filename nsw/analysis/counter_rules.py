@@ -30,6 +30,7 @@ _SURELY_PCT: Final = 80.0  # where the other parts were not measured
 _DRAM_BOUND_PCT: Final = 55.0  # DRAM reaches no more than some 90 % of its peak
 _GOOD_PCT: Final = 80.0  # of DRAM's peak: hardly more can be had
 _UNCOALESCED_PCT: Final = 50.0  # of the bytes of a sector that are used
+_EFFICIENCIES: Final = {"loads": "gld_efficiency", "stores": "gst_efficiency"}
 _LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
 _FEW_WAVES: Final = 0.8
 _FEW_SM_PCT: Final = 10.0  # of the SMs at work
@@ -88,19 +89,20 @@ def _most(name: str, look: Callable[[KernelRow], Said | None]) -> Callable[[Case
 
 
 def _uncoalesced(kernel: KernelRow) -> Said | None:
-    used = min((kernel.metrics[n] for n in ("gld_efficiency", "gst_efficiency") if n in kernel.metrics), default=100.0)
+    known = {word: kernel.metrics.get(name) or 100.0 for word, name in _EFFICIENCIES.items()}  # 0 %: it has none
+    word, used = min(known.items(), key=lambda item: item[1])
     memory, dram = kernel.memory_pct, kernel.dram_pct
     if used >= _UNCOALESCED_PCT or (memory is not None and (memory < _BOUND_PCT or (dram or 0.0) >= 0.9 * memory)):
         return None
     if memory is None:  # nvprof: how busy memory is was not measured
         return (
             (100 - used) / 2, f"uncoalesced: {used:.0f} % of sectors used", "contiguous along threadIdx.x",
-            f"uses {used:.0f} % of the bytes that it moves in sectors of 32",
+            f"uses {used:.0f} % of the bytes that its {word} move in sectors of 32",
             "Let threadIdx.x run along the index that is contiguous in memory, or load through shared memory.",
         )  # fmt: skip
     return (
         100 - used, f"uncoalesced: {used:.0f} % of sectors used", "contiguous along threadIdx.x",
-        f"uses {used:.0f} % of the bytes that it moves in sectors of 32, and memory is {memory:.0f} % busy"
+        f"uses {used:.0f} % of the bytes that its {word} move in sectors of 32, and memory is {memory:.0f} % busy"
         + ("" if dram is None else f" (DRAM {dram:.0f} %)"),
         "Let threadIdx.x run along the index that is contiguous in memory, or load through shared memory.",
     )  # fmt: skip

@@ -7,6 +7,7 @@ baseline, or programs and parameters beside each other; of a single case where i
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +43,7 @@ _NEAR: Final = 0.95  # of the best
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NAMED: Final = 4
 _PARTS: Final = 8  # of a single case
+_NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
 _ALL_PCT: Final = 99.5
 _FEW_CALLS: Final = 20  # of which shares say nothing
 _MOSTLY: Final = 0.5  # of all GPU time
@@ -447,7 +449,7 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
     said += [hits[0].what] if telling else [found[0]] if found else []
-    if of_kernels and hits and len(case.kernels) == 1:
+    if of_kernels and hits and len(case.kernels) == 1 and hits[0].rule != "latency-bound":  # which is said already
         said.append(hits[0].what)
     said += _mostly_setup(case) if case.spent is not None and case.spent.is_iteration else []
     if any(finding.name == FAILED for finding in summary.findings):
@@ -500,7 +502,7 @@ def _parts_of(case: CaseSummary) -> _Found | None:
                Column("operations", "operations", "count"), Column("top", "largest, of it", "name"))  # fmt: skip
     first = next((part for part in spent.parts if part.name != NOT_SHOWN), spent.parts[0])
     said = f"{spent.share_pct(first.name):.0f} % of GPU time is {first.name}"
-    if first.name == OTHER or (first.top_ns >= _MOSTLY * first.ns and first.name not in {COPIES, NCCL}):
+    if first.name == OTHER or (first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}):
         said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of GPU time is {first.top}"
     return said, Table(TABLE, "", columns, tuple(rows), wide="top", evidence=(Evidence("hotspots", (case.id,)),))
 
@@ -509,7 +511,12 @@ def _measured_of(kernel: KernelRow) -> list[str]:
     """What was measured of a kernel of which it is not known what binds it."""
     known = [
         ("DRAM {}", kernel.dram_bytes_per_s and rate(kernel.dram_bytes_per_s)),
-        ("{} of loads used", "gld_efficiency" in kernel.metrics and f"{kernel.metrics['gld_efficiency']:.0f} %"),
+        (
+            "{} of loads used",
+            "gld_efficiency" in kernel.metrics
+            and kernel.metrics["gld_efficiency"]
+            and f"{kernel.metrics['gld_efficiency']:.0f} %",
+        ),
         ("occupancy {}", kernel.achieved_occupancy_pct and f"{kernel.achieved_occupancy_pct:.0f} %"),
     ]
     return [text.format(value) for text, value in known if value]
@@ -534,7 +541,7 @@ def _kernels_of(case: CaseSummary) -> _Found | None:
     names = numbered([k.short_name for k in case.kernels[:_ROWS]])
     rows = tuple(
         (name, k.share_pct, k.launch_ns, bound_by(k), None if bound_by(k) is None else 100 - room_pct(k),
-         k.dram_bytes_per_s, k.achieved_occupancy_pct, k.metrics.get("gld_efficiency"), about(k))
+         k.dram_bytes_per_s, k.achieved_occupancy_pct, k.metrics.get("gld_efficiency") or None, about(k))
         for name, k in zip(names, case.kernels[:_ROWS], strict=True)
     )  # fmt: skip
     first = case.kernels[0]
@@ -567,8 +574,8 @@ def _functions_of(case: CaseSummary) -> _Found | None:
     shares = case.functions or case.api
     if not shares:
         return None
-    rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls) for s in shares[:_PARTS])
-    kind, table = ("Python's self time", "functions") if case.functions else ("CUDA API time", "api")
+    rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
+    kind, table = ("self time", "functions") if case.functions else ("CUDA API time", "api")
     if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
         return plural(round(calls), "CUDA API call"), Table(
             TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),)
@@ -588,6 +595,11 @@ _WAITS: Final = re.compile(
 )
 
 
+_KERNEL: Final = re.compile(r"^void |<")  # among operators: counted in the one that launched it
+_NONE: Final = re.compile(r"(?!)")
+_IN_PLACE: Final = defaultdict(lambda: _NONE, osrt_summary=_WAITS, operators=_KERNEL)  # rows that say nothing more
+
+
 def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
     """The share of each row, as printed where the report prints it: it may not show all rows."""
     printed = [row.get(column.removesuffix("_ns") + "_pct") for row in timed]
@@ -603,7 +615,7 @@ def _rows_of(case: CaseSummary, summary: Summary) -> _Found | None:
         timed = [
             row
             for row in summary.tables.get(table, ())
-            if row.get(column) and row.get("name") and not (table == "osrt_summary" and _WAITS.match(row["name"]))
+            if row.get(column) and row.get("name") and not _IN_PLACE[table].search(row["name"])
         ]
         if timed:
             timed.sort(key=lambda row: -row[column])
