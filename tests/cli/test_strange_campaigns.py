@@ -12,6 +12,7 @@ import pytest
 
 import nsw as nsw_module
 from nsw.campaign import tables
+from nsw.campaign.folder import CampaignFolder
 from nsw.errors import LimitError
 from nsw.tables import as_arrow
 from tests.cli.conftest import in_folder
@@ -85,7 +86,7 @@ def bomb(good):
 def test_a_table_of_others_that_takes_too_much_memory_is_refused_until_the_option_allows_it(
     good, nsw, bomb, monkeypatch
 ):
-    monkeypatch.setattr(tables, "is_own", lambda _: False)  # tests/security has a second user
+    monkeypatch.setattr(CampaignFolder, "trusted", False)  # tests/security has a second user
     monkeypatch.setattr(tables, "stored_rows", tables.stored_table)  # rows hold the text once
     said = nsw("summarize", good.name, "--max-memory", "900M")
     assert said.code == 2
@@ -94,7 +95,7 @@ def test_a_table_of_others_that_takes_too_much_memory_is_refused_until_the_optio
 
 
 def test_from_python_a_table_of_others_is_refused_too(bomb, monkeypatch):
-    monkeypatch.setattr(tables, "is_own", lambda _: False)
+    monkeypatch.setattr(CampaignFolder, "trusted", False)
     with pytest.raises(LimitError, match="takes more than 900 MiB"):
         nsw_module.open(bomb, max_memory=900 << 20).tables.gpu_summary  # noqa: B018
 
