@@ -31,6 +31,15 @@ _DRAM_BOUND_PCT: Final = 55.0  # DRAM reaches no more than some 90 % of its peak
 _GOOD_PCT: Final = 80.0  # of DRAM's peak: hardly more can be had
 _UNCOALESCED_PCT: Final = 50.0  # of the bytes of a sector that are used
 _EFFICIENCIES: Final = {"loads": "gld_efficiency", "stores": "gst_efficiency"}
+_COALESCE: Final = (
+    "Let the threads of a warp use neighbouring addresses (threadIdx.x along the contiguous index), or go through shared"
+    " memory."
+)
+_SECTOR: Final = 32  # bytes
+_BROADCAST, _MANY = 1.2, 32.0  # transactions of a request
+_LIBRARY: Final = re.compile(
+    r"cublas|cudnn|cutlass|nvjet|xmma|gemm|at::native|elementwise_kernel|reduce_kernel|multi_tensor|trt_", re.IGNORECASE
+)
 _LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
 _FEW_WAVES: Final = 0.8
 _FEW_SM_PCT: Final = 10.0  # of the SMs at work
@@ -74,12 +83,12 @@ def _most(name: str, look: Callable[[KernelRow], Said | None]) -> Callable[[Case
         said = [(kernel, found) for kernel in case.kernels if (found := look(kernel)) is not None]
         if not said:
             return None
-        # without times by how often it runs
-        kernel, (won, what, do, fact, advice) = max(
-            said, key=lambda item: item[1][0] * (item[0].launches if item[0].share_pct is None else item[0].share_pct)
-        )
-        if len(said) > 1 and kernel.share_pct is None:
-            advice += f" So do {len(said) - 1} more of {len(case.kernels)} kernels."
+        kernel, (won, what, do, fact, advice) = max(said, key=lambda item: item[1][0] * _weight(item[0]))
+        if _LIBRARY.search(kernel.name):
+            do, advice = (
+                "larger or fused calls",
+                "It is a library's kernel: give it a larger problem, batch calls, or fuse them.",
+            )
         share = 100.0 / len(case.kernels) if kernel.share_pct is None else kernel.share_pct
         of = f" ({share:.0f} % of the kernels' time)" if len(case.kernels) > 1 and kernel.share_pct is not None else ""
         head = f"{kernel.short_name}{of} "
@@ -88,30 +97,41 @@ def _most(name: str, look: Callable[[KernelRow], Said | None]) -> Callable[[Case
     return rule
 
 
+def _weight(kernel: KernelRow) -> float:
+    """What a kernel counts among others: its share of the time, else what its DRAM traffic takes, else its calls."""
+    if kernel.share_pct is not None:
+        return kernel.share_pct
+    sectors, rate = (kernel.metrics.get(f"dram_read_{name}") for name in ("transactions", "throughput"))
+    return kernel.launches * (sectors * _SECTOR / rate if sectors and rate else 1e-9)
+
+
 def _uncoalesced(kernel: KernelRow) -> Said | None:
     known = {word: kernel.metrics.get(name) or 100.0 for word, name in _EFFICIENCIES.items()}  # 0 %: it has none
+    if kernel.metrics.get("gld_transactions_per_request", _MANY) < _BROADCAST:  # all lanes read one value
+        known["loads"] = 100.0
     word, used = min(known.items(), key=lambda item: item[1])
     memory, dram = kernel.memory_pct, kernel.dram_pct
     if used >= _UNCOALESCED_PCT or (memory is not None and (memory < _BOUND_PCT or (dram or 0.0) >= 0.9 * memory)):
         return None
     if memory is None:  # nvprof: how busy memory is was not measured
         return (
-            (100 - used) / 2, f"uncoalesced: {used:.0f} % of sectors used", "contiguous along threadIdx.x",
+            (100 - used) / 2, f"uncoalesced: {used:.0f} % of sectors used", "neighbours side by side",
             f"uses {used:.0f} % of the bytes that its {word} move in sectors of 32",
-            "Let threadIdx.x run along the index that is contiguous in memory, or load through shared memory.",
+            _COALESCE,
         )  # fmt: skip
     return (
-        100 - used, f"uncoalesced: {used:.0f} % of sectors used", "contiguous along threadIdx.x",
+        100 - used, f"uncoalesced: {used:.0f} % of sectors used", "neighbours side by side",
         f"uses {used:.0f} % of the bytes that its {word} move in sectors of 32, and memory is {memory:.0f} % busy"
         + ("" if dram is None else f" (DRAM {dram:.0f} %)"),
-        "Let threadIdx.x run along the index that is contiguous in memory, or load through shared memory.",
+        _COALESCE,
     )  # fmt: skip
 
 
 def _occupancy(kernel: KernelRow) -> Said | None:
     limit, reached = kernel.theoretical_occupancy_pct, kernel.achieved_occupancy_pct
     room = room_pct(kernel)
-    if limit is None or limit >= _LOW_OCCUPANCY_PCT or room < 100 - _GOOD_PCT:
+    fits_at_once = kernel.metrics.get("waves_per_sm", 1.0) < 1  # all blocks have room: the grid is what is small
+    if limit is None or limit >= _LOW_OCCUPANCY_PCT or room < 100 - _GOOD_PCT or fits_at_once:
         return None
     what, do = _limiter(kernel)
     got = "" if reached is None else f"{reached:.0f} of "

@@ -447,25 +447,28 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
         said.append(f"an iteration takes {duration(case.spent.span_ns)}")
     found = _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, summary)
     of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
+    if of_kernels and hits and all(kernel.time_ns is None for kernel in case.kernels):
+        found = hits[0].fact, found[1]  # type: ignore[index]  # it is none of None
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
     said += [hits[0].what] if telling else [found[0]] if found else []
     if of_kernels and hits and len(case.kernels) == 1 and hits[0].rule != "latency-bound":  # which is said already
         said.append(hits[0].what)
-    said += _mostly_setup(case) if case.spent is not None and case.spent.is_iteration else []
+    said += _mostly_around(case) if case.spent is not None and case.spent.is_iteration else []
     if any(finding.name == FAILED for finding in summary.findings):
         said.insert(0, "the program failed")
     return _Screen(f"{case.id}: {', '.join(said) or 'nothing was read'}", found[1] if found else None)
 
 
-def _mostly_setup(case: CaseSummary) -> list[str]:
+def _mostly_around(case: CaseSummary) -> list[str]:
     """That most GPU time is not that of the iterations, and what takes it."""
-    gpu = {phase.phase: phase.gpu_ns for phase in case.phases}
-    setup = next((phase for phase in case.phases if phase.phase == "setup"), None)
-    whole = sum(gpu.values())
-    if setup is None or not whole or gpu.get("setup", 0.0) < _MOSTLY * whole:
+    whole = sum(phase.gpu_ns for phase in case.phases)
+    around = [phase for phase in case.phases if phase.phase != "steady"]
+    outside = sum(phase.gpu_ns for phase in around)
+    if not whole or outside < _MOSTLY * whole:
         return []
-    what = f" ({setup.what[0][0]})" if setup.what else ""
-    return [f"but set-up takes {100 * setup.gpu_ns / whole:.0f} % of all GPU time{what}"]
+    most = max(around, key=lambda phase: phase.gpu_ns)
+    what = f", most in {most.what[0][0]}" if most.what else ""
+    return [f"but {100 * outside / whole:.0f} % of all GPU time is outside of iterations{what}"]
 
 
 _Found = tuple[str, Table]  # the most telling of a table in a few words, and the table
@@ -501,9 +504,12 @@ def _parts_of(case: CaseSummary) -> _Found | None:
     columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
                Column("operations", "operations", "count"), Column("top", "largest, of it", "name"))  # fmt: skip
     first = next((part for part in spent.parts if part.name != NOT_SHOWN), spent.parts[0])
-    said = f"{spent.share_pct(first.name):.0f} % of GPU time is {first.name}"
+    of = "its GPU time" if spent.is_iteration else "GPU time"
+    said = f"{spent.share_pct(first.name):.0f} % of {of} is {first.name}"
     if first.name == OTHER or (first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}):
-        said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of GPU time is {first.top}"
+        said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {of} is {first.top}"
+    if not spent.is_iteration and spent.operations < _FEW_CALLS:
+        said += f" ({plural(round(spent.operations), 'operation')}, {duration(spent.gpu_ns)})"
     return said, Table(TABLE, "", columns, tuple(rows), wide="top", evidence=(Evidence("hotspots", (case.id,)),))
 
 
@@ -575,7 +581,7 @@ def _functions_of(case: CaseSummary) -> _Found | None:
     if not shares:
         return None
     rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
-    kind, table = ("self time", "functions") if case.functions else ("CUDA API time", "api")
+    kind, table = ("CPU time (self)", "functions") if case.functions else ("CUDA API time", "api")
     if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
         return plural(round(calls), "CUDA API call"), Table(
             TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),)

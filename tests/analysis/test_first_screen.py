@@ -118,7 +118,7 @@ def test_where_the_time_of_a_single_case_goes():
     rows = [iterations_row(10 * MS, busy=60.0, memory=0.0) | {"med_gpu_ns": 6 * MS}]
     gpu = [gpu_row("gemm", 90 * MS), gpu_row("reduce_kernel", 18 * MS)]
     shown = screen([timeline()], gpu_summary=gpu, iterations=rows, phase_summary=parts)
-    assert shown["headline"] == "c: an iteration takes 10.00 ms, 83 % of GPU time is gemm (1 run each)"
+    assert shown["headline"] == "c: an iteration takes 10.00 ms, 83 % of its GPU time is gemm (1 run each)"
     assert [row[:4] for row in shown["answer"].rows] == [
         ("GEMM", 5 * MS, 50.0, 1.0), ("reduction", 1 * MS, 10.0, 2.0), ("GPU idle", 4 * MS, 40.0, None),
     ]  # fmt: skip
@@ -129,7 +129,7 @@ def test_of_a_python_profile_the_functions_are_shown_and_of_api_calls_alone_thos
         {"run": "r", "report": "a", "name": name, "self_s": s, "calls": 2} for name, s in (("load", 3.0), ("step", 1.0))
     ]
     shown = screen([make_run()], functions=rows)
-    assert shown["headline"] == "c: load takes 75 % of self time (1 run each)"
+    assert shown["headline"] == "c: load takes 75 % of CPU time (self) (1 run each)"
     assert [row[:3] for row in shown["answer"].rows] == [("load", 3e9, 75.0), ("step", 1e9, 25.0)]
     calls = [{"run": "r", "report": "a", "name": "cudaFree", "total_ns": 5.0, "calls": 100}]
     assert screen([make_run()], api_summary=calls)["headline"].startswith("c: cudaFree takes 100 % of CUDA API time")
