@@ -32,8 +32,8 @@ _GOOD_PCT: Final = 80.0  # of DRAM's peak: hardly more can be had
 _UNCOALESCED_PCT: Final = 50.0  # of the bytes of a sector that are used
 _EFFICIENCIES: Final = {"loads": "gld_efficiency", "stores": "gst_efficiency"}
 _COALESCE: Final = (
-    "Let the threads of a warp use neighbouring addresses (threadIdx.x along the contiguous index), or go through shared"
-    " memory."
+    "Let the threads of a warp use neighbouring addresses (threadIdx.x along the contiguous index), or go through"
+    " shared memory."
 )
 _SECTOR: Final = 32  # bytes
 _BROADCAST, _MANY = 1.2, 32.0  # transactions of a request

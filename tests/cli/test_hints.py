@@ -51,12 +51,12 @@ def test_the_closing_hint_works_as_it_is_printed(tmp_path):
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    (hint,) = re.findall(r"`([^`]* summarize [^`]*)` has each case in full", done.stderr)
-    (whole,) = re.findall(r"`([^`]* problems [^`]*)` has them whole", done.stdout)
+    (hint,) = re.findall(r"`([^`]* summarize [^`]*)` has all tables", done.stdout)
+    (whole,) = re.findall(r"`([^`]* problems [^`]*)` has them whole", done.stderr)
     for command in (hint, whole):
         again = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False, cwd=tmp_path)
         assert again.returncode == 0, again.stderr
-    assert done.stdout.rpartition("has them whole)\n")[2].startswith("* At gpus=4")
+    assert done.stdout.startswith("90 % efficiency at gpus=4, batch=128; 67 % at batch=8")
     assert "GPU-hours" not in done.stderr
     assert (
         "profile with an nsys as new as the CUDA driver"
