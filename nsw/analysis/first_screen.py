@@ -442,7 +442,7 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     """Where the time of a case goes: GPU work by class, else kernels' counters, else functions, operators, calls."""
     hits = summary.hits.get(case.id, ())
     figure = _first_figure([case])
-    said = [f"{number(_value(case, figure[0]))} {figure[1]}"] if figure else []
+    said = [f"{figure[0]} {number(_value(case, figure[0]))} {figure[1]}"] if figure else []
     if case.spent is not None and case.spent.span_ns is not None:
         said.append(f"an iteration takes {duration(case.spent.span_ns)}")
     found = _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, summary)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.model import MOST_SHOWN, Report
 from nsw.readers.text.quantities import TIME_UNITS
 from nsw.tables import TABLES
-from nsw.tables.data import coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,26 +56,24 @@ def leave_out_broken_rows(report: Report) -> None:
         _report_broken(report, table, broken)
 
 
+_VALUES: Final = ("value", "avg", "text")
+
+
 def report_no_values(report: Report) -> None:
     """Say so where a report names metrics and has a value of none."""
     metrics = report.tables.get("metrics")
-    if metrics is None or not len(metrics) or report.problems:
+    if metrics is None or not len(metrics) or report.problems or _has_values(metrics):
         return
-    import numpy as np
-
-    if all(bool(np.isnan(numbers(metrics, column)).all()) for column in ("value", "avg", "total")) and not _texts(
-        metrics
-    ):
-        names = len({name for name in coded(metrics, "metric")[0] if name})
-        report.error(
-            f"none of its {names} metrics has a value (n/a)",
-            fix="the chip does not count them, or nothing was measured: `nsw metrics show METRIC` says which chips do",
-        )
+    report.error(
+        "none of its metrics has a value (n/a)",
+        fix="the chip does not count them, or nothing was measured: `nsw metrics show METRIC` says which chips do",
+    )
 
 
-def _texts(metrics: TableData) -> bool:
-    """Whether some metric's value is a word."""
-    return any(text for text in coded(metrics, "text")[0])
+def _has_values(metrics: TableData) -> bool:
+    if isinstance(metrics, list):
+        return any(row.get(column) is not None for row in metrics for column in _VALUES)
+    return any(metrics[column].null_count < len(metrics) for column in _VALUES if column in metrics.column_names)
 
 
 def broken_rule(table: str, row: Row) -> str | None:

@@ -173,6 +173,9 @@ def program_failure(path: Path) -> str | None:
 def _streams(path: Path) -> str:
     """What nsys kept of the program's output in its export; nothing where it is another database."""
     with suppress(sqlite3.Error), closing(open_read_only(path)) as database:
+        tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('ProcessStreams', 'StringIds')"
+        if database.execute(tables).fetchone() != (2,):  # a view of a hostile file may have no end
+            return ""
         kept = "SELECT value FROM ProcessStreams JOIN StringIds ON id = contentId LIMIT 8"
         return "\n".join(str(text)[-_END:] for (text,) in database.execute(kept))
     return ""

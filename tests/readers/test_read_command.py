@@ -184,7 +184,7 @@ def test_what_many_reports_say_alike_is_one_line_and_complete_in_json(folder, tm
         return
     lines = [line for line in (out + err).splitlines() if said in line]
     assert re.search(r"r0\.csv.* and 4 more: 1 row ", lines[-1])
-    assert len(lines) == 1 + (how == "table")  # there it stands below its report too
+    assert len(lines) == 1
 
 
 def test_that_none_of_several_files_has_the_table_is_an_error(folder, capsys):

@@ -51,7 +51,7 @@ def problems(road):
 def test_without_a_driver_the_answer_says_so_and_what_to_do(road, stand_in, where):
     stand_in(NO_DRIVER, where)
     done = road.run(RECIPE)
-    flat = " ".join(done.stdout.split())
+    flat = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 1
     assert "no NVIDIA driver on this machine: nothing was profiled" in flat
     assert "hint: run where a GPU and its driver are" in flat
@@ -65,7 +65,7 @@ def test_without_a_driver_the_answer_says_so_and_what_to_do(road, stand_in, wher
 def test_on_a_gpu_that_is_too_new_the_answer_says_so_and_names_the_other_tools(road, stand_in, where, code, runs):
     stand_in(TOO_NEW, where, code=code, runs=runs)
     done = road.run(RECIPE)
-    flat = " ".join(done.stdout.split())
+    flat = " ".join((done.stdout + done.stderr).split())
     assert done.returncode == 1
     assert "this GPU is too new for nvprof" in flat
     assert "hint: profile with nsys (timeline) and ncu (counters)" in flat
