@@ -143,6 +143,21 @@ def open_anew(path: Path) -> int:
     return open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
 
 
+def make_folders(path: Path, mode: int = 0o775) -> None:
+    """Make a folder and those above it that are missing, none of which everybody may write, whatever the umask is.
+
+    Raises:
+        FileExistsError: A file is in the place of one.
+        OSError: One cannot be made.
+    """
+    for folder in (*reversed(path.parents), path):
+        try:
+            folder.mkdir(mode=mode)
+        except OSError:  # it is there, or above it nothing can be made
+            if not folder.is_dir():
+                raise
+
+
 def user_name(uid: int) -> str:
     """A user for people: the name, or the number where it has none."""
     import pwd

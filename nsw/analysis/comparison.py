@@ -114,6 +114,7 @@ def scaling(
     Each series is compared with its case at `baseline` (by default the least value of the axis). Where that case
     has no figure there is no speed-up: another base would make rows that look alike mean different things.
     """
+    cases = [case for case in cases if axis in case.params]  # whoever wrote the ledger may have left it out
     found = {case.id: best_figure(case, figure) for case in cases}
     unit = next((f.unit for f in found.values() if f is not None), None)
     better = higher_is_better if higher_is_better is not None else not is_time(unit)
@@ -184,6 +185,7 @@ def compare(
     higher_is_better: bool | None = None,
 ) -> list[Variant]:
     """Every case beside the one that differs only in having `parameter` = `baseline`."""
+    cases = [case for case in cases if parameter in case.params]
     each = any(c.iterations is not None for c in cases)
     result = []
     for members in _by_series(cases, parameter):

@@ -7,17 +7,19 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.ledger_rows import SCRATCH, SITE
+from nsw.campaign.ledger_rows import IN_FLIGHT, ORIGINS, SCRATCH, SITE
 from nsw.campaign.look import look
 from nsw.campaign.places import require_own_root
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.errors import CampaignError, NswError, UsageError
+from nsw.safe_files import user_name
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
     from nsw.recipe.model import Recipe
 
 __all__ = ["acts_of", "adopt", "refuse"]
@@ -49,13 +51,57 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
             f"campaign {folder.id} may be written by everybody, who could change what nsw runs",
             hint=f"`chmod -R o-w {folder.path}` closes it; look at what is in it before you adopt it",
         )
+    _refuse_strange_files(folder)
     with look(folder) as ledger:
         require_own_root(folder.path, _owners(ledger.meta(SITE)), warn)
         lines = acts_of(ledger.site(), ledger.meta(SCRATCH), recipe_of(folder))
+        lines += _acts_of_ledger(ledger)
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
     folder.path.chmod(stat.S_IMODE(of.st_mode) & ~stat.S_IRWXO)  # whoever may write below it cannot enter it any more
     folder.trust()
     return True
+
+
+def _refuse_strange_files(folder: CampaignFolder) -> None:
+    """Refuse a campaign with files of others, or that everybody may write, or links: nsw writes and runs what is there.
+
+    What programs left in the folders of their runs is theirs: nsw does not run it, and follows no link there.
+
+    Raises:
+        CampaignError: There is one.
+    """
+    for path, folders, files, descriptor in os.fwalk(folder.path, follow_symlinks=False):
+        if "attempt-" in path.removeprefix(str(folder.path)):
+            folders.clear()
+            continue
+        for name in (*folders, *files):
+            of = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if stat.S_ISLNK(of.st_mode):
+                why, hint = "is a link, and nsw makes none there", "remove it, and adopt the campaign then"
+            elif of.st_uid != os.geteuid():
+                why, hint = (
+                    f"belongs to {user_name(of.st_uid)}",
+                    "copy the campaign to make it yours, and look at what is in it",
+                )
+            elif of.st_mode & stat.S_IWOTH:
+                why, hint = (
+                    "may be written by everybody",
+                    f"`chmod -R o-w {folder.path}` closes it; look at what is in it first",
+                )
+            else:
+                continue
+            raise CampaignError(f"{path}/{name} {why}", hint=hint)
+
+
+def _acts_of_ledger(ledger: Ledger) -> list[str]:
+    """What else the ledger names: jobs or processes that nsw would follow and could end, files that it would copy."""
+    flying = {run.submission for run in ledger.runs() if run.state in IN_FLIGHT}
+    jobs = [ids for name, ids in ledger.native_ids().items() if name in flying and ids]
+    origins = ledger.meta(ORIGINS) or []
+    return [
+        *([f"jobs or processes that it follows, and could end: {', '.join(jobs)}"] if jobs else []),
+        *([f"files that --update-app would copy: {_shown([str(file) for file, *_ in origins])}"] if origins else []),
+    ]
 
 
 def _owners(site: str) -> Sequence[str | int]:

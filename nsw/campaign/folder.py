@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 from nsw.apart import Limits
 from nsw.campaign.trust import forget, is_trusted, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
-from nsw.safe_files import open_below, open_folder_below, open_plain, user_name
+from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, user_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -216,7 +216,7 @@ def make_private(folder: Path, share: str) -> None:
         OSError: It cannot be made; NotADirectoryError if its parent is a file.
     """
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(folder.parent)
     except FileExistsError as fault:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder.parent)) from fault
     folder.mkdir(mode=0o700)

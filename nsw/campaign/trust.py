@@ -1,21 +1,25 @@
 """Which campaigns nsw acts for: those that it made, or that the user adopted.
 
 A campaign has a random token in its folder, and the user's state folder a file of that name, which binds the token to
-the folder's owner, device and inode. A copy of the folder, or one unpacked from an archive, is another inode, and a
-folder that a stranger puts in its place has no token that the user's state folder knows.
+the folder's owner, device, inode and time of birth (inodes are used again). A copy of the folder, or one unpacked from
+an archive, was born later; a folder that a stranger puts in its place has no token that the user's state folder knows.
 """
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import re
 import secrets
+import stat
+import struct
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 from nsw.errors import CampaignError
-from nsw.safe_files import open_plain, read_below
+from nsw.safe_files import make_folders, open_plain, read_below
 from nsw.user_folders import user_folder
 
 __all__ = ["TOKEN", "forget", "is_trusted", "trust"]
@@ -32,8 +36,8 @@ def trust(directory: int) -> None:
     """
     token = secrets.token_hex(16)
     try:
-        _known().mkdir(mode=0o700, parents=True, exist_ok=True)
-        known = os.open(_known(), os.O_RDONLY | os.O_DIRECTORY)
+        make_folders(_known(), mode=0o700)
+        known = _open_known()
         try:
             _write(known, token, _identity(directory))
         finally:
@@ -58,13 +62,31 @@ def is_trusted(directory: int) -> bool:
         token = read_below(directory, TOKEN, last=64).decode("ascii")
         if _FORM.fullmatch(token) is None:
             return False
-        return (_known() / token).read_text(encoding="utf-8") == _identity(directory)
+        known = _open_known()
+        try:
+            return read_below(known, token).decode() == _identity(directory)
+        finally:
+            os.close(known)
     except (OSError, UnicodeDecodeError):
         return False
 
 
 def _known() -> Path:
     return user_folder("state") / "campaigns"
+
+
+def _open_known() -> int:
+    """A descriptor of the folder of what is trusted.
+
+    Raises:
+        OSError: It is not there, or others could have written what is in it.
+    """
+    known = os.open(_known(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    of = os.fstat(known)
+    if of.st_uid != os.geteuid() or of.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        os.close(known)
+        raise PermissionError(errno.EPERM, "it belongs to another user, or others may write it", str(_known()))
+    return known
 
 
 def _write(directory: int, name: str, text: str) -> None:
@@ -77,9 +99,23 @@ def _write(directory: int, name: str, text: str) -> None:
 
 
 def _identity(directory: int) -> str:
-    """What a folder keeps when it is moved in its file system, and no other folder has: owner, device and inode."""
+    """What a folder keeps when it is moved in its file system, and no other folder has."""
     of = os.fstat(directory)
-    return f"{of.st_uid} {of.st_ino} {_device(directory, of.st_dev)}"
+    return f"{of.st_uid} {of.st_ino} {_born(directory)} {_device(directory, of.st_dev)}"
+
+
+_AT_EMPTY_PATH, _STATX_BTIME, _AT_BTIME = 0x1000, 0x800, 0x50  # of statx(2), and where the time is in its struct
+
+
+def _born(directory: int) -> str:
+    """When the folder was made, ns; 0 where its file system does not tell. Python's os has no statx before 3.15."""
+    found = ctypes.create_string_buffer(256)
+    statx = getattr(ctypes.CDLL(None), "statx", None)
+    if statx is None or statx(directory, b"", _AT_EMPTY_PATH, _STATX_BTIME, found) != 0:
+        return "0"
+    (told,) = struct.unpack_from("=I", found)
+    seconds, ns = struct.unpack_from("=qI", found, _AT_BTIME)
+    return f"{seconds}.{ns:09}" if told & _STATX_BTIME else "0"
 
 
 def _device(directory: int, number: int) -> str:

@@ -144,6 +144,60 @@ def test_a_campaign_of_another_user_or_that_everybody_may_write_is_not_adopted(c
     assert (done.returncode, "who could replace what nsw runs" in done.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("tables", "is a link"), ("scripts", "may be written by everybody"), ("scripts/of-neighbour", "belongs to user")],
+)
+def test_a_campaign_with_links_or_files_of_others_is_not_adopted(campaign_of, victim, neighbour, what, said):
+    copy = unpacked(campaign_of(victim), victim)
+    if what == "tables":
+        (copy / what).rename(victim.home / "tables")
+        (copy / what).symlink_to(victim.home / "tables")
+    elif what == "scripts":
+        (copy / what).chmod(0o777)
+    else:
+        (copy / what).touch()
+        neighbour.owns(copy / what)
+    done = victim.nsw("adopt", copy, "--yes")
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+def test_to_adopt_shows_what_it_could_end_and_copy(campaign_of, victim):
+    copy = unpacked(campaign_of(victim), victim)
+    with sqlite3.connect(copy / "campaign.db") as db:
+        db.execute("UPDATE submissions SET native_id = '4242.99'")
+        db.execute("UPDATE tasks SET state = 'running' WHERE submission IS NOT NULL")
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('origins', ?)", (json.dumps([["/home/me/secret.txt", []]]),))
+    db.close()
+    said = victim.nsw("adopt", copy).stderr
+    assert "could end: 4242.99" in said
+    assert "/home/me/secret.txt" in said
+
+
+def test_a_folder_that_gets_the_inode_of_a_campaign_is_not_that_campaign(campaign_of, victim):
+    """File systems use inodes again: an archive that is unpacked where a campaign was may get its inode."""
+    folder = campaign_of(victim)
+    known = victim.home / ".local/state/nsw/campaigns" / (folder / "token").read_text()
+    owner, inode, born, *device = known.read_text().split()
+    if born == "0":
+        pytest.skip("this file system does not tell when a folder was made")
+    assert victim.nsw("retry", "-c", folder).returncode == 1
+    known.write_text(" ".join([owner, inode, "1.000000000", *device]))
+    assert "was made elsewhere" in victim.nsw("retry", "-c", folder).stderr
+
+
+def test_a_state_folder_of_others_or_that_others_may_write_is_not_believed(campaign_of, victim, neighbour):
+    folder = campaign_of(victim)
+    known = victim.home / ".local/state/nsw/campaigns"
+    known.chmod(0o777)
+    assert "was made elsewhere" in victim.nsw("retry", "-c", folder).stderr
+    known.chmod(0o700)
+    assert victim.nsw("retry", "-c", folder).returncode == 1
+    known.chmod(0o755)  # readable for the victim
+    neighbour.owns(known)
+    assert "was made elsewhere" in victim.nsw("retry", "-c", folder).stderr
+
+
 def test_a_stranger_s_folder_in_the_place_of_a_campaign_is_not_driven(campaign_of, victim, neighbour):
     folder, other = campaign_of(victim), campaign_of(neighbour)
     folder.rename(folder.with_name("aside"))
