@@ -62,7 +62,12 @@ class Target:
 
     def of_table(self, name: str) -> Target:
         """Where one table goes: a file in the folder, else as given."""
-        return Target(self.format, self.folder() / f"{name}.{self.format}") if self.is_folder else self
+        if not self.is_folder:
+            return self
+        file = self.folder() / f"{name}.{self.format}"
+        if file.is_symlink():  # which somebody else may have put there: the link goes, not its file
+            file.unlink()
+        return Target(self.format, file)
 
     @contextmanager
     def printed(self) -> Iterator[None]:

@@ -4,6 +4,7 @@ import cProfile
 
 import pytest
 
+from nsw.cli.output import Target
 from tests.cli.conftest import HEAD, in_folder
 
 
@@ -57,3 +58,13 @@ def test_a_first_recipe_is_not_written_where_a_link_leads_that_leads_nowhere(sha
     assert said.code == 2, said
     assert "recipe.yaml already exists" in said.err
     assert not (tmp_path / "new").exists()
+
+
+def test_a_table_in_a_folder_goes_in_the_place_of_a_link(tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "figures.csv").symlink_to(precious)
+    Target("csv", tmp_path / "out").of_table("figures").put_rows([{"a": 1}], ["a"])
+    assert precious.read_text() == "mine"
+    assert (tmp_path / "out" / "figures.csv").read_text() == "a\n1\n"
