@@ -313,7 +313,7 @@ def _each_variant(summary: Summary) -> _Screen:
     if not alike:
         return _Screen(f"{summary.compared}: nothing to compare with {_word(summary.compared_to)} was measured", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
-    others = [f"{_word(v.variant)} is {(best.ratio or 0) / (v.ratio or 1):.2g}x slower" for v in alike if v is not best]
+    others = [f"{_word(v.variant)} is {_factor((best.ratio or 0) / (v.ratio or 1))}x slower" for v in alike if v is not best]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
     told = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
     return _Screen(f"{_word(best.variant)} is the fastest{at}; {first_of(others, _NAMED)}", table, told)
@@ -697,6 +697,10 @@ def _three(ns: float | None) -> str:
 
 def _counts(before: float | None, after: float | None) -> str:
     return f"{before:,.0f} -> {after:,.0f}" if before and after else "-"
+
+
+def _factor(times: float) -> str:
+    return f"{times:,.0f}" if times >= 10 else f"{times:.2g}"
 
 
 def _faster(ratio: float) -> str:
