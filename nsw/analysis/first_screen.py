@@ -313,7 +313,8 @@ def _each_variant(summary: Summary) -> _Screen:
     if not alike:
         return _Screen(f"{summary.compared}: nothing to compare with {_word(summary.compared_to)} was measured", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
-    others = [f"{_word(v.variant)} is {_factor((best.ratio or 0) / (v.ratio or 1))}x slower" for v in alike if v is not best]
+    times = {_word(v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
+    others = [f"{word} is {_factor(factor)}x slower" for word, factor in times.items()]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
     told = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
     return _Screen(f"{_word(best.variant)} is the fastest{at}; {first_of(others, _NAMED)}", table, told)
