@@ -119,11 +119,26 @@ def _notes(summary: Summary) -> list[Block]:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
-    if summary.has_gpus and not any(case.spent or case.kernels or case.functions for case in summary.cases):
-        text = "What the GPU does meanwhile was not measured: `- timeline: {}` among the recipe's passes shows it."
-        notes.append(Note("passes", text, tone="aside"))
+    notes += _unmeasured(summary)
     odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
     return [*notes, *odd, *_missing(summary.missing)]
+
+
+def _unmeasured(summary: Summary) -> list[Block]:
+    """The pass that rules without data would need, as a line of the recipe."""
+    traced = any(case.spent for case in summary.cases)
+    counted = any(case.kernels for case in summary.cases)
+    if not summary.has_gpus or (traced and counted):
+        return []
+    what, add, shown = "What the GPU does meanwhile", "timeline: {}", "full"
+    if traced:
+        what, add = "What binds the kernels", "counters: {kernels: {cover: 80%}}"
+    elif counted:
+        what = "Idle time, copies and communication"
+    elif not any(case.functions for case in summary.cases):
+        shown = "always"
+    text = f"Not measured: {what[0].lower()}{what[1:]}. `- {add}` among the recipe's passes shows it."
+    return [Note("passes", text, tone="aside", shown=shown)]  # type: ignore[arg-type]  # one of its words
 
 
 def _missing(lines: Sequence[str]) -> list[Block]:
