@@ -83,10 +83,24 @@ def _open_known() -> int:
     """
     known = os.open(_known(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     of = os.fstat(known)
-    if of.st_uid != os.geteuid() or of.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    is_own = of.st_uid == os.geteuid() or _shows_all_as(of.st_uid, known)
+    if not is_own or of.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         os.close(known)
         raise PermissionError(errno.EPERM, "it belongs to another user, or others may write it", str(_known()))
     return known
+
+
+def _shows_all_as(owner: int, directory: int) -> bool:
+    """Whether a file that this user makes there gets the same owner: some file systems (sshfs) know only one."""
+    name = f".{os.getpid()}"
+    with suppress(OSError):
+        made = open_plain(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder=directory)
+        try:
+            return os.fstat(made).st_uid == owner
+        finally:
+            os.close(made)
+            os.unlink(name, dir_fd=directory)
+    return False
 
 
 def _write(directory: int, name: str, text: str) -> None:

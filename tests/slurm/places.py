@@ -248,6 +248,8 @@ class Behind(Real):
     def in_folder(self) -> Iterator[Behind]:
         """With a folder that both users may write in."""
         with super().in_folder() as place:
+            shutil.chown(place.work, 0)
+            place.work.chmod(0o1777)  # as /tmp: neither can move what is the other's
             (place.work / "scripts").symlink_to(place.work)  # a job script lies here as it does there
             yield replace(self, work=place.work, far=Far(place.work, SLURM_CONF=str(self.conf)))
             for transport in self.made:
