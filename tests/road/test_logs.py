@@ -16,6 +16,11 @@ def recipe(road, program, more=""):
     return road.recipe(f"{HEAD}{more}app:\n  command: |\n    {program}\n")
 
 
+def is_driven(road):
+    """Whether the lock names its owner: between the ledger's beginning and that, nobody drives the campaign."""
+    return any(lock.stat().st_size for lock in road.root.glob("[!.]*/lock"))
+
+
 def lines_of(process, *texts):
     """What it prints, until a line had each of these texts."""
     seen = []
@@ -31,7 +36,7 @@ def test_logs_are_followed_from_before_a_run_begins_until_it_ends(road):
     go = f"until [ -e '{road.home}/go' ]; do sleep 0.05; done"
     words = f"printf 'one\\ntwo\\n\\033[31mred\\nhalf'; echo oops >&2; {go}; echo ' a line'; echo last"
     process = road.start("run", str(recipe(road, words)), "--site", "here")
-    wait_until(lambda: road.root.exists() and any(road.root.glob("[!.]*/campaign.db")))
+    wait_until(lambda: is_driven(road))
     following = road.start("logs", "-f")
     begun = lines_of(following, "red", "oops")  # of two streams, which may come in any order
     assert "one\ntwo\n" in begun
@@ -49,7 +54,7 @@ def test_logs_are_followed_from_before_a_run_begins_until_it_ends(road):
 def test_ctrl_c_ends_following_and_nothing_else(road):
     words = f"echo here; until [ -e '{road.home}/go' ]; do sleep 0.05; done"
     process = road.start("run", str(recipe(road, words)), "--site", "here")
-    wait_until(lambda: road.root.exists() and any(road.root.glob("[!.]*/campaign.db")))
+    wait_until(lambda: is_driven(road))
     following = road.start("logs", "-f")
     lines_of(following, "here")
     following.send_signal(signal.SIGINT)
