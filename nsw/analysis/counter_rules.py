@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nsw.analysis.hits import Context
     from nsw.analysis.kernels import KernelRow
 
-    Said = tuple[float, str, str, str, str]  # what could be won (%), what, do, fact, advice
+    Remark = tuple[float, str, str, str, str]  # what could be won (%), what, do, fact, advice
 
 __all__ = ["LATENCY", "RULES", "about", "bound_by", "room_pct"]
 
@@ -76,7 +76,7 @@ def room_pct(kernel: KernelRow) -> float:
     return max(0.0, 100.0 - busiest)
 
 
-def _most(name: str, look: Callable[[KernelRow], Said | None]) -> Callable[[CaseSummary, Context], Hit | None]:
+def _most(name: str, look: Callable[[KernelRow], Remark | None]) -> Callable[[CaseSummary, Context], Hit | None]:
     """A rule that takes of all kernels the one of which most could be won."""
 
     def rule(case: CaseSummary, _: Context) -> Hit | None:
@@ -105,7 +105,7 @@ def _weight(kernel: KernelRow) -> float:
     return kernel.launches * (sectors * _SECTOR / rate if sectors and rate else 1e-9)
 
 
-def _uncoalesced(kernel: KernelRow) -> Said | None:
+def _uncoalesced(kernel: KernelRow) -> Remark | None:
     known = {word: kernel.metrics.get(name) or 100.0 for word, name in _EFFICIENCIES.items()}  # 0 %: it has none
     if kernel.metrics.get("gld_transactions_per_request", _MANY) < _BROADCAST:  # all lanes read one value
         known["loads"] = 100.0
@@ -127,7 +127,7 @@ def _uncoalesced(kernel: KernelRow) -> Said | None:
     )  # fmt: skip
 
 
-def _occupancy(kernel: KernelRow) -> Said | None:
+def _occupancy(kernel: KernelRow) -> Remark | None:
     limit, reached = kernel.theoretical_occupancy_pct, kernel.achieved_occupancy_pct
     room = room_pct(kernel)
     fits_at_once = kernel.metrics.get("waves_per_sm", 1.0) < 1  # all blocks have room: the grid is what is small
@@ -160,7 +160,7 @@ def _limiter(kernel: KernelRow) -> tuple[str, str]:
     return word or "what limits it was not measured", "choose another block size"
 
 
-def _few_blocks(kernel: KernelRow) -> Said | None:
+def _few_blocks(kernel: KernelRow) -> Remark | None:
     waves, busy = kernel.metrics.get("waves_per_sm"), kernel.metrics.get("sm_efficiency")
     blocks = kernel.metrics.get("blocks")
     grid = "" if blocks is None else f" ({blocks:,.0f} {'block' if blocks == 1 else 'blocks'})"
@@ -179,7 +179,7 @@ def _few_blocks(kernel: KernelRow) -> Said | None:
     )  # fmt: skip
 
 
-def _memory_bound(kernel: KernelRow) -> Said | None:
+def _memory_bound(kernel: KernelRow) -> Remark | None:
     dram = kernel.dram_pct
     if bound_by(kernel) != "DRAM" or dram is None or dram >= _GOOD_PCT:
         return None
@@ -190,7 +190,7 @@ def _memory_bound(kernel: KernelRow) -> Said | None:
     )  # fmt: skip
 
 
-def _latency(kernel: KernelRow) -> Said | None:
+def _latency(kernel: KernelRow) -> Remark | None:
     if bound_by(kernel) != LATENCY or _few_blocks(kernel) is not None or _occupancy(kernel) is not None:
         return None
     memory, sm = kernel.memory_pct or 0.0, kernel.sm_pct or 0.0
@@ -216,7 +216,7 @@ def _waits(kernel: KernelRow) -> str:
     return f"; {stall.pct:.0f} % of the active warps wait {_WARP.get(stall.reason, f'({stall.reason})')}"
 
 
-def _bank_conflicts(kernel: KernelRow) -> Said | None:
+def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     used = kernel.metrics.get("shared_efficiency")
     if used is None or not 0 < used < _CONFLICTS_PCT:
         return None
@@ -227,7 +227,7 @@ def _bank_conflicts(kernel: KernelRow) -> Said | None:
     )  # fmt: skip
 
 
-def _spills(kernel: KernelRow) -> Said | None:
+def _spills(kernel: KernelRow) -> Remark | None:
     share = kernel.metrics.get("local_memory_overhead")
     if share is None or share < _SPILLS_PCT:
         return None
@@ -238,7 +238,7 @@ def _spills(kernel: KernelRow) -> Said | None:
     )  # fmt: skip
 
 
-def _advice(kernel: KernelRow) -> Said | None:
+def _advice(kernel: KernelRow) -> Remark | None:
     """The best rule of Nsight Compute itself, with an estimate that the roof allows."""
     advice = kernel.advice
     if advice is None or not advice.message or any(look(kernel) for look in _OWN):
@@ -260,7 +260,7 @@ def _advice(kernel: KernelRow) -> Said | None:
     )  # fmt: skip
 
 
-def _flushed(kernel: KernelRow) -> Said | None:
+def _flushed(kernel: KernelRow) -> Remark | None:
     """What ncu measured with empty caches, of a kernel whose bytes fit L2 in the run."""
     gpu, moved = find_gpu(kernel.device_name), kernel.metrics.get("dram_bytes")
     if gpu is None or not gpu.l2_bytes or moved is None or (kernel.dram_pct or 0.0) < _FLUSHED_PCT:

@@ -59,7 +59,7 @@ class _Screen:
 
     said: str
     table: Table | None
-    told: frozenset[tuple[str, str]] = frozenset()  # (case, rule)
+    in_table: frozenset[tuple[str, str]] = frozenset()  # (case, rule)
 
 
 def first_screen(summary: Summary) -> list[Block]:
@@ -70,7 +70,7 @@ def first_screen(summary: Summary) -> list[Block]:
     if screen.table is not None and screen.table.rows:
         blocks.append(screen.table)
     blocks += _notes(summary)
-    return [*blocks, *(_unless_told(finding, screen.told) for finding in summary.findings)]
+    return [*blocks, *(_unless_in_table(finding, screen.in_table) for finding in summary.findings)]
 
 
 def headline_of(blocks: Iterable[Block]) -> str:
@@ -78,9 +78,9 @@ def headline_of(blocks: Iterable[Block]) -> str:
     return next(block.text for block in blocks if isinstance(block, Note) and block.name == HEADLINE)
 
 
-def _unless_told(finding: Finding, told: frozenset[tuple[str, str]]) -> Finding:
+def _unless_in_table(finding: Finding, in_table: frozenset[tuple[str, str]]) -> Finding:
     """A finding that the table shows already is for the full answer."""
-    shown = finding.cases and all((case, finding.name) in told for case in finding.cases)
+    shown = finding.cases and all((case, finding.name) in in_table for case in finding.cases)
     return replace(finding, shown="full") if shown else finding
 
 
@@ -112,10 +112,10 @@ def _conditions(summary: Summary) -> str:
 def _notes(summary: Summary) -> list[Block]:
     """What a profiler changed, and what is missing, a line each."""
     slowed = [(times, case.id) for case in summary.cases if (times := slowed_times(case)) >= _SLOWED]
-    told = sorted(slowed, key=lambda item: -item[0])
-    names = first_of([f"{case} {times:.1f}x" for times, case in told], _NAMED)
+    slowest = sorted(slowed, key=lambda item: -item[0])
+    names = first_of([f"{case} {times:.1f}x" for times, case in slowest], _NAMED)
     notes: list[Block] = [Note("note", summary.note, tone="aside")] if summary.note else []
-    if told:
+    if slowest:
         notes.append(
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
@@ -331,8 +331,8 @@ def _each_variant(summary: Summary) -> _Screen:
     times = {_word(v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
     others = [f"{word} is {_factor(factor)}x slower" for word, factor in times.items()]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
-    told = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
-    return _Screen(f"{_word(best.variant)} is the fastest{at}; {first_of(others, _NAMED)}", table, told)
+    in_table = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
+    return _Screen(f"{_word(best.variant)} is the fastest{at}; {first_of(others, _NAMED)}", table, in_table)
 
 
 def _work(by_id: Mapping[str, CaseSummary], some: Iterable[Variant]) -> float:
@@ -381,7 +381,7 @@ def _beside(summary: Summary) -> _Screen:
     table = _table("", parts, [cases[at] for at in shown], "figures", [case.id for case in cases],
                    wide="what" if figure else "top", least=("kernel_ns",),
                    more=len(cases) - len(shown)) if cases else None  # fmt: skip
-    told = frozenset((cases[at].id, hits[cases[at].id][0].rule) for at in shown if hits.get(cases[at].id))
+    in_table = frozenset((cases[at].id, hits[cases[at].id][0].rule) for at in shown if hits.get(cases[at].id))
     wasted = sum(_weight(some) >= _WASTE_PCT for some in hits.values())
     said = f"{summary.campaign.rsplit('-', 3)[0]}: "
     if any(hits.values()):
@@ -392,7 +392,7 @@ def _beside(summary: Summary) -> _Screen:
         said += plural(len(cases), "case")
     else:
         return _Screen(said + f"nothing was measured of {plural(len(cases), 'case')}", None)
-    return _Screen(said + (_best(cases, names, figure) if figure else ""), table, told)
+    return _Screen(said + (_best(cases, names, figure) if figure else ""), table, in_table)
 
 
 def _most_of(case: CaseSummary) -> Cell:
@@ -487,7 +487,7 @@ def _mostly_around(case: CaseSummary) -> list[str]:
     return [f"but {100 * outside / whole:.0f} % of all GPU time is outside of iterations{what}"]
 
 
-_Found = tuple[str, Table]  # the most telling of a table in a few words, and the table
+_Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
 
 
 _CAUSES: Final = {
@@ -502,7 +502,7 @@ def where_time_goes(case: CaseSummary) -> list[Block]:
     return [replace(found[1], title="where the time goes", name="spent", case=case.id)] if found else []
 
 
-def _parts_of(case: CaseSummary) -> _Found | None:
+def _parts_of(case: CaseSummary) -> _Section | None:
     spent = case.spent
     if spent is None or not spent.gpu_ns:
         return None
@@ -550,7 +550,7 @@ def _largest(part: Part) -> str:
     return part.top if share >= _ALL_PCT or not part.top else f"{share:.0f} % {part.top}"
 
 
-def _kernels_of(case: CaseSummary) -> _Found | None:
+def _kernels_of(case: CaseSummary) -> _Section | None:
     """A row a kernel, those that take most."""
     if not case.kernels:
         return None
@@ -592,7 +592,7 @@ _SHARES: Final = (Column("name", "name", "name"), Column("ns", "time", "ns"), Co
                   Column("calls", "calls", "count"))  # fmt: skip
 
 
-def _functions_of(case: CaseSummary) -> _Found | None:
+def _functions_of(case: CaseSummary) -> _Section | None:
     shares = case.functions or case.api
     if not shares:
         return None
@@ -631,7 +631,7 @@ def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
     return [100 * row[column] / whole for row in timed]
 
 
-def _rows_of(case: CaseSummary, summary: Summary) -> _Found | None:
+def _rows_of(case: CaseSummary, summary: Summary) -> _Section | None:
     """The rows that take most time of the first table that has times."""
     for table, column, of in _OTHERS:
         timed = [
