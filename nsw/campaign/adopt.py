@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["acts_of", "adopt", "refuse"]
 
+_OF_PROGRAM: Final = re.compile(r"/scratch/runs/[^/]+/attempt-[0-9]+")  # where a run works, in the scratch of `local`
 _OF_SITE: Final = ("profilers", "templates", "modules", "extra", "node_launcher", "python")
 
 
@@ -71,7 +73,7 @@ def _refuse_strange_files(folder: CampaignFolder) -> None:
         CampaignError: There is one.
     """
     for path, folders, files, descriptor in os.fwalk(folder.path, follow_symlinks=False):
-        if "attempt-" in path.removeprefix(str(folder.path)):
+        if _OF_PROGRAM.fullmatch(path.removeprefix(str(folder.path))):
             folders.clear()
             continue
         for name in (*folders, *files):

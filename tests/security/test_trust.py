@@ -146,7 +146,12 @@ def test_a_campaign_of_another_user_or_that_everybody_may_write_is_not_adopted(c
 
 @pytest.mark.parametrize(
     ("what", "said"),
-    [("tables", "is a link"), ("scripts", "may be written by everybody"), ("scripts/of-neighbour", "belongs to user")],
+    [
+        ("tables", "is a link"),
+        ("scripts", "may be written by everybody"),
+        ("scripts/of-neighbour", "belongs to user"),
+        ("app/attempt-1/of-neighbour", "belongs to user"),
+    ],
 )
 def test_a_campaign_with_links_or_files_of_others_is_not_adopted(campaign_of, victim, neighbour, what, said):
     copy = unpacked(campaign_of(victim), victim)
@@ -156,6 +161,10 @@ def test_a_campaign_with_links_or_files_of_others_is_not_adopted(campaign_of, vi
     elif what == "scripts":
         (copy / what).chmod(0o777)
     else:
+        if not (copy / what).parent.is_dir():
+            (copy / what).parent.mkdir(parents=True)
+            for made in ((copy / what).parent.parent, (copy / what).parent):
+                victim.owns(made)
         (copy / what).touch()
         neighbour.owns(copy / what)
     done = victim.nsw("adopt", copy, "--yes")
