@@ -192,8 +192,18 @@ def quota(folder: Path, size: str, owner: str) -> Iterator[Path]:
 
 
 def limit(subvolume: Path, size: str) -> None:
-    """Set its quota, which holds from now on. Removing files would not do: btrfs counts for a while what it reserved."""
-    subprocess.run(["btrfs", "qgroup", "limit", size, subvolume], check=True, capture_output=True)
+    """Set its quota, which holds from now on. Removing files would not do: btrfs counts for a while what it reserved.
+
+    btrfs refuses the change, too, while it still writes what brought the folder to its limit; so it is asked again.
+    """
+
+    def set_limit() -> bool:
+        command = ["btrfs", "qgroup", "limit", size, subvolume]
+        answer = subprocess.run(command, capture_output=True, text=True, check=False)
+        print(answer.stderr)
+        return answer.returncode == 0
+
+    until(set_limit)
 
 
 def remove_data(folder: Path) -> None:
