@@ -72,7 +72,8 @@ class CampaignFolder:
     """The layout below one campaign's folder."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        real = path.resolve()  # once: a link of a stranger may lead elsewhere the next time
+        self.path = path = real if real != path.absolute() else path
         self.ledger = path / LEDGER
         self.lock = path / "lock"
         self.commands = path / "commands"

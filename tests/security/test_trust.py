@@ -256,6 +256,18 @@ def test_another_folder_that_gets_the_name_meanwhile_is_not_read(strange):
             assert ledger.meta(NAME) == "its own"
 
 
+def test_a_link_that_leads_elsewhere_meanwhile_changes_nothing(strange, tmp_path):
+    link, other = tmp_path / "link", tmp_path / "other"
+    link.symlink_to(strange.path)
+    other.mkdir()
+    folder = CampaignFolder(link)
+    folder.trust()
+    link.unlink()
+    link.symlink_to(other)
+    assert folder.trusted
+    assert folder.path == folder.ledger.parent == strange.path
+
+
 def test_sqlite_never_opens_a_ledger_of_others_here(strange, monkeypatch):
     opened = []
     real = sqlite3.connect
