@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,8 +61,19 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
         lines += _acts_of_ledger(ledger)
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
     folder.path.chmod(stat.S_IMODE(of.st_mode) & ~stat.S_IRWXO)  # whoever may write below it cannot enter it any more
+    _use_what_was_shown(folder)
     folder.trust()
     return True
+
+
+def _use_what_was_shown(folder: CampaignFolder) -> None:
+    """Put the clean copy of the ledger in its place: what lies beside it would change it, as SQLite's log of writes."""
+    if folder.copy is not None:  # always, of a campaign that nsw does not act for
+        new = folder.ledger.with_suffix(".part")
+        shutil.copyfile(folder.copy.path, new)
+        for beside in folder.path.glob(f"{folder.ledger.name}-*"):
+            beside.unlink()
+        new.replace(folder.ledger)
 
 
 def _refuse_strange_files(folder: CampaignFolder) -> None:

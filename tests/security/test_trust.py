@@ -121,6 +121,26 @@ def test_to_adopt_shows_what_nsw_would_do_and_asks(campaign_of, victim):
     assert "was made elsewhere" in victim.nsw("retry", "-c", copied).stderr
 
 
+def test_what_lies_beside_a_ledger_changes_nothing_of_what_was_shown(campaign_of, victim):
+    copy = unpacked(campaign_of(victim), victim)
+    ledger, other = copy / "campaign.db", victim.home / "other.db"
+    with sqlite3.connect(ledger) as db:
+        db.execute("PRAGMA journal_mode = wal")
+    db.close()
+    shutil.copy(ledger, other)
+    with sqlite3.connect(other) as db:
+        db.execute("UPDATE meta SET value = '\"not shown\"' WHERE key = 'scratch'")
+        db.commit()
+        shutil.copy(f"{other}-wal", f"{ledger}-wal")
+    db.close()
+    victim.owns(copy)
+    assert "not shown" not in victim.nsw("adopt", copy, "--yes").stderr
+    with sqlite3.connect(ledger) as db:
+        assert "not shown" not in str(db.execute("SELECT value FROM meta").fetchall())
+    db.close()
+    assert sorted(path.name for path in copy.glob("campaign.db*")) == ["campaign.db"]
+
+
 def test_python_adopts_only_with_a_yes(campaign_of, victim):
     copy = unpacked(campaign_of(victim), victim)
     code = "import nsw, sys; print(nsw.adopt(sys.argv[1], yes=len(sys.argv) > 2).counts)"
