@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["acts_of", "adopt", "refuse"]
 
 _OF_PROGRAM: Final = re.compile(r"/scratch/runs/[^/]+/attempt-[0-9]+")  # where a run works, in the scratch of `local`
-_OF_SITE: Final = ("profilers", "templates", "modules", "extra", "node_launcher", "python")
+_OF_SITE: Final = ("profilers", "templates", "modules", "extra", "node_launcher", "python", "env")
 
 
 def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], warn: Callable[[str], object]) -> bool:
@@ -133,10 +133,10 @@ def acts_of(site: Mapping[str, Any], scratch: str, recipe: Recipe) -> list[str]:
     """What nsw does for a campaign, a line each: where it connects, what it starts, where it writes and removes."""
     transport = {name: value for name, value in (site.get("transport") or {}).items() if value}
     app = recipe.app
-    starts = {name: site[name] for name in _OF_SITE if site.get(name)}
-    starts["command"] = app.command
-    starts |= {"setup": app.setup} if app.setup else {}
-    starts |= {"build": app.build.command} if app.build else {}
+    starts = {f"site's {name}": site[name] for name in _OF_SITE if site.get(name)}
+    starts |= app.model_dump(
+        mode="json", exclude={"figures", "files"}, exclude_defaults=True
+    )  # of env no secret's value
     notify = recipe.notify or site.get("notify")
     return [
         f"host: {_shown(transport)}, scheduler {site.get('scheduler')}",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -198,9 +199,15 @@ def test_to_adopt_shows_what_it_could_end_and_copy(campaign_of, victim):
         db.execute("UPDATE tasks SET state = 'running' WHERE submission IS NOT NULL")
         db.execute("INSERT OR REPLACE INTO meta VALUES ('origins', ?)", (json.dumps([["/home/me/secret.txt", []]]),))
     db.close()
+    lock = copy / "recipe.lock.yaml"  # bash starts what BASH_ENV names
+    lock.write_text(
+        re.sub(r"(?m)^  env: .*$", "  env: {BASH_ENV: /tmp/theirs, MY_TOKEN: dear}", lock.read_text(), count=1)
+    )
     said = victim.nsw("adopt", copy).stderr
     assert "could end: 4242.99" in said
     assert "/home/me/secret.txt" in said
+    assert '"BASH_ENV": "/tmp/theirs"' in said
+    assert "dear" not in said
 
 
 def test_a_folder_that_gets_the_inode_of_a_campaign_is_not_that_campaign(campaign_of, victim):
