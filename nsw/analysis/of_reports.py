@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from nsw.analysis.kernels import KernelRow
     from nsw.tables import TableData
 
-__all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports"]
+__all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports", "tables_of_reports"]
 
 LOOKED_AT: Final = (*TABLES, "operators", "osrt_summary", "gpu_trace", "api_trace")  # tables that the answer needs
 
+_KEPT: Final = (*TABLES, "operators", "osrt_summary", "metrics")
 _REPORT: Final = "report"
 
 
@@ -35,6 +36,7 @@ class _Run:
     state: str = "done"
     repeat: int = 1
     seconds: float | None = None
+    job: str = ""
     host: str | None = None
 
 
@@ -62,13 +64,7 @@ def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
         name: What they are together, for the headline.
         reports: The reports.
     """
-    runs: list[_Run] = []
-    tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in (*TABLES, "operators", "osrt_summary")}
-    for report in reports:
-        runs.append(_Run(report.name, report.name))
-        for table, data in _with_summaries(report.tables).items():
-            if (kept := tables.get(table)) is not None:
-                kept += [{**row, "run": report.name} for row in rows(table, data)]
+    runs, tables = tables_of_reports(reports)
     failed = [
         Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
                 " ends there.", evidence=(Evidence("runs", (r.name,)),))
@@ -76,6 +72,19 @@ def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     ]  # fmt: skip
     kernels = {report.name: report.kernels for report in reports if report.kernels}
     return summarize(CampaignData(name, "", None, runs, tables, known=failed, kernels=kernels), Asked())
+
+
+def tables_of_reports(
+    reports: Sequence[ReadReport], case: str | None = None
+) -> tuple[list[_Run], dict[str, list[Mapping[str, Any]]]]:
+    """Reports as the runs of a campaign, each of a case of its own, or all of `case`; the rows of their tables."""
+    runs = [_Run(report.name, case or report.name) for report in reports]
+    tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in _KEPT}
+    for report in reports:
+        for table, data in _with_summaries(report.tables).items():
+            if (kept := tables.get(table)) is not None:
+                kept += [{**row, "run": report.name} for row in rows(table, data)]
+    return runs, tables
 
 
 def _with_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw import __version__
 from nsw.campaign.ledger_rows import Choice
@@ -140,11 +140,11 @@ def basis_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, scrat
     said = transport.run([*_READ, scratch], timeout=60).stdout
     files = lock.get("files") if isinstance(lock, dict) else None
     chip = chips_of(said) or (ledger.site().get("gpus") or {}).get("chip")
-    return Basis(chip, tools_of(said), files or {}, recipe.get("passes") or ())
+    return Basis(chip, tools_of(said), files or {}, recipe.get("passes") or (), machine_of(said))
 
 
 def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> list[str]:
-    """Write down what was chosen, and which profilers and driver the jobs met.
+    """Write down what was chosen, and which machine, profilers and driver the jobs met.
 
     Returns:
         What differs from the recipe's own lock.
@@ -157,6 +157,9 @@ def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch
     if isinstance(lock, dict) and chosen:
         of_choices = recorded(chosen, basis, load_rows(folder, _CHOSEN_LAUNCHES))
         lock["choices"] = of_choices.model_dump(mode="json", exclude_none=True)
+        write_locked(folder, head, recipe)
+    if isinstance(lock, dict) and basis.machine and lock.get("machine") != basis.machine:
+        lock["machine"] = dict(basis.machine)
         write_locked(folder, head, recipe)
     if not isinstance(lock, dict) or not tools:
         return []
@@ -210,6 +213,24 @@ def tools_of(provenance: str) -> dict[str, str]:
 
 
 _NAME = 1  # column of gpus.csv
+_OF_HOST: Final = {"cpu": "CPU", "modules": "modules"}
+_OF_GPU: Final = {1: "chip", 7: "SM clock, at most", 9: "power limit", 10: "persistence mode", 11: "ECC", 12: "MIG"}
+
+
+def machine_of(provenance: str) -> dict[str, str]:
+    """What the jobs ran on, in what they wrote; of several unlike nodes or GPUs the values are joined by ' | '."""
+    hosts, _, gpus = provenance.partition("\n=\n")
+    seen: dict[str, set[str]] = {}
+    for line in hosts.splitlines():
+        key, _, value = line.partition("=")
+        if key in _OF_HOST and value.strip():
+            seen.setdefault(_OF_HOST[key], set()).add(value.strip())
+    for row in csv.reader(gpus.splitlines(), skipinitialspace=True):
+        if row and row[0].isdigit():
+            for column, name in _OF_GPU.items():
+                if column < len(row) and row[column].strip():
+                    seen.setdefault(name, set()).add(row[column].strip())
+    return {name: " | ".join(sorted(values)) for name, values in seen.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +242,14 @@ class Basis:
         tools: Versions of profilers and driver, by name.
         files: SHA-256 of each file of the application, by name.
         passes: The recipe's passes as data.
+        machine: What the jobs ran on, by name: CPU, clocks, modules ...
     """
 
     chip: str | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     passes: Sequence[Any] = ()
+    machine: Mapping[str, str] = field(default_factory=dict)
 
 
 def _digest(data: object) -> str:

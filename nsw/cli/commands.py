@@ -30,6 +30,8 @@ option = partial(typer.Option, show_default=False)
 
 Formats = StrEnum("Formats", ["TABLE", "JSON", "CSV", "PARQUET"])
 AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN"])
+By = StrEnum("By", ["CASE", "FIGURE", "KERNEL", "CLASS", "RANGE", "METRIC"])
+BaselineAction = StrEnum("BaselineAction", ["SET", "LS", "RM"])
 Action = StrEnum("Action", ["LS", "SHOW", "CHECK", "TRANSLATE"])
 Tool = StrEnum("Tool", ["NCU", "NVPROF"])
 Document = StrEnum("Document", ["RECIPE", "SITES", "ANSWERS"])
@@ -646,6 +648,72 @@ def summarize(
     which = (campaign, named, root, selection(case, exclude))
     goal = target(format, json, output, AnswerFormats)
     return summarizing.summarize(which, table, goal, limits(max_memory, max_time), top, full=full)
+
+
+Sides = Annotated[
+    list[str],
+    argument(
+        metavar="A B",
+        help="What is compared with, and what is compared: campaigns, baselines, CAMPAIGN:CASE, reports. Or one"
+        " campaign of `nsw run --against`, which holds both.",
+    ),
+]
+
+
+@command()
+def compare(
+    sides: Sides,
+    root: Root = None,
+    by: Annotated[By, typer.Option("--by", help="What is compared.")] = By.CASE,
+    same: Annotated[str, typer.Option("--same", metavar="PERCENT", help="Differences below count as none.")] = "1%",
+    format: AnswerFormat = None,
+    json: Json = False,
+    output: Output = None,
+) -> int:
+    """Compare two campaigns, cases or reports: what got faster, how certain that is, what did it."""
+    from nsw.cli import comparing
+
+    goal = target(format, json, output, AnswerFormats)
+    return comparing.compare(sides, root, goal, by=by.value, same=comparing.share(same))
+
+
+@command()
+def gate(
+    sides: Sides,
+    rules: Annotated[
+        list[str] | None,
+        option(
+            "--rule",
+            metavar="RULE",
+            help="Such as 'images_per_sec: -2%' (it may fall by 2 % at most) or 'step_ms: +2% or undecided'; may be"
+            " repeated. Default: report.gate of B's recipe.",
+        ),
+    ] = None,
+    root: Root = None,
+    format: AnswerFormat = None,
+    json: Json = False,
+    output: Output = None,
+) -> int:
+    """Hold B to rules beside A: exit code 4 where one fails, 5 where the runs do not decide."""
+    from nsw.cli import comparing
+
+    return comparing.gate(sides, root, target(format, json, output, AnswerFormats), rules=rules or [])
+
+
+@command()
+def baseline(
+    action: Annotated[BaselineAction, argument(help="set: name a campaign. ls: list the names. rm: forget one.")],
+    name: Annotated[str | None, argument(metavar="NAME", help="The name, such as main.")] = None,
+    campaign: Campaign = None,
+    root: Root = None,
+    format: Format = None,
+    json: Json = False,
+    output: Output = None,
+) -> int:
+    """Give campaigns names, for `nsw compare` and `nsw gate`."""
+    from nsw.cli import comparing
+
+    return comparing.baseline(action.value, name, campaign, root, target(format, json, output))
 
 
 @command()

@@ -30,6 +30,7 @@ from nsw.recipe.fields import (
     SizeOrTemplate,
     Template,
     Text,
+    ToleranceRule,
     amount,
     empty_as_map,
     or_template,
@@ -124,6 +125,9 @@ class Lock(Model):
     git: LockedGit | None = Field(default=None, description="Where the application came from.")
     tools: dict[Filled, Text] = Field(
         default={}, description="Versions of profilers and driver, as the jobs met them; several are joined by ' | '."
+    )
+    machine: dict[Filled, Text] = Field(
+        default={}, description="What the jobs ran on: CPU, chip, clocks, power limit, modules; several by ' | '."
     )
     choices: LockedChoices | None = Field(default=None, description="What an earlier stage chose for runs.")
 
@@ -324,6 +328,11 @@ class Report(Model):
         default={},
         description="Classes of kernels in which GPU time is counted, before nsw's own: a name, and a pattern that the"
         " kernel's name holds.",
+    )
+    gate: dict[Filled, ToleranceRule] = Field(
+        default={},
+        description="How much figures may change for `nsw gate`: a figure, and -2% (it may fall by 2 % at most) or +2%"
+        " (rise), with ' or undecided' behind it where what cannot be told passes.",
     )
     model: PerformanceModel | None = Field(
         default=None, description="A model of the program: effective rates of computing and moving data, a roofline."

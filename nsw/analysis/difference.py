@@ -1,0 +1,246 @@
+"""What did it: the difference in time between two sides of a case, as parts that add up to it.
+
+Where both sides have iterations, the difference is that of an iteration of the steady state: kernels (those that
+came, went, or take another time), what runs beside other work, copies alone, NCCL alone, idle. Else it is that of all
+GPU work. A kernel that is gone and one that came are the same under another name where class, number of launches and,
+as far as both are known, the launch's shape and NVTX range agree.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, class_of
+from nsw.analysis.steady import steady_rows
+from nsw.quantities import duration
+from nsw.tables.names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+
+    Row = Mapping[str, Any]
+
+__all__ = ["Change", "Difference", "Operation", "difference", "operations"]
+
+How = Literal["gone", "new", "renamed", "changed"]
+_ALIKE: Final = 0.02  # of the number of launches an iteration
+_NAMED: Final = 0.15  # of the difference: a smaller part has no place in the sentence
+_MOST: Final = 3  # parts in the sentence
+_IDLE: Final = "idle"
+_BESIDE: Final = "beside other work"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A kernel, or a kind of copy, of an iteration (of a run without iterations): ns and how often it ran.
+
+    `shapes` and `ranges`: its launches' shapes and NVTX ranges, where they are known.
+    """
+
+    name: str
+    kind: str
+    group: str
+    ns: float
+    calls: float
+    shapes: frozenset[str] = frozenset()
+    ranges: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A part of the difference: `ns` is what the second side takes more.
+
+    Attributes:
+        what: A kernel, `idle`, `NCCL` alone, `copies` alone, `beside other work`.
+        how: Of a kernel what became of it; None for other parts.
+        before: ns of the first side.
+        after: ns of the second side.
+        renamed: The kernel's name on the second side, where it has another.
+    """
+
+    what: str
+    how: How | None
+    before: float
+    after: float
+    renamed: str | None = None
+
+    @property
+    def ns(self) -> float:
+        """What the second side takes more."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """All parts; their sum is `after` less `before`, the time of an iteration, or of all GPU work (`of_iteration`)."""
+
+    case: str
+    of_iteration: bool
+    before: float
+    after: float
+    changes: tuple[Change, ...]
+
+    @property
+    def ns(self) -> float:
+        """What the second side takes more."""
+        return self.after - self.before
+
+    @property
+    def sentence(self) -> str:
+        """The parts that weigh most, in words: `gemm_a is gone, 1.2 ms; the GPU is idle 0.3 ms more`."""
+        least = _NAMED * max(abs(self.ns), 0.01 * self.before)
+        parts = [change for change in self.changes if abs(change.ns) >= least and change.what != _BESIDE]
+        span = "An iteration takes" if self.of_iteration else "The GPU's work takes"
+        head = f"{span} {duration(abs(self.ns))} {'more' if self.ns > 0 else 'less'}"
+        return f"{head}: {'; '.join(map(_in_words, parts[:_MOST]))}" if parts else head
+
+
+def _in_words(change: Change) -> str:
+    size, more = duration(abs(change.ns)), "more" if change.ns > 0 else "less"
+    if change.how == "gone":
+        return f"{change.what} is gone, {size}"
+    if change.how == "new":
+        return f"{change.what} is new, {size}"
+    if change.how == "renamed":
+        return f"{change.what} is {change.renamed} now, {size} {more}"
+    if change.what == _IDLE:
+        return f"the GPU waits {size} {more} for the host"
+    if change.what == NCCL:
+        return f"NCCL alone takes {size} {more}"
+    if change.what == COPIES and change.how is None:
+        return f"copies alone take {size} {more}"
+    return f"{change.what} takes {size} {more}"
+
+
+def operations(
+    gpu: Iterable[Row],
+    parts: Iterable[Row],
+    iterations: Iterable[Row],
+    runs: int,
+    classes: Mapping[str, str] | None = None,
+) -> list[Operation]:
+    """What a GPU did in an iteration, by name; of the whole run where there are none.
+
+    Args:
+        gpu: Rows of gpu_summary of the side's runs.
+        parts: Rows of phase_summary.
+        iterations: Rows of iterations.
+        runs: How many runs the rows are of.
+        classes: Those of the recipe, a pattern each.
+    """
+    times = sum(row["steady"] for row in iterations) or max(runs, 1)
+    sums: dict[tuple[str, str], list[Any]] = {}
+    for row in steady_rows("gpu_summary", gpu, parts):
+        key = row["name"], row["kind"]
+        entry = sums.setdefault(key, [0.0, 0.0])
+        entry[0] += (row.get("total_ns") or 0.0) / times
+        entry[1] += (row.get("calls") or 0.0) / times
+    return [
+        Operation(name, kind, class_of(name, kind, classes), ns, calls) for (name, kind), (ns, calls) in sums.items()
+    ]
+
+
+def difference(
+    case: str,
+    sides: tuple[CaseSummary, CaseSummary],
+    work: tuple[Sequence[Operation], Sequence[Operation]],
+) -> Difference | None:
+    """What did it; None where a side has no GPU work.
+
+    Args:
+        case: Its name.
+        sides: Both sides of the case.
+        work: The operations of both.
+    """
+    spans = [_span(side) for side in sides]
+    if not all(work):
+        return None
+    of_iteration = all(span is not None for span in spans)
+    changes = _of_operations(*work)
+    totals = [sum(operation.ns for operation in side) for side in work]
+    if of_iteration:
+        before, after = (span or {} for span in spans)
+        kernels = [_computing(side) for side in work]
+        alone = [change for change in changes if change.how is not None and not _is_apart(change, work)]
+        beside = (after["computing"] - kernels[1]) - (before["computing"] - kernels[0])
+        changes = [
+            *alone,
+            Change(_BESIDE, None, 0.0, beside),
+            *(Change(name, None, before[name], after[name]) for name in (COPIES, NCCL, _IDLE)),
+        ]
+        totals = [sum(before.values()), sum(after.values())]
+    changes.sort(key=lambda change: -abs(change.ns))
+    return Difference(case, of_iteration, totals[0], totals[1], tuple(c for c in changes if c.before or c.after))
+
+
+def _span(case: CaseSummary) -> dict[str, float] | None:
+    """An iteration's parts, ns, which add up to it."""
+    spent = case.spent
+    if spent is None or spent.span_ns is None or spent.computing_pct is None:
+        return None
+    share = spent.span_ns / 100
+    shares = {
+        "computing": spent.computing_pct, COPIES: spent.copies_pct, NCCL: spent.exposed_pct, _IDLE: spent.idle_pct,
+    }  # fmt: skip
+    return {name: (pct or 0.0) * share for name, pct in shares.items()}
+
+
+def _computing(work: Sequence[Operation]) -> float:
+    """The time of kernels that are no NCCL's."""
+    return sum(operation.ns for operation in work if operation.group not in {NCCL, COPIES, SETS})
+
+
+def _is_apart(change: Change, work: tuple[Sequence[Operation], Sequence[Operation]]) -> bool:
+    """Whether it is a copy or NCCL's, of which only what nothing hides is a part of an iteration."""
+    named = {operation.group for side in work for operation in side if _shown(operation) == change.what}
+    return bool(named & {NCCL, COPIES, SETS})
+
+
+def _shown(operation: Operation) -> str:
+    return short_name(operation.name)
+
+
+def _of_operations(first: Sequence[Operation], second: Sequence[Operation]) -> list[Change]:
+    """A part a kernel and kind of copy."""
+    before = {(o.name, o.kind): o for o in first}
+    after = {(o.name, o.kind): o for o in second}
+    found = [Change(_shown(old), "changed", old.ns, after[key].ns) for key, old in before.items() if key in after]
+    gone = [operation for key, operation in before.items() if key not in after]
+    new = [operation for key, operation in after.items() if key not in before]
+    for old, now in _renamed(gone, new):
+        gone.remove(old)
+        new.remove(now)
+        found.append(Change(_shown(old), "renamed", old.ns, now.ns, _shown(now)))
+    found += [Change(_shown(operation), "gone", operation.ns, 0.0) for operation in gone]
+    found += [Change(_shown(operation), "new", 0.0, operation.ns) for operation in new]
+    return found
+
+
+def _renamed(gone: Sequence[Operation], new: Sequence[Operation]) -> list[tuple[Operation, Operation]]:
+    """Kernels that have another name, each with the most similar one that came; each once."""
+    pairs = [(likeness, old, now) for old in gone for now in new if (likeness := _likeness(old, now)) is not None]
+    pairs.sort(key=lambda pair: (-pair[0], abs(pair[1].ns - pair[2].ns)))
+    used: Counter[int] = Counter()
+    matched = []
+    for _, old, now in pairs:
+        if not used[id(old)] and not used[id(now)]:
+            used[id(old)] = used[id(now)] = 1
+            matched.append((old, now))
+    return matched
+
+
+def _likeness(old: Operation, now: Operation) -> int | None:
+    """How many marks agree; None where the class, the launches or a mark that both have differs."""
+    if old.group != now.group or abs(old.calls - now.calls) > _ALIKE * max(old.calls, now.calls):
+        return None
+    likeness = 0
+    for mine, theirs in ((old.shapes, now.shapes), (old.ranges, now.ranges)):
+        if mine and theirs:
+            if not mine & theirs:
+                return None
+            likeness += 1
+    return likeness
