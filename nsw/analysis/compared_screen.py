@@ -115,8 +115,9 @@ def _names(comparison: Comparison) -> tuple[str, str]:
 def _headline(comparison: Comparison) -> str:
     names = "{1} beside {0}".format(*_names(comparison))
     rows = comparison.rows
+    what = {"case": "cases", "class": "classes", "range": "NVTX ranges"}.get(comparison.by, f"{comparison.by}s")
     if not rows:
-        return f"{names}: they have no case in common"
+        return f"{names}: no {what} were measured"
     if len(rows) == 1:
         row = rows[0]
         runs = f", {_runs(row.estimate)}" if row.estimate else ""
@@ -128,7 +129,6 @@ def _headline(comparison: Comparison) -> str:
     if counts["cannot tell"]:
         parts.append(f"{counts['cannot tell']} cannot be told")
     parts += [f"{count} {why}" for why, count in counts.items() if why not in {*_DECIDED, "same", "cannot tell"}]
-    what = {"case": "cases", "class": "classes", "range": "NVTX ranges"}.get(comparison.by, f"{comparison.by}s")
     return f"{names}, {len(rows)} {what}: " + ", ".join(parts)
 
 

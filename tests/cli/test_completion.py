@@ -16,6 +16,8 @@ from nsw.resources import recipes_folder
 
 # completed as files by the shell, or numbers
 NOT_KNOWN = {
+    "rules",
+    "same",
     "time",
     "settings",
     "cases",
