@@ -101,9 +101,10 @@ def _runs(estimate: Estimate) -> str:
 
 
 def _full(side: Side) -> str:
-    """The side's name, with its campaign where it names only cases."""
+    """The side's name, with its campaign where it names only cases, and its note."""
     campaign = side.source.rpartition("/")[2]
-    return side.name if campaign in side.name else f"{side.name} of {campaign}"
+    name = side.name if campaign in side.name else f"{side.name} of {campaign}"
+    return name + (f" ({side.note})" if side.note else "")
 
 
 def _names(comparison: Comparison) -> tuple[str, str]:

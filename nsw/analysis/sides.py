@@ -51,6 +51,7 @@ class Side:
         floors: The noise floor of each figure.
         classes: Of kernels, from the recipe.
         gate: How much its figures may change, from the recipe.
+        note: A person's note on the campaign.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Side:
     floors: Mapping[str, Floor] = field(default_factory=dict)
     classes: Mapping[str, str] = field(default_factory=dict)
     gate: Mapping[str, Tolerance] = field(default_factory=dict)
+    note: str | None = None
 
     @property
     def cases(self) -> dict[str, list[Any]]:

@@ -6,7 +6,6 @@ nothing, `runs` is a pandas frame.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +105,7 @@ def run(
         UnreachableError: The site does not answer.
     """
     from nsw.campaign import start
-    from nsw.campaign.planning import make_plan
+    from nsw.campaign.planning import make_plan, noted
 
     said: list[Message] = []
     chosen = overrides(set, case, exclude, passes, fit=fit)
@@ -116,8 +115,7 @@ def run(
         return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
     home = folders.root(Path(root) if root is not None else None)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
-    if note:
-        planned = replace(planned, plan=replace(planned.plan, note=" ".join(filter(None, (planned.plan.note, note)))))
+    planned = noted(planned, note)
     lock, differences = start.lock_of(planned)
     said += [Message(w.render(), "warning") for w in planned.recipe.warnings]
     said += [Message(text, "warning") for text in differences]

@@ -167,7 +167,7 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
     with results(folder, selection) as found:
         runs = [run for run in found.runs if run.state is State.DONE and run.repeat]
         recipe = recipe_of(folder)
-        conditions = _conditions(folder, found, recipe)
+        conditions, note = _conditions(folder, found, recipe), found.note
     tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
     report = recipe.report
     figures = recipe.app.figures
@@ -184,6 +184,7 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
         floors=noise.floors(found.site, conditions.get(CHIP), recipe.name or folder.id),
         classes=report.classes,
         gate=report.gate,
+        note=note,
     )
 
 

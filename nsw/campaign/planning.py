@@ -185,6 +185,12 @@ def make_plan(
     return Planned(made, loaded, place, known)
 
 
+def noted(planned: Planned, note: str | None) -> Planned:
+    """The same, with a person's note beside that of the site."""
+    both = " ".join(filter(None, (planned.plan.note, note)))
+    return replace(planned, plan=replace(planned.plan, note=both)) if note else planned
+
+
 def _one_by_one(plan: Plan, adapter: Adapter) -> list[str]:
     """What a job of the plan is to a batch system without arrays."""
     tasks = sum(len(job.tasks) for job in plan.jobs)

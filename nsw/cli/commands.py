@@ -183,14 +183,14 @@ def limits(memory: str | None, time: str | None) -> Limits:
 
 
 def quantity(text: str | None, flag: str) -> int | None:
-    """The bytes of an option's value, of --max-time the seconds."""
+    """The bytes of an option's value, of those of time the seconds."""
     if text is None:
         return None
     from nsw.recipe.faults import Fault
     from nsw.recipe.units import parse_duration, parse_size
 
     try:
-        return parse_duration(text) if flag == "--max-time" else parse_size(text)
+        return parse_duration(text) if flag in {"--max-time", "--since"} else parse_size(text)
     except Fault as fault:
         raise UsageError(f"{flag}: {fault.message}", hint=fault.hint) from None
 
@@ -318,6 +318,9 @@ def run(
     fit: Fit = False,
     dry_run: Annotated[bool, option("--dry-run", help="Show the plan and stop, as `nsw plan` does.")] = False,
     campaign: Into = None,
+    note: Annotated[
+        str | None, option("--note", metavar="TEXT", help="What to know of it, shown by ls, status and compare.")
+    ] = None,
     now: Now = False,
 ) -> int:
     """Run a recipe: plan, run, collect, read, answer."""
@@ -325,13 +328,15 @@ def run(
 
     options = overrides(settings, cases, exclude, passes, fit)
     if campaign is not None:
+        if note is not None:
+            raise UsageError("--note cannot be combined with --into: a campaign keeps its own")
         folder = folder_to_extend(context, campaign, root)
         if dry_run:
             return planning.plan_into(folder, recipe, sites, Target("table"), options)
         return running.run_into(folder, recipe, sites, options, yes=yes, now=now)
     if dry_run:
         return planning.plan(recipe, site, sites, Target("table"), options, root)
-    return running.run(recipe, site, sites, root, options, yes=yes, now=now)
+    return running.run(recipe, site, sites, root, options, note=note, yes=yes, now=now)
 
 
 @command()
@@ -604,11 +609,21 @@ def problems(
 
 
 @command(name="ls")
-def list_campaigns(root: Root = None, format: Format = None, json: Json = False, output: Output = None) -> int:
+def list_campaigns(
+    root: Root = None,
+    since: Annotated[
+        str | None, option("--since", metavar="TIME", help="Only those that began so long ago at most, such as 30d.")
+    ] = None,
+    figure: Annotated[str | None, option("--figure", help="With this figure of each case: its median.")] = None,
+    format: Format = None,
+    json: Json = False,
+    output: Output = None,
+) -> int:
     """List the campaigns."""
     from nsw.cli import looking
 
-    return looking.list_campaigns(root, target(format, json, output))
+    ago = quantity(since, "--since")
+    return looking.list_campaigns(root, target(format, json, output), since=ago, figure=figure)
 
 
 @command()

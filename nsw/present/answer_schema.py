@@ -173,6 +173,7 @@ class Campaign(TypedDict):
     incomplete: NotRequired[int]
     unreadable: NotRequired[int]
     note: NotRequired[str | None]
+    medians: NotRequired[dict[str, float]]
     problem: NotRequired[str]  # fmt: skip
 
 
@@ -272,6 +273,7 @@ class TableOf(Answer):
 class ComparedSide(TypedDict):
     name: str
     source: str
+    note: str | None
     conditions: dict[str, str]
 
 

@@ -76,7 +76,12 @@ def _floor(row: Compared) -> str | None:
 
 
 def _side(side: Side) -> dict[str, Any]:
-    return {"name": clean(side.name), "source": clean(side.source), "conditions": dict(side.conditions)}
+    return {
+        "name": clean(side.name),
+        "source": clean(side.source),
+        "note": side.note,
+        "conditions": dict(side.conditions),
+    }
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:

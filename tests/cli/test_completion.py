@@ -17,6 +17,9 @@ from nsw.resources import recipes_folder
 # completed as files by the shell, or numbers
 NOT_KNOWN = {
     "rules",
+    "note",
+    "since",
+    "figure",
     "same",
     "time",
     "settings",
