@@ -25,6 +25,7 @@ __all__ = ["Comparison", "blocks_of_comparison", "percent_of", "said"]
 _ROWS: Final = 15
 _EXPLAINED: Final = 3
 _NAMED: Final = 3
+_UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
 _LARGE: Final = 1.0  # logarithm from which a gain is said as a factor: 2.7 times
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
@@ -154,7 +155,7 @@ def _table(comparison: Comparison) -> Table:
     whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
     oriented = any(row.higher_is_better is not None for row in rows)
     columns = [
-        *([Column("case", "case", "name")] if cases or not whats else []),
+        *([Column("case", "case", "name")] if cases else []),
         *([Column("what", comparison.by, "name")] if whats else []),
         Column("first", f"{_names(comparison)[0]}{named}", "number"),
         Column("second", f"{_names(comparison)[1]}{named}", "number"),
@@ -166,7 +167,7 @@ def _table(comparison: Comparison) -> Table:
 
     def cells(row: Compared) -> tuple[Cell, ...]:
         return (
-            *([row.case] if cases or not whats else []),
+            *([row.case] if cases else []),
             *([row.what] if whats else []),
             None if row.first is None else row.first / scale,
             None if row.second is None else row.second / scale,
@@ -180,7 +181,7 @@ def _table(comparison: Comparison) -> Table:
     title = f"The {_ROWS} of {len(rows)} that weigh most" if left else ""
     return Table(
         "comparison", title=title, columns=tuple(columns), rows=tuple(map(cells, kept)),
-        wide="what" if whats else "case", least=("runs",),
+        wide="what" if whats else "case" if cases else None, least=("runs",),
         evidence=(Evidence("figures", tuple(dict.fromkeys(row.case for row in kept))),),
     )  # fmt: skip
 
@@ -218,13 +219,27 @@ def _explained(comparison: Comparison) -> list[Block]:
     found: list[Block] = [
         Finding(
             "difference",
-            f"{row.case}: {said(row)}. {comparison.explained[case].sentence}.",
+            f"{_of_case(comparison, row)}{said(row)}. {_what_did_it(row, comparison.explained[case])}.",
             evidence=(Evidence("gpu_summary", (case,)),),
         )
         for case, row in seen.items()
         if case in comparison.explained
     ]
     return found[:_EXPLAINED]  # fmt: skip
+
+
+def _of_case(comparison: Comparison, row: Compared) -> str:
+    """The name of a row's case, where there are several."""
+    return f"{row.case}: " if len({row.case for row in comparison.rows}) > 1 else ""
+
+
+def _what_did_it(row: Compared, made: Difference) -> str:
+    """The parts of the difference, and whether they are the figure's: an iteration can do other work than before."""
+    gain = row.gain or 0.0
+    in_time = math.log(made.before / made.after) if made.before > 0 and made.after > 0 else 0.0
+    if made.of_iteration and abs(gain - in_time) > _UNEXPLAINED * abs(gain):
+        return f"{made.sentence}. This is not the figure's change: an iteration does other work, or few are unlike the median"
+    return made.sentence
 
 
 def _undecided(comparison: Comparison) -> list[Block]:
@@ -246,7 +261,7 @@ def _undecided(comparison: Comparison) -> list[Block]:
         f" Likewise {and_more([other.case for other in rows if other is not row], _NAMED)}." if len(rows) > 1 else ""
     )
     text = (
-        f"{row.case}: {_runs(estimate)} would have shown a difference of {_plain(percent_of(estimate.shown))} % or"
+        f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {_plain(percent_of(estimate.shown))} % or"
         f" more; by their scatter {more}.{others}"
     )
     return [Finding("cannot tell", text, evidence=(Evidence("figures", (row.case,)),))]

@@ -8,8 +8,10 @@ as far as both are known, the launch's shape and NVTX range agree.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, class_of
@@ -24,12 +26,14 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["Change", "Difference", "Operation", "difference", "operations"]
+__all__ = ["Change", "Difference", "Operation", "differ_in_kernels", "difference", "marked", "operations"]
 
 How = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration
 _NAMED: Final = 0.15  # of the difference: a smaller part has no place in the sentence
 _MOST: Final = 3  # parts in the sentence
+_DEEP: Final = 1000  # ranges that are looked at before a call
+_NUMBER: Final = re.compile(r"\d+")
 _IDLE: Final = "idle"
 _BESIDE: Final = "beside other work"
 
@@ -142,6 +146,61 @@ def operations(
     return [
         Operation(name, kind, class_of(name, kind, classes), ns, calls) for (name, kind), (ns, calls) in sums.items()
     ]
+
+
+def differ_in_kernels(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
+    """Whether both sides have kernels that the other lacks, of which some may be the same under another name."""
+    names = [{operation.name for operation in side} for side in (first, second)]
+    return bool(names[0] - names[1]) and bool(names[1] - names[0])
+
+
+def marked(
+    work: Sequence[Operation], trace: Iterable[Row], calls: Iterable[Row], ranges: Iterable[Row]
+) -> list[Operation]:
+    """Operations with the shapes of their launches and the innermost NVTX ranges around these.
+
+    Args:
+        work: The operations.
+        trace: Rows of gpu_trace of one of the side's runs.
+        calls: Rows of api_trace, by whose correlation a launch finds its thread; none where they are not known.
+        ranges: Rows of nvtx_trace.
+    """
+    around = _Ranges(ranges)
+    launched = {row["correlation"]: row for row in calls if row.get("correlation") is not None}
+    shapes: dict[str, set[str]] = {}
+    inside: dict[str, set[str]] = {}
+    for row in trace:
+        sizes = [row.get(f"{what}_{axis}") for what in ("grid", "block") for axis in "xyz"]
+        if None not in sizes:
+            shapes.setdefault(row["name"], set()).add(str(sizes))
+        call = launched.get(row.get("correlation"))
+        if call is not None and (name := around.innermost(call)) is not None:
+            inside.setdefault(row["name"], set()).add(name)
+    return [
+        replace(o, shapes=frozenset(shapes.get(o.name, ())), ranges=frozenset(inside.get(o.name, ()))) for o in work
+    ]
+
+
+class _Ranges:
+    """Ranges of threads, to be asked for the innermost one around a call."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._of: dict[tuple[Any, Any], list[tuple[int, int, str]]] = {}
+        for row in rows:
+            if row.get("style") == "pushpop" and row.get("duration_ns") is not None and row.get("name"):
+                span = row["start_ns"], row["start_ns"] + row["duration_ns"], row["name"]
+                self._of.setdefault((row.get("pid"), row.get("tid")), []).append(span)
+        for spans in self._of.values():
+            spans.sort()
+
+    def innermost(self, call: Row) -> str | None:
+        """The name of the range that began last before a call and has not ended; numbers in it stand for any."""
+        spans = self._of.get((call.get("pid"), call.get("tid")), [])
+        at = bisect_right(spans, (call["start_ns"], 1 << 62, ""))
+        name = next(
+            (name for _, end, name in reversed(spans[max(0, at - _DEEP) : at]) if end >= call["start_ns"]), None
+        )
+        return None if name is None else _NUMBER.sub("#", name)
 
 
 def difference(

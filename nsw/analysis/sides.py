@@ -52,6 +52,7 @@ class Side:
         classes: Of kernels, from the recipe.
         gate: How much its figures may change, from the recipe.
         note: A person's note on the campaign.
+        trace: Gives the rows of a trace of a run, read from its report; None where no report can be read here.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Side:
     classes: Mapping[str, str] = field(default_factory=dict)
     gate: Mapping[str, Tolerance] = field(default_factory=dict)
     note: str | None = None
+    trace: Callable[[str, Any], Sequence[Row]] | None = None
 
     @property
     def cases(self) -> dict[str, list[Any]]:

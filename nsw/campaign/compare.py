@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from nsw.analysis.cases import summarize_cases
 from nsw.analysis.certainty import SAME
 from nsw.analysis.comparable import CHIP, COMMIT, FILES, differences, refusal
 from nsw.analysis.compared_screen import Comparison
-from nsw.analysis.difference import Difference, difference, operations
+from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
 from nsw.analysis.sides import Match, Side, compare_sides, matches, unmatched
 from nsw.campaign import baselines, noise
 from nsw.campaign import folder as folders
@@ -30,6 +31,7 @@ from nsw.errors import CampaignError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.sides import By
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.summarize import Results
@@ -88,17 +90,33 @@ def _explained(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence
 
 
 def _difference(match: Match, first: Side, second: Side) -> Difference | None:
-    cases, work = [], []
+    cases: list[CaseSummary] = []
+    work: list[list[Operation]] = []
+    traced_runs: list[Any] = []
     for side, runs in ((first, match.first), (second, match.second)):
         tables = {name: _rows_of(side, name, runs) for name in _TABLES}
         (case,) = summarize_cases(runs, tables, 1.0, classes=side.classes)
         traced = {run.id for run in runs if run.pass_name == case.traced_by}
         mine = {name: [row for row in rows if row["run"] in traced] for name, rows in tables.items()}
         cases.append(case)
+        traced_runs.append(next((run for run in runs if run.id in traced), None))
         work.append(
             operations(mine["gpu_summary"], mine["phase_summary"], mine["iterations"], case.measured, side.classes)
         )
+    if differ_in_kernels(work[0], work[1]):
+        work = [_marked(*each) for each in zip((first, second), work, traced_runs, strict=True)]
     return difference(match.name, (cases[0], cases[1]), (work[0], work[1]))
+
+
+def _marked(side: Side, work: list[Operation], run: Any) -> list[Operation]:
+    """The operations with what else tells a kernel under another name; as they are where no report can be read here."""
+    if side.trace is None or run is None:
+        return work
+    try:
+        traces = [side.trace(name, run) for name in ("gpu_trace", "api_trace", "nvtx_trace")]
+    except CampaignError:  # its report is gone, or its exporter
+        return work
+    return marked(work, *traces)
 
 
 def _rows_of(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -185,7 +203,13 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
         classes=report.classes,
         gate=report.gate,
         note=note,
+        trace=partial(_trace, folder) if folder.trusted else None,
     )
+
+
+def _trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str, Any]]:
+    with results(folder) as found:
+        return found.trace(table, [run])
 
 
 def _conditions(folder: CampaignFolder, found: Results, recipe: Recipe) -> dict[str, str]:

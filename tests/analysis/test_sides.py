@@ -11,7 +11,7 @@ import pytest
 from nsw.analysis.certainty import Floor
 from nsw.analysis.comparable import differences, refusal
 from nsw.analysis.compared_screen import Comparison, blocks_of_comparison, said
-from nsw.analysis.difference import Operation, difference
+from nsw.analysis.difference import Operation, difference, marked
 from nsw.analysis.first_screen import headline_of
 from nsw.analysis.gate import Outcome, judge, outcome_of
 from nsw.analysis.sides import Side, compare_sides, matches, unmatched
@@ -157,6 +157,24 @@ def test_a_kernel_of_another_name_is_the_same_by_class_launches_shape_and_range(
                         "shapes": frozenset({"(8,1,1)"})} | changes))  # fmt: skip
     made = difference("", (Case(None), Case(None)), ([old], [new]))
     assert how in {change.how for change in made.changes}
+
+
+def test_marks_are_the_shapes_of_launches_and_the_innermost_ranges_around_them():
+    shape = dict(
+        zip(("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"), (8, 1, 1, 128, 1, 1), strict=True)
+    )
+    trace = [{"name": "k", "correlation": n, **shape} for n in (1, 2)] + [{"name": "[copy]", "correlation": 3}]
+    calls = [{"correlation": n, "pid": 1, "tid": 2, "start_ns": 100 * n} for n in (1, 2, 3)]
+    ranges = [
+        {"style": "pushpop", "pid": 1, "tid": 2, "name": name, "start_ns": start, "duration_ns": length}
+        for name, start, length in (("step 7", 0, 1000), ("forward", 90, 20), ("done", 150, 10))
+    ]
+    work = [Operation(name, "kernel", "other", 1.0, 1) for name in ("k", "[copy]", "absent")]
+    first, second, third = marked(work, trace, calls, ranges)
+    assert first.shapes == {"[8, 1, 1, 128, 1, 1]"}
+    assert first.ranges == {"forward", "step #"}
+    assert (second.shapes, second.ranges) == (frozenset(), {"step #"})
+    assert (third.shapes, third.ranges) == (frozenset(), frozenset())
 
 
 # --- the gate -------------------------------------------------------------------------------------------------------
