@@ -105,13 +105,15 @@ class Estimate:
         return replace(self, verdict=Verdict.UNDECIDED)
 
 
-def of_pairs(logs: Sequence[float], floor: Floor = ASSUMED, same: float = SAME) -> Estimate:
+def of_pairs(logs: Sequence[float], floor: Floor = ASSUMED, same: float = SAME, *, exact: bool = True) -> Estimate:
     """What pairs show.
 
     Args:
         logs: The logarithm of each pair's ratio, second over first.
         floor: The noise floor, which counts below 7 pairs.
         same: Differences below count as none.
+        exact: Whether the sign-flip test decides from 7 pairs on. Its chances are coarse: of many differences beside
+            each other it could show none, and Student's t takes its place.
 
     Raises:
         ValueError: There is no pair.
@@ -127,7 +129,7 @@ def of_pairs(logs: Sequence[float], floor: Floor = ASSUMED, same: float = SAME) 
         return max(own, t_quantile(ALPHA, floor.freedom) * floor.pair) / math.sqrt(count)
 
     error = (scatter if alone else max(scatter, floor.pair)) / math.sqrt(n)
-    if alone and n <= _MOST_FLIPS:
+    if alone and exact and n <= _MOST_FLIPS:
         low, high, chance = *_flip_interval(logs), _flip_chance(np.asarray(logs), 0.0)
     else:
         low, high = mean - half(n), mean + half(n)

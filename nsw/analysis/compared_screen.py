@@ -238,7 +238,8 @@ def _what_did_it(row: Compared, made: Difference) -> str:
     gain = row.gain or 0.0
     in_time = math.log(made.before / made.after) if made.before > 0 and made.after > 0 else 0.0
     if made.of_iteration and abs(gain - in_time) > _UNEXPLAINED * abs(gain):
-        return f"{made.sentence}. This is not the figure's change: an iteration does other work, or few are unlike the median"
+        why = "an iteration does other work, or few are unlike the median"
+        return f"{made.sentence}. This is not the figure's change: {why}"
     return made.sentence
 
 
@@ -260,9 +261,10 @@ def _undecided(comparison: Comparison) -> list[Block]:
     others = (
         f" Likewise {and_more([other.case for other in rows if other is not row], _NAMED)}." if len(rows) > 1 else ""
     )
+    least = _plain(percent_of(estimate.shown))
     text = (
-        f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {_plain(percent_of(estimate.shown))} % or"
-        f" more; by their scatter {more}.{others}"
+        f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {least} % or more; by their"
+        f" scatter {more}.{others}"
     )
     return [Finding("cannot tell", text, evidence=(Evidence("figures", (row.case,)),))]
 

@@ -224,7 +224,10 @@ def difference(
     if of_iteration:
         before, after = (span or {} for span in spans)
         kernels = [_computing(side) for side in work]
-        alone = [change for change in changes if change.how is not None and not _is_apart(change, work)]
+        others = {
+            _shown(o) for side in work for o in side if o.group in {NCCL, COPIES, SETS}
+        }  # only what nothing hides
+        alone = [change for change in changes if change.what not in others]
         beside = (after["computing"] - kernels[1]) - (before["computing"] - kernels[0])
         changes = [
             *alone,
@@ -251,12 +254,6 @@ def _span(case: CaseSummary) -> dict[str, float] | None:
 def _computing(work: Sequence[Operation]) -> float:
     """The time of kernels that are no NCCL's."""
     return sum(operation.ns for operation in work if operation.group not in {NCCL, COPIES, SETS})
-
-
-def _is_apart(change: Change, work: tuple[Sequence[Operation], Sequence[Operation]]) -> bool:
-    """Whether it is a copy or NCCL's, of which only what nothing hides is a part of an iteration."""
-    named = {operation.group for side in work for operation in side if _shown(operation) == change.what}
-    return bool(named & {NCCL, COPIES, SETS})
 
 
 def _shown(operation: Operation) -> str:

@@ -12,6 +12,7 @@ import statistics
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from nsw.analysis.cases import grouped
 from nsw.analysis.certainty import ASSUMED, SAME, Estimate, Floor, Verdict, discoveries, of_pairs, of_runs
 from nsw.analysis.comparison import is_time
 from nsw.analysis.kernel_classes import class_of
@@ -31,6 +32,7 @@ By = Literal["case", "figure", "kernel", "class", "range", "metric"]
 ITERATION: Final = "iteration"
 GPU_TIME: Final = "GPU time"
 RUN_TIME: Final = "run time"
+_FEW: Final = ("case", "figure")  # of which each decides by itself; of the many others some differ by chance
 _BARE: Final = "baseline"  # the kind of pass that no profiler changes
 _OTHER_UNITS: Final = "the units are unlike: {} and {}"
 
@@ -68,6 +70,15 @@ class Side:
     gate: Mapping[str, Tolerance] = field(default_factory=dict)
     note: str | None = None
     trace: Callable[[str, Any], Sequence[Row]] | None = None
+
+    _by_run: dict[str, Mapping[Any, Sequence[Row]]] = field(default_factory=dict, repr=False, compare=False)
+
+    def rows(self, table: str) -> Callable[[str], Sequence[Row]]:
+        """What gives the rows of a table that a run has."""
+        by_run = self._by_run.get(table)
+        if by_run is None:
+            by_run = self._by_run[table] = grouped(self.tables.get(table, ()), "run")
+        return lambda run: by_run.get(run, ())
 
     @property
     def cases(self) -> dict[str, list[Any]]:
@@ -212,7 +223,7 @@ def _of_figures(side: Side, runs: Sequence[Any]) -> Measured:
     """The figures of the bare runs; of one that only profiled runs print, those of the first pass that has it."""
     found: Measured = {}
     passes: dict[str, str] = {}
-    rows = _rows(side, "figures")
+    rows = side.rows("figures")
     for run in sorted(runs, key=lambda run: run.pass_kind != _BARE):
         for row in rows(run.id):
             name, unit = row["name"], row.get("unit")
@@ -229,7 +240,7 @@ def _of_case(side: Side, runs: Sequence[Any]) -> Measured:
     if figures:
         name = side.figure if side.figure in figures else next(iter(figures))
         return {name: figures[name]}
-    rows, gpu = _rows(side, "iterations"), _rows(side, "gpu_summary")
+    rows, gpu = side.rows("iterations"), side.rows("gpu_summary")
     steps = {run.id: statistics.fmean(row["med_ns"] for row in rows(run.id)) for run in runs if rows(run.id)}
     if steps:
         return {ITERATION: {run: Quantity(ns, "ns", higher_is_better=False) for run, ns in steps.items()}}
@@ -243,7 +254,7 @@ def _of_case(side: Side, runs: Sequence[Any]) -> Measured:
 def _of_gpu(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
     """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
     found: Measured = {}
-    gpu, parts, iterations = (_rows(side, table) for table in ("gpu_summary", "phase_summary", "iterations"))
+    gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
     for run in runs:
         times = sum(row["steady"] for row in iterations(run.id)) or 1
         sums: dict[str, float] = {}
@@ -266,7 +277,7 @@ def _of_classes(side: Side, runs: Sequence[Any]) -> Measured:
 def _of_ranges(side: Side, runs: Sequence[Any]) -> Measured:
     """GPU time of a call of an NVTX range."""
     found: Measured = {}
-    rows = _rows(side, "nvtx_gpu_summary")
+    rows = side.rows("nvtx_gpu_summary")
     for run in runs:
         for row in rows(run.id):
             if row.get("calls") and row.get("gpu_ns"):
@@ -279,7 +290,7 @@ def _of_metrics(side: Side, runs: Sequence[Any]) -> Measured:
     """The mean of each portable metric over the launches of a kernel."""
     sums: dict[str, dict[str, list[float]]] = {}
     units: dict[str, str | None] = {}
-    rows = _rows(side, "metrics")
+    rows = side.rows("metrics")
     for run in runs:
         for row in rows(run.id):
             if row.get("portable") and row.get("portable_value") is not None:
@@ -302,14 +313,6 @@ _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
 }
 
 
-def _rows(side: Side, table: str) -> Callable[[str], Sequence[Row]]:
-    """A table's rows of a run."""
-    from nsw.analysis.cases import grouped
-
-    by_run = grouped(side.tables.get(table, ()), "run")
-    return lambda run: by_run.get(run, ())
-
-
 # --- both beside each other -----------------------------------------------------------------------------------------
 
 
@@ -329,14 +332,14 @@ def compare_sides(first: Side, second: Side, by: By = "case", same: float = SAME
     for match in matches(first, second):
         measured = _MEASURED[by](first, match.first), _MEASURED[by](second, match.second)
         whats = dict.fromkeys((*measured[1], *measured[0]))
-        found += [_compared(match, what, (first, second), measured, same) for what in whats]
-    if by in {"case", "figure"}:
+        found += [_compared(match, what, (first, second), measured, same, exact=by in _FEW) for what in whats]
+    if by in _FEW:
         return found
     return sorted(_corrected(found), key=lambda row: -row.weight)
 
 
 def _compared(
-    match: Match, what: str, sides: tuple[Side, Side], measured: tuple[Measured, Measured], same: float
+    match: Match, what: str, sides: tuple[Side, Side], measured: tuple[Measured, Measured], same: float, *, exact: bool
 ) -> Compared:
     first, second = (values.get(what, {}) for values in measured)
     some = next(iter((second or first).values()))
@@ -350,7 +353,7 @@ def _compared(
     floor = _floor(sides, what)
     pairs = _pairs(match, sides, first, second)
     if pairs:
-        estimate = of_pairs([math.log(b / a) for a, b in pairs], floor, same)
+        estimate = of_pairs([math.log(b / a) for a, b in pairs], floor, same, exact=exact)
         row = _with(row, runs=(len(pairs), len(pairs)))
     else:
         logs = [[math.log(q.value) for q in side.values()] for side in (first, second)]

@@ -120,10 +120,8 @@ def _marked(side: Side, work: list[Operation], run: Any) -> list[Operation]:
 
 
 def _rows_of(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, Any]]:
-    from nsw.analysis.cases import grouped
-
-    by_run = grouped(side.tables.get(table, ()), "run")
-    return [row for run in runs for row in by_run.get(run.id, ())]
+    rows = side.rows(table)
+    return [row for run in runs for row in rows(run.id)]
 
 
 # --- a side by its name ---------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -73,8 +73,7 @@ def test_runs_of_a_block_are_pairs_and_all_others_are_not():
     (runs,) = compare_sides(side("a", {"": noisy}), side("b", {"": better}))
     assert runs.verdict == "cannot tell"
     other_job = side("b", {"": better}, **how)
-    moved = Side(**{**{name: getattr(other_job, name) for name in other_job.__slots__},
-                    "runs": [Run(**{**run.__dict__, "job": "j2"}) for run in other_job.runs]})  # fmt: skip
+    moved = replace(other_job, runs=[replace(run, job="j2") for run in other_job.runs])
     (retried,) = compare_sides(side("a", {"": noisy}, **how), moved)
     assert not retried.estimate.is_paired
 
