@@ -134,12 +134,12 @@ def sides_of(words: Sequence[str], root: Path | None, by: By, options: Options |
         UsageError: They are not two.
         CampaignError: There is no such campaign, run or report.
     """
-    if len(words) == 1:
-        both = side_of(words[0], root, by, options)
+    if len(words) < 2:
+        both = side_of(words[0] if words else str(folders.find(folders.root(root), None).path), root, by, options)
         sides = [_part(both, value) for value in (BEFORE, AFTER)]
         if not all(side.runs for side in sides):
             raise UsageError(
-                f"{words[0]} holds one side", hint="`nsw compare A B` names two; `nsw run --against REF` runs both"
+                f"{both.name} holds one side", hint="`nsw compare A B` names two; `nsw run --against REF` runs both"
             )
         return sides[0], sides[1]
     if len(words) != 2:

@@ -666,18 +666,18 @@ def summarize(
 
 
 Sides = Annotated[
-    list[str],
+    list[str] | None,
     argument(
         metavar="A B",
         help="What is compared with, and what is compared: campaigns, baselines, CAMPAIGN:CASE, reports. Or one"
-        " campaign of `nsw run --against`, which holds both.",
+        " campaign of `nsw run --against`, which holds both; the newest if none is named.",
     ),
 ]
 
 
 @command()
 def compare(
-    sides: Sides,
+    sides: Sides = None,
     root: Root = None,
     by: Annotated[By, typer.Option("--by", help="What is compared.")] = By.CASE,
     same: Annotated[str, typer.Option("--same", metavar="PERCENT", help="Differences below count as none.")] = "1%",
@@ -689,12 +689,12 @@ def compare(
     from nsw.cli import comparing
 
     goal = target(format, json, output, AnswerFormats)
-    return comparing.compare(sides, root, goal, by=by.value, same=comparing.share(same))
+    return comparing.compare(sides or [], root, goal, by=by.value, same=comparing.share(same))
 
 
 @command()
 def gate(
-    sides: Sides,
+    sides: Sides = None,
     rules: Annotated[
         list[str] | None,
         option(
@@ -712,7 +712,7 @@ def gate(
     """Hold B to rules beside A: exit code 4 where one fails, 5 where the runs do not decide."""
     from nsw.cli import comparing
 
-    return comparing.gate(sides, root, target(format, json, output, AnswerFormats), rules=rules or [])
+    return comparing.gate(sides or [], root, target(format, json, output, AnswerFormats), rules=rules or [])
 
 
 @command()

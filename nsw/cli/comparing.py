@@ -38,8 +38,7 @@ def compare(words: Sequence[str], root: Path | None, target: Target, *, by: str,
     kind = cast("By", by)
     comparison = compared(*sides_of(words, root, kind), kind, same)
     if target.is_of_rows:
-        rows = compare_view.rows_of(comparison)
-        target.put_rows(rows, list(rows[0]) if rows else ["case"])
+        target.put_rows(compare_view.rows_of(comparison), compare_view.COLUMNS)
         return Exit.GOOD
     with target.printed():
         compare_view.show(comparison, target.format)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Column, Note, Table
 from nsw.analysis.compared_screen import blocks_of_comparison, percent_of
@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from nsw.analysis.gate import Judged, Outcome
     from nsw.analysis.sides import Compared, Side
 
-__all__ = ["comparison_data", "gate_data", "gate_markdown", "rows_of", "show", "show_gate"]
+__all__ = ["COLUMNS", "comparison_data", "gate_data", "gate_markdown", "rows_of", "show", "show_gate"]
+
+
+COLUMNS: Final = (
+    "case", "what", "unit", "first", "second", "first_runs", "second_runs", "verdict", "higher_is_better", "gain_pct",
+    "gain_low_pct", "gain_high_pct", "chance", "could_show_pct", "more_runs", "paired", "noise_floor", "missing",
+)  # fmt: skip
 
 
 def show(comparison: Comparison, form: str) -> None:
