@@ -1,6 +1,7 @@
 """The recipe as types. Each key is documented here once; the JSON Schema is made from it."""
 
 from functools import cached_property, partial
+from secrets import randbelow
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -32,6 +33,7 @@ from nsw.recipe.fields import (
     Text,
     amount,
     empty_as_map,
+    flag,
     or_template,
 )
 from nsw.recipe.matrix import Matrix
@@ -330,6 +332,20 @@ class Report(Model):
     )
 
 
+class Interleave(Model):
+    """In which order the runs of a block follow each other."""
+
+    seed: Number = Field(
+        default_factory=partial(randbelow, 10_000),
+        description="Seed of the random order; by default drawn anew for each campaign, and kept in its lock.",
+    )
+
+
+def _interleave(value: object) -> Any:
+    """`interleave: true` is short for `interleave: {}`, and false for none."""
+    return value if isinstance(value, dict | None) else {} if flag(value) else None
+
+
 class Recipe(Model):
     """What to run, over which parameters, observed how, on what, and what to report."""
 
@@ -341,6 +357,12 @@ class Recipe(Model):
         default_factory=Matrix, description="Parameters and their values; every combination is a case."
     )
     repeats: Count = Field(default=1, description="How often each case is run in each pass.")
+    interleave: Annotated[Interleave | None, BeforeValidator(_interleave), FREE] = Field(
+        default=None,
+        description="Whether the runs of baseline passes are done in blocks: each holds one repeat of every case, in"
+        " random order, and as many as the longest walltime allows follow each other in one job. Cases that need"
+        " different resources have blocks of their own.",
+    )
     warmup: Number = Field(
         default=0,
         description="Runs of each case before its repeats, in each pass but counters. They are kept, but nothing of"
