@@ -427,6 +427,7 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "site": _sites,
     "passes": _passes,
     "campaign": _campaigns,
+    "against": _campaigns,
     "named": _campaigns,
     "run": _of_campaign("run"),
     "runs": _of_campaign("retry"),

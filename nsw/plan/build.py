@@ -9,7 +9,6 @@ from nsw.errors import Diagnostic, InputError
 from nsw.plan import counters
 from nsw.plan.command import PRIVATE, RECORD_ENVIRONMENT, Box, words
 from nsw.plan.jobs import (
-    APP,
     WARM_UP,
     Blocks,
     apart,
@@ -24,7 +23,7 @@ from nsw.plan.jobs import (
 )
 from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
 from nsw.plan.layout import Demand, Layout, layout_of
-from nsw.plan.model import Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
+from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
 from nsw.plan.passes import CaseProgram, profiled
 from nsw.plan.refusals import faults_on_site, marks, not_yet
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
@@ -34,12 +33,13 @@ from nsw.recipe.faults import Fault
 from nsw.recipe.passes import CountersPass
 from nsw.recipe.program_files import source
 from nsw.recipe.secrets import Secret
+from nsw.recipe.sides import BEFORE, SIDE
 from nsw.recipe.units import as_text, clock
 from nsw.site.model import FILL
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.matrix import Case
@@ -74,6 +74,7 @@ def build_plan(
         raise InputError(_unique(faults))
     recipe, site = loaded.recipe, place.site
     name = f"{recipe.name}-{part.number}" if part else recipe.name
+    told = loaded.before.told if loaded.before else ()
     node_gpus = (facts.gpus_per_node or 0) if site.whole_nodes else 0
     per_task = None if site.limits.runs_per_job == FILL else int(site.limits.runs_per_job)
     blocks = _blocks(loaded, place, name, runs)
@@ -89,8 +90,9 @@ def build_plan(
         jobs=(*in_order, *jobs),
         absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
         note=facts.note,
-        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task)]), *dict.fromkeys(map(str, blocks))),
-        files=tuple(builder.files()),
+        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task)]), *dict.fromkeys(map(str, blocks)), *told),
+        files=builder.files(recipe.app.files),
+        before=builder.files(recipe.app.before),
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
         builds=tuple(job for app, job in builder.builds.items() if app in apps and app not in built),
@@ -223,19 +225,20 @@ class _Builder:
             reports = () if repeat == WARM_UP and run.reduction else run.reports
             yield replace(run, id=id_, repeat=repeat, reports=reports)
 
-    def files(self) -> list[tuple[str, str]]:
-        """The application's files: where they are, their name beside the program."""
-        folder = self._loaded.folder
-        found = [source(folder, name) for name in self._loaded.recipe.app.files]
-        return [(str(path), path.name) for path in found]
+    def files(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Files that the recipe names: where they are, their name beside the program."""
+        found = [source(self._loaded.folder, name) for name in names]
+        return tuple((str(path), path.name) for path in found)
 
     def _app(self, case: Case, needs: Resources, values: Mapping[str, Any]) -> str:
         """The folder of the application that a case uses; a build step is done once for each."""
-        step = self._loaded.recipe.app.build
+        app = self._loaded.recipe.app
+        base = f"{self._base}{OF_BEFORE}" if app.before and case.params[SIDE] == BEFORE else self._base
+        step = app.build
         if step is None or self._facts.replay is not None:
-            return self._base
+            return base
         name, site = self._loaded.recipe.name, self._place.site
-        folder, job = build_job(name, step, case, needs, values, self._resolver, site, self._base)
+        folder, job = build_job(name, step, case, needs, values, self._resolver, site, base)
         self.builds.setdefault(folder, job)
         return folder
 

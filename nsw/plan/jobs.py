@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nsw.plan.command import words
-from nsw.plan.model import AROUND_S, REDUCTION, Job, Resources, Run
+from nsw.plan.model import APP, AROUND_S, REDUCTION, Job, Resources, Run
 from nsw.plan.resolve import Resolver, site_gres, standing_at
 from nsw.recipe.matrix import Case, case_id
 from nsw.recipe.passes import CountersPass, Pass
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nsw.site.model import Site
 
 __all__ = [
-    "APP", "WARM_UP", "Blocks", "apart", "are_tasks", "build_job", "command_of", "fitting", "in_blocks",
+    "WARM_UP", "Blocks", "apart", "are_tasks", "build_job", "command_of", "fitting", "in_blocks",
     "is_interleaved", "pack", "reductions", "repeats_of", "side_by_side", "too_many_runs",
 ]  # fmt: skip
 
@@ -196,7 +196,6 @@ def apart(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
     )
 
 
-APP = "app"  # folder of the application's files beside the runs' folders
 _THERE = 'cd "../../../$0" && exec "$@"'  # from the folder that the job claims for it
 
 

@@ -41,7 +41,8 @@ from nsw.recipe.passes import Pass, PassEntry
 from nsw.recipe.secrets import EnvironmentTemplates
 
 __all__ = [
-    "App", "Lock", "LockedChoice", "LockedChoices", "LockedGit", "PerformanceModel", "Recipe", "Resources", "Steps",
+    "App", "Lock", "LockedBefore", "LockedChoice", "LockedChoices", "LockedGit", "PerformanceModel", "Recipe",
+    "Resources", "Steps",
 ]  # fmt: skip
 
 MEASURED = ("copies", "collectives")
@@ -91,6 +92,16 @@ class LockedGit(Model):
     dirty: Flag = Field(description="Whether files of the folder differed from the commit.")
 
 
+class LockedBefore(Model):
+    """What the cases whose side is before were made of."""
+
+    ref: Filled | None = Field(default=None, description="What `--against` named.")
+    files: dict[Filled, Text] = Field(
+        default={}, description="SHA-256 of every file of their program, by name; none where it is the other side's."
+    )
+    git: LockedGit | None = Field(default=None, description="Where their program came from.")
+
+
 class LockedChoice(Model):
     """What an earlier stage chose for a run."""
 
@@ -124,10 +135,17 @@ class Lock(Model):
     date: Filled = Field(description="When the campaign was made.")
     files: dict[Filled, Text] = Field(default={}, description="SHA-256 of every file of the application, by name.")
     git: LockedGit | None = Field(default=None, description="Where the application came from.")
+    before: LockedBefore | None = Field(default=None, description="The other side of a comparison (`--against`).")
     tools: dict[Filled, Text] = Field(
         default={}, description="Versions of profilers and driver, as the jobs met them; several are joined by ' | '."
     )
     choices: LockedChoices | None = Field(default=None, description="What an earlier stage chose for runs.")
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of the program's files, those of the side before below a folder of their own."""
+        before = self.before.files if self.before else {}
+        return self.files | {f"app.before/{name}": digest for name, digest in before.items()}
 
 
 Inside: TypeAlias = Literal["inside", "outside"]
@@ -229,6 +247,11 @@ class App(Model):
         " fails when any of its parts does (bash with pipefail)."
     )
     files: Annotated[list[Filled], FREE] = Field(default=[], description="Files sent along, relative to the recipe.")
+    before: Annotated[list[Filled], FREE] = Field(
+        default=[],
+        description="Files sent along instead for cases whose parameter `side` is before: another version of the"
+        " program. `--against` sets it.",
+    )
     setup: list[Template] = Field(default=[], description="Lines of shell before the command, such as module load.")
     env: EnvironmentTemplates = Field(
         default={},
@@ -242,6 +265,12 @@ class App(Model):
     figures: Annotated[dict[Name, Figure], FREE] = Field(
         default={}, description="Numbers that it prints of itself, by name."
     )
+
+    @model_validator(mode="after")
+    def _both_sides(self) -> Self:
+        if self.before and not self.files:
+            raise Fault("app.before needs app.files, the program of the other cases")
+        return self
 
 
 class Resources(Model):
