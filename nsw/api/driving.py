@@ -75,6 +75,7 @@ def run(
     exclude: Cases | None = None,
     passes: Names | None = None,
     fit: bool = False,
+    against: str | Path | None = None,
     note: str | None = None,
     into: str | Path | Campaign | None = None,
     yes: bool = False,
@@ -93,6 +94,8 @@ def run(
         exclude: None of these cases.
         passes: Only these passes.
         fit: Skip cases that the site cannot hold, instead of refusing the recipe.
+        against: Run each case on both sides, in pairs: before, with the program of this git revision or of the campaign
+            in this folder, or with other values (`"n=2,mode=fast"`); and after, as it is now.
         note: Kept with the campaign and its tables.
         into: Add to this campaign the runs that it lacks, and do those again whose program or parameters changed; it
             stays on its site and keeps its note.
@@ -108,7 +111,7 @@ def run(
     from nsw.campaign.planning import make_plan, noted
 
     said: list[Message] = []
-    chosen = overrides(set, case, exclude, passes, fit=fit)
+    chosen = overrides(set, case, exclude, passes, fit=fit, against=against)
     if into is not None:
         if site is not None or note is not None:
             raise UsageError("site and note cannot be combined with into: a campaign keeps its own")
@@ -369,6 +372,7 @@ def dry_run(
     exclude: Cases | None = None,
     passes: Names | None = None,
     fit: bool = False,
+    against: str | Path | None = None,
 ) -> Planned:
     """Plan as `nsw.run` does, with the same arguments, and stop there; no scheduler is asked.
 
@@ -379,7 +383,7 @@ def dry_run(
     from nsw.campaign.planning import make_plan
 
     said: list[Message] = []
-    chosen = overrides(set, case, exclude, passes, fit=fit)
+    chosen = overrides(set, case, exclude, passes, fit=fit, against=against)
     made = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
     found = (*made.recipe.warnings, *made.unset_secrets())
     return Planned(made, [*(message.text for message in said), *(one.render() for one in found)])

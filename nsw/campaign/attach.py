@@ -38,7 +38,6 @@ __all__ = ["Attachable", "Attached", "CampaignsOnSite", "attachable", "campaigns
 _SECONDS: Final = 120.0
 _TOGETHER: Final = 200  # runs whose reports are brought together
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-_APP: Final = re.compile(r"app(-\d+)?")  # the program, also as `retry --update-app` and `run --into` copied it again
 # in a folder of another user, which may be in a scratch folder that several use, nothing is opened
 _LIST: Final = r"""
 shopt -s nullglob
@@ -53,7 +52,7 @@ done 2>/dev/null
 """
 _FILES: Final = r"""
 cd -P -- "$1" || exit
-for top in app app-[0-9]* scripts private/secrets.sh; do
+for top in app app.before app-[0-9]* scripts private/secrets.sh; do
   [ ! -e "$top" ] || [ -L "$top" ] || find "$top" -xdev -type f -printf '%m\t%p\0' || exit
 done
 """
@@ -268,7 +267,7 @@ def _bring_files(transport: Transport, there: str, here: folders.CampaignFolder)
 
 def _is_safe(name: str) -> bool:
     parts = name.split("/")
-    own = parts[0] == "scripts" or _APP.fullmatch(parts[0]) is not None or name == SECRETS
+    own = parts[0] == "scripts" or folders.PROGRAM.fullmatch(parts[0]) is not None or name == SECRETS
     return own and not any(part in {"", ".", ".."} for part in parts) and name.isprintable()
 
 

@@ -53,6 +53,8 @@ class Log:
 
 
 LEDGER = "campaign.db"
+# a folder of the program, also as `retry --update-app` and `run --into` copied it again, or how that of a build begins
+PROGRAM: Final = re.compile(r"app(-\d+)?(\.before)?")
 _HALF_MADE = ".part"
 _ABANDONED_S = 3600.0  # filling one takes seconds
 _GOING_S = 10.0  # processes that read reports for a killed nsw may outlive it by a moment

@@ -118,6 +118,16 @@ Exclude = Annotated[list[str] | None, option("--exclude", help="No cases with th
 Passes = Annotated[list[str] | None, option("--pass", help="Only this pass; may be repeated.")]
 Fit = Annotated[bool, option("--fit", help="Skip cases too large for the site, with the reason.")]
 
+Against = Annotated[
+    str | None,
+    option(
+        "--against",
+        metavar="REF",
+        help="Run each case on both sides, in pairs: before, with the program of a git revision or of a campaign's"
+        " folder, or with other values (n=2,mode=fast); and after, as it is now.",
+    ),
+]
+
 Now = Annotated[bool, option("--now", help="Start although another campaign runs on this machine.")]
 Into = Annotated[
     str | None,
@@ -167,12 +177,19 @@ def folder_to_extend(context: typer.Context, campaign: str, root: Path | None) -
 
 
 def overrides(
-    settings: list[str] | None, cases: list[str] | None, excluded: list[str] | None, passes: list[str] | None, fit: bool
+    settings: list[str] | None,
+    cases: list[str] | None,
+    excluded: list[str] | None,
+    passes: list[str] | None,
+    *,
+    fit: bool,
+    against: str | None,
 ) -> Overrides:
     """What a command line changes of a recipe."""
     from nsw.recipe.overrides import Overrides
 
-    return Overrides(tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ()), fit)
+    texts = tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ())
+    return Overrides(*texts, fit=fit, against=against)
 
 
 def limits(memory: str | None, time: str | None) -> Limits:
@@ -269,6 +286,7 @@ def plan(
     exclude: Exclude = None,
     passes: Passes = None,
     fit: Fit = False,
+    against: Against = None,
     format: Format = None,
     json: Json = False,
     output: Output = None,
@@ -278,7 +296,7 @@ def plan(
     """Show what a recipe would run on a site, its maximum cost, and what the site cannot do."""
     from nsw.cli import planning
 
-    options = overrides(settings, cases, exclude, passes, fit)
+    options = overrides(settings, cases, exclude, passes, fit=fit, against=against)
     goal = target(format, json, output)
     if campaign is not None:
         return planning.plan_into(folder_to_extend(context, campaign, root), recipe, sites, goal, options)
@@ -295,12 +313,15 @@ def render(
     exclude: Exclude = None,
     passes: Passes = None,
     fit: Fit = False,
+    against: Against = None,
     into: Annotated[Path | None, option("--into", help="Write the scripts into this folder instead.")] = None,
 ) -> int:
     """Print the job scripts of a recipe."""
     from nsw.cli import planning
 
-    return planning.render(recipe, site, sites, into, overrides(settings, cases, exclude, passes, fit))
+    return planning.render(
+        recipe, site, sites, into, overrides(settings, cases, exclude, passes, fit=fit, against=against)
+    )
 
 
 @command()
@@ -316,6 +337,7 @@ def run(
     exclude: Exclude = None,
     passes: Passes = None,
     fit: Fit = False,
+    against: Against = None,
     dry_run: Annotated[bool, option("--dry-run", help="Show the plan and stop, as `nsw plan` does.")] = False,
     campaign: Into = None,
     note: Annotated[
@@ -326,7 +348,7 @@ def run(
     """Run a recipe: plan, run, collect, read, answer."""
     from nsw.cli import planning, running
 
-    options = overrides(settings, cases, exclude, passes, fit)
+    options = overrides(settings, cases, exclude, passes, fit=fit, against=against)
     if campaign is not None:
         if note is not None:
             raise UsageError("--note cannot be combined with --into: a campaign keeps its own")

@@ -437,6 +437,7 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "site": _sites,
     "passes": _passes,
     "campaign": _campaigns,
+    "against": _campaigns,
     "named": _campaigns,
     "sides": _sides,
     "run": _of_campaign("run"),
