@@ -1,7 +1,7 @@
 """Whether two sides can be compared: what they were measured on, side by side, before any verdict.
 
 Unlike chips are refused: their ratio says what the machine does, not the program. All else that differs is said above
-the verdict, the program's own version last, since that is usually what is compared.
+the verdict, and apart from it how the programs differ, which is usually what is compared.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Final
 from nsw.wording import and_more
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from nsw.analysis.sides import Side
 
-__all__ = ["CHIP", "COMMIT", "FILES", "ORDER", "differences", "refusal"]
+__all__ = ["CHIP", "COMMIT", "FILES", "ORDER", "differences", "programs", "refusal"]
 
 CHIP: Final = "chip"
 COMMIT: Final = "commit"
 FILES: Final = "files"
 ORDER: Final = (
     CHIP, "driver", "SM clock, at most", "memory clock", "power limit", "persistence mode", "ECC", "MIG", "CPU",
-    "modules", "site", "nodes", "layout", "nsys", "ncu", "nvprof", "nvcc", "nsw", "command", COMMIT, FILES,
+    "modules", "site", "nodes", "layout", "nsys", "ncu", "nvprof", "nvcc", "nsw", "command",
 )  # fmt: skip
 _UNKNOWN: Final = "not known"
 _SHOWN: Final = 2  # files by name
@@ -37,22 +35,23 @@ def refusal(first: Side, second: Side) -> str | None:
 
 
 def differences(first: Side, second: Side) -> list[str]:
-    """What differs between the two, a line each: `driver: 550.54 and 560.28`."""
+    """What differs between the two beside the program, a line each: `driver: 550.54 and 560.28`."""
     mine, theirs = first.conditions, second.conditions
-    names = [*ORDER, *sorted({*mine, *theirs} - set(ORDER))]
+    names = [*ORDER, *sorted({*mine, *theirs} - {*ORDER, COMMIT, FILES})]
     return [
         f"{name}: {mine.get(name, _UNKNOWN)} and {theirs.get(name, _UNKNOWN)}"
         for name in names
-        if name != FILES and (name in mine or name in theirs) and mine.get(name) != theirs.get(name)
-    ] + list(_of_files(mine.get(FILES), theirs.get(FILES)))
-
-
-def _of_files(first: str | None, second: str | None) -> Iterator[str]:
-    """Which of the program's files differ, by their hashes."""
-    if first is None or second is None or first == second:
-        return
-    hashes: Sequence[Mapping[str, str]] = [
-        dict(word.rsplit("=", 1) for word in text.split("\n")) for text in (first, second)
+        if mine.get(name) != theirs.get(name)
     ]
-    changed = [name for name in sorted({*hashes[0], *hashes[1]}) if hashes[0].get(name) != hashes[1].get(name)]
-    yield f"the program: {and_more(changed, _SHOWN)} changed"
+
+
+def programs(first: Side, second: Side) -> str | None:
+    """How the programs differ: their commits, and which files changed; None where they are the same, or not known."""
+    commits = [side.conditions.get(COMMIT) for side in (first, second)]
+    files = [side.conditions.get(FILES) for side in (first, second)]
+    parts = [" and ".join(commit or _UNKNOWN for commit in commits)] if commits[0] != commits[1] else []
+    if None not in files and files[0] != files[1]:
+        hashes = [dict(line.rsplit("=", 1) for line in (text or "").split("\n")) for text in files]
+        changed = [name for name in sorted({*hashes[0], *hashes[1]}) if hashes[0].get(name) != hashes[1].get(name)]
+        parts.append(f"{and_more(changed, _SHOWN)} changed")
+    return ", ".join(parts) or None

@@ -41,7 +41,8 @@ class Comparison:
         by: What is compared, one of nsw.analysis.sides.BY.
         rows: A row a quantity of a case.
         lone: The cases of each side that the other lacks.
-        differs: What else differs between the sides, a line each.
+        differs: What differs between the sides beside the program, a line each.
+        programs: How their programs differ.
         explained: What did it, by case.
     """
 
@@ -51,12 +52,15 @@ class Comparison:
     rows: tuple[Compared, ...]
     lone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     differs: tuple[str, ...] = ()
+    programs: str | None = None
     explained: Mapping[str, Difference] = field(default_factory=dict)
 
 
 def blocks_of_comparison(comparison: Comparison) -> list[Block]:
     """What differs, headline, table, findings, in this order."""
     blocks: list[Block] = [Note("differs", f"Not alike: {line}", tone="warning") for line in comparison.differs]
+    if comparison.programs:
+        blocks.append(Note("programs", f"Programs: {comparison.programs}", tone="aside"))
     blocks.append(Note(HEADLINE, _headline(comparison), tone="heading"))
     blocks.append(Note("sides", f"A: {_full(comparison.first)}, B: {_full(comparison.second)}", tone="aside"))
     if comparison.rows:

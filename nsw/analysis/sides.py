@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["BY", "Compared", "Match", "Quantity", "Side", "compare_sides", "matches", "unmatched"]
+__all__ = ["BY", "Compared", "Match", "Quantity", "Side", "compare_sides", "matches", "pairs_of_figures", "unmatched"]
 
 BY: Final = ("case", "figure", "kernel", "class", "range", "metric")
 By = Literal["case", "figure", "kernel", "class", "range", "metric"]
@@ -360,6 +360,18 @@ def _compared(
         estimate = of_runs(logs[0], logs[1], floor, same)
     size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if some.unit == "ns" else abs(estimate.log_ratio)
     return _with(row, estimate=estimate, weight=size)
+
+
+def pairs_of_figures(first: Side, second: Side) -> dict[str, list[list[tuple[float, float]]]]:
+    """The values of pairs, by figure, a list a case."""
+    found: dict[str, list[list[tuple[float, float]]]] = {}
+    for match in matches(first, second):
+        values = _of_figures(first, match.first), _of_figures(second, match.second)
+        for figure in values[0].keys() & values[1].keys():
+            pairs = _pairs(match, (first, second), values[0][figure], values[1][figure])
+            if pairs and all(value > 0 for pair in pairs for value in pair):
+                found.setdefault(figure, []).append(pairs)
+    return found
 
 
 def _with(row: Compared, **changes: Any) -> Compared:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.certainty import SAME
-from nsw.analysis.comparable import CHIP, COMMIT, FILES, differences, refusal
+from nsw.analysis.comparable import CHIP, COMMIT, FILES, differences, programs, refusal
 from nsw.analysis.compared_screen import Comparison
 from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
-from nsw.analysis.sides import Match, Side, compare_sides, matches, unmatched
+from nsw.analysis.sides import Match, Side, compare_sides, matches, pairs_of_figures, unmatched
 from nsw.campaign import baselines, noise
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger_rows import State
@@ -27,6 +27,7 @@ from nsw.campaign.selection import Selection
 from nsw.campaign.summarize import results
 from nsw.campaign.tables import lazily
 from nsw.errors import CampaignError, UsageError
+from nsw.recipe.sides import AFTER, BEFORE, SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,12 +37,10 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.summarize import Results
     from nsw.readers.model import Options
-    from nsw.recipe.model import Recipe
+    from nsw.recipe.model import LockedGit, Recipe
 
-__all__ = ["SIDE", "UnlikeError", "compare", "side_of", "sides_of"]
+__all__ = ["UnlikeError", "beside", "compare", "measure_noise", "side_of", "sides_of"]
 
-SIDE: Final = "side"  # the parameter of a campaign that holds both sides
-BEFORE, AFTER = "before", "after"
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
     "api_summary", "communication",
@@ -71,8 +70,9 @@ def compare(first: Side, second: Side, by: By = "case", same: float = SAME) -> C
     lone = unmatched(first, second, pairs)
     explained = _explained(first, second, pairs, rows) if by in {"case", "figure"} else {}
     return Comparison(
-        first, second, by, rows, (tuple(lone[0]), tuple(lone[1])), tuple(differences(first, second)), explained
-    )
+        first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
+        differs=tuple(differences(first, second)), programs=programs(first, second), explained=explained,
+    )  # fmt: skip
 
 
 def _explained(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Any]) -> dict[str, Difference]:
@@ -135,13 +135,13 @@ def sides_of(words: Sequence[str], root: Path | None, by: By, options: Options |
         CampaignError: There is no such campaign, run or report.
     """
     if len(words) < 2:
-        both = side_of(words[0] if words else str(folders.find(folders.root(root), None).path), root, by, options)
-        sides = [_part(both, value) for value in (BEFORE, AFTER)]
-        if not all(side.runs for side in sides):
+        folder = folders.find(folders.root(root), words[0] if words else None)
+        both = _both(folder, by)
+        if both is None:
             raise UsageError(
-                f"{both.name} holds one side", hint="`nsw compare A B` names two; `nsw run --against REF` runs both"
+                f"{folder.id} holds one side", hint="`nsw compare A B` names two; `nsw run --against` runs both"
             )
-        return sides[0], sides[1]
+        return both
     if len(words) != 2:
         raise UsageError(
             "nsw compare needs two sides", hint="`nsw compare A B`, or the campaign of `nsw run --against`"
@@ -150,8 +150,44 @@ def sides_of(words: Sequence[str], root: Path | None, by: By, options: Options |
     return first, second
 
 
-def _part(side: Side, value: str) -> Side:
-    return replace(side, name=value, runs=[run for run in side.runs if run.params.get(SIDE) == value])
+def beside(folder: CampaignFolder) -> Comparison | None:
+    """Both sides of a campaign; None where it holds one, or nothing of both was measured."""
+    both = _both(folder, "case")
+    return compare(*both) if both is not None and matches(*both) else None
+
+
+def measure_noise(folder: CampaignFolder) -> tuple[list[noise.Noise], Path]:
+    """Keep how much the figures of a campaign scatter whose sides are the same program, and the file that has it.
+
+    Raises:
+        CampaignError: It holds no pairs of a figure.
+    """
+    both = _both(folder, "figure")
+    pairs = pairs_of_figures(*both) if both is not None else {}
+    found = [made for figure, cases in pairs.items() if (made := noise.measure(figure, cases)) is not None]
+    if both is None or not found:
+        raise CampaignError(
+            f"{folder.id} has no two pairs of a figure", hint="`nsw status` says what became of its runs"
+        )
+    chip, name = both[1].conditions.get(CHIP), recipe_of(folder).name
+    return found, noise.store(both[1].conditions["site"], chip, name, found)
+
+
+def _both(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
+    """The sides of a campaign of `nsw run --against`, each with what was done; None where it has not both."""
+    whole = _of_campaign(folder, Selection(), by)
+    sides = [
+        replace(whole, name=value, runs=[run for run in whole.runs if run.params.get(SIDE) == value])
+        for value in (BEFORE, AFTER)
+    ]
+    if not all(side.runs for side in sides):
+        return None
+    lock = recipe_of(folder).lock
+    if lock is not None and lock.before is not None and lock.before.files:
+        of_program = _of_program(lock.before.git, lock.before.files)
+        others = {name: value for name, value in whole.conditions.items() if name not in {COMMIT, FILES}}
+        sides[0] = replace(sides[0], conditions=others | of_program)
+    return sides[0], sides[1]
 
 
 def side_of(word: str, root: Path | None, by: By, options: Options | None = None) -> Side:
@@ -195,9 +231,9 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
         tables={name: lazily(folder, name) for name in tables},
         figure=(asked.figure if asked else None) or next(iter(figures), None),
         higher_is_better={name: figure.higher_is_better for name, figure in figures.items()},
-        in_blocks=bool(getattr(recipe, "interleave", False)),
+        in_blocks=recipe.interleave is not None,
         conditions=conditions,
-        floors=noise.floors(found.site, conditions.get(CHIP), recipe.name or folder.id),
+        floors=noise.floors(found.site, conditions.get(CHIP), recipe.name),
         classes=report.classes,
         gate=report.gate,
         note=note,
@@ -222,14 +258,19 @@ def _conditions(folder: CampaignFolder, found: Results, recipe: Recipe) -> dict[
     conditions["layout"] = f"{resources.nodes} nodes, {resources.gpus} GPUs, {recipe.app.launcher.kind}"
     if lock is not None:
         conditions |= {"nsw": lock.version, **lock.tools, **lock.machine}
-        if lock.git is not None:
-            conditions[COMMIT] = lock.git.commit[:12] + (" with changes" if lock.git.dirty else "")
-        if lock.files:
-            conditions[FILES] = "\n".join(f"{name}={digest}" for name, digest in sorted(lock.files.items()))
+        conditions |= _of_program(lock.git, lock.files)
     chips = {row["text"] for row in lazily(folder, "facts") if row["key"] == "gpu_name" and row.get("text")}
     if chips:
         conditions[CHIP] = " | ".join(sorted(chips))
     return {name: value for name, value in conditions.items() if value}
+
+
+def _of_program(git: LockedGit | None, files: Mapping[str, str]) -> dict[str, str]:
+    """The program's commit and its files."""
+    conditions = {} if git is None else {COMMIT: git.commit[:12] + (" with changes" if git.dirty else "")}
+    if files:
+        conditions[FILES] = "\n".join(f"{name}={digest}" for name, digest in sorted(files.items()))
+    return conditions
 
 
 def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:

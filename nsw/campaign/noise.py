@@ -7,6 +7,7 @@ say nothing of this one.
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 from dataclasses import asdict, dataclass
@@ -21,29 +22,41 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Noise", "floors", "measure", "store"]
+__all__ = ["PAIRS", "Noise", "floors", "measure", "store"]
 
-_FEWEST: Final = 3  # pairs
+PAIRS: Final = 12  # of which a floor is measured, unless somebody asks for more
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What pairs of the same program showed of a figure: standard deviations of logarithms, by so many pairs."""
+    """How much a figure scatters: standard deviations of logarithms of a pair's ratio and of a run."""
 
     figure: str
     pair: float
     run: float
-    pairs: int
+    freedom: int
 
 
-def measure(figure: str, pairs: Sequence[tuple[float, float]]) -> Noise | None:
-    """The scatter of a figure's pairs; None of fewer than three, whose scatter says little."""
-    if len(pairs) < _FEWEST:
+def measure(figure: str, cases: Sequence[Sequence[tuple[float, float]]]) -> Noise | None:
+    """The scatter of a figure's pairs around the mean of their case; None where no case has two.
+
+    Args:
+        figure: Its name.
+        cases: The values of the pairs of each case.
+    """
+    several = [pairs for pairs in cases if len(pairs) > 1]
+    freedom = sum(len(pairs) - 1 for pairs in several)
+    if not freedom:
         return None
-    ratios = [log(second / first) for first, second in pairs]
-    logs = [[log(value) for value in side] for side in zip(*pairs, strict=True)]
-    run = statistics.fmean(statistics.variance(side) for side in logs) ** 0.5
-    return Noise(figure, statistics.stdev(ratios), run, len(pairs))
+    ratios = [[log(second / first) for first, second in pairs] for pairs in several]
+    sides = [[log(pair[side]) for pair in pairs] for pairs in several for side in (0, 1)]
+    return Noise(figure, _scatter(ratios), _scatter(sides), freedom)
+
+
+def _scatter(groups: Sequence[Sequence[float]]) -> float:
+    """The standard deviation within groups, all of them together."""
+    squares = sum(statistics.variance(group) * (len(group) - 1) for group in groups)
+    return math.sqrt(squares / sum(len(group) - 1 for group in groups))
 
 
 def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> Path:
@@ -61,7 +74,7 @@ def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> 
 def floors(site: str, chip: str | None, recipe: str) -> Mapping[str, Floor]:
     """The noise floor of each figure, as far as it was measured there."""
     return {
-        noise["figure"]: Floor(noise["pair"], noise["run"], noise["pairs"] - 1)
+        noise["figure"]: Floor(noise["pair"], noise["run"], noise["freedom"])
         for noise in _known().get(_key(site, chip, recipe), ())
     }
 

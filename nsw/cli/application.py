@@ -35,6 +35,7 @@ _EXAMPLES: Final = {
     "read": "nsw read report.sqlite --table gpu_summary -o gpu.csv",
     "compare": "nsw compare before after --by kernel",
     "gate": "nsw gate main alexnet-scaling-20261121 --rule 'images_per_sec: -2%'",
+    "noise": "nsw noise recipe.yaml --site mycluster",
     "baseline": "nsw baseline set main alexnet-scaling-20261121",
     "metrics": "nsw metrics show achieved_occupancy --chip H100",
     "schema": "nsw schema recipe > recipe.schema.json",

@@ -738,6 +738,27 @@ def gate(
 
 
 @command()
+def noise(
+    recipe: Recipe,
+    site: Site = None,
+    sites: Sites = None,
+    root: Root = None,
+    pairs: Annotated[int, typer.Option("--pairs", min=3, help="How many pairs of each case.")] = 12,
+    settings: Set = None,
+    cases: Cases = None,
+    exclude: Exclude = None,
+    fit: Fit = False,
+    yes: Yes = False,
+    now: Now = False,
+) -> int:
+    """Run a recipe beside itself: how much its figures scatter where nothing changed, for compare and gate."""
+    from nsw.cli import comparing
+
+    options = overrides(settings, cases, exclude, None, fit=fit, against=None)
+    return comparing.noise(recipe, site, sites, root, options, pairs=pairs, yes=yes, now=now)
+
+
+@command()
 def baseline(
     action: Annotated[BaselineAction, argument(help="set: name a campaign. ls: list the names. rm: forget one.")],
     name: Annotated[str | None, argument(metavar="NAME", help="The name, such as main.")] = None,

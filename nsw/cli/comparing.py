@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from math import log1p
 from typing import TYPE_CHECKING, Final, cast
 
+from nsw.analysis.compared_screen import percent_of
 from nsw.analysis.gate import Outcome, judge, outcome_of
 from nsw.campaign import baselines
 from nsw.campaign import folder as folders
@@ -19,6 +21,7 @@ from nsw.present.terminal import console
 from nsw.present.untrusted_text import say
 from nsw.recipe.faults import Fault
 from nsw.recipe.units import parse_percent, parse_tolerance
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,9 +29,10 @@ if TYPE_CHECKING:
 
     from nsw.analysis.sides import By
     from nsw.cli.output import Target
+    from nsw.recipe.overrides import Overrides
     from nsw.recipe.units import Tolerance
 
-__all__ = ["baseline", "compare", "gate", "share"]
+__all__ = ["baseline", "compare", "gate", "noise", "share"]
 
 _EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Outcome.UNDECIDED: Exit.UNDECIDED}
 
@@ -65,6 +69,32 @@ def gate(words: Sequence[str], root: Path | None, target: Target, *, rules: Sequ
         else:
             compare_view.show_gate(comparison, judged, outcome)
     return _EXITS[outcome]
+
+
+def noise(
+    recipe: str, site: str | None, sites: Sequence[Path] | None, root: Path | None, options: Overrides, *,
+    pairs: int, yes: bool, now: bool,
+) -> int:  # fmt: skip
+    """Run a recipe beside itself, and keep how much its figures scatter."""
+    from nsw.campaign.compare import measure_noise
+    from nsw.campaign.running import Running
+    from nsw.cli.running import begin, carry_out
+    from nsw.recipe.sides import Before
+
+    same = Before("itself", told=("both sides are the same program",), only_bare=True)
+    beside = replace(options, settings=(*options.settings, f"repeats={pairs}"), before=same)
+    note = "noise floor: both sides are the same program"
+    folder = begin(recipe, site, sites, root, beside, note=note, yes=yes)
+    code = carry_out(Running(folder), now=now)
+    if code == Exit.INTERRUPTED:
+        return code
+    measured, file = measure_noise(folder)
+    for noise in measured:
+        tell(
+            f"{noise.figure}: pairs scatter by {percent_of(noise.pair):.2g} %, runs by {percent_of(noise.run):.2g} %"
+            f" (standard deviations, {plural(noise.freedom + 1, 'pair')}): kept in {file}"
+        )
+    return code
 
 
 def share(text: str) -> float:

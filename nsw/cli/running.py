@@ -29,7 +29,21 @@ if TYPE_CHECKING:
     from nsw.campaign.running import Running
     from nsw.recipe.overrides import Overrides
 
-__all__ = ["adopt", "attach", "cancel", "clean", "fetch", "reread", "resume", "retry", "run", "run_into", "throttle"]
+__all__ = [
+    "adopt",
+    "attach",
+    "begin",
+    "cancel",
+    "carry_out",
+    "clean",
+    "fetch",
+    "reread",
+    "resume",
+    "retry",
+    "run",
+    "run_into",
+    "throttle",
+]
 
 _FETCHED = 20  # files that are listed
 _KEPT = 8
@@ -48,9 +62,25 @@ def run(
     now: bool = False,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
+    from nsw.campaign.running import Running
+
+    folder = begin(recipe, site, sites, root, options, note=note, yes=yes)
+    return carry_out(Running(folder), now=now)
+
+
+def begin(
+    recipe: str,
+    site: str | None,
+    sites: Sequence[Path] | None,
+    root: Path | None,
+    options: Overrides | None,
+    *,
+    note: str | None,
+    yes: bool,
+) -> CampaignFolder:
+    """Plan, ask when it is dear, make the campaign."""
     from nsw.campaign import start
     from nsw.campaign.planning import make_plan, noted
-    from nsw.campaign.running import Running
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.site_check.facts import warnings
@@ -68,7 +98,7 @@ def run(
         _confirm_cost(start.too_dear(planned, expected))
     folder = start.start(home, ready, lock, _warn)
     tell(f"campaign {folder.path}")
-    return _carry_out(Running(folder), now=now)
+    return folder
 
 
 def run_into(
@@ -92,7 +122,7 @@ def run_into(
     if not yes:
         _confirm_cost(start.too_dear(found.planned, expected))
     extend(found)
-    return _carry_out(Running(folder), now=now)
+    return carry_out(Running(folder), now=now)
 
 
 def _warn(text: str) -> None:
@@ -123,7 +153,7 @@ def resume(folder: CampaignFolder, download: str | None = None, *, now: bool = F
     """Go on where an earlier nsw was ended."""
     from nsw.campaign import retry
 
-    return _carry_out(retry.resume(folder, show_message, download), now=now)
+    return carry_out(retry.resume(folder, show_message, download), now=now)
 
 
 def adopt(folder: CampaignFolder, *, yes: bool) -> int:
@@ -212,7 +242,7 @@ def retry(
     if running is None:
         tell("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure")
         return Exit.GOOD
-    return _carry_out(running, now=now)
+    return carry_out(running, now=now)
 
 
 def cancel(folder: CampaignFolder, selection: Selection) -> int:
@@ -263,7 +293,7 @@ def throttle(running: int, folder: CampaignFolder) -> int:
     return Exit.GOOD
 
 
-def _carry_out(running: Running, *, now: bool) -> int:
+def carry_out(running: Running, *, now: bool) -> int:
     """Drive a campaign to its end with a live view, then print what it shows."""
     from nsw.present.live import Watch
 
@@ -322,13 +352,21 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
 
 def _answer(found: Results, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
+    from nsw.analysis.compared_screen import blocks_of_comparison
+    from nsw.campaign.compare import beside
     from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
-    from nsw.present.summary_view import show_summary
+    from nsw.present.summary_view import show_first_screen, show_summary
     from nsw.present.terminal import console
+    from nsw.recipe.sides import SIDE
 
     out = console()
-    show_summary(out, found.summary, full=False, more=f"`nsw summarize {as_named(found.folder)} --full` has all tables")
+    more = f"`nsw summarize {as_named(found.folder)} --full` has all tables"
+    both = beside(found.folder) if SIDE in found.parameters else None
+    if both is not None:
+        show_first_screen(out, blocks_of_comparison(both), more)
+    else:
+        show_summary(out, found.summary, full=False, more=more)
     err = console(sys.stderr)
     show_short(err, found.problems, f"nsw problems {as_named(found.folder)}")
     err.print(found.headline)

@@ -321,6 +321,7 @@ class ComparisonOf(TypedDict):
     by: str
     headline: str
     differs: list[str]
+    programs: str | None
     rows: list[ComparedRow]
     only_in_first: list[str]
     only_in_second: list[str]

@@ -99,6 +99,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "by": comparison.by,
         "headline": clean(headline_of(blocks)),
         "differs": [clean(line) for line in comparison.differs],
+        "programs": comparison.programs and clean(comparison.programs),
         "rows": rows_of(comparison),
         "only_in_first": list(comparison.lone[0]),
         "only_in_second": list(comparison.lone[1]),
@@ -122,7 +123,7 @@ def _gate_blocks(comparison: Comparison, judged: Sequence[Judged], outcome: Outc
     names = f"{comparison.second.name} beside {comparison.first.name}"
     rows = tuple((f"{j.figure}: {j.tolerance}", j.case, str(j.outcome), j.why) for j in judged)
     head = f"Gate {outcome}: {names}" + ("" if judged else ": there is no rule")
-    differs = [block for block in blocks_of_comparison(comparison) if block.name == "differs"]
+    differs = [block for block in blocks_of_comparison(comparison) if block.name in {"differs", "programs"}]
     table: list[Block] = [Table("gate", title="", columns=_COLUMNS, rows=rows, wide="case")] if rows else []
     return [*differs, Note(HEADLINE, head, tone="heading"), *table]
 

@@ -22,6 +22,7 @@ __all__ = ["AFTER", "BEFORE", "REPEATS", "SIDE", "Before", "with_sides"]
 SIDE: Final = "side"  # the parameter
 BEFORE: Final = "before"
 AFTER: Final = "after"
+_BARE: Final = "baseline"  # the kind of pass
 REPEATS: Final = 3  # the least of which a verdict can follow
 
 
@@ -36,6 +37,7 @@ class Before:
         git: The commit that these were at.
         told: What a person should know of it.
         kept: What must live as long as the files are needed.
+        only_bare: Whether only passes without a profiler are done.
     """
 
     ref: str
@@ -44,6 +46,7 @@ class Before:
     git: LockedGit | None = None
     told: tuple[str, ...] = ()
     kept: object = None
+    only_bare: bool = False
 
 
 def with_sides(document: Document, before: Before) -> Document:
@@ -67,6 +70,9 @@ def with_sides(document: Document, before: Before) -> Document:
     report = document.get(("report",)) or {}
     if not report.get("compare") and not report.get("scaling"):
         over["report"] = {"compare": {"parameter": SIDE, "baseline": BEFORE}}
+    if before.only_bare:
+        passes = document.get(("passes",)) or []
+        over["passes"] = [entry for entry in passes if entry == _BARE or _BARE in entry] or [_BARE]
     if before.files:
         over["app"] = {BEFORE: list(before.files)}
     laid = parse(as_yaml(over), f"--against {before.ref}")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nsw.analysis.certainty import Floor
-from nsw.analysis.comparable import differences, refusal
+from nsw.analysis.comparable import differences, programs, refusal
 from nsw.analysis.compared_screen import Comparison, blocks_of_comparison, said
 from nsw.analysis.difference import Operation, difference, marked
 from nsw.analysis.first_screen import headline_of
@@ -89,7 +89,9 @@ def test_unlike_chips_are_refused_and_what_else_differs_is_said():
     first = side("a", {"": [1.0]}, conditions={"chip": "H100", "driver": "550", "files": "x=1\ny=2"})
     second = side("b", {"": [1.0]}, conditions={"chip": "A100", "driver": "560", "files": "x=1\ny=3"})
     assert refusal(first, second) == "the chips are unlike: a ran on H100, b on A100"
-    assert differences(first, second) == ["chip: H100 and A100", "driver: 550 and 560", "the program: y changed"]
+    assert differences(first, second) == ["chip: H100 and A100", "driver: 550 and 560"]
+    assert programs(first, second) == "y changed"
+    assert programs(first, first) is None
     assert refusal(first, first) is None
     assert differences(first, first) == []
 

@@ -65,3 +65,20 @@ def test_campaigns_are_listed_by_age_with_note_and_figure(nsw, pair):
     assert sorted(first["medians"].values()) == [1000.0, 2000.0]
     assert sorted(second["medians"].values()) == [1300.0, 2600.0]
     assert nsw("run", "r.yaml", "-s", "here", "--into", pair[0], "--note", "x").code == 2
+
+
+def test_noise_is_measured_and_kept_for_the_verdicts_of_few_pairs(nsw, home, recipe, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (home / "p.sh").write_text("echo f=$((100000 + RANDOM % 400))")
+    one = recipe(
+        "{command: bash p.sh, files: [p.sh], figures: {f: {regex: 'f=(.*)', unit: images/s}}}",
+    )
+    said = nsw("noise", one, "-s", "here", "--pairs", "4")
+    assert said.code == 0
+    assert "f: pairs scatter by 0." in said.err
+    assert nsw("run", one, "-s", "here", "--set", "app.command=bash p.sh", "--set", "repeats=3").code == 0
+    assert nsw("noise", one, "-s", "here", "--pairs", "2").code == 2
+    rows = json.loads(nsw("compare", "--json", json.loads(nsw("ls", "--json").out)["campaigns"][0]["campaign"]).out)
+    assert rows["rows"][0]["noise_floor"] == "measured"
+    assert rows["rows"][0]["paired"] is True
+    assert rows["programs"] is None

@@ -17,6 +17,7 @@ from nsw.resources import recipes_folder
 # completed as files by the shell, or numbers
 NOT_KNOWN = {
     "rules",
+    "pairs",
     "note",
     "since",
     "figure",
