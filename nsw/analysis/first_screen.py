@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
 from nsw.analysis.comparison import best_figure, is_time
 from nsw.analysis.counter_rules import LATENCY, about, bound_by, room_pct
-from nsw.analysis.kernel_classes import COPIES, NCCL, OTHER
+from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.paired_rules import contradicted
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.analysis.timeline_rules import busy_pct, idle_reason, slowed_times
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.hits import Hit
     from nsw.analysis.kernels import KernelRow
-    from nsw.analysis.spent import Part
+    from nsw.analysis.spent import Part, Spent
     from nsw.analysis.summary import Summary
 
 __all__ = ["FAILED", "HEADLINE", "TABLE", "first_screen", "headline_of", "where_time_goes"]
@@ -44,9 +44,11 @@ _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NAMED: Final = 4
 _PARTS: Final = 8  # of a single case
 _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
+_RANGES: Final = 2  # of columns, in a headline
 _ALL_PCT: Final = 99.5
 _FEW_CALLS: Final = 20  # of which shares say nothing
 _MOSTLY: Final = 0.5  # of all GPU time
+_LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
 _SMALL: Final = 0.005  # of its time: what is less has no row
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
@@ -367,6 +369,7 @@ def _beside(summary: Summary) -> _Screen:
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
+        (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns) if not figure else None,
         (Column("top", "most of it", "name"), _most_of) if not figure else None,
         (Column("figure", figure[1], "number"), lambda c: _value(c, figure[0])) if figure else None,
         (Column("busy_pct", "GPU busy", "whole %"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
@@ -383,15 +386,14 @@ def _beside(summary: Summary) -> _Screen:
                    more=len(cases) - len(shown)) if cases else None  # fmt: skip
     in_table = frozenset((cases[at].id, hits[cases[at].id][0].rule) for at in shown if hits.get(cases[at].id))
     wasted = sum(_weight(some) >= _WASTE_PCT for some in hits.values())
-    said = f"{summary.campaign.rsplit('-', 3)[0]}: "
+    said = f"{summary.campaign.rsplit('-', 3)[0] if summary.site else summary.campaign}: "
+    count = plural(len(cases), "case" if summary.site else "result")
     if any(hits.values()):
-        said += (
-            f"{wasted} of {plural(len(cases), 'case')} could be clearly faster" if wasted else "no large loss was seen"
-        )
+        said += f"{wasted} of {count} could be clearly faster" if wasted else "no large loss was seen"
     elif figure or any(_most_of(case) for case in cases):
-        said += plural(len(cases), "case")
+        said += count
     else:
-        return _Screen(said + f"nothing was measured of {plural(len(cases), 'case')}", None)
+        return _Screen(said + f"nothing was measured of {count}", None)
     return _Screen(said + (_best(cases, names, figure) if figure else ""), table, in_table)
 
 
@@ -463,8 +465,6 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
         said.append(f"an iteration takes {duration(case.spent.span_ns)}")
     found = _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, summary)
     of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
-    if of_kernels and hits and all(kernel.time_ns is None for kernel in case.kernels):
-        found = hits[0].fact, found[1]  # type: ignore[index]  # it is none of None
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
     said += [hits[0].what] if telling else [found[0]] if found else []
     if of_kernels and hits and len(case.kernels) == 1 and hits[0].rule != "latency-bound":  # which is said already
@@ -507,41 +507,63 @@ def _parts_of(case: CaseSummary) -> _Section | None:
     if spent is None or not spent.gpu_ns:
         return None
     whole = spent.span_ns or spent.gpu_ns
-    parts = [part for part in spent.parts if part.ns >= _SMALL * whole][:_PARTS]  # what rounds to 0 % has no row
+    parts = [part for part in spent.shown if part.ns >= _SMALL * whole][:_PARTS]  # what rounds to 0 % has no row
+    speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
     rows: list[tuple[Cell, ...]] = [
-        (p.name, p.ns, 100 * p.ns / whole, p.operations or None, _largest(p)) for p in parts
+        (p.name, p.ns, 100 * p.ns / whole, p.operations or None, speeds.get(p.name), _largest(p)) for p in parts
     ]
-    if (more := spent.parts[len(parts) :]) and (ns := sum(p.ns for p in more)) >= _SMALL * whole:
-        rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), ""))
+    if (more := spent.shown[len(parts) :]) and (ns := sum(p.ns for p in more)) >= _SMALL * whole:
+        rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), None, ""))
     if spent.idle_pct is not None:
         cause = f" ({_CAUSES[idle_reason(case.idle_gpu)]})" if case.idle_gpu is not None else ""
-        rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, ""))
+        rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, None, ""))
     of = "of an iteration" if spent.is_iteration else "of GPU time"
-    columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
-               Column("operations", "operations", "count"), Column("top", "largest, of it", "name"))  # fmt: skip
-    first = next((part for part in spent.parts if part.name != NOT_SHOWN), spent.parts[0])
+    columns = (Column("part", "GPU work", "name"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
+               Column("operations", "operations", "count"), Column("bytes_per_s", "speed", "byte/s"),
+               Column("top", "largest, of it", "name"))  # fmt: skip
+    return _most_work(spent), _filled(
+        columns, rows, "hotspots", case, wide="top" if any(row[-1] for row in rows) else "part"
+    )
+
+
+def _most_work(spent: Spent) -> str:
+    """What takes most of the GPU's work, in a few words."""
+    first = next((part for part in spent.shown if part.name != NOT_SHOWN), spent.shown[0])
+    if not any(part.name not in {COPIES, SETS} for part in spent.parts):
+        return f"{plural(round(spent.operations), 'GPU operation')} and no kernel, {duration(spent.gpu_ns)}"
     of = "its GPU time" if spent.is_iteration else "GPU time"
-    said = f"{spent.share_pct(first.name):.0f} % of {of} is {first.name}"
-    if first.name == OTHER or (first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}):
+    said = f"{100 * first.ns / spent.gpu_ns:.0f} % of {of} is {first.name}"
+    if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
         said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {of} is {first.top}"
     if not spent.is_iteration and spent.operations < _FEW_CALLS:
         said += f" ({plural(round(spent.operations), 'operation')}, {duration(spent.gpu_ns)})"
-    return said, Table(TABLE, "", columns, tuple(rows), wide="top", evidence=(Evidence("hotspots", (case.id,)),))
+    return said
+
+
+def _filled(
+    columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], evidence: str, case: CaseSummary, *, wide: str
+) -> Table:
+    """A table of the columns that have a value."""
+    kept = [n for n in range(len(columns)) if any(row[n] not in {None, ""} for row in rows)]
+    names = [columns[n].name for n in kept]
+    return Table(
+        TABLE, "", tuple(columns[n] for n in kept), tuple(tuple(row[n] for n in kept) for row in rows),
+        wide=wide if wide in names else None, evidence=(Evidence(evidence, (case.id,)),),
+    )  # fmt: skip
 
 
 def _measured_of(kernel: KernelRow) -> list[str]:
     """What was measured of a kernel of which it is not known what binds it."""
-    known = [
-        ("DRAM {}", kernel.dram_bytes_per_s and rate(kernel.dram_bytes_per_s)),
-        (
-            "{} of loads used",
-            "gld_efficiency" in kernel.metrics
-            and kernel.metrics["gld_efficiency"]
-            and f"{kernel.metrics['gld_efficiency']:.0f} %",
-        ),
-        ("occupancy {}", kernel.achieved_occupancy_pct and f"{kernel.achieved_occupancy_pct:.0f} %"),
-    ]
-    return [text.format(value) for text, value in known if value]
+    reached, limit = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct
+    shares = (
+        ("SM {} busy", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
+        ("{} of the loaded bytes used", kernel.metrics.get("gld_efficiency")),
+        ("issue slots {} used", kernel.metrics.get("issue_slot_utilization")),
+        (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %'}", reached),
+    )  # fmt: skip
+    known = [text.format(f"{share:.0f} %") for text, share in shares if share]
+    moved = kernel.dram_bytes_per_s if kernel.launch_ns and kernel.dram_pct is None else None
+    return known + ([f"DRAM {rate(moved)}"] if moved else [])
 
 
 def _largest(part: Part) -> str:
@@ -557,35 +579,56 @@ def _kernels_of(case: CaseSummary) -> _Section | None:
     columns = (
         Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "time", "ns"),
         Column("bound_by", "bound by"), Column("of_roof_pct", "of peak", "whole %"),
-        Column("dram_bytes_per_s", "DRAM", "byte/s"), Column("occupancy_pct", "occupancy", "whole %"),
-        Column("gld_efficiency", "loads used", "whole %"), Column("do", "what to do"),
+        Column("dram_bytes_per_s", "DRAM", "byte/s"), Column("sm_efficiency", "SMs at work", "whole %"),
+        Column("occupancy_pct", "occupancy", "whole %"), Column("gld_efficiency", "loads used", "whole %"),
+        Column("gst_efficiency", "stores used", "whole %"), Column("do", "what to do"),
     )  # fmt: skip
-    names = numbered([k.short_name for k in case.kernels[:_ROWS]])
-    rows = tuple(
-        (name, k.share_pct, k.launch_ns, bound_by(k), None if bound_by(k) is None else 100 - room_pct(k),
-         k.dram_bytes_per_s, k.achieved_occupancy_pct, k.metrics.get("gld_efficiency") or None, about(k))
-        for name, k in zip(names, case.kernels[:_ROWS], strict=True)
+    names = numbered([k.short_name for k in case.kernels])
+    rows = [(name, *_counted(k, alone=len(names) == 1)) for name, k in zip(names, case.kernels, strict=True)]
+    table = _filled(columns, rows, "kernels", case, wide="kernel")
+    shown = () if len(table.columns) == 1 else table.rows[:_ROWS]
+    return _kernels_said(case.kernels, table), replace(table, rows=shown)
+
+
+def _counted(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
+    """The cells of a kernel; `alone`: it is the only one, whose share says nothing. Nothing is tried without shares."""
+    limit, of = bound_by(kernel), kernel.metrics
+    return (
+        None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else 100 - room_pct(kernel),
+        kernel.launch_ns and kernel.dram_bytes_per_s, of.get("sm_efficiency") if kernel.sm_pct is None else None,
+        kernel.achieved_occupancy_pct, of.get("gld_efficiency") or None,  # 0 %: it has none
+        of.get("gst_efficiency") or None, about(kernel) if alone or kernel.share_pct is not None else "",
     )  # fmt: skip
-    first = case.kernels[0]
-    limit = bound_by(first)
-    said = plural(len(case.kernels), "kernel")
-    if len(case.kernels) == 1:
-        said = f"{first.short_name}" + (f" takes {duration(first.launch_ns)} a launch" if first.launch_ns else "")
-    elif all(kernel.time_ns is None for kernel in case.kernels):
-        said += ", without times"
-    elif first.share_pct is not None:
+
+
+def _kernels_said(kernels: Sequence[KernelRow], table: Table) -> str:
+    """The most telling of kernels with counters: what the largest is bound by, or what was measured."""
+    first, limit = kernels[0], bound_by(kernels[0])
+    said = plural(len(kernels), "kernel")
+    if not any(kernel.metrics for kernel in kernels):
+        return f"{said}, of which no metric has a value"
+    if len(kernels) == 1:
+        said = first.short_name + (f" takes {duration(first.launch_ns)} a launch" if first.launch_ns else "")
+    elif first.share_pct is None:
+        return f"{said}, without times" + "".join(f", {text}" for text in _ranges(table)[:_RANGES])
+    else:
         said = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
     if limit is not None:
-        said += f", bound by {limit}" + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
-    elif len(case.kernels) == 1:
-        said += "".join(f", {text}" for text in _measured_of(first))
-    kept = [n for n in range(len(columns)) if n < 1 or any(row[n] not in {None, ""} for row in rows)]
-    if len(kept) == 1:
-        return f"{said}, and no figure that says more", Table(TABLE, "", (), ())
-    return said, Table(
-        TABLE, "", tuple(columns[n] for n in kept), tuple(tuple(row[n] for n in kept) for row in rows), wide="kernel",
-        evidence=(Evidence("kernels", (case.id,)),),
-    )  # fmt: skip
+        return (
+            said + f", bound by {limit}" + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
+        )
+    return ", ".join((said, *(_measured_of(first) or ["which has only metrics that `--full` lists"])))
+
+
+def _ranges(table: Table) -> list[str]:
+    """The least and the greatest of each column of shares."""
+    ranges = []
+    for n, column in enumerate(table.columns):
+        known = [cell for row in table.rows if isinstance(cell := row[n], float)]
+        if column.unit == "whole %" and known:
+            ends = dict.fromkeys((f"{min(known):.0f}", f"{max(known):.0f}"))
+            ranges.append(f"{column.title} {' to '.join(ends)} %")
+    return ranges
 
 
 _SHARES: Final = (Column("name", "name", "name"), Column("ns", "time", "ns"), Column("share_pct", "share", "whole %"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Evidence, Finding
@@ -16,11 +16,19 @@ if TYPE_CHECKING:
     from nsw.analysis.kernels import KernelRow
     from nsw.tables import TableData
 
+    _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
 __all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports"]
 
-LOOKED_AT: Final = (*TABLES, "operators", "osrt_summary", "gpu_trace", "api_trace")  # tables that the answer needs
+_WANTED: Final = (*TABLES, "operators", "osrt_summary")
+LOOKED_AT: Final = (
+    *_WANTED,
+    "gpu_trace",
+    "api_trace",
+)  # tables that the answer needs, or the summaries of which it does
 
 _REPORT: Final = "report"
+_MOSTLY: Final = 0.5  # of the GPU's work
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,26 +64,53 @@ class ReadReport:
 
 
 def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
-    """What reports show, a case each.
+    """What reports show, a case each; a file with the results of several runs or processes is a case for each of them.
 
     Args:
         name: What they are together, for the headline.
         reports: The reports.
     """
+    results = [part for report in reports for part in _results(report, alone=len(reports) == 1)]
     runs: list[_Run] = []
-    tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in (*TABLES, "operators", "osrt_summary")}
-    for report in reports:
+    tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in _WANTED}
+    for report in results:
         runs.append(_Run(report.name, report.name))
-        for table, data in _with_summaries(report.tables).items():
-            if (kept := tables.get(table)) is not None:
-                kept += [{**row, "run": report.name} for row in rows(table, data)]
+        for table, some in report.tables.items():
+            tables[table] += [{**row, "run": report.name} for row in some]
     failed = [
         Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
                 " ends there.", evidence=(Evidence("runs", (r.name,)),))
         for r in reports if r.failed
     ]  # fmt: skip
-    kernels = {report.name: report.kernels for report in reports if report.kernels}
+    kernels = {report.name: report.kernels for report in results if report.kernels}
     return summarize(CampaignData(name, "", None, runs, tables, known=failed, kernels=kernels), Asked())
+
+
+def _results(report: ReadReport, *, alone: bool) -> list[ReadReport]:
+    """A report for each result with GPU work that a file has: their sums are of no run."""
+    summed = _with_summaries(report.tables)
+    tables: _Rows = {name: list(rows(name, summed[name])) for name in _WANTED if name in summed}
+    blocks = sorted({row["block"] for row in tables.get("gpu_summary", ()) if row.get("block") is not None})
+    if len(blocks) < 2:
+        return [replace(report, tables=_of_iterations(tables))]
+    of = "" if alone else f"{report.name}: "
+    return [
+        ReadReport(f"{of}result {block + 1}", {
+            name: [row for row in some if row.get("block") in {None, block}] for name, some in tables.items()
+        })
+        for block in blocks
+    ]  # fmt: skip
+
+
+def _of_iterations(tables: _Rows) -> _Rows:
+    """The tables, without iterations that only repeated kernels show and that hold less than half of the GPU's work."""
+    work: dict[str, float] = {}
+    for row in tables.get("phases", ()):
+        work[row["phase"]] = work.get(row["phase"], 0.0) + (row["gpu_ns"] or 0.0)
+    marked = any(row["found_by"] != "kernel_sequence" for row in tables.get("iterations", ()))
+    if marked or work.get("steady", 0.0) >= _MOSTLY * sum(work.values()):
+        return tables
+    return {name: some for name, some in tables.items() if name not in {"iterations", "phases", "phase_summary"}}
 
 
 def _with_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:
@@ -89,13 +124,12 @@ def _with_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:
 
 def _summed(trace: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row a name and kind, with times and calls."""
-    found: dict[tuple[Any, Any], dict[str, Any]] = {}
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in trace:
         if row.get("name") is None or row.get("duration_ns") is None:
             continue
-        kind = row.get("kind")
-        first = {"name": row["name"], "short_name": row.get("short_name"), "kind": kind, "total_ns": 0, "calls": 0}
-        total = found.setdefault((kind, row["name"]), first)
+        same = {name: row.get(name) for name in ("block", "kind", "name", "short_name")}
+        total = found.setdefault(tuple(same.values()), same | {"total_ns": 0, "calls": 0})
         total["total_ns"] += row["duration_ns"]
         total["calls"] += 1
         if row.get("bytes") is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.idle_gpu import busy_share
-from nsw.analysis.kernel_classes import NCCL, class_of, is_fp32_arithmetic
+from nsw.analysis.kernel_classes import NCCL, OTHER, class_of, is_fp32_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +23,8 @@ __all__ = ["NOT_SHOWN", "Part", "Spent", "spent"]
 NOT_SHOWN = "not in the report"
 _ALL_PCT = 97.0  # that printed shares add up to; those of kernels and of copies apart add up to 200
 _SHORT_NS = 5e3  # a kernel that takes less is hardly more than its launch
+_FEW, _NEARLY_ALL = 7, 0.95  # operations, and the share of all GPU work that they take
+_MUCH = 0.25  # of all GPU work
 _ARITHMETIC = ("GEMM", "convolution")
 
 
@@ -48,6 +50,7 @@ class Spent:
         is_iteration: Whether it is an iteration.
         span_ns: How long it takes; None where there are no iterations.
         parts: GPU work by class, most first; the sum of its operations' durations.
+        shown: What a table shows: each operation where few take nearly all or most are of no known class; else `parts`.
         fp32_ns: Of that: GEMM and convolution in FP32 without tensor cores.
         short_pct: Share of the kernels that take less than 5 us, by their names' means.
         operations: GPU operations.
@@ -71,6 +74,7 @@ class Spent:
     idle_pct: float | None = None
     most_idle_pct: float | None = None
     hidden_pct: float | None = None
+    shown: tuple[Part, ...] = ()
 
     @property
     def gpu_ns(self) -> float:
@@ -116,9 +120,10 @@ def spent(
         return None
     if not iterations and (unseen := _unseen(gpu)):
         took[NOT_SHOWN] = {"": [unseen / spans, 0.0]}
-    parts = tuple(sorted((_part(name, of) for name, of in took.items()), key=lambda part: -part.ns))
+    parts = _sorted(_part(name, of) for name, of in took.items())
     about = {
         "parts": parts,
+        "shown": parts if classes else _shown(parts, took),
         "fp32_ns": fp32,
         "short_pct": 100 * short / kernels if kernels else 0.0,
         "operations": sum(part.operations for part in parts),
@@ -127,6 +132,21 @@ def spent(
         return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
     divided = {} if shared else _divided(iterations)
     return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **divided)  # type: ignore[arg-type]
+
+
+def _shown(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
+    """A part an operation where few of them take nearly all, or where names tell no class of much; else the classes."""
+    named = _sorted(
+        Part(operation or name, ns, calls, "", ns) for name, of in took.items() for operation, (ns, calls) in of.items()
+    )
+    whole = sum(part.ns for part in parts)
+    unknown = sum(part.ns for part in parts if part.name == OTHER)
+    few = sum(part.ns for part in named[:_FEW]) >= _NEARLY_ALL * whole
+    return named if few or unknown > _MUCH * whole else parts
+
+
+def _sorted(parts: Iterable[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: -part.ns))
 
 
 def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:

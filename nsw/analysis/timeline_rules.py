@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from nsw.analysis.comparison import is_time
 from nsw.analysis.hits import Context, Hit, direction
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
-from nsw.analysis.kernel_classes import COPIES, LAYOUT, OPTIMIZER
+from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
 from nsw.metrics import find_chip
 from nsw.quantities import duration, rate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary, Copy
     from nsw.analysis.figures import Figure
@@ -216,7 +216,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     most = _most_copied(case)
     if most is None or most.bytes_per_s is None or not most.total_bytes or most.total_bytes < _LARGE * most.calls:
         return None
-    share = _copied_pct(case) * most.total_ns / sum(copy.total_ns for copy in case.copies)  # which the rate is of
+    share = _copied_pct(case, [most])
     certain = "Pageable" in most.name
     if share < _COPIED_PCT or (most.bytes_per_s > _pageable(case) and not certain):
         return None
@@ -228,8 +228,8 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     pinned = (
         f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in {where},"
         if beside
-        else "Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x16: 12 GB/s,"
-        " PCIe 5: 50)"
+        else f"{'P' if certain else 'If it is pageable, p'}inned memory (cudaHostAlloc, in PyTorch pin_memory=True)"
+        " reaches the link's speed (PCIe 3 x16: 12 GB/s, PCIe 5: 50)"
     )
     return Hit(
         "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
@@ -252,26 +252,23 @@ def _capability(case: CaseSummary) -> tuple[int, int]:
 
 
 def _copies(case: CaseSummary, _: Context) -> Hit | None:
-    """Copies that take most of the time, of which the rate is not known, or good."""
-    most, share = _most_copied(case), _copied_pct(case)
+    """Copies that take more than the kernels, and whose rate is not known, or good."""
+    most = _most_copied(case)
     known = case.spent is not None and case.spent.copies_pct is not None
-    if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE) < _pageable(case):
+    if known or most is None or not case.kernel_ns or (most.bytes_per_s or _PAGEABLE) < _pageable(case):
+        return None
+    moved = [copy for copy in case.copies if direction(copy.name)]
+    share, part = _copied_pct(case, moved), 100 * most.total_ns / sum(copy.total_ns for copy in moved)
+    if share < _MOSTLY_PCT:
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
-    part = 100 * most.total_ns / sum(copy.total_ns for copy in case.copies)
-    do, advice = (
-        "keep data on the GPU",
-        "Keep the data on the GPU between kernels, or copy it from pinned memory beside them.",
-    )
+    do, advice = "keep data on the GPU", "Keep the data on the GPU between kernels."
     if (most.bytes_per_s or 0.0) >= _FAST:
-        do, advice = (
-            "move fewer bytes",
-            "They come from pinned memory already: move fewer bytes, or let kernels run beside them.",
-        )
+        do, advice = "move fewer bytes", "That is a speed of pinned memory: fewer bytes would win."
     return Hit(
         "copies", case.id, share, f"{share:.0f} % copies", do,
-        f"{share:.0f} % of all GPU time, set-up included, is copies, {part:.0f} % of them {_way(most)}{speed}",
-        advice, f"{share:.0f} %", "copies",
+        f"{share:.0f} % of all GPU time, set-up included, is copies between host and GPU, {part:.0f} % of them"
+        f" {_way(most)}{speed}", advice, f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 
@@ -350,12 +347,13 @@ def _way(copy: Copy) -> str:
     return "to the GPU" if direction(copy.name) == "to" else "from the GPU"
 
 
-def _copied_pct(case: CaseSummary) -> float:
-    """What copies take: of an iteration, alone; without iterations of all GPU time."""
-    if case.spent is not None:
-        known = case.spent.copies_pct
-        return case.spent.share_pct(COPIES) if known is None else known
-    return 100 * sum(copy.total_ns for copy in case.copies) / case.gpu_ns if case.gpu_ns else 0.0
+def _copied_pct(case: CaseSummary, copies: Sequence[Copy]) -> float:
+    """What copies take: of an iteration, their part of what all take alone; without iterations of all GPU time."""
+    ns, alone = sum(copy.total_ns for copy in copies), case.spent.copies_pct if case.spent else None
+    if alone is not None:
+        return alone * ns / sum(copy.total_ns for copy in case.copies)
+    whole = case.gpu_ns if case.spent is None or case.iterations else case.spent.gpu_ns  # with what a report cut off
+    return 100 * ns / whole if whole else 0.0
 
 
 def _migrations(case: CaseSummary, _: Context) -> Hit | None:

@@ -68,6 +68,8 @@ def kernel(metrics=None, **changed):
 
 
 LIMITED = {"theoretical_occupancy_pct": 62.0, "occupancy_limiter": "shared memory"}
+FULL = {"waves_per_sm": 2.0}  # blocks wait for room
+CUBLAS = {"name": "void gemv<cublasGemvParams>()"}  # whose kernels nobody can change
 ADVICE = Advice("HighPipeUtilization", "A rule of pipes. Here 3 of 4 are idle.", 30.0, "global")
 
 RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, what it says
@@ -84,7 +86,9 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("copies", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),)),
      [case(copies=(Copy("[CUDA memcpy HtoD]", 9, 49 * MS, None, None),)),
       case(copies=(Copy("[CUDA memcpy DtoD]", 9, 90 * MS, None, None),)),
-      case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 200 * MB, 4e9),))], "50 % copies"),
+      case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 200 * MB, 4e9),)),
+      case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),), kernel_ns=0.0),
+      case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 9, 50 * MS, None, None),))], "50 % copies"),
     ("copies alone", copied("Host-to-Device", size=25 * MB, copies_pct=8.0),
      [copied("Host-to-Device", size=25 * MB, copies_pct=7.9), copied("Host-to-Device", size=5 * MB, copies_pct=30.0)],
      "8 % copies, no kernel beside"),
@@ -110,8 +114,10 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      "iteration 4 of 22 takes 30 ms"),
     ("uncoalesced access", kernel({"gld_efficiency": 49.0}),
      [kernel({"gld_efficiency": 50.0}), kernel({"gld_efficiency": 12.0}, dram_pct=54.0),
-      kernel({"gld_efficiency": 12.0}, memory_pct=59.0)], "uncoalesced: 49 % of sectors used"),
-    ("occupancy", kernel(**LIMITED), [kernel(**LIMITED | {"theoretical_occupancy_pct": 75.0}), kernel(**LIMITED, memory_pct=81.0)],
+      kernel({"gld_efficiency": 12.0}, memory_pct=59.0), kernel({"gld_efficiency": 12.0}, memory_pct=None),
+      kernel({"gld_efficiency": 12.0, "gld_transactions_per_request": 1.0}), kernel({"gld_efficiency": 12.0}, **CUBLAS)], "uncoalesced: 49 % of sectors used"),
+    ("occupancy", kernel(FULL, **LIMITED), [kernel(FULL, **LIMITED | {"theoretical_occupancy_pct": 75.0}),
+     kernel(FULL, **LIMITED, memory_pct=81.0), kernel(**LIMITED), kernel(FULL, **LIMITED, **CUBLAS)],
      "occupancy 90 of 62 % (shared memory)"),
     ("few blocks", kernel({"waves_per_sm": 0.79}), [kernel({"waves_per_sm": 0.8})], "grid fills 79 % of the GPU once"),
     ("few blocks", kernel({"sm_efficiency": 2.0, "blocks": 1.0}), [kernel({"sm_efficiency": 10.0, "blocks": 1.0})],
@@ -125,8 +131,8 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      [kernel({"dram_bytes": 60 * MB}, device_name=H100[0]), kernel({"dram_bytes": 20 * MB}, device_name=H100[0], dram_pct=19.0),
       kernel({"dram_bytes": 20 * MB})], "fits L2 (20 of 50 MB)"),
     ("Nsight Compute", kernel(advice=ADVICE),
-     [kernel(advice=replace(ADVICE, speedup_pct=9.0)), kernel(advice=replace(ADVICE, message="")), kernel(advice=ADVICE, **LIMITED),
-      kernel(advice=ADVICE, memory_pct=91.0)], "ncu's rule HighPipeUtilization"),
+     [kernel(advice=replace(ADVICE, speedup_pct=9.0)), kernel(advice=replace(ADVICE, message="")),
+      kernel(FULL, advice=ADVICE, **LIMITED), kernel(advice=ADVICE, memory_pct=91.0), kernel(advice=ADVICE, **CUBLAS)], "ncu's rule HighPipeUtilization"),
 ]  # fmt: skip
 
 
@@ -178,6 +184,30 @@ def test_of_several_kernels_the_one_counts_of_which_most_could_be_won():
     found = hit("uncoalesced access", case(kernels=(large, poor)))
     assert found.fact.startswith("large (95 % of the kernels' time) uses 40 % of the bytes")
     assert found.gain_pct == pytest.approx(57)
+
+
+def test_of_a_librarys_kernel_only_what_calls_can_change_is_said():
+    found = hit("latency-bound", kernel(memory_pct=50.0, **CUBLAS))
+    assert (found.do, found.advice) == (
+        "larger or fused calls", "It is a library's kernel: give it a larger problem, batch calls, or fuse them.",
+    )  # fmt: skip
+    assert hit("latency-bound", kernel(memory_pct=50.0, name="gemm_naive(float*)")).do == "more work in flight"
+
+
+@pytest.mark.parametrize(("share", "holds"), [(10.0, True), (9.0, False), (None, False)])  # of which 51 % could be won
+def test_of_several_kernels_nothing_is_said_that_wins_little_or_nobody_knows_how_much(share, holds):
+    poor = replace(KERNEL, short_name="poor", metrics={"gld_efficiency": 49.0}, share_pct=share)
+    good = replace(KERNEL, share_pct=share and 100 - share)
+    assert (hit("uncoalesced access", case(kernels=(good, poor))) is not None) is holds
+
+
+def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():
+    copies = (Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),)
+    cut = Spent(
+        False, None, (Part("GEMM", 51 * MS, 1.0, "", 0.0), Part("copies", 50 * MS, 9.0, "", 0.0)), 0.0, 0.0, 10.0
+    )
+    assert hit("copies", case(copies=copies)) is not None
+    assert hit("copies", case(copies=copies, spent=cut)) is None
 
 
 def test_what_warps_wait_for_is_said_of_a_kernel_that_memory_binds():

@@ -1,0 +1,81 @@
+"""The answer of reports: which results count as one case, and what is said of kernels with counters alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from nsw.analysis.first_screen import first_screen
+from nsw.analysis.of_reports import ReadReport, summary_of_reports
+
+from .made import gpu_row
+from .test_rules import KERNEL
+from .test_steady import MS, iterations_row, part, phase_row, whole
+
+
+def shown(*reports):
+    blocks = first_screen(summary_of_reports("a.txt", reports))
+    table = next((block for block in blocks if block.name == "answer"), None)
+    return blocks[0].text, [] if table is None else list(table.rows)
+
+
+def test_a_file_with_several_results_has_a_row_each_and_no_sum():
+    gpu = [gpu_row("k", 9 * MS, block=0), gpu_row("k", MS, block=3), gpu_row("m", 3 * MS, block=3)]
+    headline, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
+    assert headline == "a.txt: 2 results"
+    assert rows == [("result 1", 9 * MS, "100 % k"), ("result 4", 4 * MS, "75 % m")]
+
+
+def test_of_several_files_the_results_have_the_names_of_their_files():
+    several = ReadReport("a.txt", {"gpu_summary": [gpu_row("k", MS, block=0), gpu_row("k", MS, block=1)]})
+    _, rows = shown(several, ReadReport("b.txt", {"gpu_summary": [gpu_row("k", MS, block=0)]}))
+    assert [row[0] for row in rows] == ["a.txt: result 1", "a.txt: result 2", "b.txt"]
+
+
+def test_a_trace_with_several_results_is_summed_for_each():
+    trace = [{"name": "k", "kind": "kernel", "duration_ns": MS, "block": block} for block in (0, 0, 1)]
+    _, rows = shown(ReadReport("a.txt", {"gpu_trace": trace}))
+    assert [row[1] for row in rows] == [2 * MS, MS]
+
+
+@pytest.mark.parametrize(
+    ("found_by", "upload", "says"),
+    [("kernel_sequence", 18, "an iteration takes"), ("kernel_sequence", 19, "51 % of GPU time is"),
+     ("nvtx", 19, "an iteration takes")],
+)  # fmt: skip
+def test_kernels_that_repeat_make_iterations_only_where_they_are_most_of_the_work(found_by, upload, says):
+    """Marks of the program always do."""
+    parts = [part("setup", "[CUDA memcpy DtoD]", upload * MS, kind="memcpy"), part("steady", "k", 18 * MS)]
+    phases = [phase_row(row["phase"], row["total_ns"], gpu=row["total_ns"]) for row in parts]
+    iterations = [iterations_row(MS, busy=100.0) | {"found_by": found_by}]
+    tables = {"gpu_summary": whole(parts), "phase_summary": parts, "phases": phases, "iterations": iterations}
+    assert says in shown(ReadReport("a.txt", tables))[0]
+
+
+def counted(*kernels):
+    return shown(ReadReport("a.txt", {}, tuple(kernels)))
+
+
+def test_kernels_without_times_are_told_with_the_range_of_what_was_measured_and_no_advice():
+    bare = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None, launches=1.0)
+    some = [replace(bare, metrics={"gld_efficiency": used}, achieved_occupancy_pct=None) for used in (12.5, 80.0)]
+    headline, rows = counted(*some)
+    assert headline == "a.txt: 2 kernels, without times, loads used 12 to 80 %"
+    assert [row[1:] for row in rows] == [(12.5,), (80.0,)]
+
+
+def test_kernels_whose_metrics_have_no_value_are_told():
+    none = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None, achieved_occupancy_pct=None)
+    assert counted(none, none) == ("a.txt: 2 kernels, of which no metric has a value", [])
+
+
+def test_of_a_kernel_whose_bound_is_not_known_what_was_measured_is_told():
+    bare = replace(
+        KERNEL, memory_pct=None, sm_pct=19.4, dram_pct=None, dram_bytes_per_s=350e9, time_ns=MS, time_from="counters"
+    )
+    timed = replace(bare, metrics={"duration": MS})
+    assert (
+        counted(timed)[0]
+        == "a.txt: k takes 1.000 ms a launch, SM 19 % busy, occupancy 90 % of at most 100 %, DRAM 350.0 GB/s"
+    )
+    untimed = replace(bare, metrics={"threads": 1.0}, time_ns=None)
+    assert counted(untimed)[0] == "a.txt: k, SM 19 % busy, occupancy 90 % of at most 100 %"
