@@ -38,7 +38,9 @@ _COALESCE: Final = (
 _SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
 _LIBRARY: Final = re.compile(
     r"cublas|cudnn|cutlass|nvjet|xmma|(?:maxwell|volta|turing|ampere|hopper|sm\d+)_|gemvx|splitkreduce|at::native|"
-    r"elementwise_kernel|reduce_kernel|multi_tensor|trt_|cub::|thrust::|Device(?:Radix|Scan|Reduce|Select)|triton_|nccl",
+    r"elementwise_kernel|reduce_kernel|multi_tensor|layer_norm_kernel|CatArray|softmax_warp|cunn_|fused_dropout|"
+    r"max_pool_|bn_[bf]w|_4d_kernel|op_generic|nchwto|nhwcto|Kernel2|trt_|triton_|nccl|"
+    r"cub::|thrust::|Device(?:Radix|Scan|Reduce|Select)",
     re.IGNORECASE,
 )  # whose kernels a user can only call differently
 _LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
@@ -47,7 +49,8 @@ _FEW_SM_PCT: Final = 10.0  # of the SMs at work
 _CONFLICTS_PCT: Final = 50.0  # shared efficiency
 _SPILLS_PCT: Final = 5.0  # local memory in the traffic between L1 and L2
 _FLUSHED_PCT: Final = 20.0  # of DRAM's peak
-_WORTH_PCT: Final = 5.0  # of the kernels' time
+_WORTH_PCT: Final = 5.0  # of the kernels' time that could be won
+_MUCH_PCT: Final = 10.0  # of the kernels' time
 _FLUSHED: Final = "flushed caches"
 _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
@@ -88,8 +91,7 @@ def _most(name: str, look: Callable[[KernelRow], Remark | None]) -> Callable[[Ca
             (kernel, share, found)
             for kernel in case.kernels
             if (share := kernel.share_pct if several else 100.0) is not None  # else which one matters is not known
-            and (found := _of_library(kernel, name, look(kernel))) is not None
-            and (name == _FLUSHED or found[0] * share >= 100 * _WORTH_PCT)
+            and (found := _worth(kernel, share, name, look)) is not None
         ]
         if not said:
             return None
@@ -102,9 +104,15 @@ def _most(name: str, look: Callable[[KernelRow], Remark | None]) -> Callable[[Ca
     return rule
 
 
-def _of_library(kernel: KernelRow, name: str, found: Remark | None) -> Remark | None:
-    """What a rule says of a kernel; of a library's only what calls can change."""
-    if found is None or name == _FLUSHED or not _is_librarys(kernel):
+def _worth(kernel: KernelRow, share: float, name: str, look: Callable[[KernelRow], Remark | None]) -> Remark | None:
+    """What a rule says of a kernel with this share of the time (%), where enough could be won.
+
+    Of a library's kernel it is what calls can change.
+    """
+    found = look(kernel)
+    if found is None or (found[0] * share < 100 * _WORTH_PCT if name != _FLUSHED else share < _MUCH_PCT):
+        return None
+    if name == _FLUSHED or not _is_librarys(kernel):
         return found
     if name not in {"few blocks", "DRAM-bound", "latency-bound"}:
         return None
@@ -309,10 +317,13 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
 }
 
 
-def about(kernel: KernelRow) -> str:
-    """What to try with a kernel, in a few words; empty where nothing is wrong, or too little was measured."""
-    said = [
-        found for name, look in _LOOKS.items()
-        if name != _FLUSHED and (found := _of_library(kernel, name, look(kernel))) is not None
-    ]  # fmt: skip
+def about(kernel: KernelRow, share: float | None) -> str:
+    """What to try with a kernel, in a few words; empty where little could be won, or too little was measured.
+
+    Args:
+        kernel: The kernel.
+        share: Its share of the time of all kernels (%), where it is known.
+    """
+    looks = {} if share is None else {name: look for name, look in _LOOKS.items() if name != _FLUSHED}
+    said = [found for name, look in looks.items() if (found := _worth(kernel, share or 0.0, name, look)) is not None]
     return max(said)[2] if said else ""

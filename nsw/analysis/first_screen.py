@@ -48,6 +48,7 @@ _RANGES: Final = 2  # of columns, in a headline
 _ALL_PCT: Final = 99.5
 _FEW_CALLS: Final = 20  # of which shares say nothing
 _MOSTLY: Final = 0.5  # of all GPU time
+_TELLING_PCT: Final = 3.0  # of a table of operators, ranges or system calls
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
 _SMALL: Final = 0.005  # of its time: what is less has no row
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
@@ -388,6 +389,7 @@ def _beside(summary: Summary) -> _Screen:
     wasted = sum(_weight(some) >= _WASTE_PCT for some in hits.values())
     said = f"{summary.campaign.rsplit('-', 3)[0] if summary.site else summary.campaign}: "
     count = plural(len(cases), "case" if summary.site else "result")
+    count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
         said += f"{wasted} of {count} could be clearly faster" if wasted else "no large loss was seen"
     elif figure or any(_most_of(case) for case in cases):
@@ -466,13 +468,15 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     found = _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, summary)
     of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
-    said += [hits[0].what] if telling else [found[0]] if found else []
+    idle = f"GPU idle {hits[0].size}: " if telling and hits[0].rule.startswith("idle") else ""
+    said += [idle + hits[0].what] if telling else [found[0]] if found else []
     if of_kernels and hits and len(case.kernels) == 1 and hits[0].rule != "latency-bound":  # which is said already
         said.append(hits[0].what)
     said += _mostly_around(case) if case.spent is not None and case.spent.is_iteration else []
     if any(finding.name == FAILED for finding in summary.findings):
         said.insert(0, "the program failed")
-    return _Screen(f"{case.id}: {', '.join(said) or 'nothing was read'}", found[1] if found else None)
+    nothing = "nothing was read" if summary.site else "has only what `--full` prints"
+    return _Screen(f"{case.id}: {', '.join(said) or nothing}", found[1] if found else None)
 
 
 def _mostly_around(case: CaseSummary) -> list[str]:
@@ -510,7 +514,8 @@ def _parts_of(case: CaseSummary) -> _Section | None:
     parts = [part for part in spent.shown if part.ns >= _SMALL * whole][:_PARTS]  # what rounds to 0 % has no row
     speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
     rows: list[tuple[Cell, ...]] = [
-        (p.name, p.ns, 100 * p.ns / whole, p.operations or None, speeds.get(p.name), _largest(p)) for p in parts
+        (_with_alone(p.name, spent), p.ns, 100 * p.ns / whole, p.operations or None, speeds.get(p.name), _largest(p))
+        for p in parts
     ]
     if (more := spent.shown[len(parts) :]) and (ns := sum(p.ns for p in more)) >= _SMALL * whole:
         rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), None, ""))
@@ -526,11 +531,19 @@ def _parts_of(case: CaseSummary) -> _Section | None:
     )
 
 
+def _with_alone(name: str, spent: Spent) -> str:
+    """A part's name; NCCL's with what of the span it takes alone: the rest is beside other parts."""
+    known = name == NCCL and spent.exposed_pct is not None
+    return f"{name} (alone {spent.exposed_pct:.0f} %)" if known else name
+
+
 def _most_work(spent: Spent) -> str:
     """What takes most of the GPU's work, in a few words."""
     first = next((part for part in spent.shown if part.name != NOT_SHOWN), spent.shown[0])
     if not any(part.name not in {COPIES, SETS} for part in spent.parts):
         return f"{plural(round(spent.operations), 'GPU operation')} and no kernel, {duration(spent.gpu_ns)}"
+    if first.name == NCCL and spent.exposed_pct is not None:
+        return f"NCCL alone takes {spent.exposed_pct:.0f} % of it"
     of = "its GPU time" if spent.is_iteration else "GPU time"
     said = f"{100 * first.ns / spent.gpu_ns:.0f} % of {of} is {first.name}"
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
@@ -556,7 +569,7 @@ def _measured_of(kernel: KernelRow) -> list[str]:
     """What was measured of a kernel of which it is not known what binds it."""
     reached, limit = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct
     shares = (
-        ("SM {} busy", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
+        ("SM at {} of its peak", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
         ("{} of the loaded bytes used", kernel.metrics.get("gld_efficiency")),
         ("issue slots {} used", kernel.metrics.get("issue_slot_utilization")),
         (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %'}", reached),
@@ -591,13 +604,13 @@ def _kernels_of(case: CaseSummary) -> _Section | None:
 
 
 def _counted(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
-    """The cells of a kernel; `alone`: it is the only one, whose share says nothing. Nothing is tried without shares."""
+    """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
     limit, of = bound_by(kernel), kernel.metrics
     return (
         None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else 100 - room_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, of.get("sm_efficiency") if kernel.sm_pct is None else None,
         kernel.achieved_occupancy_pct, of.get("gld_efficiency") or None,  # 0 %: it has none
-        of.get("gst_efficiency") or None, about(kernel) if alone or kernel.share_pct is not None else "",
+        of.get("gst_efficiency") or None, about(kernel, 100.0 if alone else kernel.share_pct),
     )  # fmt: skip
 
 
@@ -608,7 +621,8 @@ def _kernels_said(kernels: Sequence[KernelRow], table: Table) -> str:
     if not any(kernel.metrics for kernel in kernels):
         return f"{said}, of which no metric has a value"
     if len(kernels) == 1:
-        said = first.short_name + (f" takes {duration(first.launch_ns)} a launch" if first.launch_ns else "")
+        each = " a launch" if first.launches > 1 else ""
+        said = first.short_name + (f" takes {duration(first.launch_ns)}{each}" if first.launch_ns else "")
     elif first.share_pct is None:
         return f"{said}, without times" + "".join(f", {text}" for text in _ranges(table)[:_RANGES])
     else:
@@ -617,7 +631,9 @@ def _kernels_said(kernels: Sequence[KernelRow], table: Table) -> str:
         return (
             said + f", bound by {limit}" + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
         )
-    return ", ".join((said, *(_measured_of(first) or ["which has only metrics that `--full` lists"])))
+    if first.launch_ns is None and not _measured_of(first):
+        return f"{said} has only metrics that `--full` prints"
+    return ", ".join((said, *_measured_of(first)))
 
 
 def _ranges(table: Table) -> list[str]:
@@ -642,9 +658,8 @@ def _functions_of(case: CaseSummary) -> _Section | None:
     rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
     kind, table = ("CPU time (self)", "functions") if case.functions else ("CUDA API time", "api")
     if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
-        return plural(round(calls), "CUDA API call"), Table(
-            TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),)
-        )
+        bare = [(name, ns, None, count) for name, ns, _, count in rows]
+        return plural(round(calls), "CUDA API call"), _filled(_SHARES, bare, table, case, wide="name")
     said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of {kind}"
     return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
 
@@ -652,7 +667,7 @@ def _functions_of(case: CaseSummary) -> _Section | None:
 _OTHERS: Final = (
     ("operators", "self_device_ns", "the device's time"), ("operators", "self_cpu_ns", "CPU time"),
     ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"), ("nvtx_summary", "total_ns", "the ranges' time"),
-    ("osrt_summary", "total_ns", "time in calls of the operating system, but those that wait: it has no GPU work"),
+    ("osrt_summary", "total_ns", "the time in system calls that do not wait; no GPU work"),
 )  # fmt: skip
 # calls in which threads wait as a matter of course
 _WAITS: Final = re.compile(
@@ -660,7 +675,7 @@ _WAITS: Final = re.compile(
 )
 
 
-_KERNEL: Final = re.compile(r"^void |<")  # among operators: counted in the one that launched it
+_KERNEL: Final = re.compile(r"^void |<|^Mem(?:cpy|set) ")  # among operators: counted in the one that launched it
 _NONE: Final = re.compile(r"(?!)")
 _IN_PLACE: Final = defaultdict(lambda: _NONE, osrt_summary=_WAITS, operators=_KERNEL)  # rows that say nothing more
 
@@ -688,7 +703,7 @@ def _rows_of(case: CaseSummary, summary: Summary) -> _Section | None:
             rows = tuple(
                 (str(row["name"]), row[column], share, row.get("calls"))
                 for row, share in zip(timed[:_PARTS], shares, strict=False)
-                if share >= 100 * _SMALL
+                if share >= _TELLING_PCT
             )
             said = f"{timed[0]['name']} takes {shares[0]:.0f} % of {of}"
             return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))

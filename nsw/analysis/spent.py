@@ -138,7 +138,9 @@ def _shown(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[flo
     """A part an operation where few of them take nearly all, or where names tell no class of much; else the classes."""
     named = _sorted(
         Part(operation or name, ns, calls, "", ns) for name, of in took.items() for operation, (ns, calls) in of.items()
-    )
+        if name != NCCL
+    )  # fmt: skip
+    named = _sorted([*named, *(part for part in parts if part.name == NCCL)])  # of which a part is alone
     whole = sum(part.ns for part in parts)
     unknown = sum(part.ns for part in parts if part.name == OTHER)
     few = sum(part.ns for part in named[:_FEW]) >= _NEARLY_ALL * whole

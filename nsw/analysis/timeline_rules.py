@@ -35,6 +35,7 @@ _COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
 _MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 _ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
+_SLOWEST: Final = 1e9  # what it gives at least
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
 _FAST: Final = 20e9  # byte/s, which only pinned memory gives
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
@@ -54,7 +55,7 @@ _SLOW_TIMES: Final = 3.0  # the median
 _VALUE: Final = 64  # bytes that are a value or a few
 _ONCE, _FEW = 0.9, 3.5  # times an iteration
 _WORTH_IDLE_PCT: Final = 10.0
-_BUCKETS: Final = 8  # copies an iteration
+_BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _SMALL_PAGE: Final = 64 << 10  # bytes of a migration
 _MIGRATIONS: Final = 1000
 
@@ -218,7 +219,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         return None
     share = _copied_pct(case, [most])
     certain = "Pageable" in most.name
-    if share < _COPIED_PCT or (most.bytes_per_s > _pageable(case) and not certain):
+    if share < _COPIED_PCT or not case.kernel_ns or not (certain or _is_pageables(case, most.bytes_per_s)):
         return None
     best, where = context.copies.get(direction(most.name), (0.0, ""))
     faster = best / most.bytes_per_s
@@ -240,9 +241,9 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _pageable(case: CaseSummary) -> float:
-    """The most that copies of pageable memory reach, byte/s."""
-    return _PAGEABLE if _capability(case) >= _AMPERE else _PAGEABLE_PCIE_3
+def _is_pageables(case: CaseSummary, bytes_per_s: float) -> bool:
+    """Whether a speed is one of copies of pageable memory: less is the link's, or that of something beside it."""
+    return _SLOWEST <= bytes_per_s <= (_PAGEABLE if _capability(case) >= _AMPERE else _PAGEABLE_PCIE_3)
 
 
 def _capability(case: CaseSummary) -> tuple[int, int]:
@@ -255,14 +256,14 @@ def _copies(case: CaseSummary, _: Context) -> Hit | None:
     """Copies that take more than the kernels, and whose rate is not known, or good."""
     most = _most_copied(case)
     known = case.spent is not None and case.spent.copies_pct is not None
-    if known or most is None or not case.kernel_ns or (most.bytes_per_s or _PAGEABLE) < _pageable(case):
+    if known or most is None or not case.kernel_ns or _is_pageables(case, most.bytes_per_s or 0.0):
         return None
     moved = [copy for copy in case.copies if direction(copy.name)]
     share, part = _copied_pct(case, moved), 100 * most.total_ns / sum(copy.total_ns for copy in moved)
     if share < _MOSTLY_PCT:
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
-    do, advice = "keep data on the GPU", "Keep the data on the GPU between kernels."
+    do, advice = "copy less", "Copy less, or keep on the GPU what several kernels use."
     if (most.bytes_per_s or 0.0) >= _FAST:
         do, advice = "move fewer bytes", "That is a speed of pinned memory: fewer bytes would win."
     return Hit(
@@ -323,7 +324,7 @@ def _bucket_copies(case: CaseSummary, _: Context) -> Hit | None:
         return None
     inside = [c for c in case.copies if "Device-to-Device" in c.name or "DtoD" in c.name]
     calls, share = sum(c.calls for c in inside) / each, 100 * sum(c.total_ns for c in inside) / (case.gpu_ns or 1.0)
-    if calls < _BUCKETS or share < 1:
+    if calls < _BUCKETS or share < _BUCKETS_PCT:
         return None
     return Hit(
         "bucket copies", case.id, share, f"{calls:.0f} copies into buckets", "gradient_as_bucket_view=True",

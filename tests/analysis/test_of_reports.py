@@ -21,7 +21,7 @@ def shown(*reports):
 def test_a_file_with_several_results_has_a_row_each_and_no_sum():
     gpu = [gpu_row("k", 9 * MS, block=0), gpu_row("k", MS, block=3), gpu_row("m", 3 * MS, block=3)]
     headline, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
-    assert headline == "a.txt: 2 results"
+    assert headline == "a.txt: 2 results with GPU work"
     assert rows == [("result 1", 9 * MS, "100 % k"), ("result 4", 4 * MS, "75 % m")]
 
 
@@ -75,7 +75,36 @@ def test_of_a_kernel_whose_bound_is_not_known_what_was_measured_is_told():
     timed = replace(bare, metrics={"duration": MS})
     assert (
         counted(timed)[0]
-        == "a.txt: k takes 1.000 ms a launch, SM 19 % busy, occupancy 90 % of at most 100 %, DRAM 350.0 GB/s"
+        == "a.txt: k takes 1.000 ms a launch, SM at 19 % of its peak, occupancy 90 % of at most 100 %, DRAM 350.0 GB/s"
     )
     untimed = replace(bare, metrics={"threads": 1.0}, time_ns=None)
-    assert counted(untimed)[0] == "a.txt: k, SM 19 % busy, occupancy 90 % of at most 100 %"
+    assert counted(untimed)[0] == "a.txt: k, SM at 19 % of its peak, occupancy 90 % of at most 100 %"
+
+
+def test_a_report_that_has_nothing_for_the_screen_says_where_to_look():
+    assert shown(ReadReport("a.txt", {"facts": []})) == ("a.txt: has only what `--full` prints", [])
+
+
+@pytest.mark.parametrize(("calls", "rows"), [(19, [("cudaFree", MS, 19)]), (20, [("cudaFree", MS, 100.0, 20)])])
+def test_few_calls_have_no_shares(calls, rows):
+    row = {"name": "cudaFree", "short_name": "cudaFree", "kind": None, "total_ns": MS, "calls": calls}
+    assert shown(ReadReport("a.txt", {"api_summary": [row]}))[1] == rows
+
+
+def test_an_operators_kernels_and_copies_are_no_rows_beside_it():
+    names = ("aten::copy_", "Memcpy HtoD (Pinned -> Device)", "void k<float>")
+    operators = [{"name": name, "self_device_ns": MS, "calls": 1} for name in names]
+    assert [row[0] for row in shown(ReadReport("a.txt", {"operators": operators}))[1]] == ["aten::copy_"]
+
+
+def test_of_iterations_with_nccl_it_is_told_what_of_them_it_takes_alone():
+    parts = [part("steady", "ncclKernel_AllReduce", 12 * MS), part("steady", "k", 6 * MS)]
+    row = iterations_row(MS, busy=90.0, memory=0.0) | {
+        "med_communication_pct": 66.7,
+        "med_communication_alone_pct": 10.0,
+    }
+    headline, rows = shown(
+        ReadReport("a.txt", {"gpu_summary": whole(parts), "phase_summary": parts, "iterations": [row]})
+    )
+    assert headline == "a.txt: an iteration takes 1.000 ms, NCCL alone takes 9 % of it"
+    assert [row[0] for row in rows] == ["NCCL (alone 9 %)", "k", "GPU idle"]
