@@ -332,10 +332,11 @@ def _each_variant(summary: Summary) -> _Screen:
         return _Screen(f"{summary.compared}: nothing to compare with {_word(summary.compared_to)} was measured", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
     times = {_word(v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
-    others = [f"{word} is {_factor(factor)}x slower" for word, factor in times.items()]
+    others = [f"{word} {_factor(factor)}x" for word, factor in times.items()]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
     in_table = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
-    return _Screen(f"{_word(best.variant)} is the fastest{at}; {first_of(others, _NAMED)}", table, in_table)
+    slower = f"; slower: {first_of(others, _NAMED)}" if others else ""
+    return _Screen(f"{_word(best.variant)} is the fastest{at}{slower}", table, in_table)
 
 
 def _work(by_id: Mapping[str, CaseSummary], some: Iterable[Variant]) -> float:
@@ -464,7 +465,9 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     figure = _first_figure([case])
     said = [f"{figure[0]} {number(_value(case, figure[0]))} {figure[1]}"] if figure else []
     if case.spent is not None and case.spent.span_ns is not None:
-        said.append(f"an iteration takes {duration(case.spent.span_ns)}")
+        by_kernels = case.iterations is not None and case.iterations.found_by == "kernel_sequence"
+        span = duration(case.spent.span_ns)
+        said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
     found = _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, summary)
     of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
@@ -548,7 +551,8 @@ def _most_work(spent: Spent) -> str:
     said = f"{100 * first.ns / spent.gpu_ns:.0f} % of {of} is {first.name}"
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
         said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {of} is {first.top}"
-    if not spent.is_iteration and spent.operations < _FEW_CALLS:
+    complete = not any(part.name == NOT_SHOWN for part in spent.parts)
+    if not spent.is_iteration and spent.operations < _FEW_CALLS and complete:
         said += f" ({plural(round(spent.operations), 'operation')}, {duration(spent.gpu_ns)})"
     return said
 

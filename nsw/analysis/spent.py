@@ -23,7 +23,7 @@ __all__ = ["NOT_SHOWN", "Part", "Spent", "spent"]
 NOT_SHOWN = "not in the report"
 _ALL_PCT = 97.0  # that printed shares add up to; those of kernels and of copies apart add up to 200
 _SHORT_NS = 5e3  # a kernel that takes less is hardly more than its launch
-_FEW, _NEARLY_ALL = 7, 0.95  # operations, and the share of all GPU work that they take
+_FEW, _NEARLY_ALL = 8, 0.95  # operations, and the share of all GPU work that one less takes
 _MUCH = 0.25  # of all GPU work
 _ARITHMETIC = ("GEMM", "convolution")
 
@@ -120,7 +120,7 @@ def spent(
         return None
     if not iterations and (unseen := _unseen(gpu)):
         took[NOT_SHOWN] = {"": [unseen / spans, 0.0]}
-    parts = _sorted(_part(name, of) for name, of in took.items())
+    parts = tuple(sorted((_part(name, of) for name, of in took.items()), key=lambda part: -part.ns))
     about = {
         "parts": parts,
         "shown": parts if classes else _shown(parts, took),
@@ -136,19 +136,15 @@ def spent(
 
 def _shown(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
     """A part an operation where few of them take nearly all, or where names tell no class of much; else the classes."""
-    named = _sorted(
-        Part(operation or name, ns, calls, "", ns) for name, of in took.items() for operation, (ns, calls) in of.items()
-        if name != NCCL
-    )  # fmt: skip
-    named = _sorted([*named, *(part for part in parts if part.name == NCCL)])  # of which a part is alone
+    named = [part for part in parts if part.name == NCCL]  # one part, since it is known what of it is alone
+    for name, of in took.items():
+        if name != NCCL:
+            named += [Part(operation or name, ns, calls, "", ns) for operation, (ns, calls) in of.items()]
+    named.sort(key=lambda part: -part.ns)
     whole = sum(part.ns for part in parts)
     unknown = sum(part.ns for part in parts if part.name == OTHER)
-    few = sum(part.ns for part in named[:_FEW]) >= _NEARLY_ALL * whole
-    return named if few or unknown > _MUCH * whole else parts
-
-
-def _sorted(parts: Iterable[Part]) -> tuple[Part, ...]:
-    return tuple(sorted(parts, key=lambda part: -part.ns))
+    few = len(named) <= _FEW or sum(part.ns for part in named[: _FEW - 1]) >= _NEARLY_ALL * whole
+    return tuple(named) if few or unknown > _MUCH * whole else parts
 
 
 def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:

@@ -124,11 +124,13 @@ def test_where_the_time_of_a_single_case_goes():
     ]  # fmt: skip
 
 
+NAMES = [f"gemm_{at}" for at in range(9)]
+
+
 @pytest.mark.parametrize(
     ("names", "rows"),
-    [([f"gemm_{at}" for at in range(8)], ["GEMM"]), ([f"gemm_{at}" for at in range(7)], [f"gemm_{at}" for at in range(7)]),
-     ([f"gemm_{at}" for at in range(6)] + ["mine", "yours"], ["GEMM", "other kernels"]),
-     ([f"gemm_{at}" for at in range(6)] + ["mine", "yours", "ours"], [f"gemm_{at}" for at in range(6)] + ["mine", "yours", "the rest"])],
+    [(NAMES[:8], NAMES[:8]), (NAMES, ["GEMM"]), ([*NAMES, "mine", "yours", "ours"], ["GEMM", "other kernels"]),
+     ([*NAMES, "mine", "yours", "ours", "theirs"], [*NAMES[:8], "the rest"])],
 )  # fmt: skip
 def test_kernels_are_classed_where_they_are_many_and_most_names_tell_a_class(names, rows):
     shown = screen([timeline()], gpu_summary=[gpu_row(name, MS) for name in names])

@@ -39,7 +39,7 @@ def test_a_trace_with_several_results_is_summed_for_each():
 
 @pytest.mark.parametrize(
     ("found_by", "upload", "says"),
-    [("kernel_sequence", 18, "an iteration takes"), ("kernel_sequence", 19, "51 % of GPU time is"),
+    [("kernel_sequence", 18, "its kernels repeat every"), ("kernel_sequence", 19, "51 % of GPU time is"),
      ("nvtx", 19, "an iteration takes")],
 )  # fmt: skip
 def test_kernels_that_repeat_make_iterations_only_where_they_are_most_of_the_work(found_by, upload, says):

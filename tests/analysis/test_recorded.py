@@ -57,7 +57,9 @@ def test_the_profilers_part_is_said_once_and_taken_off(monkeypatch):
 def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called_one(monkeypatch):
     lines = screen(answer("stencil"), monkeypatch)
     text = " ".join(lines)
-    assert text.startswith("naive is the fastest at n=16384; column is 5.6x slower, fat is 1.5x slower (H100 80GB HBM3")
+    assert text.startswith(
+        "naive is the fastest at n=16384; slower: column 5.6x, fat 1.5x (H100 80GB HBM3, 1 run each)"
+    )
     assert row(lines, "16384", "naive", "258.1", "1.00", "1,084.0", "59 %", "DRAM-bound, 59 % of its peak")
     assert row(lines, "column", "0.18", "7,362.9", "10 %", "uncoalesced: 12 % of sectors used")
     assert row(lines, "fat", "0.67", "39 %", "occupancy 47 of 62 % (shared memory)")
