@@ -296,9 +296,9 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
     if len(known) == 1:
         ((_, ratio),) = known
         return _Screen(f"{what} is {_faster(ratio)} than {_word(first.variant)} ({summary.figure})", table)
-    said = [f"{verb} {len(some)} of {len(known)}" for verb, some in (("helps", better), ("slows", worse)) if some]
+    said = [f"{verb} {len(some)}" for verb, some in (("helps", better), ("slows", worse)) if some]
     ranged = f"{min(r for _, r in known):.2f} to {max(r for _, r in known):.2f} times"
-    return _Screen(f"{what} {' and '.join(said)} ({ranged} {summary.figure})", table)
+    return _Screen(f"{what} {', '.join(said)} of {len(known)} ({ranged} {summary.figure})", table)
 
 
 def _each_variant(summary: Summary) -> _Screen:
