@@ -7,7 +7,6 @@ baseline, or programs and parameters beside each other; of a single case where i
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +17,7 @@ from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.paired_rules import contradicted
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.analysis.timeline_rules import busy_pct, idle_reason, slowed_times
+from nsw.metrics import find
 from nsw.quantities import duration, number, rate
 from nsw.tables.names import numbered
 from nsw.wording import first_of, plural
@@ -603,8 +603,21 @@ def _kernels_of(case: CaseSummary) -> _Section | None:
     names = numbered([k.short_name for k in case.kernels])
     rows = [(name, *_counted(k, alone=len(names) == 1)) for name, k in zip(names, case.kernels, strict=True)]
     table = _filled(columns, rows, "kernels", case, wide="kernel")
-    shown = () if len(table.columns) == 1 else table.rows[:_ROWS]
-    return _kernels_said(case.kernels, table), replace(table, rows=shown)
+    if len(table.columns) == 1:
+        table = _metrics_of(case)
+    return _kernels_said(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
+
+
+def _metrics_of(case: CaseSummary) -> Table:
+    """Kernels by the metrics themselves, for reports that have none of a kernel's own columns."""
+    columns = (Column("kernel", "kernel", "name"), Column("metric", "metric"), Column("value", "value", "number"),
+               Column("unit", "unit"))  # fmt: skip
+    rows: list[tuple[Cell, ...]] = [
+        (kernel.short_name, name, value, metric.unit if (metric := find(name)) else "")
+        for kernel in case.kernels for name, value in kernel.metrics.items()
+        if " " not in name and not name.endswith("_frequency")  # labels have units of their own
+    ]  # fmt: skip
+    return _filled(columns, rows, "kernels", case, wide="kernel")
 
 
 def _counted(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
@@ -636,7 +649,7 @@ def _kernels_said(kernels: Sequence[KernelRow], table: Table) -> str:
             said + f", bound by {limit}" + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
         )
     if first.launch_ns is None and not _measured_of(first):
-        return f"{said} has only metrics that `--full` prints"
+        return f"{said} has only {plural(len(first.metrics), 'metric')}, and no time"
     return ", ".join((said, *_measured_of(first)))
 
 
@@ -679,9 +692,11 @@ _WAITS: Final = re.compile(
 )
 
 
-_KERNEL: Final = re.compile(r"^void |<|^Mem(?:cpy|set) ")  # among operators: counted in the one that launched it
-_NONE: Final = re.compile(r"(?!)")
-_IN_PLACE: Final = defaultdict(lambda: _NONE, osrt_summary=_WAITS, operators=_KERNEL)  # rows that say nothing more
+def _is_aside(table: str, row: Mapping[str, Any]) -> bool:
+    """Whether a row says nothing more: a call that waits, or what the GPU did for an operator, without CPU time."""
+    if table == "operators":
+        return row.get("self_cpu_ns") == 0
+    return table == "osrt_summary" and _WAITS.search(row["name"]) is not None
 
 
 def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
@@ -699,7 +714,7 @@ def _rows_of(case: CaseSummary, summary: Summary) -> _Section | None:
         timed = [
             row
             for row in summary.tables.get(table, ())
-            if row.get(column) and row.get("name") and not _IN_PLACE[table].search(row["name"])
+            if row.get(column) and row.get("name") and not _is_aside(table, row)
         ]
         if timed:
             timed.sort(key=lambda row: -row[column])

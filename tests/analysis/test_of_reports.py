@@ -77,6 +77,11 @@ def test_of_a_kernel_whose_bound_is_not_known_what_was_measured_is_told():
         counted(timed)[0]
         == "a.txt: k takes 1.000 ms a launch, SM at 19 % of its peak, occupancy 90 % of at most 100 %, DRAM 350.0 GB/s"
     )
+    other = replace(bare, sm_pct=None, achieved_occupancy_pct=None, time_ns=None,
+                    metrics={"gld_transactions": 8.0, "Label": 1.0, "A label": 3.0, "sm_frequency": 1e9})  # fmt: skip
+    assert counted(other) == (
+        "a.txt: k has only 4 metrics, and no time", [("k", "gld_transactions", 8.0, "sector"), ("k", "Label", 1.0, "")],
+    )  # fmt: skip
     untimed = replace(bare, metrics={"threads": 1.0}, time_ns=None)
     assert counted(untimed)[0] == "a.txt: k, SM at 19 % of its peak, occupancy 90 % of at most 100 %"
 
@@ -91,9 +96,14 @@ def test_few_calls_have_no_shares(calls, rows):
     assert shown(ReadReport("a.txt", {"api_summary": [row]}))[1] == rows
 
 
-def test_an_operators_kernels_and_copies_are_no_rows_beside_it():
-    names = ("aten::copy_", "Memcpy HtoD (Pinned -> Device)", "void k<float>")
-    operators = [{"name": name, "self_device_ns": MS, "calls": 1} for name in names]
+def test_what_the_gpu_did_for_an_operator_is_no_row_beside_it():
+    cpu = {
+        "aten::copy_": 5.0,
+        "Memcpy HtoD (Pinned -> Device)": 0.0,
+        "ncclDevKernel_AllGather(int)": 0.0,
+        "my range": 0.0,
+    }
+    operators = [{"name": name, "self_device_ns": MS, "self_cpu_ns": ns, "calls": 1} for name, ns in cpu.items()]
     assert [row[0] for row in shown(ReadReport("a.txt", {"operators": operators}))[1]] == ["aten::copy_"]
 
 
