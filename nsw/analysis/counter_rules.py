@@ -242,7 +242,7 @@ def _waits(kernel: KernelRow) -> str:
 
 def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     used = kernel.metrics.get("shared_efficiency")
-    if used is None or not 0 < used < _CONFLICTS_PCT:
+    if used is None or not 0 < used < _CONFLICTS_PCT or bound_by(kernel) != "L1 or L2":
         return None
     return (
         min(room_pct(kernel), 100 - used), f"shared memory {used:.0f} % efficient", "pad arrays, use all lanes",
@@ -253,7 +253,7 @@ def _bank_conflicts(kernel: KernelRow) -> Remark | None:
 
 def _spills(kernel: KernelRow) -> Remark | None:
     share = kernel.metrics.get("local_memory_overhead")
-    if share is None or share < _SPILLS_PCT:
+    if share is None or share < _SPILLS_PCT or bound_by(kernel) not in {"L1 or L2", "DRAM"}:
         return None
     return (
         min(room_pct(kernel), share), f"spills: {share:.0f} % of L1-L2 traffic", "fewer registers in use",

@@ -68,7 +68,8 @@ def _pattern(word: str) -> str:
 CLASSES: Final = _classes(_TABLE)
 
 # FP32 multiplications and additions without tensor cores: cuBLAS, cuDNN and CUTLASS name their instructions
-_FP32: Final = re.compile(r"sgemm|simt|ffma|gemmsn|gemmk1|cf32cf32|winograd|fft2d|gemv2[nt]", re.IGNORECASE)
+_FP32: Final = re.compile(r"sgemm|simt_s|ffma|gemmsn|gemmk1|cf32cf32|winograd|fft2d|gemv2[nt]", re.IGNORECASE)
+_OTHER_TYPE: Final = re.compile(r"half|b?f(?:p|loat)?16|fp?64|double", re.IGNORECASE)
 
 
 def class_of(name: str, kind: str | None = "kernel", more: Mapping[str, str] | None = None) -> str:
@@ -104,4 +105,4 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 def is_fp32_arithmetic(name: str) -> bool:
     """Whether a GEMM or a convolution multiplies in FP32 without tensor cores, by its name."""
-    return _FP32.search(name) is not None
+    return _FP32.search(name) is not None and _OTHER_TYPE.search(name) is None

@@ -280,11 +280,15 @@ def _copies_alone(case: CaseSummary, context: Context) -> Hit | None:
     if alone is None or alone < _ALONE_PCT or most is None or _slow_copies(case, context) is not None:
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
+    do, what = (
+        ("prefetch on its own stream", "Copy the next input")
+        if direction(most.name) == "to"
+        else ("copy on its own stream", "Copy the last results")
+    )
     return Hit(
-        "copies alone", case.id, alone, f"{alone:.0f} % copies, no kernel beside",
-        "prefetch on its own stream",
+        "copies alone", case.id, alone, f"{alone:.0f} % copies, no kernel beside", do,
         f"{alone:.0f} % of an iteration is copying {_way(most)}{speed} with no kernel beside it",
-        "Copy the next input on a stream of its own while this one is computed (non_blocking=True from pinned memory).",
+        f"{what} on a stream of its own while kernels run (non_blocking=True with pinned memory).",
         f"{alone:.0f} %", "copies",
     )  # fmt: skip
 
@@ -452,7 +456,7 @@ def _of_class(case: CaseSummary, name: str, least_pct: float, what: str, do: str
     """A class of kernels that takes much of the GPU's work."""
     work = _work(case)
     share = work[0].share_pct(name) if work else 0.0
-    if work is None or share < least_pct:
+    if work is None or share < least_pct or any("Fused" in part.top for part in work[0].parts if part.name == name):
         return None
     return Hit(
         name, case.id, share * work[1] / 100, f"{share:.0f} % {what.partition(' (')[0]}", do,

@@ -8,6 +8,7 @@ from nsw.analysis.cases import CaseSummary, Copy
 from nsw.analysis.comparison import compare, scaling
 from nsw.analysis.figures import Figure
 from nsw.analysis.idle_gpu import IdleGpu
+from nsw.analysis.kernel_classes import is_fp32_arithmetic
 from nsw.analysis.kernels import Advice, KernelRow, Stall
 from nsw.analysis.paired_rules import of_scaling, of_variants
 from nsw.analysis.rules import RULES, as_findings, hits_of
@@ -49,6 +50,9 @@ def copied(name, *, calls=20, total_ns=10 * MS, size=None, gpus=H100, **shares):
 
 def of_class(name, ms, **more):
     return case(spent=spent((name, ms), ("GEMM", 10 - ms), **more), gpus=H100)
+
+
+FUSED = case(spent=replace(spent(), parts=(Part("optimizer", MS, 1.0, "k<FusedOptimizerTensorListMetadata>", MS),)))
 
 
 def waiting(exposed, pct=0.0):
@@ -93,6 +97,7 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("copies alone", copied("Host-to-Device", size=25 * MB, copies_pct=8.0),
      [copied("Host-to-Device", size=25 * MB, copies_pct=7.9), copied("Host-to-Device", size=5 * MB, copies_pct=30.0)],
      "8 % copies, no kernel beside"),
+    ("copies alone", copied("Device-to-Host", size=25 * MB, copies_pct=8.0), [], "8 % copies, no kernel beside"),
     ("reads a value back", copied("Device-to-Host", size=4.0, idle_pct=10.0),
      [copied("Device-to-Host", size=4.0, idle_pct=9.0), copied("Device-to-Host", idle_pct=10.0),
       copied("Device-to-Host", size=4.0, calls=17, idle_pct=10.0), copied("Device-to-Host", size=4.0, calls=80, idle_pct=10.0),
@@ -108,7 +113,7 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("FP32 arithmetic", of_class("GEMM", 10, fp32=2), [of_class("GEMM", 10, fp32=1.9), of_class("GEMM", 10, fp32=9, idle_pct=40.0),
      replace(of_class("GEMM", 10, fp32=9), gpus=V100), replace(of_class("GEMM", 10, fp32=9), gpus=())], "20 % FP32 GEMM"),
     ("layout", of_class("layout", 0.8), [of_class("layout", 0.7), of_class("layout", 3, idle_pct=40.0)], "8 % converts layouts"),
-    ("optimizer", of_class("optimizer", 2), [of_class("optimizer", 1.9)], "20 % is the optimizer's step"),
+    ("optimizer", of_class("optimizer", 2), [of_class("optimizer", 1.9), FUSED], "20 % is the optimizer's step"),
     ("short kernels", of_class("elementwise", 2.5, short=50.0),
      [of_class("elementwise", 2.5, short=49.0), of_class("elementwise", 2.4, short=90.0)], "50 % of the kernels take less"),
     ("slow iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
@@ -126,8 +131,8 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("DRAM-bound", kernel(dram_pct=59.0), [kernel(dram_pct=80.0, memory_pct=80.0), kernel(dram_pct=50.0)], "DRAM-bound, 59 %"),
     ("latency-bound", kernel(memory_pct=59.0), [kernel(memory_pct=60.0), kernel(memory_pct=None),
      kernel({"waves_per_sm": 0.1}, memory_pct=20.0)], "latency-bound: SM 50, memory 59 %"),
-    ("bank conflicts", kernel({"shared_efficiency": 49.0}), [kernel({"shared_efficiency": 50.0})], "shared memory 49 % efficient"),
-    ("register spills", kernel({"local_memory_overhead": 5.0}), [kernel({"local_memory_overhead": 4.9})], "spills: 5 %"),
+    ("bank conflicts", kernel({"shared_efficiency": 49.0}), [kernel({"shared_efficiency": 50.0}), kernel({"shared_efficiency": 49.0}, memory_pct=None)], "shared memory 49 % efficient"),
+    ("register spills", kernel({"local_memory_overhead": 5.0}), [kernel({"local_memory_overhead": 4.9}), kernel({"local_memory_overhead": 5.0}, memory_pct=59.0)], "spills: 5 %"),
     ("flushed caches", kernel({"dram_bytes": 20 * MB}, device_name=H100[0]),
      [kernel({"dram_bytes": 60 * MB}, device_name=H100[0]), kernel({"dram_bytes": 20 * MB}, device_name=H100[0], dram_pct=19.0),
       kernel({"dram_bytes": 20 * MB}),
@@ -318,3 +323,14 @@ def test_what_an_iteration_takes_longer_is_divided(kind, many, text):
     assert [finding.text for finding in of_scaling(curve, {case.id: case for case in cases})] == (
         [text] if text else []
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_fp32"),
+    [("ampere_sgemm_128x64_nn", True), ("cutlass_80_simt_sgemm_256x128_8x4_nn_align1", True),
+     ("void gemmSN_NN_kernel<float, 128, 2>(T)", True), ("void gemmSN_NN_kernel<__half, 128, 2>(T)", False),
+     ("maxwell_fp16_scudnn_winograd_fp16_128x128", False), ("cutlass_80_simt_dgemm_128x64_8x5_nn_align1", False),
+     ("cutlass_80_tensorop_s1688gemm_128x64", False)],
+)  # fmt: skip
+def test_fp32_arithmetic_is_told_by_the_names_of_libraries(name, is_fp32):
+    assert is_fp32_arithmetic(name) is is_fp32
