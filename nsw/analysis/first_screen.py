@@ -355,7 +355,7 @@ def _beside(summary: Summary) -> _Screen:
         *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
         (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns) if not figure else None,
-        (Column("top", "most of it", "name"), _most_of) if not figure else None,
+        (Column("top", "most of it", "name"), lambda c: _most_of(c, summary)) if not figure else None,
         (Column("figure", figure[1], "number"), lambda c: _value(c, figure[0])) if figure else None,
         (Column("busy_pct", "GPU busy", "whole %"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
         *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
@@ -376,19 +376,20 @@ def _beside(summary: Summary) -> _Screen:
     count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
         said += f"{wasted} of {count} could be clearly faster" if wasted else "no large loss was seen"
-    elif figure or any(_most_of(case) for case in cases):
+    elif figure or any(_most_of(case, summary) for case in cases):
         said += count
     else:
         return _Screen(said + f"nothing was measured of {count}", None)
     return _Screen(said + (_best(cases, names, figure) if figure else ""), table, in_table)
 
 
-def _most_of(case: CaseSummary) -> Cell:
+def _most_of(case: CaseSummary, summary: Summary) -> Cell:
     """What takes most of a case's time, and how much of it."""
-    shares = case.hotspots or case.functions or case.api
-    if shares:
+    if shares := case.hotspots or case.functions or case.api:
         return f"{shares[0].share_pct:.0f} % {shares[0].short_name}"
-    return next((kernel.short_name for kernel in case.kernels), "")
+    mine = {name: [row for row in some if row.get("run") == case.id] for name, some in summary.tables.items()}
+    section = section_of(case, mine)
+    return section[0] if section else ""
 
 
 def _best(cases: Sequence[CaseSummary], names: Sequence[str], figure: tuple[str, str]) -> str:

@@ -87,10 +87,11 @@ def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
 
 
 def _results(report: ReadReport, *, alone: bool) -> list[ReadReport]:
-    """A report for each result with GPU work that a file has: their sums are of no run."""
+    """A report for each result with GPU work, or table of operators, that a file has: their sums are of no run."""
     summed = _with_summaries(report.tables)
     tables: _Rows = {name: list(rows(name, summed[name])) for name in _WANTED if name in summed}
-    blocks = sorted({row["block"] for row in tables.get("gpu_summary", ()) if row.get("block") is not None})
+    shown = tables.get("gpu_summary") or tables.get("operators", ())
+    blocks = sorted({row["block"] for row in shown if row.get("block") is not None})
     if len(blocks) < 2:
         return [replace(report, tables=_of_iterations(tables))]
     of = "" if alone else f"{report.name}: "

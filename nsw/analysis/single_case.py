@@ -244,11 +244,19 @@ _WAITS: Final = re.compile(
 )
 
 
-def _is_aside(table: str, row: Mapping[str, Any]) -> bool:
-    """Whether a row says nothing more: a call that waits, or what the GPU did for an operator, without CPU time."""
-    if table == "operators":
-        return row.get("self_cpu_ns") == 0
-    return table == "osrt_summary" and _WAITS.search(row["name"]) is not None
+def _timed(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows with times that say most: no calls that wait, and no operators beside what the GPU did for them."""
+    some = [row for row in rows if row.get(column) and row.get("name")]
+    if table == "osrt_summary":
+        return [row for row in some if not _WAITS.search(row["name"])]
+    if column != "self_device_ns":
+        return some
+    # what took no CPU time is the GPU's side: kernels, and ranges, which have the name of a row of the CPU
+    of_cpu = {row["name"] for row in rows if row.get("self_cpu_ns") != 0}
+    operators = [row for row in some if row.get("self_cpu_ns") != 0]
+    kernels = [row for row in some if row["name"] not in of_cpu]
+    whole, part = (sum(row[column] for row in of) for of in (kernels, operators))
+    return operators if part >= _NEARLY_ALL * whole else kernels
 
 
 def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
@@ -263,9 +271,7 @@ def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
 def _rows_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
     """The rows that take most time of the first table that has times."""
     for table, column, of in _OTHERS:
-        timed = [
-            row for row in tables.get(table, ()) if row.get(column) and row.get("name") and not _is_aside(table, row)
-        ]
+        timed = _timed(table, column, tables.get(table, ()))
         if timed:
             timed.sort(key=lambda row: -row[column])
             shares = _shares(timed, column)

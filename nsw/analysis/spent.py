@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["NOT_SHOWN", "Part", "Spent", "spent"]
 
 NOT_SHOWN = "not in the report"
-_ALL_PCT = 97.0  # that printed shares add up to; those of kernels and of copies apart add up to 200
+_ALL_PCT, _TOGETHER_PCT = 97.0, 103.0  # that the printed shares of a table add up to, with what rounding adds
 _SHORT_NS = 5e3  # a kernel that takes less is hardly more than its launch
 _FEW, _NEARLY_ALL = 8, 0.95  # operations, and the share of all GPU work that one less takes
 _MUCH = 0.25  # of all GPU work
@@ -156,12 +156,16 @@ def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
 
 def _unseen(gpu: Sequence[Row]) -> float:
     """GPU time of rows that a report leaves out, by the shares that it prints; 0 where it shows all, or prints none."""
-    shares = [row.get("time_pct") for row in gpu]
-    if not shares or any(share is None for share in shares):
+    if any(row.get("time_pct") is None for row in gpu):
         return 0.0
-    shown = sum(share for share in shares if share is not None)
-    whole = sum(row.get("total_ns") or 0.0 for row in gpu)
-    return whole * (100 - shown) / shown if 0 < shown < _ALL_PCT else 0.0
+    apart = sum(row["time_pct"] for row in gpu) > _TOGETHER_PCT  # kernels and copies are tables of their own
+    kernels, others = ([row for row in gpu if (row["kind"] == "kernel") is which] for which in (True, False))
+    unseen = 0.0
+    for table in (kernels, others) if apart else (gpu,):
+        shown = sum(row["time_pct"] for row in table)
+        if 0 < shown < _ALL_PCT:
+            unseen += sum(row.get("total_ns") or 0.0 for row in table) * (100 - shown) / shown
+    return unseen
 
 
 def _part(name: str, of: Mapping[str, Sequence[float]]) -> Part:

@@ -96,15 +96,42 @@ def test_few_calls_have_no_shares(calls, rows):
     assert shown(ReadReport("a.txt", {"api_summary": [row]}))[1] == rows
 
 
-def test_what_the_gpu_did_for_an_operator_is_no_row_beside_it():
-    cpu = {
-        "aten::copy_": 5.0,
-        "Memcpy HtoD (Pinned -> Device)": 0.0,
-        "ncclDevKernel_AllGather(int)": 0.0,
-        "my range": 0.0,
-    }
-    operators = [{"name": name, "self_device_ns": MS, "self_cpu_ns": ns, "calls": 1} for name, ns in cpu.items()]
-    assert [row[0] for row in shown(ReadReport("a.txt", {"operators": operators}))[1]] == ["aten::copy_"]
+def operator(name, device_ns, cpu_ns, block=0):
+    return {"name": name, "self_device_ns": device_ns, "self_cpu_ns": cpu_ns, "calls": 1, "block": block}
+
+
+@pytest.mark.parametrize(
+    ("copy_ns", "rows"),
+    [(2 * MS, ["aten::copy_"]), (0.0, ["ncclDevKernel_AllGather(int)", "Memcpy HtoD (Pinned -> Device)"])],
+)  # fmt: skip
+def test_the_gpus_side_of_operators_is_shown_only_where_no_operator_has_its_time(copy_ns, rows):
+    operators = [
+        operator("aten::copy_", copy_ns, 5.0), operator("Memcpy HtoD (Pinned -> Device)", 0.9 * MS, 0.0),
+        operator("ncclDevKernel_AllGather(int)", 1.1 * MS, 0.0), operator("range", 9 * MS, 0.0), operator("range", 0.0, 3.0),
+    ]  # fmt: skip
+    assert [row[0] for row in shown(ReadReport("a.txt", {"operators": operators}))[1]] == rows
+
+
+def test_each_table_of_operators_is_a_result():
+    operators = [operator("aten::mm", MS, 5.0), operator("aten::add", MS, 5.0, block=1)]
+    headline, rows = shown(ReadReport("a.txt", {"operators": operators}))
+    assert headline == "a.txt: 2 results"
+    assert rows == [
+        (f"result {n}", f"aten::{name} takes 100 % of the device's time") for n, name in ((1, "mm"), (2, "add"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel_pct", "copy_pct", "copy_ms", "headline"),
+    [(50.0, 100.0, 2.5, "40 % of GPU time is k"),  # two tables: half of the kernels is cut off
+     (50.0, 30.0, 3.0, "50 % of GPU time is k"),  # one table, of which 20 % are cut off
+     (62.5, 37.5, 3.0, "62 % of GPU time is k (2 operations, 8.000 ms)"),
+     (98.0, 100.0, 3.0, "62 % of GPU time is k (2 operations, 8.000 ms)")],
+)  # fmt: skip
+def test_what_a_report_cuts_off_counts_by_the_shares_that_its_tables_print(kernel_pct, copy_pct, copy_ms, headline):
+    copy = gpu_row("[CUDA memcpy DtoD]", copy_ms * MS, kind="memcpy", time_pct=copy_pct)
+    gpu = [gpu_row("k", 5 * MS, time_pct=kernel_pct), copy]
+    assert shown(ReadReport("a.txt", {"gpu_summary": gpu}))[0] == f"a.txt: {headline}"
 
 
 def test_of_iterations_with_nccl_it_is_told_what_of_them_it_takes_alone():
