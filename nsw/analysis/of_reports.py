@@ -11,7 +11,7 @@ from nsw.analysis.summary import TABLES, Asked, CampaignData, Summary, summarize
 from nsw.tables import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
     from nsw.tables import TableData
@@ -21,12 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports"]
 
 _WANTED: Final = (*TABLES, "operators", "osrt_summary")
-LOOKED_AT: Final = (
-    *_WANTED,
-    "gpu_trace",
-    "api_trace",
-)  # tables that the answer needs, or the summaries of which it does
+LOOKED_AT: Final = (*_WANTED, "gpu_trace", "api_trace", "um_summary")  # tables that the answer needs, or is made of
 
+_WAYS: Final = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Device To Device": "DtoD"}
 _REPORT: Final = "report"
 _MOSTLY: Final = 0.5  # of the GPU's work
 
@@ -120,7 +117,18 @@ def _with_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:
     for trace, summary in (("gpu_trace", "gpu_summary"), ("api_trace", "api_summary")):
         if trace in tables and summary not in tables:
             made[summary] = _summed(rows(trace, tables[trace]))
+    gpu = list(rows("gpu_summary", made.get("gpu_summary", [])))
+    if "um_summary" in tables and not any("Unified" in row["name"] for row in gpu):
+        made["gpu_summary"] = [*gpu, *_migrations(rows("um_summary", tables["um_summary"]))]
     return made
+
+
+def _migrations(unified: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The copies of unified memory, which nvprof prints in a table of its own, as rows of gpu_summary."""
+    for row in unified:
+        if (way := _WAYS.get(row["name"])) is not None:
+            name = f"[Unified Memory Memcpy {way}]"
+            yield {**row, "name": name, "short_name": name, "kind": "um"}
 
 
 def _summed(trace: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

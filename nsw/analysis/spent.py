@@ -156,6 +156,7 @@ def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
 
 def _unseen(gpu: Sequence[Row]) -> float:
     """GPU time of rows that a report leaves out, by the shares that it prints; 0 where it shows all, or prints none."""
+    gpu = [row for row in gpu if row["kind"] != "um"]  # which nvprof prints without shares
     if any(row.get("time_pct") is None for row in gpu):
         return 0.0
     apart = sum(row["time_pct"] for row in gpu) > _TOGETHER_PCT  # kernels and copies are tables of their own

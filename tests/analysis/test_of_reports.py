@@ -96,6 +96,24 @@ def test_few_calls_have_no_shares(calls, rows):
     assert shown(ReadReport("a.txt", {"api_summary": [row]}))[1] == rows
 
 
+def test_unified_memory_that_a_report_has_in_a_table_of_its_own_is_gpu_work():
+    def um(name, calls):
+        return {"name": name, "calls": calls, "total_ns": 3 * MS, "total_bytes": 4096.0 * calls}
+
+    unified = [um("Host To Device", 999), um("Device To Host", 1), um("Gpu page fault groups", 5)]
+    headline, rows = shown(
+        ReadReport("a.txt", {"gpu_summary": [gpu_row("k", MS, time_pct=100.0)], "um_summary": unified})
+    )
+    assert headline == "a.txt: 1,000 migrations of 4 KiB"
+    assert [row[:2] for row in rows] == [
+        ("[Unified Memory Memcpy HtoD]", 3 * MS),
+        ("[Unified Memory Memcpy DtoH]", 3 * MS),
+        ("k", MS),
+    ]
+    traced = [gpu_row("k", MS), gpu_row("[CUDA memcpy Unified Host-to-Device]", 9 * MS, kind="um")]
+    assert len(shown(ReadReport("a.txt", {"gpu_summary": traced, "um_summary": unified}))[1]) == 2
+
+
 def operator(name, device_ns, cpu_ns, block=0):
     return {"name": name, "self_device_ns": device_ns, "self_cpu_ns": cpu_ns, "calls": 1, "block": block}
 
