@@ -263,7 +263,7 @@ def _copies(case: CaseSummary, _: Context) -> Hit | None:
     if share < _MOSTLY_PCT:
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
-    do, advice = "copy less", "Copy less, or keep on the GPU what several kernels use."
+    do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
     if (most.bytes_per_s or 0.0) >= _FAST:
         do, advice = "move fewer bytes", "That is a speed of pinned memory: fewer bytes would win."
     return Hit(
