@@ -91,7 +91,7 @@ def _most(name: str, look: Callable[[KernelRow], Remark | None]) -> Callable[[Ca
             (kernel, share, found)
             for kernel in case.kernels
             if (share := kernel.share_pct if several else 100.0) is not None  # else which one matters is not known
-            and (found := _worth(kernel, share, name, look)) is not None
+            and (found := _worth(kernel, share, name=name, look=look)) is not None
         ]
         if not said:
             return None
@@ -104,19 +104,19 @@ def _most(name: str, look: Callable[[KernelRow], Remark | None]) -> Callable[[Ca
     return rule
 
 
-def _worth(kernel: KernelRow, share: float, name: str, look: Callable[[KernelRow], Remark | None]) -> Remark | None:
+def _worth(kernel: KernelRow, share: float, *, name: str, look: Callable[[KernelRow], Remark | None]) -> Remark | None:
     """What a rule says of a kernel with this share of the time (%), where enough could be won.
 
     Of a library's kernel it is what calls can change.
     """
-    found = look(kernel)
-    if found is None or (found[0] * share < 100 * _WORTH_PCT if name != _FLUSHED else share < _MUCH_PCT):
+    remark = look(kernel)
+    if remark is None or (remark[0] * share < 100 * _WORTH_PCT if name != _FLUSHED else share < _MUCH_PCT):
         return None
     if name == _FLUSHED or not _is_librarys(kernel):
-        return found
+        return remark
     if name not in {"few blocks", "DRAM-bound", "latency-bound"}:
         return None
-    won, what, _, fact, _ = found
+    won, what, _, fact, _ = remark
     return (
         won, what, "larger or fused calls", fact,
         "It is a library's kernel: give it a larger problem, batch calls, or fuse them.",
@@ -325,5 +325,5 @@ def about(kernel: KernelRow, share: float | None) -> str:
         share: Its share of the time of all kernels (%), where it is known.
     """
     looks = {} if share is None else {name: look for name, look in _LOOKS.items() if name != _FLUSHED}
-    said = [found for name, look in looks.items() if (found := _worth(kernel, share or 0.0, name, look)) is not None]
-    return max(said)[2] if said else ""
+    remarks = [_worth(kernel, share or 0.0, name=name, look=look) for name, look in looks.items()]
+    return max((remark for remark in remarks if remark is not None), default=(0.0, "", "", "", ""))[2]

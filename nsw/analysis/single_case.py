@@ -81,9 +81,8 @@ def _parts_of(case: CaseSummary) -> Section | None:
     columns = (Column("part", "GPU work", "name"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
                Column("operations", "operations", "count"), Column("bytes_per_s", "speed", "byte/s"),
                Column("top", "largest, of it", "name"))  # fmt: skip
-    return _most_work(spent), _filled(
-        columns, rows, "hotspots", case, wide="top" if any(row[-1] for row in rows) else "part"
-    )
+    wide = "top" if any(row[-1] for row in rows) else "part"
+    return _most_work(spent), _filled(case, columns, rows, evidence="hotspots", wide=wide)
 
 
 def _with_alone(name: str, spent: Spent) -> str:
@@ -110,7 +109,7 @@ def _most_work(spent: Spent) -> str:
 
 
 def _filled(
-    columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], evidence: str, case: CaseSummary, *, wide: str
+    case: CaseSummary, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], *, evidence: str, wide: str
 ) -> Table:
     """A table of the columns that have a value."""
     kept = [n for n in range(len(columns)) if any(row[n] not in {None, ""} for row in rows)]
@@ -154,7 +153,7 @@ def _kernels_of(case: CaseSummary) -> Section | None:
     )  # fmt: skip
     names = numbered([k.short_name for k in case.kernels])
     rows = [(name, *_counted(k, alone=len(names) == 1)) for name, k in zip(names, case.kernels, strict=True)]
-    table = _filled(columns, rows, "kernels", case, wide="kernel")
+    table = _filled(case, columns, rows, evidence="kernels", wide="kernel")
     if len(table.columns) == 1:
         table = _metrics_of(case)
     return _kernels_said(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
@@ -169,7 +168,7 @@ def _metrics_of(case: CaseSummary) -> Table:
         for kernel in case.kernels for name, value in kernel.metrics.items()
         if " " not in name and not name.endswith("_frequency")  # labels have units of their own
     ]  # fmt: skip
-    return _filled(columns, rows, "kernels", case, wide="kernel")
+    return _filled(case, columns, rows, evidence="kernels", wide="kernel")
 
 
 def _counted(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
@@ -228,7 +227,7 @@ def _functions_of(case: CaseSummary) -> Section | None:
     kind, table = ("CPU time (self)", "functions") if case.functions else ("CUDA API time", "api")
     if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
         bare = [(name, ns, None, count) for name, ns, _, count in rows]
-        return plural(round(calls), "CUDA API call"), _filled(_SHARES, bare, table, case, wide="name")
+        return plural(round(calls), "CUDA API call"), _filled(case, _SHARES, bare, evidence=table, wide="name")
     said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of {kind}"
     return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
 

@@ -136,7 +136,8 @@ def spent(
 
 def _shown(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
     """A part an operation where few of them take nearly all, or where names tell no class of much; else the classes."""
-    named = [part for part in parts if part.name == NCCL]  # one part, since it is known what of it is alone
+    # NCCL is one part, since it is known what of it is alone
+    named = [Part(NCCL, part.ns, part.operations, "", part.ns) for part in parts if part.name == NCCL]
     for name, of in took.items():
         if name != NCCL:
             named += [Part(operation or name, ns, calls, "", ns) for operation, (ns, calls) in of.items()]
