@@ -36,13 +36,14 @@ _COALESCE: Final = (
     " shared memory."
 )
 _SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
+# kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
 _LIBRARY: Final = re.compile(
-    r"cublas|cudnn|cutlass|nvjet|xmma|(?:maxwell|volta|turing|ampere|hopper|sm\d+)_|gemvx|splitkreduce|at::native|"
-    r"elementwise_kernel|reduce_kernel|multi_tensor|layer_norm_kernel|CatArray|softmax_warp|cunn_|fused_dropout|"
-    r"max_pool_|bn_[bf]w|_4d_kernel|op_generic|nchwto|nhwcto|Kernel2|trt_|triton_|nccl|"
-    r"cub::|thrust::|Device(?:Radix|Scan|Reduce|Select)",
-    re.IGNORECASE,
-)  # whose kernels a user can only call differently
+    r"cublas|cudnn|cutlass|nvjet_|xmma_|(?:maxwell|volta|turing|ampere|hopper|sm\d\d)_|gemvx|splitKreduce|at::native|"
+    r"(?:vectorized|unrolled|distribution)_elementwise|elementwise_kernel<|reduce_kernel<|multi_tensor_apply|"
+    r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
+    r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
+    r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)"
+)
 _LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
 _FEW_WAVES: Final = 0.8
 _FEW_SM_PCT: Final = 10.0  # of the SMs at work

@@ -168,7 +168,8 @@ def _gap(idle: IdleGpu) -> tuple[str, str, str, str]:
     gap = _time(min(idle.gap_ns or 0.0, idle.idle_ns))  # medians of different things: never more than all idle time
     calls = "and no CUDA call explains it" if idle.calls_known else "CUDA calls were not recorded"
     return (
-        f"one gap of {gap}{', no CUDA call' if idle.calls_known else ''}", "look at the loader",
+        f"one gap of {gap}{', no CUDA call' if idle.calls_known else ''}",
+        "look at the loader" if idle.calls_known else "look at the host there",
         f"{gap} of that are one gap, {calls}",
         f"The host does something else there, such as loading data, I/O or computing. {_HOST_SHOWN}",
     )  # fmt: skip
