@@ -1,7 +1,7 @@
 """nsw: GPU profiling campaigns on clusters, from a recipe to an answer with evidence.
 
-`nsw.run` carries a recipe out, `nsw.open` reads a campaign, `nsw.read` reads reports of any profiler; docs/python.md
-shows each. Every error that nsw raises for a reason is a class of `nsw.errors`.
+`nsw.run` carries a recipe out, `nsw.open` reads a campaign, `nsw.read` reads reports of any profiler, `nsw.compare`
+compares them; docs/python.md shows each. Every error that nsw raises for a reason is a class of `nsw.errors`.
 """
 
 from nsw.safe_import_path import leave_folder_of_module
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from nsw import events as events
     from nsw.api.campaigns import Campaign as Campaign
     from nsw.api.campaigns import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
+    from nsw.api.comparing import Compared as Compared
+    from nsw.api.comparing import compare as compare
     from nsw.api.driving import Planned as Planned
     from nsw.api.driving import Running as Running
     from nsw.api.driving import adopt as adopt
@@ -29,17 +31,19 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
-    "Campaign", "Planned", "Reports", "Running", "__version__", "adopt", "attach", "dry_run", "errors", "events",
-    "open", "read", "reread", "resume", "retry", "run",
+    "Campaign", "Compared", "Planned", "Reports", "Running", "__version__", "adopt", "attach", "compare", "dry_run",
+    "errors", "events", "open", "read", "reread", "resume", "retry", "run",
 ]  # fmt: skip
 
 _FROM = {
     "Campaign": "api.campaigns:Campaign",
+    "Compared": "api.comparing:Compared",
     "Planned": "api.driving:Planned",
     "Reports": "api.reading:Reports",
     "Running": "api.driving:Running",
     "adopt": "api.driving:adopt",
     "attach": "api.driving:attach",
+    "compare": "api.comparing:compare",
     "dry_run": "api.driving:dry_run",
     "errors": "errors",
     "events": "events",

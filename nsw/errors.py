@@ -28,6 +28,7 @@ class Exit(IntEnum):
     BAD_INPUT = 2  # usage, recipe or site
     UNREACHABLE = 3  # the site or its scheduler
     GATE_FAILED = 4
+    UNDECIDED = 5  # a gate that nothing decides
     INTERRUPTED = 130
 
 

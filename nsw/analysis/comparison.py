@@ -86,16 +86,16 @@ def _measured(figure: Figure | None) -> dict[str, Any]:
     return {"figure": figure.median, "least": figure.least, "most": figure.most, "runs": figure.runs}
 
 
-def _others(case: CaseSummary, parameter: str) -> dict[str, Any]:
-    """The parameters but one."""
-    return {name: value for name, value in case.params.items() if name != parameter}
+def _others(case: CaseSummary, *parameters: str) -> dict[str, Any]:
+    """The parameters but these."""
+    return {name: value for name, value in case.params.items() if name not in parameters}
 
 
-def _by_series(cases: Sequence[CaseSummary], parameter: str) -> list[list[CaseSummary]]:
-    """The cases that differ in this parameter alone together."""
+def _by_series(cases: Sequence[CaseSummary], *parameters: str) -> list[list[CaseSummary]]:
+    """The cases that differ in these parameters alone together."""
     series: dict[tuple[tuple[str, str], ...], list[CaseSummary]] = {}
     for case in cases:
-        key = tuple((name, repr(value)) for name, value in _others(case, parameter).items())
+        key = tuple((name, repr(value)) for name, value in _others(case, *parameters).items())
         series.setdefault(key, []).append(case)
     return list(series.values())
 
@@ -183,12 +183,13 @@ def compare(
     baseline: Any,
     figure: str,
     higher_is_better: bool | None = None,
+    tied: Sequence[str] = (),
 ) -> list[Variant]:
-    """Every case beside the one that differs only in having `parameter` = `baseline`."""
+    """Every case beside the one that differs only in having `parameter` = `baseline`, and in those tied to it."""
     cases = [case for case in cases if parameter in case.params]
     each = any(c.iterations is not None for c in cases)
     result = []
-    for members in _by_series(cases, parameter):
+    for members in _by_series(cases, parameter, *tied):
         base = next((c for c in members if c.params[parameter] == baseline), None)
         first = best_figure(base, figure) if base else None
         for case in members:
@@ -196,7 +197,7 @@ def compare(
             hottest = next(iter(case.hotspots or case.functions), None)
             result.append(
                 Variant(
-                    series=_others(case, parameter),
+                    series=_others(case, parameter, *tied),
                     variant=case.params[parameter],
                     case_id=case.id,
                     **_measured(mine),

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
-__all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports"]
+__all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports", "tables_of_reports"]
 
 _WANTED: Final = (*TABLES, "operators", "osrt_summary")
 LOOKED_AT: Final = (*_WANTED, "gpu_trace", "api_trace", "um_summary")  # tables that the answer needs, or is made of
 
+_KEPT: Final = (*_WANTED, "metrics")
 _WAYS: Final = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Device To Device": "DtoD"}
 _REPORT: Final = "report"
 _MOSTLY: Final = 0.5  # of the GPU's work
@@ -40,6 +41,7 @@ class _Run:
     state: str = "done"
     repeat: int = 1
     seconds: float | None = None
+    job: str = ""
     host: str | None = None
 
 
@@ -68,12 +70,7 @@ def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
         reports: The reports.
     """
     results = [part for report in reports for part in _results(report, alone=len(reports) == 1)]
-    runs: list[_Run] = []
-    tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in _WANTED}
-    for report in results:
-        runs.append(_Run(report.name, report.name))
-        for table, some in report.tables.items():
-            tables[table] += [{**row, "run": report.name} for row in some]
+    runs, tables = tables_of_reports(results)
     failed = [
         Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
                 " ends there.", evidence=(Evidence("runs", (r.name,)),))
@@ -81,6 +78,19 @@ def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     ]  # fmt: skip
     kernels = {report.name: report.kernels for report in results if report.kernels}
     return summarize(CampaignData(name, "", None, runs, tables, known=failed, kernels=kernels), Asked())
+
+
+def tables_of_reports(
+    reports: Sequence[ReadReport], case: str | None = None
+) -> tuple[list[_Run], dict[str, list[Mapping[str, Any]]]]:
+    """Reports as the runs of a campaign, each of a case of its own, or all of `case`; the rows of their tables."""
+    runs = [_Run(report.name, case or report.name) for report in reports]
+    tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in _KEPT}
+    for report in reports:
+        for table, data in _with_summaries(report.tables).items():
+            if (kept := tables.get(table)) is not None:
+                kept += [{**row, "run": report.name} for row in rows(table, data)]
+    return runs, tables
 
 
 def _results(report: ReadReport, *, alone: bool) -> list[ReadReport]:

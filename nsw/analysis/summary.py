@@ -66,6 +66,7 @@ class Asked:
     figure: str | None = None
     compare: str | None = None
     baseline: Any = None
+    tied: Sequence[str] = ()  # parameters that vary together with the compared one
     higher_is_better: bool | None = None
     models: Mapping[str, AskedModel | str] = field(default_factory=dict)  # by case; a text: why it has none
     classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, a pattern each
@@ -128,7 +129,7 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
     if asked.compare and asked.figure:
         variants = compare(
             cases, parameter=asked.compare, baseline=asked.baseline, figure=asked.figure,
-            higher_is_better=asked.higher_is_better,
+            higher_is_better=asked.higher_is_better, tied=asked.tied,
         )  # fmt: skip
     hits = hits_of(cases)
     by_id = {case.id: case for case in cases}

@@ -6,7 +6,6 @@ nothing, `runs` is a pandas frame.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +75,7 @@ def run(
     exclude: Cases | None = None,
     passes: Names | None = None,
     fit: bool = False,
+    against: str | Path | None = None,
     note: str | None = None,
     into: str | Path | Campaign | None = None,
     yes: bool = False,
@@ -94,6 +94,8 @@ def run(
         exclude: None of these cases.
         passes: Only these passes.
         fit: Skip cases that the site cannot hold, instead of refusing the recipe.
+        against: Run each case on both sides, in pairs: before, with the program of this git revision or of the campaign
+            in this folder, or with other values (`"n=2,mode=fast"`); and after, as it is now.
         note: Kept with the campaign and its tables.
         into: Add to this campaign the runs that it lacks, and do those again whose program or parameters changed; it
             stays on its site and keeps its note.
@@ -106,18 +108,17 @@ def run(
         UnreachableError: The site does not answer.
     """
     from nsw.campaign import start
-    from nsw.campaign.planning import make_plan
+    from nsw.campaign.planning import make_plan, noted
 
     said: list[Message] = []
-    chosen = overrides(set, case, exclude, passes, fit=fit)
+    chosen = overrides(set, case, exclude, passes, fit=fit, against=against)
     if into is not None:
         if site is not None or note is not None:
             raise UsageError("site and note cannot be combined with into: a campaign keeps its own")
         return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
     home = folders.root(Path(root) if root is not None else None)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
-    if note:
-        planned = replace(planned, plan=replace(planned.plan, note=" ".join(filter(None, (planned.plan.note, note)))))
+    planned = noted(planned, note)
     lock, differences = start.lock_of(planned)
     said += [Message(w.render(), "warning") for w in planned.recipe.warnings]
     said += [Message(text, "warning") for text in differences]
@@ -371,6 +372,7 @@ def dry_run(
     exclude: Cases | None = None,
     passes: Names | None = None,
     fit: bool = False,
+    against: str | Path | None = None,
 ) -> Planned:
     """Plan as `nsw.run` does, with the same arguments, and stop there; no scheduler is asked.
 
@@ -381,7 +383,7 @@ def dry_run(
     from nsw.campaign.planning import make_plan
 
     said: list[Message] = []
-    chosen = overrides(set, case, exclude, passes, fit=fit)
+    chosen = overrides(set, case, exclude, passes, fit=fit, against=against)
     made = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
     found = (*made.recipe.warnings, *made.unset_secrets())
     return Planned(made, [*(message.text for message in said), *(one.render() for one in found)])

@@ -17,15 +17,22 @@ Files: TypeAlias = str | Path | Sequence[str | Path]
 
 
 def overrides(
-    settings: Settings | None, case: Cases | None, exclude: Cases | None, passes: Names | None, *, fit: bool
+    settings: Settings | None,
+    case: Cases | None,
+    exclude: Cases | None,
+    passes: Names | None,
+    *,
+    fit: bool,
+    against: str | Path | None,
 ) -> Overrides:
-    """What `--set`, `--case`, `--exclude`, `--pass` and `--fit` would say.
+    """What `--set`, `--case`, `--exclude`, `--pass`, `--fit` and `--against` would say.
 
     Raises:
         UsageError: A value is which a recipe cannot hold.
     """
     texts = tuple(f"{name}={_yaml(name, value)}" for name, value in (settings or {}).items())
-    return Overrides(texts, names(passes or ()), _cases(case), _cases(exclude), fit)
+    against = None if against is None else str(against)
+    return Overrides(texts, names(passes or ()), _cases(case), _cases(exclude), fit, against)
 
 
 def names(given: Names) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["acts_of", "adopt", "refuse"]
 
 _OF_PROGRAM: Final = re.compile(r"/scratch/runs/[^/]+/attempt-[0-9]+")  # where a run works, in the scratch of `local`
-_OF_SITE: Final = ("profilers", "templates", "modules", "extra", "node_launcher", "python")
+_OF_SITE: Final = ("profilers", "templates", "modules", "extra", "node_launcher", "python", "env")
 
 
 def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], warn: Callable[[str], object]) -> bool:
@@ -60,8 +61,19 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
         lines += _acts_of_ledger(ledger)
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
     folder.path.chmod(stat.S_IMODE(of.st_mode) & ~stat.S_IRWXO)  # whoever may write below it cannot enter it any more
+    _use_what_was_shown(folder)
     folder.trust()
     return True
+
+
+def _use_what_was_shown(folder: CampaignFolder) -> None:
+    """Put the clean copy of the ledger in its place: what lies beside it would change it, as SQLite's log of writes."""
+    if folder.copy is not None:  # always, of a campaign that nsw does not act for
+        new = folder.ledger.with_suffix(".part")
+        shutil.copyfile(folder.copy.path, new)
+        for beside in folder.path.glob(f"{folder.ledger.name}-*"):
+            beside.unlink()
+        new.replace(folder.ledger)
 
 
 def _refuse_strange_files(folder: CampaignFolder) -> None:
@@ -121,10 +133,10 @@ def acts_of(site: Mapping[str, Any], scratch: str, recipe: Recipe) -> list[str]:
     """What nsw does for a campaign, a line each: where it connects, what it starts, where it writes and removes."""
     transport = {name: value for name, value in (site.get("transport") or {}).items() if value}
     app = recipe.app
-    starts = {name: site[name] for name in _OF_SITE if site.get(name)}
-    starts["command"] = app.command
-    starts |= {"setup": app.setup} if app.setup else {}
-    starts |= {"build": app.build.command} if app.build else {}
+    starts = {f"site's {name}": site[name] for name in _OF_SITE if site.get(name)}
+    starts |= app.model_dump(
+        mode="json", exclude={"figures", "files"}, exclude_defaults=True
+    )  # of env no secret's value
     notify = recipe.notify or site.get("notify")
     return [
         f"host: {_shown(transport)}, scheduler {site.get('scheduler')}",

@@ -122,6 +122,7 @@ def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> An
         figure=figure,
         compare=compare.parameter if compare else None,
         baseline=baseline,
+        tied=next((group for group in recipe.matrix.zip if compare and compare.parameter in group), ()),
         higher_is_better=figures[figure].higher_is_better if figure in figures else None,
         models=_models(report.model, cases) if report.model else {},
         classes=report.classes,

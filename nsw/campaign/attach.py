@@ -38,7 +38,6 @@ __all__ = ["Attachable", "Attached", "CampaignsOnSite", "attachable", "campaigns
 _SECONDS: Final = 120.0
 _TOGETHER: Final = 200  # runs whose reports are brought together
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-_APP: Final = re.compile(r"app(-\d+)?")  # the program, also as `retry --update-app` and `run --into` copied it again
 # in a folder of another user, which may be in a scratch folder that several use, nothing is opened
 _LIST: Final = r"""
 shopt -s nullglob
@@ -53,7 +52,7 @@ done 2>/dev/null
 """
 _FILES: Final = r"""
 cd -P -- "$1" || exit
-for top in app app-[0-9]* scripts private/secrets.sh; do
+for top in app app.before app-[0-9]* scripts private/secrets.sh; do
   [ ! -e "$top" ] || [ -L "$top" ] || find "$top" -xdev -type f -printf '%m\t%p\0' || exit
 done
 """
@@ -167,20 +166,28 @@ class CampaignsOnSite:
             require_own_root(here.path.parent, (), warn)
             trusted, hint = self.place.site.trusted_owners, "name a folder of yours as the site's scratch"
             require_own_place(self._transport, f"{self.base}/{wanted.id}", trusted, warn, hint=hint)
-            self._ask(wanted.id, consent)
+        with tempfile.TemporaryDirectory(prefix="nsw-attach-") as temporary:
+            shown = self._acts(wanted.id, here.recipe if is_known else self._kept(wanted.id, temporary))
+        if not is_known:
+            self._ask(wanted.id, shown, consent)
         with _folder_here(here), folders.locked(here):
-            self._take_over(here)
+            self._take_over(here, shown, consent)
         return Attached(here, taken_over=True, owner=wanted.owner)
 
-    def _ask(self, campaign: str, consent: Callable[[str, list[str]], object]) -> None:
-        """Show what nsw would do for a campaign that this machine did not make, and ask."""
-        there = f"{self.base}/{campaign}"
-        with tempfile.TemporaryDirectory(prefix="nsw-attach-") as temporary:
-            kept_there(self._transport, there, Path(temporary))
-            text = Path(temporary, RECIPE).read_text(encoding="utf-8", errors="replace")
-        recipe = load_recipe_text(text, RECIPE).recipe
+    def _kept(self, campaign: str, folder: str) -> Path:
+        """The recipe that is kept on the site, brought into a folder here."""
+        kept_there(self._transport, f"{self.base}/{campaign}", Path(folder))
+        return Path(folder, RECIPE)
+
+    def _acts(self, campaign: str, recipe: Path) -> list[str]:
+        """What nsw would do for a campaign by its recipe, a line each."""
+        text = recipe.read_text(encoding="utf-8", errors="replace")
         site = self.place.site.model_dump(mode="json", by_alias=True)
-        consent(f"Take campaign {campaign} over, and let nsw act for it?", acts_of(site, there, recipe))
+        return acts_of(site, f"{self.base}/{campaign}", load_recipe_text(text, RECIPE).recipe)
+
+    @staticmethod
+    def _ask(campaign: str, acts: list[str], consent: Callable[[str, list[str]], object]) -> None:
+        consent(f"Take campaign {campaign} over, and let nsw act for it?", acts)
 
     def _named(self, named: str) -> Attachable:
         """The one of that id, or the only one whose id begins so."""
@@ -195,13 +202,17 @@ class CampaignsOnSite:
         newest = ", ".join(one.id for one in matches[-5:])
         raise CampaignError(f"'{named}' begins the id of {len(matches)} campaigns: {newest}")
 
-    def _take_over(self, here: folders.CampaignFolder) -> None:
+    def _take_over(
+        self, here: folders.CampaignFolder, shown: list[str], consent: Callable[[str, list[str]], object]
+    ) -> None:
         transport, there = self._transport, f"{self.base}/{here.id}"
         # first of all: what the former owner kept there does not change any more
         token = take(transport, there, here.id, f"0 {secrets.token_hex(8)}", "*", about())
         with tempfile.TemporaryDirectory(prefix=".nsw-", dir=here.path) as temporary:
             new = Path(temporary, LEDGER)
-            kept_there(transport, there, Path(temporary))
+            acts = self._acts(here.id, self._kept(here.id, temporary))
+            if acts != shown:  # the site gave something else before
+                self._ask(here.id, acts, consent)
             brought = new.rename(new.with_suffix(".brought"))
             clean_copy(brought, new)
             with Ledger(new) as ledger:
@@ -256,7 +267,7 @@ def _bring_files(transport: Transport, there: str, here: folders.CampaignFolder)
 
 def _is_safe(name: str) -> bool:
     parts = name.split("/")
-    own = parts[0] == "scripts" or _APP.fullmatch(parts[0]) is not None or name == SECRETS
+    own = parts[0] == "scripts" or folders.PROGRAM.fullmatch(parts[0]) is not None or name == SECRETS
     return own and not any(part in {"", ".", ".."} for part in parts) and name.isprintable()
 
 

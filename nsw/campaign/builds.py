@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from nsw.campaign.folder import PROGRAM
 from nsw.campaign.judge import Status, read_status
 from nsw.campaign.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, Cause, State
 from nsw.campaign.site_folder import reducer_to
 from nsw.errors import CampaignError
-from nsw.plan.jobs import APP
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from nsw.campaign.driven import Driven
 
 
-_PROGRAM: Final = re.compile(rf"{APP}(-\d+)?")  # a folder of the program, or how that of a build begins
 _TAIL = 25  # lines
 _OUTPUT_BYTES = 1 << 20
 _BAD = (State.FAILED, State.LOST)
 _AGAIN = (*_BAD, State.CANCELLED)
+
+
+def programs_in(home: Path, wanted: Iterable[str] = ()) -> list[tuple[Path, str]]:
+    """Each program in a campaign's folder, and the folders on the site that it belongs in: app, app-2, app-2-n-1.
+
+    Args:
+        home: The campaign's folder.
+        wanted: Those of builds that are meant; none: the programs' own, all of them.
+    """
+    here = {path.name: path for path in home.iterdir() if PROGRAM.fullmatch(path.name) and any(path.iterdir())}
+    found = ((app, PROGRAM.match(app)) for app in sorted(set(wanted) or here))
+    return [(here[m[0]], app) for app, m in found if m is not None and m[0] in here]
 
 
 class Builds:
@@ -38,7 +49,8 @@ class Builds:
         """Put the application's files on the site, and plan again the builds that went wrong and are needed."""
         known = self._it.ledger.builds()
         if not self._it.ledger.meta(PREPARED):
-            staged = self._programs(known)
+            there = {build.app for build in known}
+            staged = [(here, f"{self._it.scratch}/{app}") for here, app in programs_in(self._it.folder.path, there)]
             if self._it.transport.remote:
                 staged.append((self._it.folder.scripts, f"{self._it.scratch}/scripts"))
             else:  # its own scripts are read where they are
@@ -58,14 +70,6 @@ class Builds:
             unknown = build.state in IN_FLIGHT and build.submission is None
             if unknown or build.state in _AGAIN:
                 self._it.ledger.release([build.id])
-
-    def _programs(self, builds: list[BuildRow]) -> list[tuple[Path, str]]:
-        """Every version of the program here, and the folders on the site that it belongs in: app, app-2, app-2-n-1."""
-        home = self._it.folder.path
-        here = {path.name: path for path in home.iterdir() if _PROGRAM.fullmatch(path.name) and any(path.iterdir())}
-        there = {build.app for build in builds} or set(here)
-        found = ((app, _PROGRAM.match(app)) for app in sorted(there))
-        return [(here[m[0]], f"{self._it.scratch}/{app}") for app, m in found if m is not None and m[0] in here]
 
     def conclude(self) -> list[str]:
         """Once no run is planned or in flight: the builds that went wrong.

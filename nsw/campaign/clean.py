@@ -55,10 +55,9 @@ rmdir -- "$1" 2>/dev/null
 _REMOVE_ALL: Final = '[ ! -L "$1" ] && rm -rf --one-file-system -- "$1"'
 # what nsw itself put or wrote there, by the first part of its name
 _OWN: Final = frozenset({
-    "app", "choices", "commands", "handover", "jobs", "owner", "private", "provenance", "scripts", "tools",
+    "choices", "commands", "handover", "jobs", "owner", "private", "provenance", "scripts", "tools",
 })  # fmt: skip
 _MARKERS: Final = frozenset({"claim", "status", "again"})  # of attempts: nsw's own, brought or not
-_APP_OF_PART: Final = re.compile(r"app-\d+")  # the application's files, copied again
 _OF_RUN: Final = re.compile(r"runs/([^/]+)/(?:attempt-(\d+)|[^/]+)/(.+)", re.DOTALL)
 
 
@@ -236,7 +235,7 @@ def _listed(text: str) -> Iterator[FileThere]:
 def _is_own(file: FileThere, builds: Mapping[str, str]) -> bool:
     """Whether it is nsw's own, empty, or of a build."""
     top = file.name.partition("/")[0]
-    if top.partition(".")[0] in _OWN or top in builds.values() or _APP_OF_PART.fullmatch(top):
+    if top.partition(".")[0] in _OWN or top in builds.values() or folders.PROGRAM.fullmatch(top):
         return True
     match = _OF_RUN.fullmatch(file.name)
     return match is not None and (file.size == 0 or match[1] in builds or match[3].partition(".")[0] in _MARKERS)

@@ -24,7 +24,7 @@ class Needs:
     def __init__(self, it: Driven) -> None:
         self._ledger = it.ledger
         self._scheduler = it.scheduler
-        it.scheduler.after = it.ledger.dependency_of
+        it.scheduler.after = it.ledger.dependencies_of
 
     def pending(self, limit: int, place: str | None = None, kinds: Sequence[Kind] = tuple(Kind)) -> list[Pending]:
         """The next tasks to submit, or only those of a place; at most so many runs are looked at."""

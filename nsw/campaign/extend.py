@@ -70,7 +70,7 @@ def _changes(before: Plan, now: Plan, files_of: Mapping[str, Mapping[str, str]],
         files_of: The application's files that each run of the campaign has, by name, with their hashes.
         files: The newest of these in the campaign.
     """
-    old, files_now = {run.id: run for run in before.runs}, hashes(now.files)
+    old, files_now = {run.id: run for run in before.runs}, hashes(now.sources)
     again = {}
     for run in now.runs:
         if run.id in files_of:
@@ -141,7 +141,7 @@ def extension(
         now = make_plan(recipe, site, sites, options, notify)
         before = make_plan(str(folder.recipe), site, sites)
         lock = before.recipe.recipe.lock
-        files = lock.files if lock else {}
+        files = lock.hashes if lock else {}
         files_of: dict[str, Mapping[str, str]] = {run.id: files for run in rows}
         files_of |= {run.id: version.files for version in versions_of(ledger, rows)[:-1] for run in version.runs}
         changed = _changes(before.plan, now.plan, files_of, files)
@@ -180,7 +180,7 @@ def extend(it: Extension) -> None:
         if it.changes.absent:
             added = {run.case_id: run.params for run in planned.plan.runs if run.case_id not in there}
             data = joined(read_locked(folder)[1], data, added.values()) or data
-        _add_part(folder, ledger, part, ready, planned.plan.files if it.changes.program else None)
+        _add_part(folder, ledger, part, ready, planned.plan.programs(part.app) if it.changes.program else {})
         with ledger.transaction():
             _begin_again(folder, ledger, list(it.changes.again))
             if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
@@ -251,11 +251,13 @@ def replan(
     planned = make_plan(str(folder.recipe), ledger.meta(SITE), change.sites, part=part)
     if missing := set(runs) - {run.id for run in planned.plan.runs}:
         raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so its runs cannot be planned again")
-    _add_part(folder, ledger, part, check(planned), files)
+    programs = replace(planned.plan, files=tuple(files)).programs(part.app) if files else {}
+    _add_part(folder, ledger, part, check(planned), programs)
     told = []
     if files is not None:
         ledger.set_meta(ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None))
-        data["app"]["files"] = [f"{part.app}/{name}" for _, name in files]
+        data["app"] |= {key: [f"{app}/{name}" for _, name in some]
+                        for key, (app, some) in zip(("files", "before"), programs.items(), strict=False)}  # fmt: skip
         data["lock"]["files"] = now
         told.append("the program was copied again: " + ", ".join(f"{n} ({now.get(n, 'gone')[:12]})" for n in changed))
     if change.time_s is not None:
@@ -278,8 +280,7 @@ def _set_time(data: dict[str, Any], time: str) -> None:
 
 def _next_part(ledger: Ledger, runs: Iterable[str], *, new_app: bool, time_s: int | None = None) -> Part:
     """The next part of a campaign: these runs, where `new_app` with a new copy of the program, beside the others."""
-    from nsw.plan.jobs import APP
-    from nsw.plan.model import Part
+    from nsw.plan.model import APP, Part
 
     number = ledger.meta(PARTS) + 2
     app = f"{APP}-{number}" if new_app else ledger.meta(APP_FOLDER)
@@ -291,22 +292,28 @@ def _add_part(
     ledger: Ledger,
     part: Part,
     ready: Ready,
-    files: Sequence[tuple[str, str]] | None,
+    programs: Mapping[str, Iterable[tuple[str, str]]],
 ) -> None:
     """Put a part's scripts and files here and on the site, then its jobs into the ledger, all or nothing.
 
     A campaign of which nothing is on its site (it was cleaned, or never began) gets the part here alone: whoever drives
-    it sends everything before the first submission. `files` are the application's, where they are copied again.
+    it sends everything before the first submission. `programs` are the files of those that are copied again, by folder.
     """
+    from nsw.campaign.builds import programs_in
     from nsw.campaign.handover import site_in_hand
     from nsw.campaign.site_folder import reducer_to
-    from nsw.campaign.start import write_scripts
+    from nsw.campaign.start import copy_files, write_scripts
 
     plan = replace(ready.planned.plan, absent=())
     _keep_secrets(folder, plan)
     with site_in_hand(folder, ledger) as (transport, scratch):
-        apps = [f"{scratch}/{build.runs[0].app}" for build in plan.builds]
-        staged = _programs(folder.path / part.app, files, apps, f"{scratch}/{part.app}")
+        apps = [build.runs[0].app for build in plan.builds]
+        for app, files in programs.items():
+            shutil.rmtree(folder.path / app, ignore_errors=True)  # of an nsw that was killed here
+            copy_files(files, folder.path / app)
+        # without new files only parameters that had no build yet need the program
+        needed = apps or list(programs)
+        staged = [(here, f"{scratch}/{app}") for here, app in programs_in(folder.path, needed)] if needed else []
         scripts = write_scripts(folder, plan, lambda job: ready.render(job, folder.id, scratch))
         sent = scripts if transport.remote else scripts[:1]  # its own scripts are read where they are
         staged += [(script, f"{scratch}/scripts/{script.name}") for script in sent]
@@ -314,27 +321,12 @@ def _add_part(
             staged.append(reducer_to(scratch))
         if ledger.meta(PREPARED):
             transport.stage(staged)
-            transport.make_folders(apps)
+            transport.make_folders([f"{scratch}/{app}" for app in apps])
     with ledger.transaction():
         ledger.add_part(plan)
-        record(ledger, folder.path, part.app, [job.name for job in plan.jobs], copied=files is not None)
+        record(ledger, folder.path, part.app, [job.name for job in plan.jobs], copied=bool(programs))
         ledger.set_meta(PARTS, part.number - 1)
         ledger.set_meta(APP_FOLDER, part.app)
-
-
-def _programs(
-    here: Path, files: Sequence[tuple[str, str]] | None, builds: Sequence[str], app: str
-) -> list[tuple[Path, str]]:
-    """Copy the program again where that is asked for; what of it goes where on the site."""
-    from nsw.campaign.start import copy_files
-
-    if files is not None:
-        shutil.rmtree(here, ignore_errors=True)  # of an nsw that was killed here
-        here.mkdir()
-        copy_files(files, here)
-        builds = builds or [app]
-    # without new files only parameters that had no build yet need the program
-    return [(here, there) for there in builds] if builds and any(here.iterdir()) else []
 
 
 def _keep_secrets(folder: folders.CampaignFolder, plan: Plan) -> None:

@@ -53,6 +53,8 @@ class Log:
 
 
 LEDGER = "campaign.db"
+# a folder of the program, also as `retry --update-app` and `run --into` copied it again, or how that of a build begins
+PROGRAM: Final = re.compile(r"app(-\d+)?(\.before)?")
 _HALF_MADE = ".part"
 _ABANDONED_S = 3600.0  # filling one takes seconds
 _GOING_S = 10.0  # processes that read reports for a killed nsw may outlive it by a moment
@@ -72,7 +74,8 @@ class CampaignFolder:
     """The layout below one campaign's folder."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        real = path.resolve()  # once: a link of a stranger may lead elsewhere the next time
+        self.path = path = real if real != path.absolute() else path
         self.ledger = path / LEDGER
         self.lock = path / "lock"
         self.commands = path / "commands"

@@ -227,17 +227,24 @@ class Ledger:
             self.add_tasks(Kind.BUILD, plan.builds)  # before the runs: they go first
             self.add_tasks(Kind.RUN, plan.jobs, but=known)
             self._db.executemany(
-                "UPDATE tasks SET params = ?, tool = ?, job = ?, task = ?, gpus = ?, reports = ? WHERE id = ?",
+                "UPDATE tasks SET params = ?, tool = ?, job = ?, task = ?, gpus = ?, reports = ?, app = ? WHERE id = ?",
                 (
-                    (json.dumps(r.params), r.tool, job.name, task, r.resources.gpus, json.dumps(r.reports), r.id)
+                    (json.dumps(r.params), r.tool, job.name, task, r.resources.gpus, json.dumps(r.reports), r.app, r.id)
                     for job in plan.jobs for task, some in enumerate(job.tasks) for r in some if r.id in known
                 ),
             )  # fmt: skip
             self._db.executemany("DELETE FROM needs WHERE task = ? AND why = 'build'", [(run,) for run in known])
-            built = {build.app: build.id for build in self.builds()}
-            self.add_needs((run.id, built[run.app], Why.BUILD) for run in runs if run.app in built)
+            self._add_needs_of_builds(plan)
             self.add_needs((run.id, run.needs, Why.STAGE) for run in runs if run.needs and run.id not in known)
             self._add_reductions(plan)
+
+    def _add_needs_of_builds(self, plan: Plan) -> None:
+        """Let runs wait for their builds, and for those of the runs that they share a task with."""
+        built = {build.app: build.id for build in self.builds()}
+        tasks = [task for job in plan.jobs for task in job.tasks]
+        used = [sorted({built[run.app] for run in task if run.app in built}) for task in tasks]
+        some = zip(tasks, used, strict=True)
+        self.add_needs((run.id, build, Why.BUILD) for task, builds in some for run in task for build in builds)
 
     def _add_reductions(self, plan: Plan) -> None:
         """Write the reductions of a plan; those that are there already stay, with their scripts."""
@@ -258,7 +265,7 @@ class Ledger:
             (
                 (kind, job.place, r.id, r.case_id, json.dumps(r.params), r.pass_name, r.pass_kind, r.tool,
                  r.repeat, job.name, task, r.resources.gpus, json.dumps(r.reports),
-                 *((r.app, shlex.join(command_of(job)), r.resources.time_s) if job.build else (None, None, None)))
+                 r.app, *((shlex.join(command_of(job)), r.resources.time_s) if job.build else (None, None)))
                 for job in jobs for task, runs in enumerate(job.tasks) for r in runs if r.id not in but
             ),
         )  # fmt: skip
@@ -632,14 +639,14 @@ class Ledger:
         )
         return _grouped(found)
 
-    def dependency_of(self, job: str) -> str | None:
-        """The scheduler's id of the build that a job's tasks must wait for."""
-        found: str | None = self._value(
-            "SELECT b.native_id FROM needs n JOIN tasks w ON w.id = n.task JOIN submitted_builds b ON b.id = n.source"
-            " WHERE w.job = ? AND n.why = 'build' AND b.place = 'job' LIMIT 1",
+    def dependencies_of(self, job: str) -> tuple[str, ...]:
+        """The scheduler's ids of the builds that a job's tasks must wait for."""
+        found = self._column(
+            "SELECT DISTINCT b.native_id FROM needs n JOIN tasks w ON w.id = n.task"
+            " JOIN submitted_builds b ON b.id = n.source WHERE w.job = ? AND n.why = 'build' AND b.place = 'job'",
             (job,),
         )
-        return found
+        return tuple(found)
 
     # --- the canary ---------------------------------------------------------------------------------------
 

@@ -162,6 +162,7 @@ class RunRow:
     reading: Reading
     submission: str | None
     cause: Cause | None = None
+    app: str | None = None  # the folder of the program that it runs, beside those of the runs
 
     @property
     def reason(self) -> str | None:

@@ -157,7 +157,6 @@ def make_plan(
     """
     from nsw.limits import limited
     from nsw.plan.build import build_plan
-    from nsw.recipe.load import load_recipe
     from nsw.schedulers.create import adapter_of
     from nsw.schedulers.unsupported_keys import foreign_lines, refused_keys
     from nsw.site.load import load_site
@@ -165,8 +164,7 @@ def make_plan(
 
     place = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
     file = recipe_path(recipe, notify)
-    with limited(f"reading {file}"):
-        loaded = load_recipe(file, place.site.name, options)
+    loaded = _loaded(file, place.site.name, options)
     if site is None:
         _warn_of_batch_system(place, notify)
     known = facts(place)
@@ -183,6 +181,25 @@ def make_plan(
     found = (_unreadable_here(made, loaded, place), *missing_programs(loaded, place.site))
     loaded = replace(loaded, warnings=[*loaded.warnings, *filter(None, found)])
     return Planned(made, loaded, place, known)
+
+
+def noted(planned: Planned, note: str | None) -> Planned:
+    """The same, with a person's note beside that of the site."""
+    both = " ".join(filter(None, (planned.plan.note, note)))
+    return replace(planned, plan=replace(planned.plan, note=both)) if note else planned
+
+
+def _loaded(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
+    from nsw.limits import limited
+    from nsw.recipe.load import load_recipe
+
+    with limited(f"reading {file}"):
+        loaded = load_recipe(file, site, options)
+    if options is None or options.against is None or options.before is not None:
+        return loaded
+    from nsw.campaign.against import before_of
+
+    return _loaded(file, site, replace(options, before=before_of(options.against, loaded)))
 
 
 def _one_by_one(plan: Plan, adapter: Adapter) -> list[str]:

@@ -5,34 +5,29 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
-import os
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw import __version__
 from nsw.campaign.ledger_rows import Choice
+from nsw.campaign.repository import git_state
 from nsw.campaign.tables import load_rows
 from nsw.campaign.versions import differing, hashes
 from nsw.recipe.document import LARGEST, as_yaml, parse
-from nsw.recipe.model import Lock, LockedChoice, LockedChoices, LockedGit, Recipe
+from nsw.recipe.model import Lock, LockedBefore, LockedChoice, LockedChoices, Recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
+    from nsw.recipe.sides import Before
     from nsw.transport.model import Transport
 
 
-_GIT_S = 30.0
-# with none of the programs that a repository's configuration may name, but filters, which have names of their own
-_GIT = (
-    "env", "GIT_ALLOW_PROTOCOL=", "GIT_OPTIONAL_LOCKS=0",
-    "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
-)  # fmt: skip
 _LONGEST = 4 * LARGEST + 4  # bytes: LARGEST characters of UTF-8, and one more
 _NOT_TOOLS = frozenset({"host", "kernel", "bash", "cpus", "modules", "cpu"})
 _READ = (
@@ -69,44 +64,26 @@ def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Tr
     )
 
 
-def git_state(folder: Path, transport: Transport) -> LockedGit | None:
-    """The commit that a folder is at, and whether it was changed since; None outside git.
+def taken_before(
+    files: Iterable[tuple[str, str]], named: Before | None, transport: Transport, known: LockedBefore | None
+) -> LockedBefore | None:
+    """The program of the cases whose side is before; None where a recipe has none.
 
-    Git runs programs that a repository's configuration names: that of another user is not asked, as new versions of git
-    have it themselves. In one of this user, which may be an archive of others, none is run: hooks, monitors, filters,
-    and what brings objects that a partial clone lacks. Submodules, which have configurations of their own, count by
-    their commit.
+    Args:
+        files: Its files: where they are, their name beside the program.
+        named: What `--against` named.
+        transport: This machine, where git is asked.
+        known: What the lock of the recipe that is run again says.
     """
-    try:
-        if _belongs_to_others(folder):
-            return None
-    except OSError:
+    files = list(files)
+    if named is not None:
+        return LockedBefore(ref=named.ref, files=hashes(files), git=named.git)
+    if known is not None and known.files == hashes(files):
+        return known
+    if not files:
         return None
-    in_folder = ("-C", str(folder))
-    head = transport.run([*_GIT, *in_folder, "rev-parse", "--verify", "HEAD"], timeout=_GIT_S, without=("GIT_",))
-    if head.returncode != 0:
-        return None
-    named = ["config", "--null", "--name-only", "--get-regexp", r"^filter\."]
-    filters = transport.run([*_GIT, *in_folder, *named], timeout=_GIT_S, without=("GIT_",)).stdout.split("\0")
-    if any("=" in name for name in filters):  # -c could not turn it off
-        return None
-    off = [word for name in filters if name for word in ("-c", f"{name}=")]
-    status = ["status", "--porcelain", "--ignore-submodules=dirty", "--", "."]
-    changed = transport.run([*_GIT, *off, *in_folder, *status], timeout=_GIT_S, without=("GIT_",))
-    return LockedGit(
-        folder=str(folder),
-        commit=head.stdout.strip(),
-        dirty=changed.returncode != 0 or bool(changed.stdout.strip()),
-    )
-
-
-def _belongs_to_others(folder: Path) -> bool:
-    """Whether a folder, or the repository that git finds around it, belongs to another user."""
-    real = folder.resolve()
-    around = (one for one in (real, *real.parents) if any(os.path.lexists(one / name) for name in (".git", "HEAD")))
-    top = next(around, real)
-    asked = (real, top, *(name for name in (top / ".git", top / "HEAD") if os.path.lexists(name)))
-    return any(one.lstat().st_uid not in {os.geteuid(), 0} for one in asked)
+    folder = Path(files[0][0]).absolute().parent
+    return LockedBefore(files=hashes(files), git=git_state(folder, transport))
 
 
 def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
@@ -117,6 +94,8 @@ def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
         if old != new
     ]
     told += [f"app/{name} {how} since the lock was written" for name, how in _changed(before.files, now.files)]
+    changed = _changed(_of_before(before), _of_before(now))
+    told += [f"app.before/{name} {how} since the lock was written" for name, how in changed]
     source = git_state(Path(before.git.folder), transport) if before.git else None
     if before.git and source and source.commit != before.git.commit:
         told.append(
@@ -126,6 +105,11 @@ def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
     if before.git and before.git.dirty and not before.files:
         told.append(f"what was run then was not all in commit {before.git.commit[:12]} of {before.git.folder}")
     return told
+
+
+def _of_before(lock: Lock) -> Mapping[str, str]:
+    """The files of the side before."""
+    return lock.before.files if lock.before else {}
 
 
 def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -140,11 +124,11 @@ def basis_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, scrat
     said = transport.run([*_READ, scratch], timeout=60).stdout
     files = lock.get("files") if isinstance(lock, dict) else None
     chip = chips_of(said) or (ledger.site().get("gpus") or {}).get("chip")
-    return Basis(chip, tools_of(said), files or {}, recipe.get("passes") or ())
+    return Basis(chip, tools_of(said), files or {}, recipe.get("passes") or (), machine_of(said))
 
 
 def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> list[str]:
-    """Write down what was chosen, and which profilers and driver the jobs met.
+    """Write down what was chosen, and which machine, profilers and driver the jobs met.
 
     Returns:
         What differs from the recipe's own lock.
@@ -157,6 +141,9 @@ def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch
     if isinstance(lock, dict) and chosen:
         of_choices = recorded(chosen, basis, load_rows(folder, _CHOSEN_LAUNCHES))
         lock["choices"] = of_choices.model_dump(mode="json", exclude_none=True)
+        write_locked(folder, head, recipe)
+    if isinstance(lock, dict) and basis.machine and lock.get("machine") != basis.machine:
+        lock["machine"] = dict(basis.machine)
         write_locked(folder, head, recipe)
     if not isinstance(lock, dict) or not tools:
         return []
@@ -210,6 +197,24 @@ def tools_of(provenance: str) -> dict[str, str]:
 
 
 _NAME = 1  # column of gpus.csv
+_OF_HOST: Final = {"cpu": "CPU", "modules": "modules"}
+_OF_GPU: Final = {1: "chip", 7: "SM clock, at most", 9: "power limit", 10: "persistence mode", 11: "ECC", 12: "MIG"}
+
+
+def machine_of(provenance: str) -> dict[str, str]:
+    """What the jobs ran on, in what they wrote; of several unlike nodes or GPUs the values are joined by ' | '."""
+    hosts, _, gpus = provenance.partition("\n=\n")
+    seen: dict[str, set[str]] = {}
+    for line in hosts.splitlines():
+        key, _, value = line.partition("=")
+        if key in _OF_HOST and value.strip():
+            seen.setdefault(_OF_HOST[key], set()).add(value.strip())
+    for row in csv.reader(gpus.splitlines(), skipinitialspace=True):
+        if row and row[0].isdigit():
+            for column, name in _OF_GPU.items():
+                if column < len(row) and row[column].strip():
+                    seen.setdefault(name, set()).add(row[column].strip())
+    return {name: " | ".join(sorted(values)) for name, values in seen.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +226,14 @@ class Basis:
         tools: Versions of profilers and driver, by name.
         files: SHA-256 of each file of the application, by name.
         passes: The recipe's passes as data.
+        machine: What the jobs ran on, by name: CPU, clocks, modules ...
     """
 
     chip: str | None = None
     tools: Mapping[str, str] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     passes: Sequence[Any] = ()
+    machine: Mapping[str, str] = field(default_factory=dict)
 
 
 def _digest(data: object) -> str:

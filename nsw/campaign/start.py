@@ -26,7 +26,7 @@ from nsw.campaign.selection import as_named
 from nsw.campaign.site_folder import write_secrets
 from nsw.campaign.versions import origins
 from nsw.errors import CampaignError, InputError, NswError, UsageError
-from nsw.plan.jobs import APP
+from nsw.plan.model import APP, OF_BEFORE
 from nsw.recipe.document import as_yaml
 from nsw.recipe.units import parse_canary
 from nsw.safe_files import open_regular
@@ -133,7 +133,8 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
     """Fill a folder that is not yet `called` so."""
     scratch = f"{made_of.scratch}/{called.id}" if made_of.scratch else str((called.path / "scratch").absolute())
     folder.lock.touch()  # with the rights of the other files: a read-only command tests it
-    copy_files(plan.files, folder.app)
+    for app, files in plan.programs().items():
+        copy_files(files, folder.path / app)
     write_scripts(folder, plan, lambda job: made_of.render(job, called.id, scratch))
     if made_of.secrets:
         write_secrets(folder.secrets, made_of.secrets)
@@ -178,6 +179,7 @@ def copy_files(files: Iterable[tuple[str, str]], folder: Path) -> None:
     Raises:
         CampaignError: One cannot be copied.
     """
+    folder.mkdir(exist_ok=True)
     for source, name in files:
         _copy(Path(source), folder / name)
 
@@ -254,14 +256,16 @@ def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
     Raises:
         UsageError: The recipe or a file of the program has a name that is not UTF-8.
     """
-    from nsw.campaign.recipe_lock import differences, taken
+    from nsw.campaign.recipe_lock import differences, taken, taken_before
     from nsw.transport.local import LocalTransport
 
     loaded, here = planned.recipe, LocalTransport()
     before = loaded.recipe.lock
     lock = taken(planned.plan.files, loaded.folder, planned.place.site.name, here, before)
-    sources = (source for source, _ in planned.plan.files)
-    _require_utf8([str(loaded.path.absolute()), *sources, *lock.files], "rename it")
+    other = taken_before(planned.plan.before, loaded.before, here, before.before if before else None)
+    lock = lock.model_copy(update={"before": other})
+    sources = (source for source, _ in (*planned.plan.files, *planned.plan.before))
+    _require_utf8([str(loaded.path.absolute()), *sources, *lock.hashes], "rename it")
     return lock, differences(before, lock, here) if before else []
 
 
@@ -367,6 +371,7 @@ def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
     left_out = (case.params for case in planned.recipe.left_out)
     data["matrix"]["exclude"] = [*(data["matrix"].get("exclude") or []), *left_out]
     data["app"]["files"] = [f"{app}/{name}" for _, name in planned.plan.files]
+    data["app"]["before"] = [f"{app}{OF_BEFORE}/{name}" for _, name in planned.plan.before]
     data.pop("sites", None)
     tools = {"tools": recipe.lock.tools if recipe.lock else {}}
     data["lock"] = lock.model_dump(mode="json", exclude_none=True) | tools

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["Status", "list_campaigns", "problems_of", "status"]
 
 _NOTABLE: Final = [state for state in State if state not in {State.DONE, State.PLANNED}]
+_MOMENT: Final = "%Y-%m-%dT%H:%M:%SZ"
 _TOGETHER: Final = 100  # campaigns whose ledgers are read in one process
 _Problems = list[tuple[str, str | None, str, str, str | None]]
 
@@ -171,26 +172,56 @@ def _outliers(folder: CampaignFolder, ledger: Ledger) -> _Problems:
     return [(one.run, None, "warning", f"an outlier: {one.text}", fix) for one in found]
 
 
-def list_campaigns(root: Path | None) -> tuple[Path, list[dict[str, Any]]]:
-    """The folder of campaigns, and what is known of each, oldest first."""
+def list_campaigns(
+    root: Path | None, since: float | None = None, figure: str | None = None
+) -> tuple[Path, list[dict[str, Any]]]:
+    """The folder of campaigns, and what is known of each, oldest first.
+
+    Args:
+        root: The folder.
+        since: Only those that began at most so many seconds ago.
+        figure: With the median of this figure in each case, as `medians`.
+    """
     parent = folders.root(root)
     known, rows = folders.existing(parent), []
     while known:
         some, known = known[:_TOGETHER], known[_TOGETHER:]  # their files are open at the same time
-        rows += [_campaign(folder, fault) for folder, fault in zip(some, prepare_to_look(some), strict=True)]
+        rows += [_campaign(folder, fault, figure) for folder, fault in zip(some, prepare_to_look(some), strict=True)]
+    if since is not None:
+        first = time.strftime(_MOMENT, time.gmtime(time.time() - since))
+        rows = [row for row in rows if row.get("created", first) >= first]
     return parent, rows
 
 
-def _campaign(folder: CampaignFolder, fault: CampaignError | None) -> dict[str, Any]:
+def _campaign(folder: CampaignFolder, fault: CampaignError | None, figure: str | None) -> dict[str, Any]:
     try:
         if fault is not None:
             raise fault
         with look(folder) as ledger:
             counts = ledger.counts()
-            created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(ledger.created()))
+            created = time.strftime(_MOMENT, time.gmtime(ledger.created()))
             return {"campaign": folder.id, "site": ledger.meta(SITE), "created": created,
                     "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
                     "incomplete": ledger.incomplete(), "unreadable": ledger.unreadable(),
-                    "note": ledger.meta(NOTE)}  # fmt: skip
+                    "note": ledger.meta(NOTE)} | (
+                    {"medians": _medians(folder, ledger, figure)} if figure else {})  # fmt: skip
     except (CampaignError, OSError) as wrong:
         return {"campaign": folder.id, "problem": str(wrong)}
+
+
+def _medians(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, float]:
+    """The median of a figure in each case that has it, undisturbed by a profiler where it was so measured."""
+    from nsw.analysis.cases import grouped
+    from nsw.analysis.figures import figures_of
+    from nsw.campaign.tables import lazily
+
+    cases: dict[str, list[RunRow]] = {}
+    for run in ledger.runs():
+        cases.setdefault(run.case_id, []).append(run)
+    rows = grouped(lazily(folder, "figures"), "run")
+    medians: dict[str, float] = {}
+    for case, runs in cases.items():
+        mine = [figure for figure in figures_of(runs, rows) if figure.name == name]
+        if mine:
+            medians[case] = min(mine, key=lambda figure: figure.profiled).median
+    return medians

@@ -92,14 +92,21 @@ def record(ledger: Ledger, home: Path, app: str, jobs: Sequence[str], *, copied:
     """
     known = ledger.meta(VERSIONS)
     if not known:
-        known = [(hashes([(home / ledger.meta(APP_FOLDER), "")]), 0, ledger.created(), [])]
+        known = [(_hashes_in(home, ledger.meta(APP_FOLDER)), 0, ledger.created(), [])]
     if copied:
-        files, (before, build, _, _) = hashes([(home / app, "")]), known[-1]
+        files, (before, build, _, _) = _hashes_in(home, app), known[-1]
         # with the same files the command that builds them is a different one
         known.append((files, build + 1 if files == before else 0, time.time(), list(jobs)))
     else:
         known[-1][3].extend(jobs)
     ledger.set_meta(VERSIONS, known)
+
+
+def _hashes_in(home: Path, app: str) -> dict[str, str]:
+    """The files of a copy of the program, and of that of the side before, named as `Plan.sources` does."""
+    from nsw.plan.model import APP, OF_BEFORE  # here: `nsw status` looks at no plan
+
+    return hashes([(home / app, ""), (home / f"{app}{OF_BEFORE}", f"{APP}{OF_BEFORE}")])
 
 
 def versions_of(ledger: Ledger, runs: Sequence[RunRow]) -> list[Version]:

@@ -33,6 +33,9 @@ _EXAMPLES: Final = {
     "ls": "nsw ls --root /scratch/me/campaigns",
     "summarize": "nsw summarize --table hotspots -o hotspots.csv",
     "read": "nsw read report.sqlite --table gpu_summary -o gpu.csv",
+    "compare": "nsw compare before after --by kernel",
+    "gate": "nsw gate main alexnet-scaling-20261121 --rule 'images_per_sec: -2%'",
+    "baseline": "nsw baseline set main alexnet-scaling-20261121",
     "metrics": "nsw metrics show achieved_occupancy --chip H100",
     "schema": "nsw schema recipe > recipe.schema.json",
 }
@@ -141,15 +144,11 @@ def _root(
 _SAME: Final = {
     "submit": "run", "start": "run", "check": "plan", "validate": "plan", "list": "ls", "show": "status",
     "stop": "cancel", "kill": "cancel", "continue": "resume", "rerun": "retry", "help": "--help",
-    "report": "summarize", "query": "summarize --table NAME", "export": "summarize --output FOLDER/",
+    "report": "summarize", "diff": "compare", "query": "summarize --table NAME", "export": "summarize --output FOLDER/",
 }  # fmt: skip
-_ELSEWHERE: Final = {
-    "compare": "a recipe compares the values of a parameter: `report: {compare: {parameter: NAME}}`; "
-    "`nsw summarize` prints the comparison",
-}
 
 
 def unknown(word: str, known: Collection[str]) -> UsageError:
     """The error for an unknown command, with the nearest known one."""
-    meant = f"did you mean 'nsw {_SAME[word]}'?" if word in _SAME else _ELSEWHERE.get(word) or did_you_mean(word, known)
+    meant = f"did you mean 'nsw {_SAME[word]}'?" if word in _SAME else did_you_mean(word, known)
     return UsageError(f"there is no command {word!r}", hint=meant or "`nsw --help` lists the commands")

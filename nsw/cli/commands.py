@@ -30,6 +30,8 @@ option = partial(typer.Option, show_default=False)
 
 Formats = StrEnum("Formats", ["TABLE", "JSON", "CSV", "PARQUET"])
 AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN"])
+By = StrEnum("By", ["CASE", "FIGURE", "KERNEL", "CLASS", "RANGE", "METRIC"])
+BaselineAction = StrEnum("BaselineAction", ["SET", "LS", "RM"])
 Action = StrEnum("Action", ["LS", "SHOW", "CHECK", "TRANSLATE"])
 Tool = StrEnum("Tool", ["NCU", "NVPROF"])
 Document = StrEnum("Document", ["RECIPE", "SITES", "ANSWERS"])
@@ -116,6 +118,16 @@ Exclude = Annotated[list[str] | None, option("--exclude", help="No cases with th
 Passes = Annotated[list[str] | None, option("--pass", help="Only this pass; may be repeated.")]
 Fit = Annotated[bool, option("--fit", help="Skip cases too large for the site, with the reason.")]
 
+Against = Annotated[
+    str | None,
+    option(
+        "--against",
+        metavar="REF",
+        help="Run each case on both sides, in pairs: before, with the program of a git revision or of a campaign's"
+        " folder, or with other values (n=2,mode=fast); and after, as it is now.",
+    ),
+]
+
 Now = Annotated[bool, option("--now", help="Start although another campaign runs on this machine.")]
 Into = Annotated[
     str | None,
@@ -165,12 +177,19 @@ def folder_to_extend(context: typer.Context, campaign: str, root: Path | None) -
 
 
 def overrides(
-    settings: list[str] | None, cases: list[str] | None, excluded: list[str] | None, passes: list[str] | None, fit: bool
+    settings: list[str] | None,
+    cases: list[str] | None,
+    excluded: list[str] | None,
+    passes: list[str] | None,
+    *,
+    fit: bool,
+    against: str | None,
 ) -> Overrides:
     """What a command line changes of a recipe."""
     from nsw.recipe.overrides import Overrides
 
-    return Overrides(tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ()), fit)
+    texts = tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ())
+    return Overrides(*texts, fit=fit, against=against)
 
 
 def limits(memory: str | None, time: str | None) -> Limits:
@@ -181,14 +200,14 @@ def limits(memory: str | None, time: str | None) -> Limits:
 
 
 def quantity(text: str | None, flag: str) -> int | None:
-    """The bytes of an option's value, of --max-time the seconds."""
+    """The bytes of an option's value, of those of time the seconds."""
     if text is None:
         return None
     from nsw.recipe.faults import Fault
     from nsw.recipe.units import parse_duration, parse_size
 
     try:
-        return parse_duration(text) if flag == "--max-time" else parse_size(text)
+        return parse_duration(text) if flag in {"--max-time", "--since"} else parse_size(text)
     except Fault as fault:
         raise UsageError(f"{flag}: {fault.message}", hint=fault.hint) from None
 
@@ -267,6 +286,7 @@ def plan(
     exclude: Exclude = None,
     passes: Passes = None,
     fit: Fit = False,
+    against: Against = None,
     format: Format = None,
     json: Json = False,
     output: Output = None,
@@ -276,7 +296,7 @@ def plan(
     """Show what a recipe would run on a site, its maximum cost, and what the site cannot do."""
     from nsw.cli import planning
 
-    options = overrides(settings, cases, exclude, passes, fit)
+    options = overrides(settings, cases, exclude, passes, fit=fit, against=against)
     goal = target(format, json, output)
     if campaign is not None:
         return planning.plan_into(folder_to_extend(context, campaign, root), recipe, sites, goal, options)
@@ -293,12 +313,15 @@ def render(
     exclude: Exclude = None,
     passes: Passes = None,
     fit: Fit = False,
+    against: Against = None,
     into: Annotated[Path | None, option("--into", help="Write the scripts into this folder instead.")] = None,
 ) -> int:
     """Print the job scripts of a recipe."""
     from nsw.cli import planning
 
-    return planning.render(recipe, site, sites, into, overrides(settings, cases, exclude, passes, fit))
+    return planning.render(
+        recipe, site, sites, into, overrides(settings, cases, exclude, passes, fit=fit, against=against)
+    )
 
 
 @command()
@@ -314,22 +337,28 @@ def run(
     exclude: Exclude = None,
     passes: Passes = None,
     fit: Fit = False,
+    against: Against = None,
     dry_run: Annotated[bool, option("--dry-run", help="Show the plan and stop, as `nsw plan` does.")] = False,
     campaign: Into = None,
+    note: Annotated[
+        str | None, option("--note", metavar="TEXT", help="What to know of it, shown by ls, status and compare.")
+    ] = None,
     now: Now = False,
 ) -> int:
     """Run a recipe: plan, run, collect, read, answer."""
     from nsw.cli import planning, running
 
-    options = overrides(settings, cases, exclude, passes, fit)
+    options = overrides(settings, cases, exclude, passes, fit=fit, against=against)
     if campaign is not None:
+        if note is not None:
+            raise UsageError("--note cannot be combined with --into: a campaign keeps its own")
         folder = folder_to_extend(context, campaign, root)
         if dry_run:
             return planning.plan_into(folder, recipe, sites, Target("table"), options)
         return running.run_into(folder, recipe, sites, options, yes=yes, now=now)
     if dry_run:
         return planning.plan(recipe, site, sites, Target("table"), options, root)
-    return running.run(recipe, site, sites, root, options, yes=yes, now=now)
+    return running.run(recipe, site, sites, root, options, note=note, yes=yes, now=now)
 
 
 @command()
@@ -602,11 +631,21 @@ def problems(
 
 
 @command(name="ls")
-def list_campaigns(root: Root = None, format: Format = None, json: Json = False, output: Output = None) -> int:
+def list_campaigns(
+    root: Root = None,
+    since: Annotated[
+        str | None, option("--since", metavar="TIME", help="Only those that began so long ago at most, such as 30d.")
+    ] = None,
+    figure: Annotated[str | None, option("--figure", help="With this figure of each case: its median.")] = None,
+    format: Format = None,
+    json: Json = False,
+    output: Output = None,
+) -> int:
     """List the campaigns."""
     from nsw.cli import looking
 
-    return looking.list_campaigns(root, target(format, json, output))
+    ago = quantity(since, "--since")
+    return looking.list_campaigns(root, target(format, json, output), since=ago, figure=figure)
 
 
 @command()
@@ -646,6 +685,72 @@ def summarize(
     which = (campaign, named, root, selection(case, exclude))
     goal = target(format, json, output, AnswerFormats)
     return summarizing.summarize(which, table, goal, limits(max_memory, max_time), top, full=full)
+
+
+Sides = Annotated[
+    list[str] | None,
+    argument(
+        metavar="A B",
+        help="What is compared with, and what is compared: campaigns, baselines, CAMPAIGN:CASE, reports. Or one"
+        " campaign of `nsw run --against`, which holds both; the newest if none is named.",
+    ),
+]
+
+
+@command()
+def compare(
+    sides: Sides = None,
+    root: Root = None,
+    by: Annotated[By, typer.Option("--by", help="What is compared.")] = By.CASE,
+    same: Annotated[str, typer.Option("--same", metavar="PERCENT", help="Differences below count as none.")] = "1%",
+    format: AnswerFormat = None,
+    json: Json = False,
+    output: Output = None,
+) -> int:
+    """Compare two campaigns, cases or reports: what got faster, how certain that is, what did it."""
+    from nsw.cli import comparing
+
+    goal = target(format, json, output, AnswerFormats)
+    return comparing.compare(sides or [], root, goal, by=by.value, same=comparing.share(same))
+
+
+@command()
+def gate(
+    sides: Sides = None,
+    rules: Annotated[
+        list[str] | None,
+        option(
+            "--rule",
+            metavar="RULE",
+            help="Such as 'images_per_sec: -2%' (it may fall by 2 % at most) or 'step_ms: +2% or undecided'; may be"
+            " repeated. Default: report.gate of B's recipe.",
+        ),
+    ] = None,
+    root: Root = None,
+    format: AnswerFormat = None,
+    json: Json = False,
+    output: Output = None,
+) -> int:
+    """Hold B to rules beside A: exit code 4 where one fails, 5 where the runs do not decide."""
+    from nsw.cli import comparing
+
+    return comparing.gate(sides or [], root, target(format, json, output, AnswerFormats), rules=rules or [])
+
+
+@command()
+def baseline(
+    action: Annotated[BaselineAction, argument(help="set: name a campaign. ls: list the names. rm: forget one.")],
+    name: Annotated[str | None, argument(metavar="NAME", help="The name, such as main.")] = None,
+    campaign: Campaign = None,
+    root: Root = None,
+    format: Format = None,
+    json: Json = False,
+    output: Output = None,
+) -> int:
+    """Give campaigns names, for `nsw compare` and `nsw gate`."""
+    from nsw.cli import comparing
+
+    return comparing.baseline(action.value, name, campaign, root, target(format, json, output))
 
 
 @command()

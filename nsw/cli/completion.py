@@ -373,6 +373,16 @@ def _campaigns(given: Given, _: str) -> list[str]:
     return [folder.id for folder in folders.existing(_root(given))]
 
 
+def _baselines(given: Given, _: str) -> list[str]:
+    from nsw.campaign import baselines
+
+    return sorted(baselines.listed(_root(given)))
+
+
+def _sides(given: Given, begun: str) -> list[str]:
+    return [*_campaigns(given, begun), *_baselines(given, begun)]
+
+
 def _root(given: Given) -> Path:
     from nsw.campaign import folder as folders
 
@@ -427,7 +437,9 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "site": _sites,
     "passes": _passes,
     "campaign": _campaigns,
+    "against": _campaigns,
     "named": _campaigns,
+    "sides": _sides,
     "run": _of_campaign("run"),
     "runs": _of_campaign("retry"),
     "case": _of_campaign("case"),
@@ -438,5 +450,6 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "chip": _chips,
     "action": lambda _given, _begun: ["check"],
     "name": _sites,
+    "baseline name": _baselines,
     "shipped": _shipped,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.ledger_rows import State
@@ -9,7 +11,7 @@ from nsw.cli.output import tell
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from nsw.cli.output import Target
 
 _WIDE = 100  # columns of a terminal from which there is room for the time, which is in the id too
+_NOTE = 36  # characters of a note in a list
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
@@ -103,26 +106,47 @@ def watch(folder: CampaignFolder, *, once: bool) -> int:
     return Exit.GOOD
 
 
-def list_campaigns(root: Path | None, target: Target) -> int:
-    """The campaigns below the root, oldest first."""
+def list_campaigns(root: Path | None, target: Target, *, since: float | None = None, figure: str | None = None) -> int:
+    """The campaigns below the root, oldest first; those that began since so many seconds, with a figure."""
     from nsw.campaign import status as states
 
-    parent, rows = states.list_campaigns(root)
+    parent, rows = states.list_campaigns(root, since, figure)
     flat = [{**r, **{state: r.get("counts", {}).get(state, 0) for state in State}} for r in rows]
     columns = ("campaign", "site", "created", "runs", *map(str, State), "driven", "note", "problem")
-    target.put(flat, columns, data=lambda: {"campaigns": rows}, show=lambda: _show_campaigns(rows, parent))
+    if figure is not None:
+        columns = (*columns, "least", "most")
+        flat = [row | {"least": _end(row, min), "most": _end(row, max)} for row in flat]
+    show = partial(_show_campaigns, flat, parent, figure)
+    target.put(flat, columns, data=lambda: {"campaigns": rows}, show=show)
     return Exit.GOOD
 
 
-def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path) -> None:
+def _end(row: Mapping[str, Any], end: Callable[[Iterable[float]], float]) -> float | None:
+    """The least or greatest of a campaign's medians of a figure."""
+    return end(medians) if (medians := row.get("medians", {}).values()) else None
+
+
+def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | None) -> None:
     from nsw.present.terminal import console, table
+    from nsw.quantities import number, spread
 
     out = console()
-    columns = ("campaign", "site", "begun", "runs") if out.width >= _WIDE else ("campaign", "site", "runs")
+    rows = list(rows)
+    more = figure is not None or any(row.get("note") for row in rows)
+    columns = ["campaign", "site", "begun", "runs"] if out.width >= _WIDE and not more else ["campaign", "site", "runs"]
     cells = [
         {**r, "begun": _here(r.get("created")), "runs": r.get("problem") or _in_words(r)}
         for r in rows
     ]  # fmt: skip
+    if figure is not None:
+        columns.append(figure)
+        for cell in cells:
+            least, most = cell["least"], cell["most"]
+            cell[figure] = number(least) if least == most else spread(least, most)
+    if any(row.get("note") for row in rows):
+        columns.append("note")
+        for cell in cells:
+            cell["note"] = textwrap.shorten(cell.get("note") or "", _NOTE, placeholder=" ...")
     if cells:
         out.print(table(None, columns, ([c.get(name) for name in columns] for c in cells), wide="runs"))
     else:

@@ -43,19 +43,20 @@ def run(
     root: Path | None,
     options: Overrides | None = None,
     *,
+    note: str | None = None,
     yes: bool = False,
     now: bool = False,
 ) -> int:
     """Plan, ask when it is dear, make the campaign, carry it out, answer."""
     from nsw.campaign import start
-    from nsw.campaign.planning import make_plan
+    from nsw.campaign.planning import make_plan, noted
     from nsw.campaign.running import Running
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.site_check.facts import warnings
 
     home = folders.root(root)
-    planned = make_plan(recipe, site, sites, options, show_message)
+    planned = noted(make_plan(recipe, site, sites, options, show_message), note)
     lock, differences = start.lock_of(planned)
     kinds = {run.pass_kind for run in planned.plan.runs}
     known = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)

@@ -9,10 +9,12 @@ from nsw.errors import Diagnostic, InputError
 from nsw.plan import counters
 from nsw.plan.command import PRIVATE, RECORD_ENVIRONMENT, Box, words
 from nsw.plan.jobs import (
-    APP,
     WARM_UP,
+    Blocks,
     apart,
     build_job,
+    in_blocks,
+    is_interleaved,
     pack,
     reductions,
     repeats_of,
@@ -21,7 +23,7 @@ from nsw.plan.jobs import (
 )
 from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
 from nsw.plan.layout import Demand, Layout, layout_of
-from nsw.plan.model import Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
+from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
 from nsw.plan.passes import CaseProgram, profiled
 from nsw.plan.refusals import faults_on_site, marks, not_yet
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
@@ -31,12 +33,13 @@ from nsw.recipe.faults import Fault
 from nsw.recipe.passes import CountersPass
 from nsw.recipe.program_files import source
 from nsw.recipe.secrets import Secret
+from nsw.recipe.sides import BEFORE, SIDE
 from nsw.recipe.units import as_text, clock
 from nsw.site.model import FILL
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.matrix import Case
@@ -70,20 +73,26 @@ def build_plan(
     if faults:
         raise InputError(_unique(faults))
     recipe, site = loaded.recipe, place.site
+    name = f"{recipe.name}-{part.number}" if part else recipe.name
+    told = loaded.before.told if loaded.before else ()
     node_gpus = (facts.gpus_per_node or 0) if site.whole_nodes else 0
     per_task = None if site.limits.runs_per_job == FILL else int(site.limits.runs_per_job)
-    jobs = pack(f"{recipe.name}-{part.number}" if part else recipe.name, runs, runs_per_task=per_task,
+    blocks = _blocks(loaded, place, name, runs)
+    in_order = [job for some in blocks for job in some.jobs]
+    others = [run for run in runs if not is_interleaved(recipe, run.pass_kind)]
+    jobs = pack(name, others, runs_per_task=per_task,
                 max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus,
-                around_s=around_s(site.limits.grace))  # fmt: skip
+                around_s=around_s(site.limits.grace), first=len(in_order) + 1)  # fmt: skip
     return Plan(
         name=recipe.name,
         site=site.name,
         cases=tuple(case.id for case in cases),
-        jobs=jobs,
+        jobs=(*in_order, *jobs),
         absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
         note=facts.note,
-        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task)])),
-        files=tuple(builder.files()),
+        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task)]), *dict.fromkeys(map(str, blocks)), *told),
+        files=builder.files(recipe.app.files),
+        before=builder.files(recipe.app.before),
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
         builds=tuple(job for app, job in builder.builds.items() if app in apps and app not in built),
@@ -94,6 +103,26 @@ def build_plan(
         share=site.share,
         node_gpus=node_gpus,
     )  # fmt: skip
+
+
+def _blocks(loaded: LoadedRecipe, place: LoadedSite, name: str, runs: list[Run]) -> list[Blocks]:
+    """The runs that the recipe wants in blocks.
+
+    Raises:
+        InputError: The site has no job that is long enough for one of them.
+    """
+    recipe, site = loaded.recipe, place.site
+    if recipe.interleave is None:
+        return []
+    timed = [run for run in runs if is_interleaved(recipe, run.pass_kind)]
+    longest = site.limits.max_walltime
+    blocks = in_blocks(name, timed, recipe.interleave.seed, longest_s=longest, around_s=around_s(site.limits.grace))
+    most = max((job.walltime_s for some in blocks for job in some.jobs), default=0)
+    if longest is not None and most > longest:
+        message = f"a block needs a job of {clock(most)}, but site {site.name} allows {clock(longest)}"
+        hint = "runs of a block are never in two jobs: fewer cases (`--case`), or a shorter resources.time"
+        raise InputError([loaded.document.diagnostic(("interleave",), message, hint=hint)])
+    return blocks
 
 
 class _Builder:
@@ -141,7 +170,8 @@ class _Builder:
         impossible = {one.name: done.impossible for one, (_, done) in zip(self._passes, commands, strict=True)}
         runs: list[Run] = []
         for one, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
-            self._check_time(limit, ("resources", "time") if one.time is None else ("passes",))
+            where = ("resources", "time") if one.time is None else ("passes",)
+            self._check_time(limit, where, alone=is_interleaved(recipe, one.kind))
             source = None if self._facts.replay else counters.source_of(one, self._passes)
             why = done.impossible
             if why is None and source is not None and impossible[source] is not None:
@@ -195,19 +225,20 @@ class _Builder:
             reports = () if repeat == WARM_UP and run.reduction else run.reports
             yield replace(run, id=id_, repeat=repeat, reports=reports)
 
-    def files(self) -> list[tuple[str, str]]:
-        """The application's files: where they are, their name beside the program."""
-        folder = self._loaded.folder
-        found = [source(folder, name) for name in self._loaded.recipe.app.files]
-        return [(str(path), path.name) for path in found]
+    def files(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Files that the recipe names: where they are, their name beside the program."""
+        found = [source(self._loaded.folder, name) for name in names]
+        return tuple((str(path), path.name) for path in found)
 
     def _app(self, case: Case, needs: Resources, values: Mapping[str, Any]) -> str:
         """The folder of the application that a case uses; a build step is done once for each."""
-        step = self._loaded.recipe.app.build
+        app = self._loaded.recipe.app
+        base = f"{self._base}{OF_BEFORE}" if app.before and case.params[SIDE] == BEFORE else self._base
+        step = app.build
         if step is None or self._facts.replay is not None:
-            return self._base
+            return base
         name, site = self._loaded.recipe.name, self._place.site
-        folder, job = build_job(name, step, case, needs, values, self._resolver, site, self._base)
+        folder, job = build_job(name, step, case, needs, values, self._resolver, site, base)
         self.builds.setdefault(folder, job)
         return folder
 
@@ -335,9 +366,10 @@ class _Builder:
         with standing_at("passes", number, one.kind, "ranks"):
             return profiled(one, program, recipe, site, self._facts, chooses=counters.chooses(one, self._passes))
 
-    def _check_time(self, limit: Resources, where: tuple[str | int, ...]) -> None:
+    def _check_time(self, limit: Resources, where: tuple[str | int, ...], *, alone: bool) -> None:
+        """Remember a pass whose jobs would be too long; of blocks, that are looked at later, a single run is meant."""
         limits = self._place.site.limits
-        runs = 1 if limits.runs_per_job == FILL else int(limits.runs_per_job)
+        runs = 1 if alone or limits.runs_per_job == FILL else int(limits.runs_per_job)
         if self._place.site.whole_nodes:
             runs = -(-runs // side_by_side(limit, self._facts.gpus_per_node or 0))
         around = around_s(limits.grace)

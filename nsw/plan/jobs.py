@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import random
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nsw.plan.command import words
-from nsw.plan.model import AROUND_S, REDUCTION, Job, Resources, Run
+from nsw.plan.model import APP, AROUND_S, REDUCTION, Job, Resources, Run
 from nsw.plan.resolve import Resolver, site_gres, standing_at
 from nsw.recipe.matrix import Case, case_id
 from nsw.recipe.passes import CountersPass, Pass
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from nsw.site.model import Site
 
 __all__ = [
-    "APP", "WARM_UP", "apart", "are_tasks", "build_job", "command_of", "fitting", "pack", "reductions", "repeats_of",
-    "side_by_side", "too_many_runs",
+    "WARM_UP", "Blocks", "apart", "are_tasks", "build_job", "command_of", "fitting", "in_blocks",
+    "is_interleaved", "pack", "reductions", "repeats_of", "side_by_side", "too_many_runs",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -36,6 +38,7 @@ def pack(
     longest_s: int | None = None,
     node_gpus: int = 0,
     around_s: int = AROUND_S,
+    first: int = 1,
 ) -> tuple[Job, ...]:
     """Jobs that hold all runs once, in the order of the runs.
 
@@ -47,12 +50,12 @@ def pack(
         longest_s: Longest walltime of a job, in seconds.
         node_gpus: GPUs of a node where jobs take whole nodes: small runs of a task go side by side on them.
         around_s: Seconds of a job beside its runs.
+        first: Number of the first job.
     """
     groups: dict[tuple[Resources, str, str], list[Run]] = {}
     for run in runs:
-        # a longer limit does not need another job: the job asks for the longest of its tasks
         stage = run.needs.removeprefix(f"{run.case_id}.")  # a task holds runs that wait for the same pass
-        groups.setdefault((replace(run.resources, time_s=0), run.app, stage), []).append(run)
+        groups.setdefault((_but_time(run.resources), run.app, stage), []).append(run)
     jobs: list[Job] = []
     for group in groups.values():
         lanes = side_by_side(group[0].resources, node_gpus)
@@ -60,9 +63,71 @@ def pack(
         tasks = _batched(group, max(1, size))
         for chunk in _batched(tasks, max(1, max_array)):
             at_a_time = min(lanes, max(len(task) for task in chunk))
-            jobs.append(Job(f"{name}-j{len(jobs) + 1}", chunk[0][0].resources, chunk,
+            jobs.append(Job(f"{name}-j{first + len(jobs)}", chunk[0][0].resources, chunk,
                             side_by_side=at_a_time, around_s=around_s))  # fmt: skip
     return tuple(jobs)
+
+
+def _but_time(needs: Resources) -> Resources:
+    """What decides on the job: a longer limit does not need another one, since it asks for the longest of its tasks."""
+    return replace(needs, time_s=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Runs of equal resources in blocks, each with one repeat of every case, and the jobs that hold whole blocks."""
+
+    cases: int
+    blocks: int
+    jobs: tuple[Job, ...]
+    seed: int
+
+    def __str__(self) -> str:
+        nodes = self.jobs[0].resources.nodes
+        where = "one node" if nodes == 1 else f"{nodes} nodes"
+        jobs = f"one job on {where}" if len(self.jobs) == 1 else f"{len(self.jobs)} jobs, each on {where}"
+        blocks = f"{plural(self.blocks, 'block')} of {plural(self.cases, 'case')}"
+        return f"{blocks}, in random order, in {jobs}; seed {self.seed}"
+
+
+def in_blocks(
+    name: str, runs: Sequence[Run], seed: int, *, longest_s: int | None, around_s: int = AROUND_S
+) -> list[Blocks]:
+    """Blocks of runs that follow each other, in an order that the seed decides; warm-ups are a block before them.
+
+    Args:
+        name: Beginning of the jobs' names.
+        runs: What to pack.
+        seed: Of the order within each block.
+        longest_s: Longest walltime of a job, in seconds; a block that is longer has a job of its own.
+        around_s: Seconds of a job beside its runs.
+    """
+    chance = random.Random(seed)  # noqa: S311  an order, no secret
+    groups: dict[Resources, dict[int, list[Run]]] = {}
+    for run in runs:
+        groups.setdefault(_but_time(run.resources), {}).setdefault(run.repeat, []).append(run)
+    made: list[Blocks] = []
+    for group in groups.values():
+        # random() is what Python promises never to change; shuffle is not
+        ordered = [sorted(group[repeat], key=lambda _: chance.random()) for repeat in sorted(group)]
+        before = sum(len(some.jobs) for some in made)
+        tasks = _filled(ordered, None if longest_s is None else longest_s - around_s)
+        jobs = (Job(f"{name}-j{before + n}", task[0].resources, (task,), around_s=around_s)
+                for n, task in enumerate(tasks, 1))  # fmt: skip
+        cases = {run.case_id for block in ordered for run in block}
+        made.append(Blocks(len(cases), len(group) - (WARM_UP in group), tuple(jobs), seed))
+    return made
+
+
+def _filled(blocks: Sequence[Sequence[Run]], seconds: int | None) -> list[tuple[Run, ...]]:
+    """Tasks that hold whole blocks, as many as fit into so many seconds."""
+    tasks: list[list[Run]] = [[]]
+    for block in blocks:
+        length = sum(run.resources.time_s for run in (*tasks[-1], *block))
+        if tasks[-1] and seconds is not None and length > seconds:
+            tasks.append([])
+        tasks[-1] += block
+    return [tuple(task) for task in tasks]
 
 
 def side_by_side(needs: Resources, node_gpus: int) -> int:
@@ -97,6 +162,11 @@ def warm_ups(recipe: Recipe, one: Pass) -> int:
     return 0 if isinstance(one, CountersPass) else recipe.warmup
 
 
+def is_interleaved(recipe: Recipe, kind: str) -> bool:
+    """Whether runs of passes of a kind are done in blocks: those of the program alone, which are timed."""
+    return recipe.interleave is not None and kind == "baseline"
+
+
 def too_many_runs(loaded: LoadedRecipe) -> Diagnostic | None:
     """The fault of a recipe that asks for more runs than are planned; found before any of them is made."""
     recipe = loaded.recipe
@@ -116,7 +186,7 @@ def apart(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
         site: The site.
         per_task: How many runs follow each other in one task; None: as many as fit.
     """
-    most = max(warm_ups(recipe, one) for one in recipe.passes)
+    most = max((warm_ups(recipe, one) for one in recipe.passes if not is_interleaved(recipe, one.kind)), default=0)
     here = site.scheduler == "local" and site.limits.max_in_flight == 1
     if not most or here or per_task is None or per_task > most:
         return None
@@ -126,7 +196,6 @@ def apart(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
     )
 
 
-APP = "app"  # folder of the application's files beside the runs' folders
 _THERE = 'cd "../../../$0" && exec "$@"'  # from the folder that the job claims for it
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from nsw.recipe.secrets import Secret
 
 __all__ = [
-    "AROUND_S", "GRACE_S", "REDUCTION", "Absent", "Job", "Part", "Plan", "Resources", "Run", "RunSecrets",
-    "SiteFacts", "around_s",
+    "APP", "AROUND_S", "GRACE_S", "OF_BEFORE", "REDUCTION", "Absent", "Job", "Part", "Plan", "Resources", "Run",
+    "RunSecrets", "SiteFacts", "around_s",
 ]  # fmt: skip
 
 
@@ -48,6 +48,8 @@ class SiteFacts:
     note: str | None = None
 
 
+APP = "app"  # folder of the application's files beside the runs' folders; `app-2` is that of a later copy
+OF_BEFORE = ".before"  # behind the name of such a folder: of the program of cases whose side is before
 REDUCTION = ".reduce"  # of a reduction's id, behind that of its run
 _BESIDE_S = 30  # seconds of a job for what is around its runs: set-up, files
 GRACE_S = 30  # seconds between SIGTERM and SIGKILL, unless the site says otherwise
@@ -205,6 +207,7 @@ class Plan:
     note: str | None = None
     notes: tuple[str, ...] = ()  # what a pass costs, what it leaves out
     files: tuple[tuple[str, str], ...] = ()  # (source on this machine, name beside the program)
+    before: tuple[tuple[str, str], ...] = ()  # the same of the program of cases whose side is before
     setup: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     builds: tuple[Job, ...] = ()  # each before the jobs whose runs use its folder
@@ -221,6 +224,15 @@ class Plan:
     def runs(self) -> tuple[Run, ...]:
         """All runs that will be done."""
         return tuple(run for job in self.jobs for run in job.runs)
+
+    @property
+    def sources(self) -> tuple[tuple[str, str], ...]:
+        """All files of the program, those of the side before below a folder of their own."""
+        return (*self.files, *((source, f"{APP}{OF_BEFORE}/{name}") for source, name in self.before))
+
+    def programs(self, app: str = APP) -> dict[str, tuple[tuple[str, str], ...]]:
+        """The files of each program by its folder; `app` is that of the cases that are not of the side before."""
+        return {app: self.files, f"{app}{OF_BEFORE}": self.before} if self.before else {app: self.files}
 
     @property
     def gpu_hours(self) -> float:

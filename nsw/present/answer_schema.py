@@ -173,6 +173,7 @@ class Campaign(TypedDict):
     incomplete: NotRequired[int]
     unreadable: NotRequired[int]
     note: NotRequired[str | None]
+    medians: NotRequired[dict[str, float]]
     problem: NotRequired[str]  # fmt: skip
 
 
@@ -269,6 +270,91 @@ class TableOf(Answer):
     rows: Rows
 
 
+class ComparedSide(TypedDict):
+    name: str
+    source: str
+    note: str | None
+    conditions: dict[str, str]
+
+
+class ComparedRow(TypedDict):
+    case: str
+    what: str
+    unit: str | None
+    first: float | None
+    second: float | None
+    first_runs: int
+    second_runs: int
+    verdict: Literal["faster", "slower", "higher", "lower", "same", "cannot tell"]
+    higher_is_better: bool | None
+    gain_pct: float | None
+    gain_low_pct: float | None
+    gain_high_pct: float | None
+    chance: float | None
+    could_show_pct: float | None
+    more_runs: int | None
+    paired: bool | None
+    noise_floor: Literal["measured", "assumed"] | None
+    missing: str | None  # fmt: skip
+
+
+class PartOfDifference(TypedDict):
+    what: str
+    how: Literal["gone", "new", "renamed", "changed"] | None
+    before: float
+    after: float
+    renamed: str | None
+    ns: float
+
+
+class DifferenceOf(TypedDict):
+    case: str
+    before_ns: float
+    after_ns: float
+    of_iteration: bool
+    changes: list[PartOfDifference]
+
+
+class ComparisonOf(TypedDict):
+    first: ComparedSide
+    second: ComparedSide
+    by: str
+    headline: str
+    differs: list[str]
+    rows: list[ComparedRow]
+    only_in_first: list[str]
+    only_in_second: list[str]
+    differences: list[DifferenceOf]
+    blocks: list[Block]
+
+
+class Comparisons(Answer, ComparisonOf):
+    pass
+
+
+class JudgedRule(TypedDict):
+    figure: str
+    tolerance: str
+    case: str
+    outcome: Literal["passed", "failed", "undecided"]
+    why: str
+
+
+class Gate(Answer):
+    outcome: Literal["passed", "failed", "undecided"]
+    rules: list[JudgedRule]
+    comparison: ComparisonOf
+
+
+class Baseline(TypedDict):
+    baseline: str
+    campaign: str
+
+
+class Baselines(Answer):
+    baselines: list[Baseline]
+
+
 class ReportProblem(TypedDict):
     severity: Severity
     message: str
@@ -345,6 +431,9 @@ SHAPES: Final[Mapping[str, tuple[Any, str]]] = {
     "sites": (Sites, "nsw sites --json"),
     "sites_check": (SiteChecks, "nsw sites check NAME --json"),
     "summarize": (Summary, "nsw summarize --json"),
+    "compare": (Comparisons, "nsw compare --json"),
+    "gate": (Gate, "nsw gate --json"),
+    "baselines": (Baselines, "nsw baseline ls --json"),
     "table": (TableOf, "nsw summarize or nsw read with --table, of tables that nsw computes"),
     "read": (Reports, "nsw read --json"),
     "formats": (Formats, "nsw read --formats --json"),

@@ -17,6 +17,7 @@ from nsw.recipe.expressions import Expression, find_name, is_template
 from nsw.recipe.faults import Fault, plain, shown
 from nsw.recipe.matrix import Case, Matrix, MatrixFault, expansion, rests_of_ranges
 from nsw.recipe.program_files import source
+from nsw.recipe.sides import AFTER, BEFORE, SIDE
 from nsw.recipe.units import as_text, plain_number
 
 if TYPE_CHECKING:
@@ -116,6 +117,10 @@ def check(document: Document, folder: Path | None) -> list[Diagnostic]:
         *_pass_names(document),
     ]
     faults += _matrix_names(document)
+    if document.get(("app", BEFORE)) and SIDE not in parameters(document):
+        message = f"app.before is the program of cases whose {SIDE} is {BEFORE}, and the matrix has no {SIDE}"
+        hint = f"matrix: {{{SIDE}: [{BEFORE}, {AFTER}]}}"
+        faults.append(document.diagnostic(("app", BEFORE), message, hint=hint, key=True))
     if folder is not None:
         faults += islice(_files(document, folder), MOST_SHOWN + 1)
     return faults
@@ -138,7 +143,8 @@ def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[D
     warnings += _python_words(document)
     warnings += _dollars(document)
     warnings += repeated(document, recipe.matrix)
-    warnings += unused(document, found.cases, _names_in_texts(document))
+    told_apart = {SIDE} if recipe.app.before else set()
+    warnings += unused(document, found.cases, _names_in_texts(document) | told_apart)
     faults = (
         []
         if found.cases
@@ -283,7 +289,7 @@ def _no_parameter(document: Document, path: KeyPath, name: str, known: list[str]
 
 
 def _files(document: Document, folder: Path) -> Iterator[Diagnostic]:
-    for path, name in document.find("app", "files", "*"):
+    for path, name in (*document.find("app", "files", "*"), *document.find("app", "before", "*")):
         if not isinstance(name, str) or not name or "\0" in name:
             continue
         found = source(folder, name)

@@ -344,6 +344,12 @@ AmountOf = Annotated[
     units.Amount,
     Parsed(units.parse_amount, {"type": "string", "examples": ["1 node-hour", "4 gpu-hours"]}, _back(str)),
 ]
+ToleranceRule = Annotated[
+    units.Tolerance,
+    Parsed(
+        units.parse_tolerance, {"type": "string", "pattern": units.TOLERANCE, "examples": ["-2%", "+2%"]}, _back(str)
+    ),
+]
 CanaryRule = Annotated[
     units.Canary,
     Parsed(

@@ -44,6 +44,8 @@ def cleaned(schema: dict[str, Any]) -> dict[str, Any]:
         if name in definitions:
             kinds = definitions[name]["properties"]["kind"]["enum"]
             definitions[name] = {"anyOf": [definitions[name], {"enum": kinds}]}
+    if "Interleave" in definitions:
+        definitions["Interleave"] = {"anyOf": [definitions["Interleave"], {"type": "boolean"}]}
     if "PassEntry" in definitions:
         entry = definitions["PassEntry"] | {"minProperties": 1, "maxProperties": 1}
         definitions["PassEntry"] = {"anyOf": [entry, {"enum": list(entry["properties"])}]}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of, nearest
 from nsw.recipe.check import check, check_matrix
@@ -22,6 +22,9 @@ from nsw.recipe.passes import PassEntry
 from nsw.recipe.program_files import taken_from_nsw, unshipped
 from nsw.recipe.validate import kind_at, validate
 from nsw.safe_files import open_regular
+
+if TYPE_CHECKING:
+    from nsw.recipe.sides import Before
 
 __all__ = ["MOST_SITES", "LoadedRecipe", "joined", "load_recipe", "load_recipe_text", "read_document"]
 
@@ -174,6 +177,7 @@ class LoadedRecipe:
         cases: The matrix, expanded.
         warnings: What is no fault and yet probably not meant.
         left_out: Cases of the matrix that the command line left out.
+        before: What `--against` named.
     """
 
     recipe: Recipe
@@ -184,6 +188,7 @@ class LoadedRecipe:
     cases: list[Case]
     warnings: list[Diagnostic] = field(default_factory=list)
     left_out: list[Case] = field(default_factory=list)
+    before: Before | None = None
 
 
 def load_recipe(
@@ -261,7 +266,7 @@ def _loaded(
     names = {case.id for case in kept}
     left_out = [case for case in cases if case.id not in names]
     told = list(first_of(in_order(warnings)))
-    return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, kept, told, left_out)
+    return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, kept, told, left_out, options.before)
 
 
 def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None) -> Iterator[Diagnostic]:

@@ -1,6 +1,7 @@
 """The recipe as types. Each key is documented here once; the JSON Schema is made from it."""
 
 from functools import cached_property, partial
+from secrets import randbelow
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -30,8 +31,10 @@ from nsw.recipe.fields import (
     SizeOrTemplate,
     Template,
     Text,
+    ToleranceRule,
     amount,
     empty_as_map,
+    flag,
     or_template,
 )
 from nsw.recipe.matrix import Matrix
@@ -39,7 +42,8 @@ from nsw.recipe.passes import Pass, PassEntry
 from nsw.recipe.secrets import EnvironmentTemplates
 
 __all__ = [
-    "App", "Lock", "LockedChoice", "LockedChoices", "LockedGit", "PerformanceModel", "Recipe", "Resources", "Steps",
+    "App", "Lock", "LockedBefore", "LockedChoice", "LockedChoices", "LockedGit", "PerformanceModel", "Recipe",
+    "Resources", "Steps",
 ]  # fmt: skip
 
 MEASURED = ("copies", "collectives")
@@ -89,6 +93,16 @@ class LockedGit(Model):
     dirty: Flag = Field(description="Whether files of the folder differed from the commit.")
 
 
+class LockedBefore(Model):
+    """What the cases whose side is before were made of."""
+
+    ref: Filled | None = Field(default=None, description="What `--against` named.")
+    files: dict[Filled, Text] = Field(
+        default={}, description="SHA-256 of every file of their program, by name; none where it is the other side's."
+    )
+    git: LockedGit | None = Field(default=None, description="Where their program came from.")
+
+
 class LockedChoice(Model):
     """What an earlier stage chose for a run."""
 
@@ -122,10 +136,20 @@ class Lock(Model):
     date: Filled = Field(description="When the campaign was made.")
     files: dict[Filled, Text] = Field(default={}, description="SHA-256 of every file of the application, by name.")
     git: LockedGit | None = Field(default=None, description="Where the application came from.")
+    before: LockedBefore | None = Field(default=None, description="The other side of a comparison (`--against`).")
     tools: dict[Filled, Text] = Field(
         default={}, description="Versions of profilers and driver, as the jobs met them; several are joined by ' | '."
     )
+    machine: dict[Filled, Text] = Field(
+        default={}, description="What the jobs ran on: CPU, chip, clocks, power limit, modules; several by ' | '."
+    )
     choices: LockedChoices | None = Field(default=None, description="What an earlier stage chose for runs.")
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of the program's files, those of the side before below a folder of their own."""
+        before = self.before.files if self.before else {}
+        return self.files | {f"app.before/{name}": digest for name, digest in before.items()}
 
 
 Inside: TypeAlias = Literal["inside", "outside"]
@@ -227,6 +251,11 @@ class App(Model):
         " fails when any of its parts does (bash with pipefail)."
     )
     files: Annotated[list[Filled], FREE] = Field(default=[], description="Files sent along, relative to the recipe.")
+    before: Annotated[list[Filled], FREE] = Field(
+        default=[],
+        description="Files sent along instead for cases whose parameter `side` is before: another version of the"
+        " program. `--against` sets it.",
+    )
     setup: list[Template] = Field(default=[], description="Lines of shell before the command, such as module load.")
     env: EnvironmentTemplates = Field(
         default={},
@@ -240,6 +269,12 @@ class App(Model):
     figures: Annotated[dict[Name, Figure], FREE] = Field(
         default={}, description="Numbers that it prints of itself, by name."
     )
+
+    @model_validator(mode="after")
+    def _both_sides(self) -> Self:
+        if self.before and not self.files:
+            raise Fault("app.before needs app.files, the program of the other cases")
+        return self
 
 
 class Resources(Model):
@@ -325,9 +360,28 @@ class Report(Model):
         description="Classes of kernels in which GPU time is counted, before nsw's own: a name, and a pattern that the"
         " kernel's name holds.",
     )
+    gate: dict[Filled, ToleranceRule] = Field(
+        default={},
+        description="How much figures may change for `nsw gate`: a figure, and -2% (it may fall by 2 % at most) or +2%"
+        " (rise), with ' or undecided' behind it where what cannot be told passes.",
+    )
     model: PerformanceModel | None = Field(
         default=None, description="A model of the program: effective rates of computing and moving data, a roofline."
     )
+
+
+class Interleave(Model):
+    """In which order the runs of a block follow each other."""
+
+    seed: Number = Field(
+        default_factory=partial(randbelow, 10_000),
+        description="Seed of the random order; by default drawn anew for each campaign, and kept in its lock.",
+    )
+
+
+def _interleave(value: object) -> Any:
+    """`interleave: true` is short for `interleave: {}`, and false for none."""
+    return value if isinstance(value, dict | None) else {} if flag(value) else None
 
 
 class Recipe(Model):
@@ -341,6 +395,12 @@ class Recipe(Model):
         default_factory=Matrix, description="Parameters and their values; every combination is a case."
     )
     repeats: Count = Field(default=1, description="How often each case is run in each pass.")
+    interleave: Annotated[Interleave | None, BeforeValidator(_interleave), FREE] = Field(
+        default=None,
+        description="Whether the runs of baseline passes are done in blocks: each holds one repeat of every case, in"
+        " random order, and as many as the longest walltime allows follow each other in one job. Cases that need"
+        " different resources have blocks of their own.",
+    )
     warmup: Number = Field(
         default=0,
         description="Runs of each case before its repeats, in each pass but counters. They are kept, but nothing of"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import InputError, UsageError, did_you_mean
 from nsw.recipe.document import Document, Node, SourceText, merged, parse
 from nsw.recipe.model import Recipe
+from nsw.recipe.sides import Before, with_sides
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,8 @@ class Overrides:
             parameter each count together, as `all_of_parameters` joins them.
         excluded: The same words: none of the cases that fit any of them.
         fit: Whether cases that the site cannot hold are skipped instead of refused.
+        against: What the recipe is compared with, as it was named.
+        before: The same, once it is looked up.
     """
 
     settings: tuple[str, ...] = ()
@@ -41,6 +44,8 @@ class Overrides:
     cases: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
     fit: bool = False
+    against: str | None = None
+    before: Before | None = None
 
 
 def overridden(document: Document, options: Overrides) -> Document:
@@ -52,7 +57,8 @@ def overridden(document: Document, options: Overrides) -> Document:
     """
     for text in options.settings:
         document = _with(document, text)
-    return _with_passes(document, options.passes) if options.passes else document
+    document = _with_passes(document, options.passes) if options.passes else document
+    return with_sides(document, options.before) if options.before else document
 
 
 def _with(document: Document, text: str) -> Document:

@@ -61,7 +61,7 @@ _PATTERNS: Final = (
     re.compile(r";\s?(?:Password|Pwd)=(?P<secret>[^\s;\"']++)", re.IGNORECASE),
     # whoever knows the address of a webhook may use it
     re.compile(
-        r"(?:\bhooks\.slack\.com/(?:services|workflows|triggers)/|\bdiscord(?:app)?\.com/api/(?:v\d+/)?webhooks/"
+        r"(?:\bhooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/|\bdiscord(?:app)?\.com/api/(?:v\d+/)?webhooks/"
         r"|\.webhook\.office\.com/|\boutlook\.office(?:365)?\.com/webhook/|\bapi\.telegram\.org/bot)"
         r"(?P<secret>[^\s?#\"']++)"
     ),

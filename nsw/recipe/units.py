@@ -15,9 +15,9 @@ from nsw.errors import did_you_mean
 from nsw.recipe.faults import Fault, shown
 
 __all__ = [
-    "Amount", "Canary", "WrittenFloat", "WrittenInt", "as_text", "clock", "format_duration", "format_memory",
-    "format_percent", "format_size", "parse_amount", "parse_canary", "parse_duration", "parse_percent", "parse_size",
-    "plain_number", "written",
+    "Amount", "Canary", "Tolerance", "WrittenFloat", "WrittenInt", "as_text", "clock", "format_duration",
+    "format_memory", "format_percent", "format_size", "parse_amount", "parse_canary", "parse_duration", "parse_percent",
+    "parse_size", "parse_tolerance", "plain_number", "written",
 ]  # fmt: skip
 
 
@@ -105,6 +105,37 @@ class Canary:
         if self.above is None:
             return "off"
         return f"runs above {self.above}" if self.above else "on"
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How much a figure may change: it may not fall by more than `percent` (`falls`), or not rise by more.
+
+    `may_be_undecided`: what cannot be told keeps it too.
+    """
+
+    percent: float
+    falls: bool
+    may_be_undecided: bool = False
+
+    def __str__(self) -> str:
+        return f"{'-' if self.falls else '+'}{self.percent:g}%{' or undecided' if self.may_be_undecided else ''}"
+
+
+TOLERANCE = r"^\s*([-+])\s*([0-9]+(?:\.[0-9]+)?)\s*%(\s+or undecided)?\s*$"
+
+
+def parse_tolerance(value: object) -> Tolerance:
+    """`-2%`: it may fall by 2 % at most; `+2%`: rise; with `or undecided` behind it what cannot be told is kept too."""
+    match = re.match(TOLERANCE, value) if isinstance(value, str) else None
+    if match is None:
+        raise Fault(
+            f"expected how much it may change, such as -2% or +2%; found {shown(value)}",
+            hint="-2% lets it fall by 2 % at most, +2% rise; '-2% or undecided' passes what cannot be told",
+        )
+    if match[1] == "-" and float(match[2]) >= 100:
+        raise Fault("nothing falls by 100 % or more")
+    return Tolerance(float(match[2]), match[1] == "-", bool(match[3]))
 
 
 def clock(seconds: int) -> str:

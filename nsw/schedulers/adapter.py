@@ -34,7 +34,7 @@ class Request:
         log: Path on the site for what the job script prints, without an ending; taken literally.
         comment: Names the campaign, where the system keeps a comment with a job.
         throttle: How many array tasks may run at a time; None for no limit.
-        after: Id of a job that must succeed before this one starts; if it fails, this one must end.
+        after: Ids of jobs that must succeed before this one starts; if one fails, this one must end.
         walltime_s: A time limit that replaces the script's own, in seconds.
     """
 
@@ -43,7 +43,7 @@ class Request:
     log: str
     comment: str = ""
     throttle: int | None = None
-    after: str | None = None
+    after: tuple[str, ...] = ()
     walltime_s: int | None = None
 
     @property

@@ -155,7 +155,7 @@ class BatchScheduler:
         sleep: Callable[[float], object] = time.sleep,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self.after: Callable[[str], str | None] = lambda _job: None
+        self.after: Callable[[str], tuple[str, ...]] = lambda _job: ()
         self._adapter = adapter
         self.can = adapter.capabilities
         self._transport = transport
@@ -539,12 +539,12 @@ class Places:
         self._said: dict[str, dict[int, Answer]] = {}
 
     @property
-    def after(self) -> Callable[[str], str | None]:
+    def after(self) -> Callable[[str], tuple[str, ...]]:
         """Job -> the batch system's id of one that must have succeeded before."""
         return self._jobs.after
 
     @after.setter
-    def after(self, after: Callable[[str], str | None]) -> None:
+    def after(self, after: Callable[[str], tuple[str, ...]]) -> None:
         self._jobs.after = after
 
     def place(self, submission: Submission) -> str:

@@ -60,7 +60,7 @@ class LocalScheduler(Scheduler):
 
     batches = False
     can = Capabilities()
-    after: Callable[[str], str | None] = staticmethod(lambda _job: None)  # nsw itself waits
+    after: Callable[[str], tuple[str, ...]] = staticmethod(lambda _job: ())  # nsw itself waits
     shares_machine = True
 
     def __init__(

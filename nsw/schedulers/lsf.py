@@ -166,8 +166,8 @@ class Lsf(Adapter):
             words += ["-Jd", request.comment]
         if request.walltime_s is not None:
             words += ["-W", str(_minutes(request.walltime_s))]
-        if request.after is not None:  # -ti: it ends when its dependency can never be met
-            words += ["-w", f"done({request.after})", "-ti"]
+        if request.after:  # -ti: it ends when its dependency can never be met
+            words += ["-w", " && ".join(f"done({job})" for job in request.after), "-ti"]
         return words
 
     def refusal(self, result: CommandResult) -> Refusal | None:

@@ -230,7 +230,7 @@ class Scheduler(Protocol):
     """A scheduler as the campaign's loop sees it; what has a default here a machine without a queue leaves out."""
 
     batches: bool  # takes many tasks in one submission and queues them itself
-    after: Callable[[str], str | None]  # job -> the scheduler's id of one that must have succeeded before
+    after: Callable[[str], tuple[str, ...]]  # job -> the scheduler's ids of those that must have succeeded before
     shares_machine: bool  # runs where nsw runs: work of nsw's own would disturb the measurement
 
     @property

@@ -266,8 +266,8 @@ class Pbs(Adapter):
         words = ["qsub", "-f", "-N", submission.name, "-j", "oe", "-v", variables]
         if request.walltime_s is not None:
             words += ["-l", f"walltime={clock(request.walltime_s)}"]
-        if request.after is not None:
-            words += ["-W", f"depend=afterok:{request.after}"]
+        if request.after:
+            words += ["-W", f"depend=afterok:{':'.join(request.after)}"]
         if len(tasks) == 1:
             return [*words, "-o", f"{request.log}.log", request.script]
         limit = f"%{request.limit}" if request.limit else ""

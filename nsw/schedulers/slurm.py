@@ -364,8 +364,8 @@ class Slurm(Adapter):
         ]  # fmt: skip
         if request.walltime_s is not None:
             words.append(f"--time={clock(request.walltime_s)}")
-        if request.after is not None:
-            words += [f"--dependency=afterok:{request.after}", "--kill-on-invalid-dep=yes"]
+        if request.after:
+            words += [f"--dependency=afterok:{':'.join(request.after)}", "--kill-on-invalid-dep=yes"]
         if len(tasks) == 1:
             return [*words, f"--output={base}.log", request.script, str(submission.attempt), str(first)]
         indices = ",".join(spans(task - first for task in tasks)) + (f"%{request.limit}" if request.limit else "")

@@ -172,12 +172,12 @@ def test_what_needs_a_build_goes_after_it_or_with_it_where_the_scheduler_can_be_
     built.intend(MAKE)
     assert pending(built, leave_builds=True) == []
     built.submitted(MAKE, "78")
-    assert built.dependency_of("j") == "78"
+    assert built.dependencies_of("j") == ("78",)
     assert pending(built, leave_builds=False) == []
     assert pending(built, leave_builds=True) == [("j", 0, 1, 0), ("j", 1, 1, 0)]
     built.update_tasks(["build"], state=State.DONE)
     built.meet_done()
-    assert built.dependency_of("j") is None
+    assert built.dependencies_of("j") == ()
     assert pending(built) == [("j", 0, 1, 0), ("j", 1, 1, 0)]
     built.release_stage(["b1"])
     assert pending(built) == [("j", 0, 1, 0), ("j", 1, 1, 0), ("k", 0, 1, 0)]
@@ -186,7 +186,7 @@ def test_what_needs_a_build_goes_after_it_or_with_it_where_the_scheduler_can_be_
 def test_a_build_under_an_id_that_nobody_knows_is_waited_for_by_nsw(built):
     built.intend(MAKE)
     built.submitted(MAKE, NO_ID)
-    assert (pending(built, leave_builds=True), built.dependency_of("j")) == ([], None)
+    assert (pending(built, leave_builds=True), built.dependencies_of("j")) == ([], ())
 
 
 def test_a_build_that_only_other_runs_than_the_chosen_need_is_not_begun(built):

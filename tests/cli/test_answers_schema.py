@@ -79,6 +79,18 @@ def test_a_campaign_that_failed_fits_too(nsw, failing):
     assert len(fits(nsw("ls", "--json").out, "ls")["campaigns"]) == 2
 
 
+def test_two_campaigns_beside_each_other_fit(nsw, good):
+    first = json.loads(nsw("ls", "--json").out)["campaigns"][0]["campaign"]
+    assert nsw("run", "r.yaml", "-s", "here").code == 0
+    second = json.loads(nsw("ls", "--json").out)["campaigns"][1]["campaign"]
+    assert nsw("baseline", "set", "main", first).code == 0
+    fits(nsw("baseline", "ls", "--json").out, "baselines")
+    assert fits(nsw("compare", "main", second, "--json").out, "compare")["rows"]
+    for by in ("figure", "kernel", "class", "range", "metric"):
+        fits(nsw("compare", "main", second, "--by", by, "--json").out, "compare")
+    fits(nsw("gate", "main", second, "--rule", "speed: -2%", "--json").out, "gate")
+
+
 def test_the_recorded_campaign_fits(nsw):
     assert nsw("run", "alexnet_scaling", "--site", "demo", "--case", "gpus=1,batch=8").code == 0
     data = fits(nsw("summarize", "--json").out, "summarize")
@@ -91,4 +103,5 @@ def test_the_recorded_campaign_fits(nsw):
 
 def test_each_shape_is_tried():
     tried = {name for name, _ in COMMANDS} | {"read", "plan_of_nothing", "sites_check"}
+    tried |= {"compare", "gate", "baselines"}
     assert tried == SHAPES.keys()

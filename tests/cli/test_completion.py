@@ -16,6 +16,11 @@ from nsw.resources import recipes_folder
 
 # completed as files by the shell, or numbers
 NOT_KNOWN = {
+    "rules",
+    "note",
+    "since",
+    "figure",
+    "same",
     "time",
     "settings",
     "cases",

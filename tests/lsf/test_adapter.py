@@ -34,10 +34,10 @@ def lines(**needs: object) -> list[str]:
 
 
 def test_an_array_is_numbered_from_1_with_its_gaps():
-    argv = LSF.submit_command(request(3, 4, 7, throttle=2, after="9", walltime_s=90, comment="nsw:c"))
+    argv = LSF.submit_command(request(3, 4, 7, throttle=2, after=("9", "10"), walltime_s=90, comment="nsw:c"))
     assert argv == [
         "bsub", "-J", "nsw-abc[1-2,5]%2", "-o", "/c/jobs/nsw-abc.%I.log", "-env", "all, NSW_ATTEMPT=2, NSW_TASK=3",
-        "-Jd", "nsw:c", "-W", "2", "-w", "done(9)", "-ti",
+        "-Jd", "nsw:c", "-W", "2", "-w", "done(9) && done(10)", "-ti",
     ]  # fmt: skip
     native = Native.of(request(3, 4, 7).submission, "12", LSF.capabilities.first_index)
     assert [LSF.job_of(native, task) for task in (3, 4, 7)] == ["12[1]", "12[2]", "12[5]"]

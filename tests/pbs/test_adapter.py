@@ -53,11 +53,11 @@ def test_a_script_of_pbs_has_no_arguments():
 
 
 def test_several_tasks_are_one_array_from_index_0():
-    argv = submitted(submission(3, 4, 5, 6), throttle=2, after="9.pbs0", walltime_s=90)
+    argv = submitted(submission(3, 4, 5, 6), throttle=2, after=("9.pbs0", "10.pbs0"), walltime_s=90)
     assert argv[argv.index("-J") + 1] == "0-3%2"
     assert argv[argv.index("-o") + 1] == "/c/jobs/nsw-abc.^array_index^.log"
     assert argv[argv.index("-l") + 1] == "walltime=00:01:30"
-    assert argv[argv.index("-W") + 1] == "depend=afterok:9.pbs0"
+    assert argv[argv.index("-W") + 1] == "depend=afterok:9.pbs0:10.pbs0"
     assert "NSW_ATTEMPT=2,NSW_TASK=3" in argv
 
 

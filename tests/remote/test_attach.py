@@ -5,10 +5,12 @@ import io
 import subprocess
 import tarfile
 import time
+from pathlib import Path
 
 import pytest
 
 import nsw
+from nsw.campaign import attach as attaching
 from nsw.campaign.folder import LEDGER
 from nsw.campaign.handover import ARCHIVE, RECIPE, kept_there, pack, unpack
 from nsw.errors import CampaignError, FencedError
@@ -98,6 +100,27 @@ def test_python_takes_a_campaign_over_and_goes_on_with_it(cluster, monkeypatch):
     assert sorted(found.tables.figures["value"]) == [1, 2, 3]
     with pytest.raises(CampaignError, match="was taken over by"):
         nsw.resume(campaign, root="campaigns").wait()
+
+
+@ONE
+def test_what_the_site_gives_after_it_was_shown_is_shown_too(cluster, monkeypatch):  # noqa: F811
+    killed_when_a_run_began(cluster)
+    (campaign,) = (p.name for p in (cluster.work / "campaigns").iterdir())
+    monkeypatch.chdir(cluster.work)
+    real, calls = attaching.kept_there, []
+
+    def changing(transport, there, folder):
+        real(transport, there, folder)
+        calls.append(folder)
+        if len(calls) == 2:
+            recipe = folder / "recipe.lock.yaml"
+            recipe.write_text(recipe.read_text() + "notify: touch theirs\n")
+
+    monkeypatch.setattr(attaching, "kept_there", changing)
+    shown = []
+    with attaching.campaigns_on_site("cluster", [Path("sites.yaml")]) as found:
+        found.attach(campaign, Path("elsewhere"), lambda _, lines: shown.append(lines), print)
+    assert ["touch theirs" in str(lines) for lines in shown] == [False, True]
 
 
 def test_a_take_over_waits_for_the_submission_that_is_under_way_and_stops_the_next(far, tmp_path):

@@ -19,7 +19,7 @@ from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_copy import Strange, copy_ledgers
 from nsw.campaign.ledger_rows import NOTE, SITE, SITE_DATA
 from nsw.campaign.look import look
-from nsw.campaign.recipe_lock import git_state
+from nsw.campaign.repository import git_state
 from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport
@@ -369,7 +369,7 @@ def test_with_none_named_it_is_this_user_s_newest(campaign_of, victim, neighbour
 def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
     """Git runs what a repository's configuration names; new versions refuse by themselves, older ones do not."""
     code = (
-        "import sys; from pathlib import Path; from nsw.campaign.recipe_lock import git_state;"
+        "import sys; from pathlib import Path; from nsw.campaign.repository import git_state;"
         " from nsw.transport.local import LocalTransport; print(git_state(Path(sys.argv[1]), LocalTransport()))"
     )
     if not shutil.which("git"):

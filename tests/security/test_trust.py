@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -121,6 +122,26 @@ def test_to_adopt_shows_what_nsw_would_do_and_asks(campaign_of, victim):
     assert "was made elsewhere" in victim.nsw("retry", "-c", copied).stderr
 
 
+def test_what_lies_beside_a_ledger_changes_nothing_of_what_was_shown(campaign_of, victim):
+    copy = unpacked(campaign_of(victim), victim)
+    ledger, other = copy / "campaign.db", victim.home / "other.db"
+    with sqlite3.connect(ledger) as db:
+        db.execute("PRAGMA journal_mode = wal")
+    db.close()
+    shutil.copy(ledger, other)
+    with sqlite3.connect(other) as db:
+        db.execute("UPDATE meta SET value = '\"not shown\"' WHERE key = 'scratch'")
+        db.commit()
+        shutil.copy(f"{other}-wal", f"{ledger}-wal")
+    db.close()
+    victim.owns(copy)
+    assert "not shown" not in victim.nsw("adopt", copy, "--yes").stderr
+    with sqlite3.connect(ledger) as db:
+        assert "not shown" not in str(db.execute("SELECT value FROM meta").fetchall())
+    db.close()
+    assert sorted(path.name for path in copy.glob("campaign.db*")) == ["campaign.db"]
+
+
 def test_python_adopts_only_with_a_yes(campaign_of, victim):
     copy = unpacked(campaign_of(victim), victim)
     code = "import nsw, sys; print(nsw.adopt(sys.argv[1], yes=len(sys.argv) > 2).counts)"
@@ -178,9 +199,15 @@ def test_to_adopt_shows_what_it_could_end_and_copy(campaign_of, victim):
         db.execute("UPDATE tasks SET state = 'running' WHERE submission IS NOT NULL")
         db.execute("INSERT OR REPLACE INTO meta VALUES ('origins', ?)", (json.dumps([["/home/me/secret.txt", []]]),))
     db.close()
+    lock = copy / "recipe.lock.yaml"  # bash starts what BASH_ENV names
+    lock.write_text(
+        re.sub(r"(?m)^  env: .*$", "  env: {BASH_ENV: /tmp/theirs, MY_TOKEN: dear}", lock.read_text(), count=1)
+    )
     said = victim.nsw("adopt", copy).stderr
     assert "could end: 4242.99" in said
     assert "/home/me/secret.txt" in said
+    assert '"BASH_ENV": "/tmp/theirs"' in said
+    assert "dear" not in said
 
 
 def test_a_folder_that_gets_the_inode_of_a_campaign_is_not_that_campaign(campaign_of, victim):
@@ -254,6 +281,18 @@ def test_another_folder_that_gets_the_name_meanwhile_is_not_read(strange):
     for _ in range(2):
         with look(strange) as ledger:
             assert ledger.meta(NAME) == "its own"
+
+
+def test_a_link_that_leads_elsewhere_meanwhile_changes_nothing(strange, tmp_path):
+    link, other = tmp_path / "link", tmp_path / "other"
+    link.symlink_to(strange.path)
+    other.mkdir()
+    folder = CampaignFolder(link)
+    folder.trust()
+    link.unlink()
+    link.symlink_to(other)
+    assert folder.trusted
+    assert folder.path == folder.ledger.parent == strange.path
 
 
 def test_sqlite_never_opens_a_ledger_of_others_here(strange, monkeypatch):

@@ -1,0 +1,299 @@
+"""How certain a difference between two sides is: an interval, a verdict, and what more runs would show.
+
+The unit is the run, never the iteration: the iterations of one run share its clocks, its node and its luck. Numbers are
+natural logarithms of ratios, positive where the second side has more. Three ways, by what there is:
+
+- from 7 pairs the exact sign-flip test: were nothing changed, each pair could as well have the other sign. Below it
+  cannot decide: with 6 pairs the least chance is 3 %, with 3 it is 25 %.
+- below 7 pairs Student's t of the pairs' own scatter together with the noise floor, of which both must be exceeded:
+  three pairs that agree by chance make no verdict. Where no floor was measured (`nsw noise`), 10 % are assumed.
+- runs that are no pairs: Welch's t, with the floor below 7 runs of either side.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["ALPHA", "ASSUMED", "SAME", "Estimate", "Floor", "Verdict", "discoveries", "of_pairs", "of_runs", "t_tail"]
+
+ALPHA: Final = 1 / 64  # how often a verdict may be wrong where nothing changed: 7 pairs that agree are as rare
+SAME: Final = 0.01  # differences below are none, unless somebody asks for less
+_T_ALPHA: Final = 0.05  # of the t test that the noise floor accompanies
+_ALONE: Final = 7  # pairs, or runs of a side, that need no floor: of their 2^7 signs 2 are extreme
+_POWER: Final = 0.8  # with which a difference would have been shown
+_MOST_PAIRS: Final = 200  # that are worth a suggestion
+_MOST_FLIPS: Final = 30  # pairs whose 2^n signs are counted exactly; of more the t test is as good
+_STEPS: Final = 40  # of a bisection
+
+
+class Verdict(StrEnum):
+    """What the runs show of the second side: it has more, less, the same within some per cent, or nothing is shown."""
+
+    MORE = "more"
+    LESS = "less"
+    SAME = "same"
+    UNDECIDED = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """How much figures scatter where nothing changed, as standard deviations of logarithms.
+
+    Attributes:
+        pair: Of the ratio of one pair.
+        run: Of one run.
+        freedom: Degrees of freedom of both; infinite where they are assumed.
+        measured: Whether `nsw noise` measured it.
+    """
+
+    pair: float
+    run: float
+    freedom: float = math.inf
+    measured: bool = True
+
+
+ASSUMED: Final = Floor(0.14, 0.10, measured=False)  # what a host-bound training step scattered by on an H100
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A difference with its certainty.
+
+    Attributes:
+        log_ratio: The mean of the logarithms.
+        low: The interval's lower end.
+        high: Its upper end.
+        chance: How often a difference as large comes by chance; at most ALPHA where the interval leaves out 0.
+        verdict: What it shows.
+        same: What counts as the same.
+        shown: The least difference that as many runs would have shown with a probability of 80 %.
+        more: How many more pairs (or runs of each side) would decide, by what these scatter; None: more than 200.
+        runs: Pairs, or runs of the side that has fewer.
+        is_paired: Whether they were pairs.
+        floor: The noise floor that the interval stands on; None: it needs none.
+    """
+
+    log_ratio: float
+    low: float
+    high: float
+    chance: float
+    verdict: Verdict
+    same: float
+    shown: float
+    more: int | None
+    runs: int
+    is_paired: bool
+    floor: Floor | None
+
+    @property
+    def within(self) -> float:
+        """The end of the interval that is farther from 0."""
+        return max(abs(self.low), abs(self.high))
+
+    def undecided(self) -> Estimate:
+        """The same without its verdict, which many of its like together do not bear."""
+        return replace(self, verdict=Verdict.UNDECIDED)
+
+
+def of_pairs(logs: Sequence[float], floor: Floor = ASSUMED, same: float = SAME, *, exact: bool = True) -> Estimate:
+    """What pairs show.
+
+    Args:
+        logs: The logarithm of each pair's ratio, second over first.
+        floor: The noise floor, which counts below 7 pairs.
+        same: Differences below count as none.
+        exact: Whether the sign-flip test decides from 7 pairs on. Its chances are coarse: of many differences beside
+            each other it could show none, and Student's t takes its place.
+
+    Raises:
+        ValueError: There is no pair.
+    """
+    n = len(logs)
+    mean, scatter = statistics.fmean(logs), statistics.stdev(logs) if n > 1 else 0.0
+    alone = n >= _ALONE
+
+    def half(count: int) -> float:
+        if count >= _ALONE:
+            return t_quantile(ALPHA, count - 1) * scatter / math.sqrt(count)
+        own = t_quantile(_T_ALPHA, count - 1) * scatter if count > 1 else 0.0
+        return max(own, t_quantile(ALPHA, floor.freedom) * floor.pair) / math.sqrt(count)
+
+    error = (scatter if alone else max(scatter, floor.pair)) / math.sqrt(n)
+    if alone and exact and n <= _MOST_FLIPS:
+        low, high, chance = *_flip_interval(logs), _flip_chance(np.asarray(logs), 0.0)
+    else:
+        low, high = mean - half(n), mean + half(n)
+        own = _chance(mean, scatter / math.sqrt(n), n - 1) if n > 1 else 0.0
+        chance = own if alone else max(own * ALPHA / _T_ALPHA, _chance(mean, floor.pair / math.sqrt(n), floor.freedom))
+    return _estimate(mean, (low, high), chance, same, half, error, n, is_paired=True, floor=None if alone else floor)
+
+
+def of_runs(first: Sequence[float], second: Sequence[float], floor: Floor = ASSUMED, same: float = SAME) -> Estimate:
+    """What runs of two sides that are no pairs show.
+
+    Args:
+        first: The logarithm of each run's value, of the first side.
+        second: The same of the second side.
+        floor: The noise floor, which counts below 7 runs of either side.
+        same: Differences below count as none.
+
+    Raises:
+        ValueError: A side has no run.
+    """
+    mean = statistics.fmean(second) - statistics.fmean(first)
+    counts = (len(first), len(second))
+    squares = [statistics.variance(side) if len(side) > 1 else 0.0 for side in (first, second)]
+    n = min(counts)
+
+    def welch(a: int, b: int) -> tuple[float, float]:
+        """The standard error with as many runs, and its degrees of freedom."""
+        parts = squares[0] / a, squares[1] / b
+        spread = sum(p * p / (count - 1) for p, count in zip(parts, (a, b), strict=True) if count > 1)
+        return math.sqrt(sum(parts)), sum(parts) ** 2 / spread if spread else max(1, min(a, b) - 1)
+
+    def half(count: int) -> float:
+        a, b = (max(count, own) for own in counts)
+        error, freedom = welch(a, b)
+        if count >= _ALONE:
+            return t_quantile(ALPHA, freedom) * error
+        own = t_quantile(_T_ALPHA, freedom) * error if count > 1 else 0.0
+        return max(own, t_quantile(ALPHA, floor.freedom) * floor.run * math.sqrt(1 / a + 1 / b))
+
+    alone = n >= _ALONE
+    error, freedom = welch(*counts)
+    of_floor = floor.run * math.sqrt(1 / counts[0] + 1 / counts[1])
+    own = _chance(mean, error, freedom) if n > 1 else 0.0
+    chance = own if alone else max(own * ALPHA / _T_ALPHA, _chance(mean, of_floor, floor.freedom))
+    interval = (mean - half(n), mean + half(n))
+    error = error if alone else max(error, of_floor)
+    return _estimate(mean, interval, chance, same, half, error, n, is_paired=False, floor=None if alone else floor)
+
+
+def _estimate(
+    mean: float, interval: tuple[float, float], chance: float, same: float, half: Callable[[int], float],
+    error: float, runs: int, *, is_paired: bool, floor: Floor | None,
+) -> Estimate:  # fmt: skip
+    low, high = interval
+    if max(abs(low), abs(high)) <= same:
+        verdict = Verdict.SAME
+    elif low > 0 or high < 0:
+        verdict = Verdict.MORE if low > 0 else Verdict.LESS
+    else:
+        verdict = Verdict.UNDECIDED
+    enough = max(abs(mean), same - abs(mean))  # what the interval's half may be
+    more = next((n - runs for n in range(runs + 1, runs + _MOST_PAIRS + 1) if half(n) <= enough), None)
+    power = statistics.NormalDist().inv_cdf(_POWER) * error
+    return Estimate(
+        mean, low, high, min(1.0, chance), verdict, same, half(runs) + power,
+        more if verdict is Verdict.UNDECIDED else 0, runs, is_paired, floor,
+    )  # fmt: skip
+
+
+def discoveries(chances: Sequence[float], rate: float = ALPHA) -> list[bool]:
+    """Which of many differences are shown, so that at most `rate` of them are false (Benjamini and Hochberg 1995)."""
+    order = sorted(range(len(chances)), key=chances.__getitem__)
+    least = max((n for n, at in enumerate(order, 1) if chances[at] <= rate * n / len(chances)), default=0)
+    kept = set(order[:least])
+    return [at in kept for at in range(len(chances))]
+
+
+# --- the sign-flip test ---------------------------------------------------------------------------------------------
+
+
+def _sums(values: np.ndarray) -> np.ndarray:
+    """The sums under each of the 2^n signs."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums - value, sums + value])
+    return sums
+
+
+def _flip_chance(logs: np.ndarray, shift: float) -> float:
+    """The share of all signs under which the sum is as far from 0, were the difference `shift`.
+
+    All 2^n sums are those of both halves of the pairs added; one half is sorted, so that they are counted, not made.
+    """
+    moved = logs - shift
+    half = len(moved) // 2
+    some, others = _sums(moved[:half]), np.sort(_sums(moved[half:]))
+    bound = abs(moved.sum()) * (1 - 1e-9)
+    above = len(others) - np.searchsorted(others, bound - some, side="left")
+    return float(min(1.0, 2 * above.sum() / 2 ** len(moved)))
+
+
+def _flip_interval(logs: Sequence[float]) -> tuple[float, float]:
+    """All differences that the test does not refuse."""
+    values = np.asarray(logs)
+    mean, reach = float(values.mean()), float(np.ptp(values)) or 0.0
+
+    def end(sign: int) -> float:
+        inside, outside = 0.0, reach + 1e-12
+        for _ in range(_STEPS):
+            middle = (inside + outside) / 2
+            kept = _flip_chance(values, mean + sign * middle) > ALPHA
+            inside, outside = (middle, outside) if kept else (inside, middle)
+        return mean + sign * outside
+
+    return end(-1), end(+1)
+
+
+# --- Student's t ----------------------------------------------------------------------------------------------------
+
+
+def _chance(mean: float, error: float, freedom: float) -> float:
+    """How often a mean as far from 0 comes by chance, on both sides."""
+    if not error:
+        return 1.0 if not mean else 0.0
+    return t_tail(abs(mean) / error, freedom)
+
+
+def t_tail(t: float, freedom: float) -> float:
+    """The share of Student's distribution beyond -t and t; Gauss's where `freedom` is infinite."""
+    if math.isinf(freedom):
+        return math.erfc(t / math.sqrt(2))
+    return _beta(freedom / (freedom + t * t), freedom / 2, 0.5)
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(alpha: float, freedom: float) -> float:
+    """The t that a share `alpha` lies beyond, on both sides."""
+    low, high = 0.0, 1.0
+    while t_tail(high, freedom) > alpha:
+        high *= 2
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_tail(middle, freedom) > alpha else (low, middle)
+    return high
+
+
+def _beta(x: float, a: float, b: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction (Abramowitz and Stegun 26.5.8)."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly
+        return 1 - _beta(1 - x, b, a)
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
+    tiny = 1e-300
+    c, d = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or tiny)
+    fraction = d
+    for m in range(1, 500):
+        for step in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1 / ((1 + step * d) or tiny)
+            c = (1 + step / c) or tiny
+            fraction *= c * d
+        if abs(c * d - 1) < 1e-13:
+            break
+    return math.exp(log_front) * fraction / a

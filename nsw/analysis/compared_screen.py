@@ -1,0 +1,293 @@
+"""The answer of a comparison: what differs around it, the verdict in a line, a row a case, and what did it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
+from nsw.analysis.certainty import Verdict
+from nsw.analysis.first_screen import HEADLINE
+from nsw.quantities import TIMES, common
+from nsw.wording import and_more, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.analysis.certainty import Estimate
+    from nsw.analysis.difference import Difference
+    from nsw.analysis.sides import Compared, Side
+
+__all__ = ["Comparison", "blocks_of_comparison", "percent_of", "said"]
+
+_ROWS: Final = 15
+_EXPLAINED: Final = 3
+_NAMED: Final = 3
+_UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
+_SHORT: Final = 18  # characters of a name that a table's heading has room for
+_LARGE: Final = 1.0  # logarithm from which a gain is said as a factor: 2.7 times
+_DECIDED: Final = ("faster", "slower", "higher", "lower")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides beside each other.
+
+    Attributes:
+        first: What is compared with.
+        second: What is compared.
+        by: What is compared, one of nsw.analysis.sides.BY.
+        rows: A row a quantity of a case.
+        lone: The cases of each side that the other lacks.
+        differs: What else differs between the sides, a line each.
+        explained: What did it, by case.
+    """
+
+    first: Side
+    second: Side
+    by: str
+    rows: tuple[Compared, ...]
+    lone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    differs: tuple[str, ...] = ()
+    explained: Mapping[str, Difference] = field(default_factory=dict)
+
+
+def blocks_of_comparison(comparison: Comparison) -> list[Block]:
+    """What differs, headline, table, findings, in this order."""
+    blocks: list[Block] = [Note("differs", f"Not alike: {line}", tone="warning") for line in comparison.differs]
+    blocks.append(Note(HEADLINE, _headline(comparison), tone="heading"))
+    blocks.append(Note("sides", f"A: {_full(comparison.first)}, B: {_full(comparison.second)}", tone="aside"))
+    if comparison.rows:
+        blocks.append(_table(comparison))
+    return [*blocks, *_explained(comparison), *_undecided(comparison), *_notes(comparison)]
+
+
+# --- in words -------------------------------------------------------------------------------------------------------
+
+
+def percent_of(log: float) -> float:
+    """The per cent of a logarithm of a ratio."""
+    return 100 * math.expm1(log)
+
+
+def said(row: Compared) -> str:
+    """The verdict with its size and interval: `11 % faster (9.2 to 13 %)`, `the same within 0.8 %`, `cannot tell`."""
+    estimate, gain, interval = row.estimate, row.gain, row.interval
+    if estimate is None or gain is None or interval is None:
+        return row.missing or "cannot tell"
+    if row.verdict == "same":
+        return f"the same within {_plain(percent_of(estimate.within))} %"
+    if row.verdict not in _DECIDED:
+        return f"cannot tell ({_signed(interval[0])} to {_signed(interval[1])} %)"
+    if abs(gain) >= _LARGE:
+        factors = sorted(math.exp(abs(log)) for log in (gain, *interval))
+        return f"{math.exp(abs(gain)):.2f} times {row.verdict} ({factors[0]:.2f} to {factors[2]:.2f})"
+    low, high = sorted(abs(percent_of(log)) for log in interval)
+    return f"{_plain(abs(percent_of(gain)))} % {row.verdict} ({_plain(low)} to {_plain(high)} %)"
+
+
+def _plain(percent: float) -> str:
+    return f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
+
+
+def _signed(log: float) -> str:
+    percent = percent_of(log)
+    return f"{'+' if percent > 0 else ''}{percent:.2g}" if abs(percent) < 10 else f"{percent:+.0f}"
+
+
+def _runs(estimate: Estimate) -> str:
+    return plural(estimate.runs, "pair") if estimate.is_paired else f"{plural(estimate.runs, 'run')} a side"
+
+
+def _full(side: Side) -> str:
+    """The side's name, with its campaign where it names only cases, and its note."""
+    campaign = side.source.rpartition("/")[2]
+    name = side.name if campaign in side.name else f"{side.name} of {campaign}"
+    return name + (f" ({side.note})" if side.note else "")
+
+
+def _names(comparison: Comparison) -> tuple[str, str]:
+    """Of the sides, for a table: their own where they are short."""
+    names = comparison.first.name, comparison.second.name
+    return names if max(map(len, names)) <= _SHORT else ("A", "B")
+
+
+def _headline(comparison: Comparison) -> str:
+    names = "{1} beside {0}".format(*_names(comparison))
+    rows = comparison.rows
+    what = {"case": "cases", "class": "classes", "range": "NVTX ranges"}.get(comparison.by, f"{comparison.by}s")
+    if not rows:
+        return f"{names}: no {what} were measured"
+    if len(rows) == 1:
+        row = rows[0]
+        runs = f", {_runs(row.estimate)}" if row.estimate else ""
+        return f"{names}: {row.what}: {said(row)}{runs}"
+    counts = Counter(row.missing or row.verdict for row in rows)
+    parts = [f"{counts[verdict]} {verdict}{_range(rows, verdict)}" for verdict in _DECIDED if counts[verdict]]
+    if counts["same"]:
+        parts.append(f"{counts['same']} the same")
+    if counts["cannot tell"]:
+        parts.append(f"{counts['cannot tell']} cannot be told")
+    parts += [f"{count} {why}" for why, count in counts.items() if why not in {*_DECIDED, "same", "cannot tell"}]
+    return f"{names}, {len(rows)} {what}: " + ", ".join(parts)
+
+
+def _range(rows: Sequence[Compared], verdict: str) -> str:
+    sizes = sorted(abs(percent_of(row.gain or 0.0)) for row in rows if row.verdict == verdict)
+    ends = dict.fromkeys((_plain(sizes[0]), _plain(sizes[-1])))
+    return f" ({' to '.join(ends)} %)"
+
+
+# --- the table ------------------------------------------------------------------------------------------------------
+
+
+def _table(comparison: Comparison) -> Table:
+    """A row a quantity; of more than 15 those that weigh most."""
+    rows = comparison.rows
+    kept = rows
+    if len(rows) > _ROWS:
+        heaviest = sorted(range(len(rows)), key=lambda at: -_weight(rows[at]))[:_ROWS]
+        kept = tuple(rows[at] for at in sorted(heaviest)) if comparison.by in {"case", "figure"} else rows[:_ROWS]
+    cases = len({row.case for row in rows}) > 1
+    named, scale = _unit(kept)
+    whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
+    oriented = any(row.higher_is_better is not None for row in rows)
+    columns = [
+        *([Column("case", "case", "name")] if cases else []),
+        *([Column("what", comparison.by, "name")] if whats else []),
+        Column("first", f"{_names(comparison)[0]}{named}", "number"),
+        Column("second", f"{_names(comparison)[1]}{named}", "number"),
+        Column("gain_pct", "faster by" if oriented else "change", "change %"),
+        Column("interval", "between", "text"),
+        Column("runs", "runs", "text"),
+        Column("verdict", "verdict", "text"),
+    ]
+
+    def cells(row: Compared) -> tuple[Cell, ...]:
+        return (
+            *([row.case] if cases else []),
+            *([row.what] if whats else []),
+            None if row.first is None else row.first / scale,
+            None if row.second is None else row.second / scale,
+            None if row.gain is None else percent_of(row.gain),
+            "-" if row.interval is None else " to ".join(map(_signed, row.interval)),
+            _counts(row),
+            row.missing or row.verdict,
+        )
+
+    left = len(rows) - len(kept)
+    title = f"The {_ROWS} of {len(rows)} that weigh most" if left else ""
+    return Table(
+        "comparison", title=title, columns=tuple(columns), rows=tuple(map(cells, kept)),
+        wide="what" if whats else "case" if cases else None, least=("runs",),
+        evidence=(Evidence("figures", tuple(dict.fromkeys(row.case for row in kept))),),
+    )  # fmt: skip
+
+
+def _unit(rows: Sequence[Compared]) -> tuple[str, float]:
+    """What the heading says of the unit, the same for both sides, and its size in what the rows are in."""
+    units = {row.unit for row in rows}
+    if units == {"ns"}:
+        unit, scale = common([value for row in rows for value in (row.first, row.second) if value], TIMES)
+        return f", {unit}", scale
+    return (f", {next(iter(units))}" if len(units) == 1 and units != {None} else ""), 1.0
+
+
+def _weight(row: Compared) -> float:
+    return abs(row.gain or 0.0) if row.verdict in _DECIDED else 0.0
+
+
+def _counts(row: Compared) -> str:
+    if row.estimate is not None and row.estimate.is_paired:
+        return plural(row.estimate.runs, "pair")
+    return str(row.runs[0]) if row.runs[0] == row.runs[1] else f"{row.runs[0]} and {row.runs[1]}"
+
+
+# --- sentences ------------------------------------------------------------------------------------------------------
+
+
+def _explained(comparison: Comparison) -> list[Block]:
+    """What did it, of the cases that changed most."""
+    if comparison.by not in {"case", "figure"}:
+        return []
+    decided = sorted((row for row in comparison.rows if row.verdict in _DECIDED), key=lambda row: -_weight(row))
+    seen: dict[str, Compared] = {}
+    for row in decided:
+        seen.setdefault(row.case, row)
+    found: list[Block] = [
+        Finding(
+            "difference",
+            f"{_of_case(comparison, row)}{said(row)}. {_what_did_it(row, comparison.explained[case])}.",
+            evidence=(Evidence("gpu_summary", (case,)),),
+        )
+        for case, row in seen.items()
+        if case in comparison.explained
+    ]
+    return found[:_EXPLAINED]  # fmt: skip
+
+
+def _of_case(comparison: Comparison, row: Compared) -> str:
+    """The name of a row's case, where there are several."""
+    return f"{row.case}: " if len({row.case for row in comparison.rows}) > 1 else ""
+
+
+def _what_did_it(row: Compared, made: Difference) -> str:
+    """The parts of the difference, and whether they are the figure's: an iteration can do other work than before."""
+    gain = row.gain or 0.0
+    in_time = math.log(made.before / made.after) if made.before > 0 and made.after > 0 else 0.0
+    if made.of_iteration and abs(gain - in_time) > _UNEXPLAINED * abs(gain):
+        why = "an iteration does other work, or few are unlike the median"
+        return f"{made.sentence}. This is not the figure's change: {why}"
+    return made.sentence
+
+
+def _undecided(comparison: Comparison) -> list[Block]:
+    """What would decide those that cannot be told."""
+    rows = [row for row in comparison.rows if row.verdict == "cannot tell" and row.estimate is not None]
+    if not rows or comparison.by not in {"case", "figure"}:
+        return []
+    row = max(rows, key=lambda row: abs(row.gain or 0.0))
+    estimate: Any = row.estimate
+    kind = "pair" if estimate.is_paired else "run of each side"
+    more = f"more than 200 {kind}s would be needed"
+    if estimate.more is not None:
+        count = estimate.more
+        more = (
+            f"{plural(count, 'more pair')} would decide" if estimate.is_paired
+            else f"{plural(count, 'more run')} of each side would decide"
+        )  # fmt: skip
+    others = (
+        f" Likewise {and_more([other.case for other in rows if other is not row], _NAMED)}." if len(rows) > 1 else ""
+    )
+    least = _plain(percent_of(estimate.shown))
+    text = (
+        f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {least} % or more; by their"
+        f" scatter {more}.{others}"
+    )
+    return [Finding("cannot tell", text, evidence=(Evidence("figures", (row.case,)),))]
+
+
+def _notes(comparison: Comparison) -> list[Block]:
+    estimates = [row.estimate for row in comparison.rows if row.estimate is not None]
+    notes: list[Block] = []
+    if any(e.verdict is Verdict.UNDECIDED and (e.low > 0 or e.high < 0) for e in estimates):
+        text = f"Of {len(estimates)} beside each other some differ by chance: only what is beyond that is decided."
+        notes.append(Note("many", text, tone="aside"))
+    assumed = [e for e in estimates if e.floor is not None and not e.floor.measured]
+    if any(estimate.verdict is Verdict.UNDECIDED for estimate in assumed):
+        text = (
+            "No noise floor is known here, so that below 7 pairs 10 % of scatter between runs is assumed:"
+            " `nsw noise RECIPE` measures it."
+        )
+        notes.append(Note("floor", text, tone="aside"))
+    if any(not estimate.is_paired for estimate in estimates):
+        same = comparison.first.source == comparison.second.source
+        how = "`interleave: true` in the recipe" if same else "`nsw run RECIPE --against REF`"
+        text = f"The runs are no pairs: a drift of the machine looks like a difference. {how} runs them in turns."
+        notes.append(Note("no pairs", text, tone="aside"))
+    for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True):
+        if cases:
+            notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _NAMED)}", tone="warning"))
+    return notes

@@ -1,0 +1,302 @@
+"""What did it: the difference in time between two sides of a case, as parts that add up to it.
+
+Where both sides have iterations, the difference is that of an iteration of the steady state: kernels (those that
+came, went, or take another time), what runs beside other work, copies alone, NCCL alone, idle. Else it is that of all
+GPU work. A kernel that is gone and one that came are the same under another name where class, number of launches and,
+as far as both are known, the launch's shape and NVTX range agree.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, class_of
+from nsw.analysis.steady import steady_rows
+from nsw.quantities import duration
+from nsw.tables.names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+
+    Row = Mapping[str, Any]
+
+__all__ = ["Change", "Difference", "Operation", "differ_in_kernels", "difference", "marked", "operations"]
+
+How = Literal["gone", "new", "renamed", "changed"]
+_ALIKE: Final = 0.02  # of the number of launches an iteration
+_NAMED: Final = 0.15  # of the difference: a smaller part has no place in the sentence
+_MOST: Final = 3  # parts in the sentence
+_DEEP: Final = 1000  # ranges that are looked at before a call
+_NUMBER: Final = re.compile(r"\d+")
+_IDLE: Final = "idle"
+_BESIDE: Final = "beside other work"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A kernel, or a kind of copy, of an iteration (of a run without iterations): ns and how often it ran.
+
+    `shapes` and `ranges`: its launches' shapes and NVTX ranges, where they are known.
+    """
+
+    name: str
+    kind: str
+    group: str
+    ns: float
+    calls: float
+    shapes: frozenset[str] = frozenset()
+    ranges: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A part of the difference: `ns` is what the second side takes more.
+
+    Attributes:
+        what: A kernel, `idle`, `NCCL` alone, `copies` alone, `beside other work`.
+        how: Of a kernel what became of it; None for other parts.
+        before: ns of the first side.
+        after: ns of the second side.
+        renamed: The kernel's name on the second side, where it has another.
+    """
+
+    what: str
+    how: How | None
+    before: float
+    after: float
+    renamed: str | None = None
+
+    @property
+    def ns(self) -> float:
+        """What the second side takes more."""
+        return self.after - self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """All parts; their sum is `after` less `before`, the time of an iteration, or of all GPU work (`of_iteration`)."""
+
+    case: str
+    of_iteration: bool
+    before: float
+    after: float
+    changes: tuple[Change, ...]
+
+    @property
+    def ns(self) -> float:
+        """What the second side takes more."""
+        return self.after - self.before
+
+    @property
+    def sentence(self) -> str:
+        """The parts that weigh most, in words: `gemm_a is gone, 1.2 ms; the GPU is idle 0.3 ms more`."""
+        least = _NAMED * max(abs(self.ns), 0.01 * self.before)
+        parts = [change for change in self.changes if abs(change.ns) >= least and change.what != _BESIDE]
+        span = "An iteration takes" if self.of_iteration else "The GPU's work takes"
+        head = f"{span} {duration(abs(self.ns))} {'more' if self.ns > 0 else 'less'}"
+        return f"{head}: {'; '.join(map(_in_words, parts[:_MOST]))}" if parts else head
+
+
+def _in_words(change: Change) -> str:
+    size, more = duration(abs(change.ns)), "more" if change.ns > 0 else "less"
+    if change.how == "gone":
+        return f"{change.what} is gone, {size}"
+    if change.how == "new":
+        return f"{change.what} is new, {size}"
+    if change.how == "renamed":
+        return f"{change.what} is {change.renamed} now, {size} {more}"
+    if change.what == _IDLE:
+        return f"the GPU waits {size} {more} for the host"
+    if change.what == NCCL:
+        return f"NCCL alone takes {size} {more}"
+    if change.what == COPIES and change.how is None:
+        return f"copies alone take {size} {more}"
+    return f"{change.what} takes {size} {more}"
+
+
+def operations(
+    gpu: Iterable[Row],
+    parts: Iterable[Row],
+    iterations: Iterable[Row],
+    runs: int,
+    classes: Mapping[str, str] | None = None,
+) -> list[Operation]:
+    """What a GPU did in an iteration, by name; of the whole run where there are none.
+
+    Args:
+        gpu: Rows of gpu_summary of the side's runs.
+        parts: Rows of phase_summary.
+        iterations: Rows of iterations.
+        runs: How many runs the rows are of.
+        classes: Those of the recipe, a pattern each.
+    """
+    times = sum(row["steady"] for row in iterations) or max(runs, 1)
+    sums: dict[tuple[str, str], list[Any]] = {}
+    for row in steady_rows("gpu_summary", gpu, parts):
+        key = row["name"], row["kind"]
+        entry = sums.setdefault(key, [0.0, 0.0])
+        entry[0] += (row.get("total_ns") or 0.0) / times
+        entry[1] += (row.get("calls") or 0.0) / times
+    return [
+        Operation(name, kind, class_of(name, kind, classes), ns, calls) for (name, kind), (ns, calls) in sums.items()
+    ]
+
+
+def differ_in_kernels(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
+    """Whether both sides have kernels that the other lacks, of which some may be the same under another name."""
+    names = [{operation.name for operation in side} for side in (first, second)]
+    return bool(names[0] - names[1]) and bool(names[1] - names[0])
+
+
+def marked(
+    work: Sequence[Operation], trace: Iterable[Row], calls: Iterable[Row], ranges: Iterable[Row]
+) -> list[Operation]:
+    """Operations with the shapes of their launches and the innermost NVTX ranges around these.
+
+    Args:
+        work: The operations.
+        trace: Rows of gpu_trace of one of the side's runs.
+        calls: Rows of api_trace, by whose correlation a launch finds its thread; none where they are not known.
+        ranges: Rows of nvtx_trace.
+    """
+    around = _Ranges(ranges)
+    launched = {row["correlation"]: row for row in calls if row.get("correlation") is not None}
+    shapes: dict[str, set[str]] = {}
+    inside: dict[str, set[str]] = {}
+    for row in trace:
+        sizes = [row.get(f"{what}_{axis}") for what in ("grid", "block") for axis in "xyz"]
+        if None not in sizes:
+            shapes.setdefault(row["name"], set()).add(str(sizes))
+        call = launched.get(row.get("correlation"))
+        if call is not None and (name := around.innermost(call)) is not None:
+            inside.setdefault(row["name"], set()).add(name)
+    return [
+        replace(o, shapes=frozenset(shapes.get(o.name, ())), ranges=frozenset(inside.get(o.name, ()))) for o in work
+    ]
+
+
+class _Ranges:
+    """Ranges of threads, to be asked for the innermost one around a call."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._of: dict[tuple[Any, Any], list[tuple[int, int, str]]] = {}
+        for row in rows:
+            if row.get("style") == "pushpop" and row.get("duration_ns") is not None and row.get("name"):
+                span = row["start_ns"], row["start_ns"] + row["duration_ns"], row["name"]
+                self._of.setdefault((row.get("pid"), row.get("tid")), []).append(span)
+        for spans in self._of.values():
+            spans.sort()
+
+    def innermost(self, call: Row) -> str | None:
+        """The name of the range that began last before a call and has not ended; numbers in it stand for any."""
+        spans = self._of.get((call.get("pid"), call.get("tid")), [])
+        at = bisect_right(spans, (call["start_ns"], 1 << 62, ""))
+        name = next(
+            (name for _, end, name in reversed(spans[max(0, at - _DEEP) : at]) if end >= call["start_ns"]), None
+        )
+        return None if name is None else _NUMBER.sub("#", name)
+
+
+def difference(
+    case: str,
+    sides: tuple[CaseSummary, CaseSummary],
+    work: tuple[Sequence[Operation], Sequence[Operation]],
+) -> Difference | None:
+    """What did it; None where a side has no GPU work.
+
+    Args:
+        case: Its name.
+        sides: Both sides of the case.
+        work: The operations of both.
+    """
+    spans = [_span(side) for side in sides]
+    if not all(work):
+        return None
+    of_iteration = all(span is not None for span in spans)
+    changes = _of_operations(*work)
+    totals = [sum(operation.ns for operation in side) for side in work]
+    if of_iteration:
+        before, after = (span or {} for span in spans)
+        kernels = [_computing(side) for side in work]
+        others = {
+            _shown(o) for side in work for o in side if o.group in {NCCL, COPIES, SETS}
+        }  # only what nothing hides
+        alone = [change for change in changes if change.what not in others]
+        beside = (after["computing"] - kernels[1]) - (before["computing"] - kernels[0])
+        changes = [
+            *alone,
+            Change(_BESIDE, None, 0.0, beside),
+            *(Change(name, None, before[name], after[name]) for name in (COPIES, NCCL, _IDLE)),
+        ]
+        totals = [sum(before.values()), sum(after.values())]
+    changes.sort(key=lambda change: -abs(change.ns))
+    return Difference(case, of_iteration, totals[0], totals[1], tuple(c for c in changes if c.before or c.after))
+
+
+def _span(case: CaseSummary) -> dict[str, float] | None:
+    """An iteration's parts, ns, which add up to it."""
+    spent = case.spent
+    if spent is None or spent.span_ns is None or spent.computing_pct is None:
+        return None
+    share = spent.span_ns / 100
+    shares = {
+        "computing": spent.computing_pct, COPIES: spent.copies_pct, NCCL: spent.exposed_pct, _IDLE: spent.idle_pct,
+    }  # fmt: skip
+    return {name: (pct or 0.0) * share for name, pct in shares.items()}
+
+
+def _computing(work: Sequence[Operation]) -> float:
+    """The time of kernels that are no NCCL's."""
+    return sum(operation.ns for operation in work if operation.group not in {NCCL, COPIES, SETS})
+
+
+def _shown(operation: Operation) -> str:
+    return short_name(operation.name)
+
+
+def _of_operations(first: Sequence[Operation], second: Sequence[Operation]) -> list[Change]:
+    """A part a kernel and kind of copy."""
+    before = {(o.name, o.kind): o for o in first}
+    after = {(o.name, o.kind): o for o in second}
+    found = [Change(_shown(old), "changed", old.ns, after[key].ns) for key, old in before.items() if key in after]
+    gone = [operation for key, operation in before.items() if key not in after]
+    new = [operation for key, operation in after.items() if key not in before]
+    for old, now in _renamed(gone, new):
+        gone.remove(old)
+        new.remove(now)
+        found.append(Change(_shown(old), "renamed", old.ns, now.ns, _shown(now)))
+    found += [Change(_shown(operation), "gone", operation.ns, 0.0) for operation in gone]
+    found += [Change(_shown(operation), "new", 0.0, operation.ns) for operation in new]
+    return found
+
+
+def _renamed(gone: Sequence[Operation], new: Sequence[Operation]) -> list[tuple[Operation, Operation]]:
+    """Kernels that have another name, each with the most similar one that came; each once."""
+    pairs = [(likeness, old, now) for old in gone for now in new if (likeness := _likeness(old, now)) is not None]
+    pairs.sort(key=lambda pair: (-pair[0], abs(pair[1].ns - pair[2].ns)))
+    used: Counter[int] = Counter()
+    matched = []
+    for _, old, now in pairs:
+        if not used[id(old)] and not used[id(now)]:
+            used[id(old)] = used[id(now)] = 1
+            matched.append((old, now))
+    return matched
+
+
+def _likeness(old: Operation, now: Operation) -> int | None:
+    """How many marks agree; None where the class, the launches or a mark that both have differs."""
+    if old.group != now.group or abs(old.calls - now.calls) > _ALIKE * max(old.calls, now.calls):
+        return None
+    likeness = 0
+    for mine, theirs in ((old.shapes, now.shapes), (old.ranges, now.ranges)):
+        if mine and theirs:
+            if not mine & theirs:
+                return None
+            likeness += 1
+    return likeness

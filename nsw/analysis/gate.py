@@ -1,0 +1,87 @@
+"""Rules that a comparison must keep, for CI: `images_per_sec: -2%` fails where it certainly fell by more than 2 %.
+
+A rule that nothing decides fails nothing and passes nothing: it is undecided, and so is a gate without rules, without
+runs, or with a case that one side lacks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from nsw.analysis.compared_screen import percent_of, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from nsw.analysis.compared_screen import Comparison
+    from nsw.analysis.sides import Compared
+    from nsw.recipe.units import Tolerance
+
+__all__ = ["Judged", "Outcome", "judge", "outcome_of"]
+
+
+class Outcome(StrEnum):
+    """What became of a rule, or of the gate."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A rule over a case, and why; without a case where none has the figure."""
+
+    figure: str
+    tolerance: Tolerance
+    case: str
+    outcome: Outcome
+    why: str
+
+
+def judge(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged]:
+    """Every rule over every case, and over what a side lacks.
+
+    Args:
+        comparison: Both sides, by figure.
+        rules: How much each figure may change.
+    """
+    judged: list[Judged] = []
+    for figure, tolerance in rules.items():
+        rows = [row for row in comparison.rows if row.what == figure]
+        judged += [Judged(figure, tolerance, row.case, *_of_row(tolerance, row)) for row in rows]
+        lone = [
+            Judged(figure, tolerance, case, Outcome.UNDECIDED, f"only {side.name} has it")
+            for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True)
+            for case in cases
+        ]
+        judged += lone
+        if not rows and not lone:
+            judged.append(Judged(figure, tolerance, "", Outcome.UNDECIDED, f"no case of both sides has {figure}"))
+    return judged
+
+
+def _of_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
+    estimate = row.estimate
+    if estimate is None:
+        return Outcome.UNDECIDED, row.missing or "nothing was measured"
+    limit = math.log1p((-tolerance.percent if tolerance.falls else tolerance.percent) / 100)
+    low, high = (estimate.low, estimate.high) if tolerance.falls else (-estimate.high, -estimate.low)
+    limit = limit if tolerance.falls else -limit
+    if low >= limit:
+        return Outcome.PASSED, said(row)
+    if high < limit:
+        return Outcome.FAILED, said(row)
+    why = f"the change may be {percent_of(estimate.low):+.2g} to {percent_of(estimate.high):+.2g} %"
+    return (Outcome.PASSED if tolerance.may_be_undecided else Outcome.UNDECIDED), why
+
+
+def outcome_of(judged: Iterable[Judged]) -> Outcome:
+    """That of the gate: one rule that fails fails it, and nothing passes that is undecided or empty."""
+    outcomes = {each.outcome for each in judged}
+    if Outcome.FAILED in outcomes:
+        return Outcome.FAILED
+    return Outcome.PASSED if outcomes == {Outcome.PASSED} else Outcome.UNDECIDED

@@ -1,0 +1,410 @@
+"""Two sides of a comparison: which of their cases belong together, and what each run of them measured.
+
+A side is a campaign, some of its cases, or reports. What is compared is a quantity of a run: a figure that its program
+printed, or what its report says of an iteration. Runs that a block of one job holds are pairs (nsw/plan/jobs.py); all
+others are samples.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from nsw.analysis.cases import grouped
+from nsw.analysis.certainty import ASSUMED, SAME, Estimate, Floor, Verdict, discoveries, of_pairs, of_runs
+from nsw.analysis.comparison import is_time
+from nsw.analysis.kernel_classes import class_of
+from nsw.analysis.steady import steady_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from nsw.recipe.units import Tolerance
+
+    Row = Mapping[str, Any]
+
+__all__ = ["BY", "Compared", "Match", "Quantity", "Side", "compare_sides", "matches", "unmatched"]
+
+BY: Final = ("case", "figure", "kernel", "class", "range", "metric")
+By = Literal["case", "figure", "kernel", "class", "range", "metric"]
+ITERATION: Final = "iteration"
+GPU_TIME: Final = "GPU time"
+RUN_TIME: Final = "run time"
+_FEW: Final = ("case", "figure")  # of which each decides by itself; of the many others some differ by chance
+_BARE: Final = "baseline"  # the kind of pass that no profiler changes
+_OTHER_UNITS: Final = "the units are unlike: {} and {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side.
+
+    Attributes:
+        name: As the user named it.
+        source: The campaign, or the report: runs of the same job of one source can be pairs.
+        runs: Its runs that are done, without warm-up (id, case_id, params, pass_name, pass_kind, repeat, job, seconds).
+        tables: Rows by table, each with `run`.
+        figure: The figure that the recipe reports first; None: it has none.
+        higher_is_better: By figure, as far as the recipe says.
+        in_blocks: Whether repeats of its cases ran in random order in one job.
+        conditions: What was measured on, by name: chip, driver, commit ...
+        floors: The noise floor of each figure.
+        classes: Of kernels, from the recipe.
+        gate: How much its figures may change, from the recipe.
+        note: A person's note on the campaign.
+        trace: Gives the rows of a trace of a run, read from its report; None where no report can be read here.
+    """
+
+    name: str
+    source: str
+    runs: Sequence[Any]
+    tables: Mapping[str, Sequence[Row]]
+    figure: str | None = None
+    higher_is_better: Mapping[str, bool | None] = field(default_factory=dict)
+    in_blocks: bool = False
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    floors: Mapping[str, Floor] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
+    gate: Mapping[str, Tolerance] = field(default_factory=dict)
+    note: str | None = None
+    trace: Callable[[str, Any], Sequence[Row]] | None = None
+
+    _by_run: dict[str, Mapping[Any, Sequence[Row]]] = field(default_factory=dict, repr=False, compare=False)
+
+    def rows(self, table: str) -> Callable[[str], Sequence[Row]]:
+        """What gives the rows of a table that a run has."""
+        by_run = self._by_run.get(table)
+        if by_run is None:
+            by_run = self._by_run[table] = grouped(self.tables.get(table, ()), "run")
+        return lambda run: by_run.get(run, ())
+
+    @property
+    def cases(self) -> dict[str, list[Any]]:
+        """Its runs by case."""
+        found: dict[str, list[Any]] = {}
+        for run in self.runs:
+            found.setdefault(run.case_id, []).append(run)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A case of both sides: its name in words, its runs on the first side and on the second."""
+
+    name: str
+    first: Sequence[Any]
+    second: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """What a run measured: `value` in `unit`; `higher_is_better` None: neither is."""
+
+    value: float
+    unit: str | None
+    higher_is_better: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A quantity of both sides.
+
+    Attributes:
+        case: The case's name.
+        what: The figure, kernel, class, range or metric.
+        unit: Of the values.
+        first: The median of the first side's runs.
+        second: The same of the second side.
+        runs: How many runs each side has.
+        higher_is_better: None: neither is.
+        estimate: The difference; None where there is none, and `missing` says why.
+        missing: Why there is none.
+        weight: How much of an iteration changed, ns; the logarithm's size where there is no time.
+    """
+
+    case: str
+    what: str
+    unit: str | None
+    first: float | None
+    second: float | None
+    runs: tuple[int, int]
+    higher_is_better: bool | None
+    estimate: Estimate | None
+    missing: str | None = None
+    weight: float = 0.0
+
+    @property
+    def gain(self) -> float | None:
+        """The logarithm by which the second side is better, of a figure without direction more."""
+        if self.estimate is None:
+            return None
+        return -self.estimate.log_ratio if self.higher_is_better is False else self.estimate.log_ratio
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The interval of `gain`."""
+        if self.estimate is None:
+            return None
+        low, high = self.estimate.low, self.estimate.high
+        return (-high, -low) if self.higher_is_better is False else (low, high)
+
+    @property
+    def verdict(self) -> str:
+        """`faster`, `slower`, `higher`, `lower`, `same`, `cannot tell`."""
+        if self.estimate is None:
+            return str(Verdict.UNDECIDED)
+        if self.estimate.verdict not in {Verdict.MORE, Verdict.LESS}:
+            return str(self.estimate.verdict)
+        if self.higher_is_better is None:
+            return "higher" if self.estimate.verdict is Verdict.MORE else "lower"
+        return "faster" if (self.gain or 0.0) > 0 else "slower"
+
+
+# --- which cases belong together ------------------------------------------------------------------------------------
+
+
+def matches(first: Side, second: Side) -> list[Match]:
+    """The cases of both sides that belong together, in the order of the second side.
+
+    They are those whose parameters are equal, but for those of which each side has one value: that is what is compared.
+    Where each side has one case, these two are.
+    """
+    mine, theirs = first.cases, second.cases
+    if len(mine) == len(theirs) == 1:
+        (name, runs), others = next(iter(theirs.items())), next(iter(mine.values()))
+        return [Match(name, others, runs)]
+    single = [{key: value for key, value in _values(cases).items() if len(value) == 1} for cases in (mine, theirs)]
+    apart = {key for key in {*single[0], *single[1]} if _is_apart(key, _values(mine), _values(theirs))}
+    known = {_key(runs[0].params, apart): runs for runs in mine.values()}
+    return [
+        Match(_name(runs[0].params, apart) or case, known[key], runs)
+        for case, runs in theirs.items()
+        if (key := _key(runs[0].params, apart)) in known
+    ]
+
+
+def unmatched(first: Side, second: Side, matched: Iterable[Match]) -> tuple[list[str], list[str]]:
+    """The cases of each side that the other lacks."""
+    known = list(matched)
+    seen = {match.first[0].case_id for match in known}, {match.second[0].case_id for match in known}
+    return [case for case in first.cases if case not in seen[0]], [case for case in second.cases if case not in seen[1]]
+
+
+def _values(cases: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for runs in cases.values():
+        for key, value in runs[0].params.items():
+            found.setdefault(key, set()).add(repr(value))
+    return found
+
+
+def _is_apart(key: str, mine: Mapping[str, set[str]], theirs: Mapping[str, set[str]]) -> bool:
+    """Whether a parameter has one value on each side (or none), and they differ."""
+    one, other = mine.get(key, set()), theirs.get(key, set())
+    return len(one) <= 1 and len(other) <= 1 and one != other
+
+
+def _key(params: Mapping[str, Any], apart: set[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((key, repr(value)) for key, value in params.items() if key not in apart))
+
+
+def _name(params: Mapping[str, Any], apart: set[str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in params.items() if key not in apart)
+
+
+# --- what a run measured --------------------------------------------------------------------------------------------
+
+Measured = dict[str, dict[str, Quantity]]  # by what and run
+
+
+def _of_figures(side: Side, runs: Sequence[Any]) -> Measured:
+    """The figures of the bare runs; of one that only profiled runs print, those of the first pass that has it."""
+    found: Measured = {}
+    passes: dict[str, str] = {}
+    rows = side.rows("figures")
+    for run in sorted(runs, key=lambda run: run.pass_kind != _BARE):
+        for row in rows(run.id):
+            name, unit = row["name"], row.get("unit")
+            if passes.setdefault(name, run.pass_name) == run.pass_name:
+                better = side.higher_is_better.get(name)
+                better = not is_time(unit) if better is None else better
+                found.setdefault(name, {})[run.id] = Quantity(row["value"], unit, better)
+    return found
+
+
+def _of_case(side: Side, runs: Sequence[Any]) -> Measured:
+    """The first of these that there is: the figure of the recipe, an iteration, the GPU's time, the run's time."""
+    figures = _of_figures(side, runs)
+    if figures:
+        name = side.figure if side.figure in figures else next(iter(figures))
+        return {name: figures[name]}
+    rows, gpu = side.rows("iterations"), side.rows("gpu_summary")
+    steps = {run.id: statistics.fmean(row["med_ns"] for row in rows(run.id)) for run in runs if rows(run.id)}
+    if steps:
+        return {ITERATION: {run: Quantity(ns, "ns", higher_is_better=False) for run, ns in steps.items()}}
+    busy = {run.id: sum(row.get("total_ns") or 0 for row in gpu(run.id)) for run in runs if gpu(run.id)}
+    if busy:
+        return {GPU_TIME: {run: Quantity(ns, "ns", higher_is_better=False) for run, ns in busy.items()}}
+    bare = [run for run in runs if run.pass_kind == _BARE and run.seconds]
+    return {RUN_TIME: {run.id: Quantity(run.seconds, "s", higher_is_better=False) for run in bare}} if bare else {}
+
+
+def _of_gpu(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
+    """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
+    found: Measured = {}
+    gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
+    for run in runs:
+        times = sum(row["steady"] for row in iterations(run.id)) or 1
+        sums: dict[str, float] = {}
+        for row in steady_rows("gpu_summary", gpu(run.id), parts(run.id)):
+            name = name_of(row)
+            sums[name] = sums.get(name, 0.0) + (row.get("total_ns") or 0.0) / times
+        for name, ns in sums.items():
+            found.setdefault(name, {})[run.id] = Quantity(ns, "ns", higher_is_better=False)
+    return found
+
+
+def _of_kernels(side: Side, runs: Sequence[Any]) -> Measured:
+    return _of_gpu(side, runs, lambda row: str(row.get("short_name") or row["name"]))
+
+
+def _of_classes(side: Side, runs: Sequence[Any]) -> Measured:
+    return _of_gpu(side, runs, lambda row: class_of(row["name"], row["kind"], side.classes))
+
+
+def _of_ranges(side: Side, runs: Sequence[Any]) -> Measured:
+    """GPU time of a call of an NVTX range."""
+    found: Measured = {}
+    rows = side.rows("nvtx_gpu_summary")
+    for run in runs:
+        for row in rows(run.id):
+            if row.get("calls") and row.get("gpu_ns"):
+                value = Quantity(row["gpu_ns"] / row["calls"], "ns", higher_is_better=False)
+                found.setdefault(str(row["name"]), {})[run.id] = value
+    return found
+
+
+def _of_metrics(side: Side, runs: Sequence[Any]) -> Measured:
+    """The mean of each portable metric over the launches of a kernel."""
+    sums: dict[str, dict[str, list[float]]] = {}
+    units: dict[str, str | None] = {}
+    rows = side.rows("metrics")
+    for run in runs:
+        for row in rows(run.id):
+            if row.get("portable") and row.get("portable_value") is not None:
+                what = f"{row['portable']} of {row['kernel']}"
+                units[what] = row.get("portable_unit")
+                sums.setdefault(what, {}).setdefault(run.id, []).append(row["portable_value"])
+    return {
+        what: {run: Quantity(statistics.fmean(some), units[what], None) for run, some in values.items()}
+        for what, values in sums.items()
+    }
+
+
+_MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
+    "case": _of_case,
+    "figure": _of_figures,
+    "kernel": _of_kernels,
+    "class": _of_classes,
+    "range": _of_ranges,
+    "metric": _of_metrics,
+}
+
+
+# --- both beside each other -----------------------------------------------------------------------------------------
+
+
+def compare_sides(first: Side, second: Side, by: By = "case", same: float = SAME) -> list[Compared]:
+    """A row for each quantity of each case of both sides, the most certain and largest first where there are many.
+
+    Of many kernels beside each other some differ by chance: there only those are decided that are shown together
+    (nsw/analysis/certainty.py).
+
+    Args:
+        first: What is compared with, such as the program before a change.
+        second: What is compared.
+        by: What is compared.
+        same: Differences below count as none.
+    """
+    found: list[Compared] = []
+    for match in matches(first, second):
+        measured = _MEASURED[by](first, match.first), _MEASURED[by](second, match.second)
+        whats = dict.fromkeys((*measured[1], *measured[0]))
+        found += [_compared(match, what, (first, second), measured, same, exact=by in _FEW) for what in whats]
+    if by in _FEW:
+        return found
+    return sorted(_corrected(found), key=lambda row: -row.weight)
+
+
+def _compared(
+    match: Match, what: str, sides: tuple[Side, Side], measured: tuple[Measured, Measured], same: float, *, exact: bool
+) -> Compared:
+    first, second = (values.get(what, {}) for values in measured)
+    some = next(iter((second or first).values()))
+    medians = [statistics.median(q.value for q in side.values()) if side else None for side in (first, second)]
+    row = Compared(
+        match.name, what, some.unit, medians[0], medians[1], (len(first), len(second)), some.higher_is_better, None
+    )
+    if missing := _why_not(sides, first, second):
+        lone = (medians[1] or 0.0) - (medians[0] or 0.0)
+        return _with(row, missing=missing, weight=abs(lone) if some.unit == "ns" else 0.0)
+    floor = _floor(sides, what)
+    pairs = _pairs(match, sides, first, second)
+    if pairs:
+        estimate = of_pairs([math.log(b / a) for a, b in pairs], floor, same, exact=exact)
+        row = _with(row, runs=(len(pairs), len(pairs)))
+    else:
+        logs = [[math.log(q.value) for q in side.values()] for side in (first, second)]
+        estimate = of_runs(logs[0], logs[1], floor, same)
+    size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if some.unit == "ns" else abs(estimate.log_ratio)
+    return _with(row, estimate=estimate, weight=size)
+
+
+def _with(row: Compared, **changes: Any) -> Compared:
+    from dataclasses import replace
+
+    return replace(row, **changes)
+
+
+def _why_not(sides: tuple[Side, Side], first: Mapping[str, Quantity], second: Mapping[str, Quantity]) -> str | None:
+    for side, values in zip(sides, (first, second), strict=True):
+        if not values:
+            return f"only in {sides[1].name if side is sides[0] else sides[0].name}"
+    units = {q.unit for q in first.values()}, {q.unit for q in second.values()}
+    if units[0] != units[1]:
+        return _OTHER_UNITS.format(*(", ".join(map(str, some)) for some in units))
+    if any(q.value <= 0 for q in (*first.values(), *second.values())):
+        return "a value is 0 or less, which has no ratio"
+    return None
+
+
+def _floor(sides: tuple[Side, Side], what: str) -> Floor:
+    return next((side.floors[what] for side in reversed(sides) if what in side.floors), ASSUMED)
+
+
+def _pairs(
+    match: Match, sides: tuple[Side, Side], first: Mapping[str, Quantity], second: Mapping[str, Quantity]
+) -> list[tuple[float, float]]:
+    """The values of runs that one block of one job holds."""
+    if sides[0].source != sides[1].source or not all(side.in_blocks for side in sides):
+        return []
+    known = {(run.job, run.repeat): first[run.id].value for run in match.first if run.id in first}
+    return [
+        (known[block], second[run.id].value)
+        for run in match.second
+        if run.id in second and (block := (run.job, run.repeat)) in known
+    ]
+
+
+def _corrected(rows: Sequence[Compared]) -> Iterator[Compared]:
+    """The rows, without the verdicts that so many comparisons do not bear."""
+    known = [row.estimate for row in rows if row.estimate is not None]
+    shown = iter(discoveries([estimate.chance for estimate in known]))
+    for row in rows:
+        if row.estimate is None:
+            yield row
+            continue
+        decided = next(shown) or row.estimate.verdict not in {Verdict.MORE, Verdict.LESS}
+        yield row if decided else _with(row, estimate=row.estimate.undecided())

@@ -1,0 +1,73 @@
+"""Campaigns that a person gave a name, to compare with: `baselines.json` in the folder of campaigns."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import TYPE_CHECKING, Final
+
+from nsw.errors import CampaignError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["campaign_of", "listed", "remove", "set_baseline"]
+
+_FILE: Final = "baselines.json"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]*")
+
+
+def listed(root: Path) -> dict[str, str]:
+    """The id of each baseline's campaign.
+
+    Raises:
+        CampaignError: The file is damaged.
+    """
+    try:
+        known = json.loads((root / _FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as fault:
+        raise CampaignError(
+            f"{root / _FILE} cannot be read: {fault}", hint="remove it, and set baselines anew"
+        ) from None
+    if not isinstance(known, dict) or not all(isinstance(value, str) for value in known.values()):
+        raise CampaignError(f"{root / _FILE} holds no baselines", hint="remove it, and set baselines anew")
+    return known
+
+
+def campaign_of(root: Path, name: str) -> str | None:
+    """The campaign's id; None where no baseline has that name."""
+    return listed(root).get(name)
+
+
+def set_baseline(root: Path, name: str, campaign: str) -> None:
+    """Give a campaign a name, which another campaign may have had.
+
+    Raises:
+        UsageError: It is no name.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"'{name}' is no name for a baseline", hint="letters, digits, _ . @ - make one")
+    _write(root, listed(root) | {name: campaign})
+
+
+def remove(root: Path, name: str) -> None:
+    """Forget a name; its campaign stays.
+
+    Raises:
+        UsageError: There is no such.
+    """
+    known = listed(root)
+    if name not in known:
+        raise UsageError(
+            f"there is no baseline {name}", hint=did_you_mean(name, known) or "`nsw baseline ls` lists them"
+        )
+    _write(root, {other: campaign for other, campaign in known.items() if other != name})
+
+
+def _write(root: Path, known: dict[str, str]) -> None:
+    part = root / f".{_FILE}.{os.getpid()}"
+    part.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    part.replace(root / _FILE)

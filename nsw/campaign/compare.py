@@ -1,0 +1,255 @@
+"""`nsw compare`: two sides, each a campaign, cases of one, or reports, as what an analysis compares.
+
+A side is named by the campaign's folder, id or its beginning, by a baseline (`nsw baseline`), by `CAMPAIGN:RUNS` with
+runs as `--case` names them, by runs of the newest campaign alone, or by a report or a folder of reports. A campaign
+with both sides in it, of `nsw run --against`, is named alone.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.cases import summarize_cases
+from nsw.analysis.certainty import SAME
+from nsw.analysis.comparable import CHIP, COMMIT, FILES, differences, refusal
+from nsw.analysis.compared_screen import Comparison
+from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
+from nsw.analysis.sides import Match, Side, compare_sides, matches, unmatched
+from nsw.campaign import baselines, noise
+from nsw.campaign import folder as folders
+from nsw.campaign.ledger_rows import State
+from nsw.campaign.recipe_lock import recipe_of
+from nsw.campaign.selection import Selection
+from nsw.campaign.summarize import results
+from nsw.campaign.tables import lazily
+from nsw.errors import CampaignError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.sides import By
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.summarize import Results
+    from nsw.readers.model import Options
+    from nsw.recipe.model import Recipe
+
+__all__ = ["SIDE", "UnlikeError", "compare", "side_of", "sides_of"]
+
+SIDE: Final = "side"  # the parameter of a campaign that holds both sides
+BEFORE, AFTER = "before", "after"
+_TABLES: Final = (
+    "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
+    "api_summary", "communication",
+)  # fmt: skip
+_EXPLAINED: Final = 3  # cases of which it is said what did it
+
+
+class UnlikeError(UsageError):
+    """The two sides cannot be compared, or have nothing in common."""
+
+
+def compare(first: Side, second: Side, by: By = "case", same: float = SAME) -> Comparison:
+    """Both sides beside each other.
+
+    Raises:
+        UnlikeError: They ran on unlike chips, or have no case in common.
+    """
+    if why := refusal(first, second):
+        raise UnlikeError(why, hint="compare runs on the same chip; `nsw run RECIPE --against REF` runs both there")
+    pairs = matches(first, second)
+    if not pairs:
+        raise UnlikeError(
+            f"{first.name} and {second.name} have no case in common",
+            hint="name one case of each: `nsw compare A:CASE B:CASE`",
+        )
+    rows = tuple(compare_sides(first, second, by, same))
+    lone = unmatched(first, second, pairs)
+    explained = _explained(first, second, pairs, rows) if by in {"case", "figure"} else {}
+    return Comparison(
+        first, second, by, rows, (tuple(lone[0]), tuple(lone[1])), tuple(differences(first, second)), explained
+    )
+
+
+def _explained(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Any]) -> dict[str, Difference]:
+    """What did it, of the cases that changed most."""
+    changed = sorted(
+        (row for row in rows if row.verdict in {"faster", "slower"}), key=lambda row: -abs(row.gain or 0.0)
+    )
+    known = {match.name: match for match in pairs}
+    explained: dict[str, Difference] = {}
+    for name in list(dict.fromkeys(row.case for row in changed))[:_EXPLAINED]:
+        made = _difference(known[name], first, second)
+        if made is not None:
+            explained[name] = made
+    return explained
+
+
+def _difference(match: Match, first: Side, second: Side) -> Difference | None:
+    cases: list[CaseSummary] = []
+    work: list[list[Operation]] = []
+    traced_runs: list[Any] = []
+    for side, runs in ((first, match.first), (second, match.second)):
+        tables = {name: _rows_of(side, name, runs) for name in _TABLES}
+        (case,) = summarize_cases(runs, tables, 1.0, classes=side.classes)
+        traced = {run.id for run in runs if run.pass_name == case.traced_by}
+        mine = {name: [row for row in rows if row["run"] in traced] for name, rows in tables.items()}
+        cases.append(case)
+        traced_runs.append(next((run for run in runs if run.id in traced), None))
+        work.append(
+            operations(mine["gpu_summary"], mine["phase_summary"], mine["iterations"], case.measured, side.classes)
+        )
+    if differ_in_kernels(work[0], work[1]):
+        work = [_marked(*each) for each in zip((first, second), work, traced_runs, strict=True)]
+    return difference(match.name, (cases[0], cases[1]), (work[0], work[1]))
+
+
+def _marked(side: Side, work: list[Operation], run: Any) -> list[Operation]:
+    """The operations with what else tells a kernel under another name; as they are where no report can be read here."""
+    if side.trace is None or run is None:
+        return work
+    try:
+        traces = [side.trace(name, run) for name in ("gpu_trace", "api_trace", "nvtx_trace")]
+    except CampaignError:  # its report is gone, or its exporter
+        return work
+    return marked(work, *traces)
+
+
+def _rows_of(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, Any]]:
+    rows = side.rows(table)
+    return [row for run in runs for row in rows(run.id)]
+
+
+# --- a side by its name ---------------------------------------------------------------------------------------------
+
+
+def sides_of(words: Sequence[str], root: Path | None, by: By, options: Options | None = None) -> tuple[Side, Side]:
+    """Both sides that a person named: two, or a campaign that holds both.
+
+    Raises:
+        UsageError: They are not two.
+        CampaignError: There is no such campaign, run or report.
+    """
+    if len(words) < 2:
+        both = side_of(words[0] if words else str(folders.find(folders.root(root), None).path), root, by, options)
+        sides = [_part(both, value) for value in (BEFORE, AFTER)]
+        if not all(side.runs for side in sides):
+            raise UsageError(
+                f"{both.name} holds one side", hint="`nsw compare A B` names two; `nsw run --against REF` runs both"
+            )
+        return sides[0], sides[1]
+    if len(words) != 2:
+        raise UsageError(
+            "nsw compare needs two sides", hint="`nsw compare A B`, or the campaign of `nsw run --against`"
+        )
+    first, second = (side_of(word, root, by, options) for word in words)
+    return first, second
+
+
+def _part(side: Side, value: str) -> Side:
+    return replace(side, name=value, runs=[run for run in side.runs if run.params.get(SIDE) == value])
+
+
+def side_of(word: str, root: Path | None, by: By, options: Options | None = None) -> Side:
+    """A side by its name.
+
+    Raises:
+        CampaignError: There is no such campaign, run or report.
+    """
+    parent = folders.root(root)
+    path = Path(word)
+    if path.exists() and not (path / folders.LEDGER).exists():
+        return _of_reports(word, path, by, options)
+    word_of_baseline = baselines.campaign_of(parent, word)
+    if word_of_baseline is not None:
+        return replace(_of_campaign(folders.find(parent, word_of_baseline), Selection(), by), name=word)
+    try:
+        return _of_campaign(folders.find(parent, word), Selection(), by)
+    except CampaignError as fault:
+        campaign, colon, runs = word.rpartition(":")
+        named = baselines.campaign_of(parent, campaign) or campaign
+        try:
+            folder = folders.find(parent, named if colon else None)
+            return replace(_of_campaign(folder, Selection((runs,)), by), name=runs)
+        except (CampaignError, UsageError):
+            raise CampaignError(f"'{word}' is no campaign, baseline, run or report here", hint=fault.hint) from None
+
+
+def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
+    with results(folder, selection) as found:
+        runs = [run for run in found.runs if run.state is State.DONE and run.repeat]
+        recipe = recipe_of(folder)
+        conditions, note = _conditions(folder, found, recipe), found.note
+    tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
+    report = recipe.report
+    figures = recipe.app.figures
+    asked = report.scaling or report.compare
+    return Side(
+        name=folder.id,
+        source=str(folder.path),
+        runs=runs,
+        tables={name: lazily(folder, name) for name in tables},
+        figure=(asked.figure if asked else None) or next(iter(figures), None),
+        higher_is_better={name: figure.higher_is_better for name, figure in figures.items()},
+        in_blocks=bool(getattr(recipe, "interleave", False)),
+        conditions=conditions,
+        floors=noise.floors(found.site, conditions.get(CHIP), recipe.name or folder.id),
+        classes=report.classes,
+        gate=report.gate,
+        note=note,
+        trace=partial(_trace, folder) if folder.trusted else None,
+    )
+
+
+def _trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str, Any]]:
+    with results(folder) as found:
+        return found.trace(table, [run])
+
+
+def _conditions(folder: CampaignFolder, found: Results, recipe: Recipe) -> dict[str, str]:
+    """What the campaign was measured on, as far as its lock, ledger and tables say."""
+    lock = recipe.lock
+    hosts = sorted({run.host for run in found.runs if run.host})
+    command = recipe.app.command
+    conditions = {"site": found.site, "command": command if isinstance(command, str) else shlex.join(command)}
+    if hosts:
+        conditions["nodes"] = ", ".join(hosts)
+    resources = recipe.resources
+    conditions["layout"] = f"{resources.nodes} nodes, {resources.gpus} GPUs, {recipe.app.launcher.kind}"
+    if lock is not None:
+        conditions |= {"nsw": lock.version, **lock.tools, **lock.machine}
+        if lock.git is not None:
+            conditions[COMMIT] = lock.git.commit[:12] + (" with changes" if lock.git.dirty else "")
+        if lock.files:
+            conditions[FILES] = "\n".join(f"{name}={digest}" for name, digest in sorted(lock.files.items()))
+    chips = {row["text"] for row in lazily(folder, "facts") if row["key"] == "gpu_name" and row.get("text")}
+    if chips:
+        conditions[CHIP] = " | ".join(sorted(chips))
+    return {name: value for name, value in conditions.items() if value}
+
+
+def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
+    """Reports that are no campaign's: each is a run of one case."""
+    from nsw.analysis.of_reports import LOOKED_AT, ReadReport, tables_of_reports
+    from nsw.readers.read_many import read_many
+    from nsw.readers.report_search import ReportSearch
+
+    search = ReportSearch()
+    wanted = (*LOOKED_AT, "metrics") if by == "metric" else LOOKED_AT
+    read, wrong = [], []
+    for report in search.known(read_many(list(search.files([path])), options)):
+        wrong += [problem.message for problem in report.problems if problem.severity == "error"]
+        if report.tables:
+            read.append(
+                ReadReport(report.path, {name: report.tables[name] for name in wanted if name in report.tables})
+            )
+    if not read:
+        raise CampaignError(f"{path} holds no report that can be read", hint=wrong[0] if wrong else None)
+    runs, tables = tables_of_reports(read, case=word)
+    chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
+    conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
+    return Side(name=path.name, source=word, runs=runs, tables=tables, conditions=conditions)

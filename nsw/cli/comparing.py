@@ -1,0 +1,108 @@
+"""`nsw compare`, `nsw gate` and `nsw baseline`: two sides beside each other, and rules that they must keep."""
+
+from __future__ import annotations
+
+import sys
+from math import log1p
+from typing import TYPE_CHECKING, Final, cast
+
+from nsw.analysis.gate import Outcome, judge, outcome_of
+from nsw.campaign import baselines
+from nsw.campaign import folder as folders
+from nsw.campaign.compare import UnlikeError, sides_of
+from nsw.campaign.compare import compare as compared
+from nsw.cli.output import tell
+from nsw.errors import CampaignError, Exit, UsageError
+from nsw.present import compare_view, emit
+from nsw.present.rows_view import show_rows
+from nsw.present.terminal import console
+from nsw.present.untrusted_text import say
+from nsw.recipe.faults import Fault
+from nsw.recipe.units import parse_percent, parse_tolerance
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from nsw.analysis.sides import By
+    from nsw.cli.output import Target
+    from nsw.recipe.units import Tolerance
+
+__all__ = ["baseline", "compare", "gate", "share"]
+
+_EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Outcome.UNDECIDED: Exit.UNDECIDED}
+
+
+def compare(words: Sequence[str], root: Path | None, target: Target, *, by: str, same: float) -> int:
+    """Show two sides beside each other."""
+    kind = cast("By", by)
+    comparison = compared(*sides_of(words, root, kind), kind, same)
+    if target.is_of_rows:
+        target.put_rows(compare_view.rows_of(comparison), compare_view.COLUMNS)
+        return Exit.GOOD
+    with target.printed():
+        compare_view.show(comparison, target.format)
+    return Exit.GOOD
+
+
+def gate(words: Sequence[str], root: Path | None, target: Target, *, rules: Sequence[str]) -> int:
+    """Hold two sides to rules; 4 where one fails, 5 where one is not decided."""
+    asked: Mapping[str, Tolerance] = dict(map(_rule, rules))
+    try:
+        sides = sides_of(words, root, "figure")
+        asked = asked or sides[1].gate
+        comparison = compared(*sides, "figure")
+    except (UnlikeError, CampaignError) as fault:
+        tell(f"Gate undecided: {fault}")
+        return Exit.UNDECIDED
+    judged = judge(comparison, asked)
+    outcome = outcome_of(judged)
+    with target.printed():
+        if target.format == "json":
+            emit.as_json(compare_view.gate_data(comparison, judged, outcome))
+        elif target.format == "markdown":
+            sys.stdout.write(compare_view.gate_markdown(comparison, judged, outcome))
+        else:
+            compare_view.show_gate(comparison, judged, outcome)
+    return _EXITS[outcome]
+
+
+def share(text: str) -> float:
+    """What counts as the same, as a logarithm."""
+    try:
+        return log1p(parse_percent(text))
+    except Fault as fault:
+        raise UsageError(f"--same: {fault.message}", hint=fault.hint) from None
+
+
+def _rule(text: str) -> tuple[str, Tolerance]:
+    figure, _, tolerance = text.rpartition(":")
+    try:
+        return figure.strip(), parse_tolerance(tolerance)
+    except Fault as fault:
+        raise UsageError(f"--rule '{text}': {fault.message}", hint=fault.hint or "'images_per_sec: -2%'") from None
+
+
+def baseline(action: str, name: str | None, campaign: str | None, root: Path | None, target: Target) -> int:
+    """Name a campaign to compare with, list the names, or forget one."""
+    parent = folders.root(root)
+    if action == "ls":
+        rows = [{"baseline": name, "campaign": id_} for name, id_ in sorted(baselines.listed(parent).items())]
+        columns = ("baseline", "campaign")
+
+        def show() -> None:
+            show_rows(console(), "baselines", rows, columns, of="baselines") if rows else tell(
+                "no baseline: `nsw baseline set NAME`"
+            )
+
+        target.put(rows, columns, data=lambda: {"baselines": rows}, show=show)
+        return Exit.GOOD
+    if name is None:
+        raise UsageError(f"nsw baseline {action} needs a name")
+    if action == "rm":
+        baselines.remove(parent, name)
+        return Exit.GOOD
+    folder = folders.find(parent, campaign)
+    baselines.set_baseline(parent, name, folder.id)
+    say(f"{name} is {folder.id}")
+    return Exit.GOOD

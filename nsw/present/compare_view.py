@@ -1,0 +1,156 @@
+"""A comparison and a gate: on a terminal, as Markdown, as rows and as JSON data."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.blocks import Column, Note, Table
+from nsw.analysis.compared_screen import blocks_of_comparison, percent_of
+from nsw.analysis.first_screen import HEADLINE, headline_of
+from nsw.present import emit
+from nsw.present.summary_view import as_markdown, blocks_data, show_blocks, show_first_screen
+from nsw.present.terminal import console
+from nsw.present.untrusted_text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.analysis.blocks import Block
+    from nsw.analysis.compared_screen import Comparison
+    from nsw.analysis.gate import Judged, Outcome
+    from nsw.analysis.sides import Compared, Side
+
+__all__ = ["COLUMNS", "comparison_data", "gate_data", "gate_markdown", "rows_of", "show", "show_gate"]
+
+
+COLUMNS: Final = (
+    "case", "what", "unit", "first", "second", "first_runs", "second_runs", "verdict", "higher_is_better", "gain_pct",
+    "gain_low_pct", "gain_high_pct", "chance", "could_show_pct", "more_runs", "paired", "noise_floor", "missing",
+)  # fmt: skip
+
+
+def show(comparison: Comparison, form: str) -> None:
+    """Print a comparison as a table, Markdown or JSON."""
+    if form == "json":
+        emit.as_json(comparison_data(comparison))
+    elif form == "markdown":
+        sys.stdout.write(_markdown(comparison, blocks_of_comparison(comparison)))
+    else:
+        show_first_screen(console(), blocks_of_comparison(comparison))
+
+
+def _markdown(comparison: Comparison, blocks: Sequence[Block]) -> str:
+    return as_markdown(f"{comparison.second.name} beside {comparison.first.name}", blocks)
+
+
+def rows_of(comparison: Comparison) -> list[dict[str, Any]]:
+    """A row a quantity of a case, unrounded."""
+    return [_row(row) for row in comparison.rows]
+
+
+def _row(row: Compared) -> dict[str, Any]:
+    estimate, interval = row.estimate, row.interval or (None, None)
+    return {
+        "case": row.case,
+        "what": row.what,
+        "unit": row.unit,
+        "first": row.first,
+        "second": row.second,
+        "first_runs": row.runs[0],
+        "second_runs": row.runs[1],
+        "verdict": row.verdict,
+        "higher_is_better": row.higher_is_better,
+        "gain_pct": None if row.gain is None else percent_of(row.gain),
+        "gain_low_pct": None if interval[0] is None else percent_of(interval[0]),
+        "gain_high_pct": None if interval[1] is None else percent_of(interval[1]),
+        "chance": estimate.chance if estimate else None,
+        "could_show_pct": percent_of(estimate.shown) if estimate else None,
+        "more_runs": estimate.more if estimate else None,
+        "paired": estimate.is_paired if estimate else None,
+        "noise_floor": _floor(row),
+        "missing": row.missing,
+    }
+
+
+def _floor(row: Compared) -> str | None:
+    """Whether the interval stands on a noise floor."""
+    if row.estimate is None or row.estimate.floor is None:
+        return None
+    return "measured" if row.estimate.floor.measured else "assumed"
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {
+        "name": clean(side.name),
+        "source": clean(side.source),
+        "note": side.note,
+        "conditions": dict(side.conditions),
+    }
+
+
+def comparison_data(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as JSON data."""
+    blocks = blocks_of_comparison(comparison)
+    return {
+        "first": _side(comparison.first),
+        "second": _side(comparison.second),
+        "by": comparison.by,
+        "headline": clean(headline_of(blocks)),
+        "differs": [clean(line) for line in comparison.differs],
+        "rows": rows_of(comparison),
+        "only_in_first": list(comparison.lone[0]),
+        "only_in_second": list(comparison.lone[1]),
+        "differences": [
+            {"case": case, "before_ns": made.before, "after_ns": made.after, "of_iteration": made.of_iteration,
+             "changes": [asdict(change) | {"ns": change.ns} for change in made.changes]}
+            for case, made in comparison.explained.items()
+        ],
+        "blocks": blocks_data(blocks),
+    }  # fmt: skip
+
+
+# --- the gate -------------------------------------------------------------------------------------------------------
+
+_COLUMNS = (
+    Column("rule", "rule"), Column("case", "case", "name"), Column("outcome", "outcome"), Column("why", "why"),
+)  # fmt: skip
+
+
+def _gate_blocks(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> list[Block]:
+    names = f"{comparison.second.name} beside {comparison.first.name}"
+    rows = tuple((f"{j.figure}: {j.tolerance}", j.case, str(j.outcome), j.why) for j in judged)
+    head = f"Gate {outcome}: {names}" + ("" if judged else ": there is no rule")
+    differs = [block for block in blocks_of_comparison(comparison) if block.name == "differs"]
+    table: list[Block] = [Table("gate", title="", columns=_COLUMNS, rows=rows, wide="case")] if rows else []
+    return [*differs, Note(HEADLINE, head, tone="heading"), *table]
+
+
+def show_gate(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> None:
+    """Print what became of each rule."""
+    show_blocks(console(), _gate_blocks(comparison, judged, outcome), "full")
+
+
+def gate_markdown(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> str:
+    """The gate for a pull request: what became of each rule, and what did it."""
+    return _markdown(comparison, [*_gate_blocks(comparison, judged, outcome), *_findings(comparison)])
+
+
+def _findings(comparison: Comparison) -> list[Block]:
+    return [block for block in blocks_of_comparison(comparison) if block.name in {"difference", "cannot tell"}]
+
+
+def gate_data(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> dict[str, Any]:
+    """The gate as JSON data."""
+    rules = [
+        {
+            "figure": j.figure,
+            "tolerance": str(j.tolerance),
+            "case": j.case,
+            "outcome": str(j.outcome),
+            "why": clean(j.why),
+        }
+        for j in judged
+    ]
+    return {"outcome": str(outcome), "rules": rules, "comparison": comparison_data(comparison)}

@@ -1,0 +1,107 @@
+"""Verdicts over two sides: the distributions beside scipy's, the exact test, and how often they are wrong."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from nsw.analysis.certainty import ALPHA, Floor, Verdict, discoveries, of_pairs, of_runs, t_quantile, t_tail
+
+QUIET = Floor(0.01, 0.01, 11)
+
+
+def test_student_s_t_is_scipy_s():
+    stats = pytest.importorskip("scipy.stats", reason="scipy, the oracle, is a library for development")
+    for freedom in (1, 2, 2.5, 5, 11, 60.3, 1000, math.inf):
+        of = stats.norm if math.isinf(freedom) else stats.t(freedom)
+        for t in (1e-6, 0.3, 1.0, 2.7, 9.0, 60.0):
+            assert t_tail(t, freedom) == pytest.approx(2 * of.sf(t), rel=1e-8, abs=1e-300), (t, freedom)
+        for alpha in (0.5, 0.05, ALPHA):
+            assert t_quantile(alpha, freedom) == pytest.approx(of.isf(alpha / 2), rel=1e-9), (alpha, freedom)
+
+
+def test_welch_s_interval_is_scipy_s():
+    stats = pytest.importorskip("scipy.stats", reason="scipy, the oracle, is a library for development")
+    random = np.random.default_rng(3)
+    first, second = random.normal(0, 0.02, 8), random.normal(0.03, 0.05, 11)
+    mine = of_runs(list(first), list(second))
+    known = stats.ttest_ind(second, first, equal_var=False)
+    interval = known.confidence_interval(1 - ALPHA)
+    assert (mine.low, mine.high) == pytest.approx((interval.low, interval.high), rel=1e-6)
+    assert mine.chance == pytest.approx(known.pvalue, rel=1e-6)
+    assert mine.floor is None
+
+
+@pytest.mark.parametrize("pairs", [7, 8, 11])
+def test_the_sign_flip_test_counts_all_signs(pairs):
+    logs = np.random.default_rng(pairs).normal(0.01, 0.03, pairs)
+    sums = [
+        abs(sum(s * x for s, x in zip(signs, logs, strict=True))) for signs in itertools.product((-1, 1), repeat=pairs)
+    ]
+    share = sum(total >= abs(logs.sum()) * (1 - 1e-9) for total in sums) / 2**pairs
+    assert of_pairs(list(logs)).chance == pytest.approx(share)
+
+
+def test_seven_pairs_that_agree_decide_without_a_floor_and_six_do_not():
+    logs = [0.021, 0.02, 0.022, 0.019, 0.02, 0.021, 0.02]
+    seven, six = of_pairs(logs), of_pairs(logs[:6])
+    assert seven.verdict is Verdict.MORE
+    assert seven.floor is None
+    assert six.verdict is Verdict.UNDECIDED
+    assert not six.floor.measured
+    assert six.more == 1
+
+
+def test_three_pairs_decide_with_a_measured_floor_what_both_their_scatter_and_it_bear():
+    assert of_pairs([0.05, 0.045, 0.055], QUIET).verdict is Verdict.MORE
+    assert of_pairs([-0.05, -0.045, -0.055], QUIET).verdict is Verdict.LESS
+    assert of_pairs([0.05, -0.01, 0.09], QUIET).verdict is Verdict.UNDECIDED  # they scatter
+    by_chance = of_pairs([0.0101, 0.01, 0.0099], QUIET)  # they agree, and are within the floor
+    assert by_chance.verdict is Verdict.UNDECIDED
+    assert by_chance.low < 0 < by_chance.high
+
+
+def test_what_lies_within_a_per_cent_is_the_same():
+    still = of_pairs([0.001, -0.001, 0.002, 0.0, 0.001, -0.002, 0.001, 0.0])
+    assert still.verdict is Verdict.SAME
+    assert still.within < 0.003
+    assert of_pairs([0.001, -0.001, 0.002, 0.0, 0.001, -0.002, 0.001, 0.0], same=0.0001).verdict is Verdict.UNDECIDED
+
+
+def test_one_run_a_side_stands_on_the_floor():
+    assert of_runs([0.0], [0.7]).verdict is Verdict.MORE
+    assert of_runs([0.0], [0.2]).verdict is Verdict.UNDECIDED
+    assert of_runs([0.0], [0.2], QUIET).verdict is Verdict.MORE
+
+
+def test_an_undecided_one_says_what_would_have_been_shown_and_how_many_more_would_decide():
+    few = of_pairs([0.03, -0.01, 0.02, 0.05, 0.0, 0.04, -0.02, 0.03])
+    assert few.verdict is Verdict.UNDECIDED
+    assert few.shown > few.high - few.log_ratio
+    assert few.more
+    scatter = np.std([0.03, -0.01, 0.02, 0.05, 0.0, 0.04, -0.02, 0.03], ddof=1)
+    count = few.runs + few.more
+    assert t_quantile(ALPHA, count - 1) * scatter / math.sqrt(count) <= few.log_ratio
+    assert of_pairs([0.3, -0.3, 0.2, -0.2, 0.1, -0.1, 0.01, 0.0]).more is None
+
+
+def test_of_many_differences_those_are_shown_that_are_shown_together():
+    stats = pytest.importorskip("scipy.stats", reason="scipy, the oracle, is a library for development")
+    chances = [*np.random.default_rng(5).uniform(0, 1, 95), 1e-5, 1e-4, 2e-4, 3e-4, 0.01]
+    adjusted = stats.false_discovery_control(chances)
+    assert discoveries(chances, 0.05) == [value <= 0.05 for value in adjusted]
+    assert discoveries([]) == []
+
+
+@pytest.mark.parametrize("deviation", [0.01, 0.10])
+@pytest.mark.parametrize("pairs", [3, 7])
+def test_false_alarms_are_rare(deviation, pairs):
+    """bench/false_alarms.py has the whole table."""
+    random = np.random.default_rng(1)
+    floor = Floor(deviation * math.sqrt(2), deviation, 11)
+    logs = random.normal(0, deviation * math.sqrt(2), (400, pairs))
+    alarms = sum(of_pairs(list(row), floor).verdict in {Verdict.MORE, Verdict.LESS} for row in logs)
+    assert alarms <= 16  # 4 %: of 400 with a chance of 1.6 % that many come once in 5,000 seeds

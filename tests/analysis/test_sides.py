@@ -1,0 +1,217 @@
+"""Two sides beside each other: which cases belong together, which runs are pairs, what is said of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from nsw.analysis.certainty import Floor
+from nsw.analysis.comparable import differences, refusal
+from nsw.analysis.compared_screen import Comparison, blocks_of_comparison, said
+from nsw.analysis.difference import Operation, difference, marked
+from nsw.analysis.first_screen import headline_of
+from nsw.analysis.gate import Outcome, judge, outcome_of
+from nsw.analysis.sides import Side, compare_sides, matches, unmatched
+from nsw.recipe.units import parse_tolerance
+
+QUIET = Floor(0.005, 0.005, 11)
+
+
+@dataclass(frozen=True)
+class Run:
+    id: str
+    case_id: str
+    params: dict[str, Any] = field(default_factory=dict)
+    pass_name: str = "baseline"
+    pass_kind: str = "baseline"
+    repeat: int = 1
+    job: str = "j1"
+    seconds: float | None = None
+
+
+def side(name: str, values: dict[str, list[float]], *, unit: str = "images/s", source: str = "", **how: Any) -> Side:
+    """A side with a figure; `values` has those of the repeats of each case, such as `n=1`, in one job."""
+    runs, rows = [], []
+    for case, some in values.items():
+        params = dict(part.split("=") for part in case.split(",") if part)
+        for repeat, value in enumerate(some, 1):
+            id_ = f"{name}.{case}.r{repeat}"
+            runs.append(Run(id_, f"{name} {case}", params, repeat=repeat))
+            rows.append({"run": id_, "name": "speed", "value": value, "unit": unit})
+    return Side(name, source or name, runs, {"figures": rows}, "speed", **how)
+
+
+def test_cases_belong_together_by_the_parameters_that_are_not_compared():
+    first = side("a", {"side=before,n=1": [1.0], "side=before,n=2": [1.0], "side=before,n=4": [1.0]})
+    second = side("b", {"side=after,n=2": [1.0], "side=after,n=1": [1.0]})
+    pairs = matches(first, second)
+    assert [(m.name, m.first[0].params["n"]) for m in pairs] == [("n=2", "2"), ("n=1", "1")]
+    assert unmatched(first, second, pairs) == (["a side=before,n=4"], [])
+    assert len(matches(side("a", {"n=1": [1.0]}), side("b", {"m=7": [1.0]}))) == 1  # one case each
+
+
+@pytest.mark.parametrize(
+    ("unit", "after", "verdict"),
+    [("images/s", 110.0, "11 % faster"), ("images/s", 90.0, "10 % slower"), ("ms/step", 90.0, "11 % faster")],
+)
+def test_faster_is_more_of_a_rate_and_less_of_a_time(unit, after, verdict):
+    how = {"unit": unit, "floors": {"speed": QUIET}}
+    (row,) = compare_sides(side("a", {"": [100.0, 100.1, 99.9]}, **how), side("b", {"": [after] * 3}, **how))
+    assert said(row).startswith(verdict.replace("11 % faster", "10 % faster") if unit == "images/s" else verdict)
+
+
+def test_runs_of_a_block_are_pairs_and_all_others_are_not():
+    noisy = [100.0, 120.0, 80.0, 110.0, 95.0, 105.0, 90.0]
+    better = [value * 1.05 for value in noisy]
+    how = {"source": "c", "in_blocks": True}
+    (pairs,) = compare_sides(side("a", {"": noisy}, **how), side("b", {"": better}, **how))
+    assert pairs.verdict == "faster"
+    assert pairs.estimate.is_paired
+    (runs,) = compare_sides(side("a", {"": noisy}), side("b", {"": better}))
+    assert runs.verdict == "cannot tell"
+    other_job = side("b", {"": better}, **how)
+    moved = replace(other_job, runs=[replace(run, job="j2") for run in other_job.runs])
+    (retried,) = compare_sides(side("a", {"": noisy}, **how), moved)
+    assert not retried.estimate.is_paired
+
+
+def test_unlike_units_and_values_without_a_ratio_are_no_comparison():
+    (row,) = compare_sides(side("a", {"": [1.0]}), side("b", {"": [1.0]}, unit="ms"))
+    assert row.missing == "the units are unlike: images/s and ms"
+    (row,) = compare_sides(side("a", {"": [0.0]}), side("b", {"": [1.0]}))
+    assert "no ratio" in row.missing
+
+
+def test_unlike_chips_are_refused_and_what_else_differs_is_said():
+    first = side("a", {"": [1.0]}, conditions={"chip": "H100", "driver": "550", "files": "x=1\ny=2"})
+    second = side("b", {"": [1.0]}, conditions={"chip": "A100", "driver": "560", "files": "x=1\ny=3"})
+    assert refusal(first, second) == "the chips are unlike: a ran on H100, b on A100"
+    assert differences(first, second) == ["chip: H100 and A100", "driver: 550 and 560", "the program: y changed"]
+    assert refusal(first, first) is None
+    assert differences(first, first) == []
+
+
+def test_the_screen_says_verdict_sizes_and_what_would_decide():
+    cases = {"n=1": [100.0, 101.0, 99.0], "n=2": [100.0, 101.0, 99.0]}
+    after = {"n=1": [120.0, 121.0, 119.0], "n=2": [101.0, 103.0, 100.0]}
+    how = {"floors": {"speed": QUIET}}
+    first, second = side("a", cases, **how), side("b", after, **how)
+    made = Comparison(first, second, "case", tuple(compare_sides(first, second)), differs=("driver: 1 and 2",))
+    blocks = blocks_of_comparison(made)
+    assert blocks[0].text == "Not alike: driver: 1 and 2"
+    assert headline_of(blocks) == "b beside a, 2 cases: 1 faster (20 %), 1 cannot be told"
+    (finding,) = (block for block in blocks if block.name == "cannot tell")
+    assert "n=2: 3 runs a side would have shown a difference of" in finding.text
+    assert "more run" in finding.text
+
+
+# --- what did it ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spent:
+    span_ns: float
+    computing_pct: float
+    idle_pct: float
+    copies_pct: float = 0.0
+    exposed_pct: float = 0.0
+
+
+@dataclass(frozen=True)
+class Case:
+    spent: Spent | None
+
+
+def test_the_parts_of_a_difference_add_up_to_it():
+    before = [Operation("gemm_a", "kernel", "GEMM", 1.2e6, 2), Operation("relu", "kernel", "elementwise", 3e5, 4)]
+    after = [Operation("relu", "kernel", "elementwise", 3.1e5, 4)]
+    sides = Case(Spent(2e6, 75.0, 25.0)), Case(Spent(1e6, 31.0, 69.0))
+    made = difference("n=1", sides, (before, after))
+    assert made.ns == pytest.approx(-1e6)
+    assert sum(change.ns for change in made.changes) == pytest.approx(made.ns)
+    assert made.sentence == (
+        "An iteration takes 1.000 ms less: gemm_a is gone, 1.200 ms; the GPU waits 190.0 us more for the host"
+    )
+    whole = difference("n=1", (Case(None), Case(None)), (before, after))
+    assert not whole.of_iteration
+    assert sum(change.ns for change in whole.changes) == pytest.approx(whole.ns) == pytest.approx(3.1e5 - 1.5e6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "how"),
+    [
+        ({}, "renamed"),
+        ({"group": "reduction"}, "new"),
+        ({"calls": 3}, "new"),
+        ({"shapes": frozenset({"other"})}, "new"),
+        ({"ranges": frozenset({"forward"})}, "renamed"),
+    ],
+)
+def test_a_kernel_of_another_name_is_the_same_by_class_launches_shape_and_range(changes, how):
+    old = Operation("gemm_v1", "kernel", "GEMM", 5e5, 2, shapes=frozenset({"(8,1,1)"}))
+    new = Operation(**({"name": "gemm_v2", "kind": "kernel", "group": "GEMM", "ns": 4e5, "calls": 2,
+                        "shapes": frozenset({"(8,1,1)"})} | changes))  # fmt: skip
+    made = difference("", (Case(None), Case(None)), ([old], [new]))
+    assert how in {change.how for change in made.changes}
+
+
+def test_marks_are_the_shapes_of_launches_and_the_innermost_ranges_around_them():
+    shape = dict(
+        zip(("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"), (8, 1, 1, 128, 1, 1), strict=True)
+    )
+    trace = [{"name": "k", "correlation": n, **shape} for n in (1, 2)] + [{"name": "[copy]", "correlation": 3}]
+    calls = [{"correlation": n, "pid": 1, "tid": 2, "start_ns": 100 * n} for n in (1, 2, 3)]
+    ranges = [
+        {"style": "pushpop", "pid": 1, "tid": 2, "name": name, "start_ns": start, "duration_ns": length}
+        for name, start, length in (("step 7", 0, 1000), ("forward", 90, 20), ("done", 150, 10))
+    ]
+    work = [Operation(name, "kernel", "other", 1.0, 1) for name in ("k", "[copy]", "absent")]
+    first, second, third = marked(work, trace, calls, ranges)
+    assert first.shapes == {"[8, 1, 1, 128, 1, 1]"}
+    assert first.ranges == {"forward", "step #"}
+    assert (second.shapes, second.ranges) == (frozenset(), {"step #"})
+    assert (third.shapes, third.ranges) == (frozenset(), frozenset())
+
+
+# --- the gate -------------------------------------------------------------------------------------------------------
+
+
+def gate(first: Side, second: Side, rule: str, figure: str = "speed") -> Outcome:
+    lone = unmatched(first, second, matches(first, second))
+    made = Comparison(
+        first, second, "figure", tuple(compare_sides(first, second, "figure")), (tuple(lone[0]), tuple(lone[1]))
+    )
+    return outcome_of(judge(made, {figure: parse_tolerance(rule)} if rule else {}))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "rule", "outcome"),
+    [
+        (0.9, "-2%", "failed"),
+        (0.9, "-30%", "passed"),
+        (1.1, "-2%", "passed"),
+        (1.1, "+2%", "failed"),
+        (0.9, "+2%", "passed"),
+        (0.985, "-2%", "undecided"),
+        (0.985, "-2% or undecided", "passed"),
+    ],
+)
+def test_a_rule_fails_only_where_the_whole_interval_is_beyond_it(ratio, rule, outcome):
+    how = {"floors": {"speed": QUIET}}
+    first = side("a", {"": [100.0, 100.5, 99.5]}, **how)
+    second = side("b", {"": [100.0 * ratio, 100.5 * ratio, 99.5 * ratio]}, **how)
+    assert gate(first, second, rule) == outcome
+
+
+def test_a_gate_without_rule_figure_or_case_never_passes():
+    one, two = side("a", {"n=1": [1.0] * 3}), side("b", {"n=1": [1.0] * 3, "n=2": [1.0] * 3})
+    how = {"floors": {"speed": QUIET}}
+    same = side("a", {"n=1": [1.0] * 3}, **how)
+    assert gate(same, same, "-2%") == "passed"
+    assert gate(same, same, "") == "undecided"
+    assert gate(same, same, "-2%", "other") == "undecided"
+    assert gate(one, two, "-2%") == "undecided"
+    assert math.isfinite(compare_sides(same, same)[0].estimate.low)

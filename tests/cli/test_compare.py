@@ -1,0 +1,67 @@
+"""`nsw compare`, `gate`, `baseline`, and notes: two campaigns that were really run, beside each other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def pair(nsw, recipe):
+    """Two campaigns of two cases whose figure is 30 % higher in the second, each with 7 repeats."""
+    one = recipe(
+        "{command: 'echo f=$(({{ n }} * {{ x }}))', figures: {f: {regex: 'f=(.*)', unit: images/s}}}",
+        "matrix: {n: [100, 200], x: [10]}\nrepeats: 7\nreport: {gate: {f: -2%}}\n",
+    )
+    assert nsw("run", one, "-s", "here", "--note", "before the fix").code == 0
+    assert nsw("run", one, "-s", "here", "--set", "x=13").code == 0
+    return [campaign["campaign"] for campaign in json.loads(nsw("ls", "--json").out)["campaigns"]]
+
+
+def test_two_campaigns_are_compared_case_by_case(nsw, pair):
+    said = nsw("compare", *pair)
+    assert said.code == 0
+    assert "B beside A, 2 cases: 2 faster (30 %)" in said.out
+    assert f"A: {pair[0]} (before the fix), B: {pair[1]}" in said.out
+    assert "n=100" in said.out
+    rows = json.loads(nsw("compare", *pair, "--json").out)["rows"]
+    assert [row["verdict"] for row in rows] == ["faster", "faster"]
+    assert rows[0]["gain_pct"] == pytest.approx(30)
+    assert rows[0]["paired"] is False
+    assert nsw("compare", f"{pair[0]}:n=100", f"{pair[1]}:n=200", "-f", "csv").out.count("\n") == 2
+
+
+def test_a_gate_ends_with_its_outcome(nsw, pair):
+    first, second = pair
+    assert nsw("gate", first, second).code == 0  # by the recipe's rules
+    failed = nsw("gate", second, first)
+    assert failed.code == 4
+    assert "Gate failed" in failed.out
+    assert nsw("gate", second, first, "--rule", "f: -50%").code == 0
+    for words in (["--rule", "other: -2%"], ["--rule", "f: -2%", "--root", "nowhere"]):
+        assert nsw("gate", first, second, *words).code == 5, words
+    assert "| f: -2% |" in nsw("gate", second, first, "-f", "markdown").out.replace("\\", "")
+
+
+def test_a_baseline_is_a_name_for_a_campaign(nsw, pair):
+    first, second = pair
+    assert nsw("baseline", "set", "main", first).code == 0
+    assert nsw("gate", "main", second).code == 0
+    assert nsw("compare", "main:n=100", f"{second}:n=100").code == 0
+    assert first in nsw("baseline", "ls").out
+    assert nsw("baseline", "rm", "main").code == 0
+    assert nsw("baseline", "rm", "main").code == 2
+    assert nsw("baseline", "set", "../x", first).code == 2
+    assert nsw("gate", "main", second).code == 5
+
+
+def test_campaigns_are_listed_by_age_with_note_and_figure(nsw, pair):
+    said = nsw("ls", "--figure", "f")
+    assert "before the fix" in said.out
+    assert "1,000.0 .. 2,000.0" in said.out
+    assert nsw("ls", "--since", "1h").out.count("images") == 0
+    (first, second) = json.loads(nsw("ls", "--json", "--since", "1h", "--figure", "f").out)["campaigns"]
+    assert sorted(first["medians"].values()) == [1000.0, 2000.0]
+    assert sorted(second["medians"].values()) == [1300.0, 2600.0]
+    assert nsw("run", "r.yaml", "-s", "here", "--into", pair[0], "--note", "x").code == 2
