@@ -35,10 +35,14 @@ _COALESCE: Final = (
     "Let the threads of a warp use neighbouring addresses (threadIdx.x along the contiguous index), or go through"
     " shared memory."
 )
-_SECTOR: Final = 32  # bytes
-_BROADCAST, _MANY = 1.2, 32.0  # transactions of a request
+_SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
+# kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
 _LIBRARY: Final = re.compile(
-    r"cublas|cudnn|cutlass|nvjet|xmma|gemm|at::native|elementwise_kernel|reduce_kernel|multi_tensor|trt_", re.IGNORECASE
+    r"cublas|cudnn|cutlass|nvjet_|xmma_|(?:maxwell|volta|turing|ampere|hopper|sm\d\d)_|gemvx|splitKreduce|at::native|"
+    r"(?:vectorized|unrolled|distribution)_elementwise|elementwise_kernel<|reduce_kernel<|multi_tensor_apply|"
+    r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
+    r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
+    r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)"
 )
 _LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
 _FEW_WAVES: Final = 0.8
@@ -46,6 +50,9 @@ _FEW_SM_PCT: Final = 10.0  # of the SMs at work
 _CONFLICTS_PCT: Final = 50.0  # shared efficiency
 _SPILLS_PCT: Final = 5.0  # local memory in the traffic between L1 and L2
 _FLUSHED_PCT: Final = 20.0  # of DRAM's peak
+_WORTH_PCT: Final = 5.0  # of the kernels' time that could be won
+_MUCH_PCT: Final = 10.0  # of the kernels' time
+_FLUSHED: Final = "flushed caches"
 _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
 _ADVICE_PCT: Final = 10.0
@@ -80,45 +87,61 @@ def _most(name: str, look: Callable[[KernelRow], Remark | None]) -> Callable[[Ca
     """A rule that takes of all kernels the one of which most could be won."""
 
     def rule(case: CaseSummary, _: Context) -> Hit | None:
-        said = [(kernel, found) for kernel in case.kernels if (found := look(kernel)) is not None]
+        several = len(case.kernels) > 1
+        said = [
+            (kernel, share, found)
+            for kernel in case.kernels
+            if (share := kernel.share_pct if several else 100.0) is not None  # else which one matters is not known
+            and (found := _worth(kernel, share, name=name, look=look)) is not None
+        ]
         if not said:
             return None
-        kernel, (won, what, do, fact, advice) = max(said, key=lambda item: item[1][0] * _weight(item[0]))
-        if _LIBRARY.search(kernel.name):
-            do, advice = (
-                "larger or fused calls",
-                "It is a library's kernel: give it a larger problem, batch calls, or fuse them.",
-            )
-        share = 100.0 / len(case.kernels) if kernel.share_pct is None else kernel.share_pct
-        of = f" ({share:.0f} % of the kernels' time)" if len(case.kernels) > 1 and kernel.share_pct is not None else ""
-        head = f"{kernel.short_name}{of} "
-        return Hit(name, case.id, won * share / 100, what, do, head + fact, advice, what, "kernels")
+        kernel, share, (won, what, do, fact, advice) = max(said, key=lambda item: item[2][0] * item[1])
+        of = f" ({share:.0f} % of the kernels' time)" if several else ""
+        return Hit(
+            name, case.id, won * share / 100, what, do, f"{kernel.short_name}{of} {fact}", advice, what, "kernels"
+        )
 
     return rule
 
 
-def _weight(kernel: KernelRow) -> float:
-    """What a kernel counts among others: its share of the time, else what its DRAM traffic takes, else its calls."""
-    if kernel.share_pct is not None:
-        return kernel.share_pct
-    sectors, rate = (kernel.metrics.get(f"dram_read_{name}") for name in ("transactions", "throughput"))
-    return kernel.launches * (sectors * _SECTOR / rate if sectors and rate else 1e-9)
+def _worth(kernel: KernelRow, share: float, *, name: str, look: Callable[[KernelRow], Remark | None]) -> Remark | None:
+    """What a rule says of a kernel with this share of the time (%), where enough could be won.
+
+    Of a library's kernel it is what calls can change.
+    """
+    remark = look(kernel)
+    if remark is None or (remark[0] * share < 100 * _WORTH_PCT if name != _FLUSHED else share < _MUCH_PCT):
+        return None
+    if name == _FLUSHED or not _is_librarys(kernel):
+        return remark
+    if name not in {"few blocks", "DRAM-bound", "latency-bound"}:
+        return None
+    won, what, _, fact, _ = remark
+    return (
+        won, what, "larger or fused calls", fact,
+        "It is a library's kernel: give it a larger problem, batch calls, or fuse them.",
+    )  # fmt: skip
+
+
+def _is_librarys(kernel: KernelRow) -> bool:
+    return _LIBRARY.search(kernel.name) is not None
 
 
 def _uncoalesced(kernel: KernelRow) -> Remark | None:
-    known = {word: kernel.metrics.get(name) or 100.0 for word, name in _EFFICIENCIES.items()}  # 0 %: it has none
-    if kernel.metrics.get("gld_transactions_per_request", _MANY) < _BROADCAST:  # all lanes read one value
-        known["loads"] = 100.0
-    word, used = min(known.items(), key=lambda item: item[1])
+    """Caches that are what binds, by sectors of which threads use little; no broadcasts, which use little too."""
+    known = {
+        word: used
+        for word, name in _EFFICIENCIES.items()
+        if (used := kernel.metrics.get(name))  # 0 %: it has none
+        and kernel.metrics.get(name.replace("efficiency", "transactions_per_request"), _SCATTERED) >= _SCATTERED
+    }
+    word, used = min(known.items(), key=lambda item: item[1], default=("", 100.0))
     memory, dram = kernel.memory_pct, kernel.dram_pct
-    if used >= _UNCOALESCED_PCT or (memory is not None and (memory < _BOUND_PCT or (dram or 0.0) >= 0.9 * memory)):
+    if memory is None or bound_by(kernel) != "L1 or L2":  # nvprof does not measure that
         return None
-    if memory is None:  # nvprof: how busy memory is was not measured
-        return (
-            (100 - used) / 2, f"uncoalesced: {used:.0f} % of sectors used", "neighbours side by side",
-            f"uses {used:.0f} % of the bytes that its {word} move in sectors of 32",
-            _COALESCE,
-        )  # fmt: skip
+    if used >= _UNCOALESCED_PCT or (dram or 0.0) >= 0.9 * memory:
+        return None
     return (
         100 - used, f"uncoalesced: {used:.0f} % of sectors used", "neighbours side by side",
         f"uses {used:.0f} % of the bytes that its {word} move in sectors of 32, and memory is {memory:.0f} % busy"
@@ -130,7 +153,7 @@ def _uncoalesced(kernel: KernelRow) -> Remark | None:
 def _occupancy(kernel: KernelRow) -> Remark | None:
     limit, reached = kernel.theoretical_occupancy_pct, kernel.achieved_occupancy_pct
     room = room_pct(kernel)
-    fits_at_once = kernel.metrics.get("waves_per_sm", 1.0) < 1  # all blocks have room: the grid is what is small
+    fits_at_once = kernel.metrics.get("waves_per_sm", 0.0) < 1  # or not known; then the grid may be what is small
     if limit is None or limit >= _LOW_OCCUPANCY_PCT or room < 100 - _GOOD_PCT or fits_at_once:
         return None
     what, do = _limiter(kernel)
@@ -191,7 +214,9 @@ def _memory_bound(kernel: KernelRow) -> Remark | None:
 
 
 def _latency(kernel: KernelRow) -> Remark | None:
-    if bound_by(kernel) != LATENCY or _few_blocks(kernel) is not None or _occupancy(kernel) is not None:
+    if bound_by(kernel) != LATENCY or _few_blocks(kernel) is not None:
+        return None
+    if _occupancy(kernel) is not None and not _is_librarys(kernel):
         return None
     memory, sm = kernel.memory_pct or 0.0, kernel.sm_pct or 0.0
     each = kernel.launch_ns
@@ -218,7 +243,7 @@ def _waits(kernel: KernelRow) -> str:
 
 def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     used = kernel.metrics.get("shared_efficiency")
-    if used is None or not 0 < used < _CONFLICTS_PCT:
+    if used is None or not 0 < used < _CONFLICTS_PCT or bound_by(kernel) != "L1 or L2":
         return None
     return (
         min(room_pct(kernel), 100 - used), f"shared memory {used:.0f} % efficient", "pad arrays, use all lanes",
@@ -229,7 +254,7 @@ def _bank_conflicts(kernel: KernelRow) -> Remark | None:
 
 def _spills(kernel: KernelRow) -> Remark | None:
     share = kernel.metrics.get("local_memory_overhead")
-    if share is None or share < _SPILLS_PCT:
+    if share is None or share < _SPILLS_PCT or bound_by(kernel) not in {"L1 or L2", "DRAM"}:
         return None
     return (
         min(room_pct(kernel), share), f"spills: {share:.0f} % of L1-L2 traffic", "fewer registers in use",
@@ -241,11 +266,11 @@ def _spills(kernel: KernelRow) -> Remark | None:
 def _advice(kernel: KernelRow) -> Remark | None:
     """The best rule of Nsight Compute itself, with an estimate that the roof allows."""
     advice = kernel.advice
-    if advice is None or not advice.message or any(look(kernel) for look in _OWN):
+    if advice is None or not advice.message or any(look(kernel) for look in _CERTAIN):
         return None
     if advice.speedup_type not in {None, "global"}:  # a local one is no share of the kernel's time
         return None
-    if "Occupancy" in advice.rule and kernel.metrics.get("waves_per_sm", 1.0) < 1:  # all blocks have room already
+    if "Occupancy" in advice.rule and kernel.metrics.get("waves_per_sm", 0.0) < 1:  # all blocks may have room already
         return None
     won = min(advice.speedup_pct, room_pct(kernel))
     if won < _ADVICE_PCT:
@@ -274,23 +299,32 @@ def _flushed(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
-_OWN: Final = (_uncoalesced, _occupancy, _few_blocks, _memory_bound, _bank_conflicts, _spills)
+_CERTAIN: Final = (_uncoalesced, _occupancy, _few_blocks, _memory_bound, _bank_conflicts, _spills)
 
 
-def about(kernel: KernelRow) -> str:
-    """What to try with a kernel, in a few words; empty where nothing is wrong, or too little was measured."""
-    said = [found for look in (*_OWN, _latency, _advice) if (found := look(kernel)) is not None]
-    return max(said)[2] if said else ""
-
-
-RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
-    "uncoalesced access": _most("uncoalesced access", _uncoalesced),
-    "occupancy": _most("occupancy", _occupancy),
-    "few blocks": _most("few blocks", _few_blocks),
-    "DRAM-bound": _most("DRAM-bound", _memory_bound),
-    "latency-bound": _most("latency-bound", _latency),
-    "bank conflicts": _most("bank conflicts", _bank_conflicts),
-    "register spills": _most("register spills", _spills),
-    "flushed caches": _most("flushed caches", _flushed),
-    "Nsight Compute": _most("Nsight Compute", _advice),
+_LOOKS: Final[Mapping[str, Callable[[KernelRow], Remark | None]]] = {
+    "uncoalesced access": _uncoalesced,
+    "occupancy": _occupancy,
+    "few blocks": _few_blocks,
+    "DRAM-bound": _memory_bound,
+    "latency-bound": _latency,
+    "bank conflicts": _bank_conflicts,
+    "register spills": _spills,
+    _FLUSHED: _flushed,
+    "Nsight Compute": _advice,
 }
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
+    name: _most(name, look) for name, look in _LOOKS.items()
+}
+
+
+def about(kernel: KernelRow, share: float | None) -> str:
+    """What to try with a kernel, in a few words; empty where little could be won, or too little was measured.
+
+    Args:
+        kernel: The kernel.
+        share: Its share of the time of all kernels (%), where it is known.
+    """
+    looks = {} if share is None else {name: look for name, look in _LOOKS.items() if name != _FLUSHED}
+    remarks = [_worth(kernel, share or 0.0, name=name, look=look) for name, look in looks.items()]
+    return max((remark for remark in remarks if remark is not None), default=(0.0, "", "", "", ""))[2]

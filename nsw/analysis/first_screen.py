@@ -6,20 +6,15 @@ baseline, or programs and parameters beside each other; of a single case where i
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
 from nsw.analysis.comparison import best_figure, is_time
-from nsw.analysis.counter_rules import LATENCY, about, bound_by, room_pct
-from nsw.analysis.kernel_classes import COPIES, NCCL, OTHER
 from nsw.analysis.paired_rules import contradicted
-from nsw.analysis.spent import NOT_SHOWN
-from nsw.analysis.timeline_rules import busy_pct, idle_reason, slowed_times
-from nsw.quantities import duration, number, rate
-from nsw.tables.names import numbered
+from nsw.analysis.single_case import TABLE, section_of
+from nsw.analysis.timeline_rules import busy_pct, slowed_times
+from nsw.quantities import duration, number
 from nsw.wording import first_of, plural
 
 if TYPE_CHECKING:
@@ -28,26 +23,17 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.hits import Hit
-    from nsw.analysis.kernels import KernelRow
-    from nsw.analysis.spent import Part
     from nsw.analysis.summary import Summary
 
-__all__ = ["FAILED", "HEADLINE", "TABLE", "first_screen", "headline_of", "where_time_goes"]
+__all__ = ["FAILED", "HEADLINE", "first_screen", "headline_of"]
 
 HEADLINE: Final = "headline"
-TABLE: Final = "answer"
 FAILED: Final = "program failed"  # the finding that a report's program failed
 _ROWS: Final = 15  # of the table; of more cases those that weigh most
 _WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
 _NEAR: Final = 0.95  # of the best
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NAMED: Final = 4
-_PARTS: Final = 8  # of a single case
-_NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
-_ALL_PCT: Final = 99.5
-_FEW_CALLS: Final = 20  # of which shares say nothing
-_MOSTLY: Final = 0.5  # of all GPU time
-_SMALL: Final = 0.005  # of its time: what is less has no row
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 _Part = tuple[Column, "Callable[[Any], Cell]"]
@@ -293,9 +279,9 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
     if len(known) == 1:
         ((_, ratio),) = known
         return _Screen(f"{what} is {_faster(ratio)} than {_word(first.variant)} ({summary.figure})", table)
-    said = [f"{verb} {len(some)} of {len(known)}" for verb, some in (("helps", better), ("slows", worse)) if some]
+    said = [f"{verb} {len(some)}" for verb, some in (("helps", better), ("slows", worse)) if some]
     ranged = f"{min(r for _, r in known):.2f} to {max(r for _, r in known):.2f} times"
-    return _Screen(f"{what} {' and '.join(said)} ({ranged} {summary.figure})", table)
+    return _Screen(f"{what} {', '.join(said)} of {len(known)} ({ranged} {summary.figure})", table)
 
 
 def _each_variant(summary: Summary) -> _Screen:
@@ -329,10 +315,11 @@ def _each_variant(summary: Summary) -> _Screen:
         return _Screen(f"{summary.compared}: nothing to compare with {_word(summary.compared_to)} was measured", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
     times = {_word(v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
-    others = [f"{word} is {_factor(factor)}x slower" for word, factor in times.items()]
+    others = [f"{word} {_factor(factor)}x" for word, factor in times.items()]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
     in_table = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
-    return _Screen(f"{_word(best.variant)} is the fastest{at}; {first_of(others, _NAMED)}", table, in_table)
+    slower = f"; slower: {first_of(others, _NAMED)}" if others else ""
+    return _Screen(f"{_word(best.variant)} is the fastest{at}{slower}", table, in_table)
 
 
 def _work(by_id: Mapping[str, CaseSummary], some: Iterable[Variant]) -> float:
@@ -367,7 +354,8 @@ def _beside(summary: Summary) -> _Screen:
     parts: list[_Part | None] = [
         *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
-        (Column("top", "most of it", "name"), _most_of) if not figure else None,
+        (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns) if not figure else None,
+        (Column("top", "most of it", "name"), lambda c: _most_of(c, summary)) if not figure else None,
         (Column("figure", figure[1], "number"), lambda c: _value(c, figure[0])) if figure else None,
         (Column("busy_pct", "GPU busy", "whole %"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
         *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
@@ -383,24 +371,25 @@ def _beside(summary: Summary) -> _Screen:
                    more=len(cases) - len(shown)) if cases else None  # fmt: skip
     in_table = frozenset((cases[at].id, hits[cases[at].id][0].rule) for at in shown if hits.get(cases[at].id))
     wasted = sum(_weight(some) >= _WASTE_PCT for some in hits.values())
-    said = f"{summary.campaign.rsplit('-', 3)[0]}: "
+    said = f"{summary.campaign.rsplit('-', 3)[0] if summary.site else summary.campaign}: "
+    count = plural(len(cases), "case" if summary.site else "result")
+    count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
-        said += (
-            f"{wasted} of {plural(len(cases), 'case')} could be clearly faster" if wasted else "no large loss was seen"
-        )
-    elif figure or any(_most_of(case) for case in cases):
-        said += plural(len(cases), "case")
+        said += f"{wasted} of {count} could be clearly faster" if wasted else "no large loss was seen"
+    elif figure or any(_most_of(case, summary) for case in cases):
+        said += count
     else:
-        return _Screen(said + f"nothing was measured of {plural(len(cases), 'case')}", None)
+        return _Screen(said + f"nothing was measured of {count}", None)
     return _Screen(said + (_best(cases, names, figure) if figure else ""), table, in_table)
 
 
-def _most_of(case: CaseSummary) -> Cell:
+def _most_of(case: CaseSummary, summary: Summary) -> Cell:
     """What takes most of a case's time, and how much of it."""
-    shares = case.hotspots or case.functions or case.api
-    if shares:
+    if shares := case.hotspots or case.functions or case.api:
         return f"{shares[0].share_pct:.0f} % {shares[0].short_name}"
-    return next((kernel.short_name for kernel in case.kernels), "")
+    mine = {name: [row for row in some if row.get("run") == case.id] for name, some in summary.tables.items()}
+    section = section_of(case, mine)
+    return section[0] if section else ""
 
 
 def _best(cases: Sequence[CaseSummary], names: Sequence[str], figure: tuple[str, str]) -> str:
@@ -460,196 +449,20 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     figure = _first_figure([case])
     said = [f"{figure[0]} {number(_value(case, figure[0]))} {figure[1]}"] if figure else []
     if case.spent is not None and case.spent.span_ns is not None:
-        said.append(f"an iteration takes {duration(case.spent.span_ns)}")
-    found = _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, summary)
+        by_kernels = case.iterations is not None and case.iterations.found_by == "kernel_sequence"
+        span = duration(case.spent.span_ns)
+        said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
+    found = section_of(case, summary.tables)
     of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
-    if of_kernels and hits and all(kernel.time_ns is None for kernel in case.kernels):
-        found = hits[0].fact, found[1]  # type: ignore[index]  # it is none of None
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
-    said += [hits[0].what] if telling else [found[0]] if found else []
+    idle = f"GPU idle {hits[0].size}: " if telling and hits[0].rule.startswith("idle") else ""
+    said += [idle + hits[0].what] if telling else [found[0]] if found else []
     if of_kernels and hits and len(case.kernels) == 1 and hits[0].rule != "latency-bound":  # which is said already
         said.append(hits[0].what)
-    said += _mostly_around(case) if case.spent is not None and case.spent.is_iteration else []
     if any(finding.name == FAILED for finding in summary.findings):
         said.insert(0, "the program failed")
-    return _Screen(f"{case.id}: {', '.join(said) or 'nothing was read'}", found[1] if found else None)
-
-
-def _mostly_around(case: CaseSummary) -> list[str]:
-    """That most GPU time is not that of the iterations, and what takes it."""
-    whole = sum(phase.gpu_ns for phase in case.phases)
-    around = [phase for phase in case.phases if phase.phase != "steady"]
-    outside = sum(phase.gpu_ns for phase in around)
-    if not whole or outside < _MOSTLY * whole:
-        return []
-    most = max(around, key=lambda phase: phase.gpu_ns)
-    what = f", most in {most.what[0][0]}" if most.what else ""
-    return [f"but {100 * outside / whole:.0f} % of all GPU time is outside of iterations{what}"]
-
-
-_Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
-
-
-_CAUSES: Final = {
-    "launches": "launches", "synchronisation": "waits for the GPU", "gap": "one gap", "call": "a CUDA call",
-    "host": "the host",
-}  # fmt: skip
-
-
-def where_time_goes(case: CaseSummary) -> list[Block]:
-    """An iteration of a case by class of GPU work, and idle time with its cause; else all its GPU work by class."""
-    found = _parts_of(case)
-    return [replace(found[1], title="where the time goes", name="spent", case=case.id)] if found else []
-
-
-def _parts_of(case: CaseSummary) -> _Section | None:
-    spent = case.spent
-    if spent is None or not spent.gpu_ns:
-        return None
-    whole = spent.span_ns or spent.gpu_ns
-    parts = [part for part in spent.parts if part.ns >= _SMALL * whole][:_PARTS]  # what rounds to 0 % has no row
-    rows: list[tuple[Cell, ...]] = [
-        (p.name, p.ns, 100 * p.ns / whole, p.operations or None, _largest(p)) for p in parts
-    ]
-    if (more := spent.parts[len(parts) :]) and (ns := sum(p.ns for p in more)) >= _SMALL * whole:
-        rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), ""))
-    if spent.idle_pct is not None:
-        cause = f" ({_CAUSES[idle_reason(case.idle_gpu)]})" if case.idle_gpu is not None else ""
-        rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, ""))
-    of = "of an iteration" if spent.is_iteration else "of GPU time"
-    columns = (Column("part", "GPU work"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
-               Column("operations", "operations", "count"), Column("top", "largest, of it", "name"))  # fmt: skip
-    first = next((part for part in spent.parts if part.name != NOT_SHOWN), spent.parts[0])
-    of = "its GPU time" if spent.is_iteration else "GPU time"
-    said = f"{spent.share_pct(first.name):.0f} % of {of} is {first.name}"
-    if first.name == OTHER or (first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}):
-        said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {of} is {first.top}"
-    if not spent.is_iteration and spent.operations < _FEW_CALLS:
-        said += f" ({plural(round(spent.operations), 'operation')}, {duration(spent.gpu_ns)})"
-    return said, Table(TABLE, "", columns, tuple(rows), wide="top", evidence=(Evidence("hotspots", (case.id,)),))
-
-
-def _measured_of(kernel: KernelRow) -> list[str]:
-    """What was measured of a kernel of which it is not known what binds it."""
-    known = [
-        ("DRAM {}", kernel.dram_bytes_per_s and rate(kernel.dram_bytes_per_s)),
-        (
-            "{} of loads used",
-            "gld_efficiency" in kernel.metrics
-            and kernel.metrics["gld_efficiency"]
-            and f"{kernel.metrics['gld_efficiency']:.0f} %",
-        ),
-        ("occupancy {}", kernel.achieved_occupancy_pct and f"{kernel.achieved_occupancy_pct:.0f} %"),
-    ]
-    return [text.format(value) for text, value in known if value]
-
-
-def _largest(part: Part) -> str:
-    """What takes most of a class, and its share where it is not all."""
-    share = 100 * part.top_ns / part.ns if part.ns else 0.0
-    return part.top if share >= _ALL_PCT or not part.top else f"{share:.0f} % {part.top}"
-
-
-def _kernels_of(case: CaseSummary) -> _Section | None:
-    """A row a kernel, those that take most."""
-    if not case.kernels:
-        return None
-    columns = (
-        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "time", "ns"),
-        Column("bound_by", "bound by"), Column("of_roof_pct", "of peak", "whole %"),
-        Column("dram_bytes_per_s", "DRAM", "byte/s"), Column("occupancy_pct", "occupancy", "whole %"),
-        Column("gld_efficiency", "loads used", "whole %"), Column("do", "what to do"),
-    )  # fmt: skip
-    names = numbered([k.short_name for k in case.kernels[:_ROWS]])
-    rows = tuple(
-        (name, k.share_pct, k.launch_ns, bound_by(k), None if bound_by(k) is None else 100 - room_pct(k),
-         k.dram_bytes_per_s, k.achieved_occupancy_pct, k.metrics.get("gld_efficiency") or None, about(k))
-        for name, k in zip(names, case.kernels[:_ROWS], strict=True)
-    )  # fmt: skip
-    first = case.kernels[0]
-    limit = bound_by(first)
-    said = plural(len(case.kernels), "kernel")
-    if len(case.kernels) == 1:
-        said = f"{first.short_name}" + (f" takes {duration(first.launch_ns)} a launch" if first.launch_ns else "")
-    elif all(kernel.time_ns is None for kernel in case.kernels):
-        said += ", without times"
-    elif first.share_pct is not None:
-        said = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
-    if limit is not None:
-        said += f", bound by {limit}" + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
-    elif len(case.kernels) == 1:
-        said += "".join(f", {text}" for text in _measured_of(first))
-    kept = [n for n in range(len(columns)) if n < 1 or any(row[n] not in {None, ""} for row in rows)]
-    if len(kept) == 1:
-        return f"{said}, and no figure that says more", Table(TABLE, "", (), ())
-    return said, Table(
-        TABLE, "", tuple(columns[n] for n in kept), tuple(tuple(row[n] for n in kept) for row in rows), wide="kernel",
-        evidence=(Evidence("kernels", (case.id,)),),
-    )  # fmt: skip
-
-
-_SHARES: Final = (Column("name", "name", "name"), Column("ns", "time", "ns"), Column("share_pct", "share", "whole %"),
-                  Column("calls", "calls", "count"))  # fmt: skip
-
-
-def _functions_of(case: CaseSummary) -> _Section | None:
-    shares = case.functions or case.api
-    if not shares:
-        return None
-    rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
-    kind, table = ("CPU time (self)", "functions") if case.functions else ("CUDA API time", "api")
-    if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
-        return plural(round(calls), "CUDA API call"), Table(
-            TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),)
-        )
-    said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of {kind}"
-    return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
-
-
-_OTHERS: Final = (
-    ("operators", "self_device_ns", "the device's time"), ("operators", "self_cpu_ns", "CPU time"),
-    ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"), ("nvtx_summary", "total_ns", "the ranges' time"),
-    ("osrt_summary", "total_ns", "time in calls of the operating system, but those that wait: it has no GPU work"),
-)  # fmt: skip
-# calls in which threads wait as a matter of course
-_WAITS: Final = re.compile(
-    r"poll|ppoll|select|epoll_|sem_|pthread_cond_|futex|wait|nanosleep|usleep|sleep|accept|sigwait"
-)
-
-
-_KERNEL: Final = re.compile(r"^void |<")  # among operators: counted in the one that launched it
-_NONE: Final = re.compile(r"(?!)")
-_IN_PLACE: Final = defaultdict(lambda: _NONE, osrt_summary=_WAITS, operators=_KERNEL)  # rows that say nothing more
-
-
-def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
-    """The share of each row, as printed where the report prints it: it may not show all rows."""
-    printed = [row.get(column.removesuffix("_ns") + "_pct") for row in timed]
-    if all(share is not None for share in printed):
-        return [float(share) for share in printed if share is not None]
-    whole = sum(row[column] for row in timed)
-    return [100 * row[column] / whole for row in timed]
-
-
-def _rows_of(case: CaseSummary, summary: Summary) -> _Section | None:
-    """The rows that take most time of the first table that has times."""
-    for table, column, of in _OTHERS:
-        timed = [
-            row
-            for row in summary.tables.get(table, ())
-            if row.get(column) and row.get("name") and not _IN_PLACE[table].search(row["name"])
-        ]
-        if timed:
-            timed.sort(key=lambda row: -row[column])
-            shares = _shares(timed, column)
-            rows = tuple(
-                (str(row["name"]), row[column], share, row.get("calls"))
-                for row, share in zip(timed[:_PARTS], shares, strict=False)
-                if share >= 100 * _SMALL
-            )
-            said = f"{timed[0]['name']} takes {shares[0]:.0f} % of {of}"
-            return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
-    return None
+    nothing = "nothing was read" if summary.site else "has only what `--full` prints"
+    return _Screen(f"{case.id}: {', '.join(said) or nothing}", found[1] if found else None)
 
 
 # --- cells --------------------------------------------------------------------------------------------------------

@@ -59,7 +59,9 @@ class Context:
 
 
 def direction(name: str) -> str:
-    """`to` or `from` the GPU, by the name of a copy; empty for others."""
+    """`to` or `from` the GPU, by the name of a copy; empty for others, as those of unified memory."""
+    if "Unified" in name:
+        return ""
     if "Host-to-Device" in name or "HtoD" in name:
         return "to"
     return "from" if "Device-to-Host" in name or "DtoH" in name else ""

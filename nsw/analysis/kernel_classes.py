@@ -43,7 +43,7 @@ normalisation: norm bn_(?:fw|bw) batch_?stat welford
 softmax and loss: softmax nll_loss cross_?entropy \bloss logsumexp ctc
 sort and scan: sort scan topk unique histogram partition onesweep merge_?kernel select_?kernel bitonic
 reduction: =dot reduce reduction sum_kernel argm(?:ax|in) segmented \bsum\b norm_?l2 asum
-indexing: permut index gather scatter embedding lookup catarray split_?with slice =take masked_ nonzero one_?hot
+indexing: index gather scatter embedding lookup catarray split_?with slice =take masked_ nonzero one_?hot
   roll_ pad_
 FFT: fft regular_radix vector_radix
 elementwise: elementwise pointwise functor activation relu gelu silu sigmoid tanh add_?(?:kernel|bias) mul_?kernel
@@ -51,11 +51,6 @@ elementwise: elementwise pointwise functor activation relu gelu silu sigmoid tan
   add_tensor float_to_half addvec vecadd vector_?add =bias threshold memset \badd\b =sin =cos =exp init
 fused by a compiler: triton_ fusion fused loop_ input_
 sparse: spmv spmm csr coo_ sparse bsr
-stencil and solver: stencil jacobi laplac poisson spmv lbm hydro flux advec diffus riemann multigrid restrict
-  prolong
-particles: nbody n_body bodyforce =force nonbonded bonded pme lincs settle neighbor particle verlet lennard pair_
-images: resize erosion dilat gr[ae]y_?scal upsample jpeg huffman idct crop colou?r histeq blur sobel filter2d dali
-  npp
 """
 
 
@@ -73,7 +68,8 @@ def _pattern(word: str) -> str:
 CLASSES: Final = _classes(_TABLE)
 
 # FP32 multiplications and additions without tensor cores: cuBLAS, cuDNN and CUTLASS name their instructions
-_FP32: Final = re.compile(r"sgemm|simt|ffma|gemmsn|gemmk1|cf32cf32|winograd|fft2d|gemv2[nt]", re.IGNORECASE)
+_FP32: Final = re.compile(r"sgemm|simt_s|ffma|gemmsn|gemmk1|cf32cf32|winograd|fft2d|gemv2[nt]", re.IGNORECASE)
+_OTHER_TYPE: Final = re.compile(r"half|b?f(?:p|loat)?16|fp?64|double", re.IGNORECASE)
 
 
 def class_of(name: str, kind: str | None = "kernel", more: Mapping[str, str] | None = None) -> str:
@@ -109,4 +105,4 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 def is_fp32_arithmetic(name: str) -> bool:
     """Whether a GEMM or a convolution multiplies in FP32 without tensor cores, by its name."""
-    return _FP32.search(name) is not None
+    return _FP32.search(name) is not None and _OTHER_TYPE.search(name) is None

@@ -412,7 +412,7 @@ def _row(
         time_from=source,  # type: ignore[arg-type]  # one of its words
         sm_pct=of.get("sm_throughput"),
         memory_pct=of.get("memory_throughput"),
-        dram_bytes_per_s=of.get("dram_throughput"),
+        dram_bytes_per_s=_dram_bytes_per_s(of),
         dram_pct=None if "dram_utilization" in values.levels else of.get("dram_utilization"),
         achieved_occupancy_pct=of.get("achieved_occupancy"),
         theoretical_occupancy_pct=of.get("theoretical_occupancy"),
@@ -428,6 +428,12 @@ def _row(
         points=found,
         metrics=of,
     )
+
+
+def _dram_bytes_per_s(of: Mapping[str, float]) -> float | None:
+    if "dram_throughput" not in of and of.get("duration") and "dram_bytes" in of:
+        return 1e9 * of["dram_bytes"] / of["duration"]
+    return of.get("dram_throughput")
 
 
 def _tensor_pct(of: Mapping[str, float]) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Evidence, Finding
@@ -11,17 +11,22 @@ from nsw.analysis.summary import TABLES, Asked, CampaignData, Summary, summarize
 from nsw.tables import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
     from nsw.tables import TableData
 
+    _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
+
 __all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports", "tables_of_reports"]
 
-LOOKED_AT: Final = (*TABLES, "operators", "osrt_summary", "gpu_trace", "api_trace")  # tables that the answer needs
+_WANTED: Final = (*TABLES, "operators", "osrt_summary")
+LOOKED_AT: Final = (*_WANTED, "gpu_trace", "api_trace", "um_summary")  # tables that the answer needs, or is made of
 
-_KEPT: Final = (*TABLES, "operators", "osrt_summary", "metrics")
+_KEPT: Final = (*_WANTED, "metrics")
+_WAYS: Final = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Device To Device": "DtoD"}
 _REPORT: Final = "report"
+_MOSTLY: Final = 0.5  # of the GPU's work
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +63,20 @@ class ReadReport:
 
 
 def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
-    """What reports show, a case each.
+    """What reports show, a case each; a file with the results of several runs or processes is a case for each of them.
 
     Args:
         name: What they are together, for the headline.
         reports: The reports.
     """
-    runs, tables = tables_of_reports(reports)
+    results = [part for report in reports for part in _results(report, alone=len(reports) == 1)]
+    runs, tables = tables_of_reports(results)
     failed = [
         Finding(FAILED, f"{r.name}: the program failed while it was profiled: {r.failed}. What was measured"
                 " ends there.", evidence=(Evidence("runs", (r.name,)),))
         for r in reports if r.failed
     ]  # fmt: skip
-    kernels = {report.name: report.kernels for report in reports if report.kernels}
+    kernels = {report.name: report.kernels for report in results if report.kernels}
     return summarize(CampaignData(name, "", None, runs, tables, known=failed, kernels=kernels), Asked())
 
 
@@ -87,24 +93,62 @@ def tables_of_reports(
     return runs, tables
 
 
+def _results(report: ReadReport, *, alone: bool) -> list[ReadReport]:
+    """A report for each result with GPU work, or table of operators, that a file has: their sums are of no run."""
+    summed = _with_summaries(report.tables)
+    tables: _Rows = {name: list(rows(name, summed[name])) for name in _WANTED if name in summed}
+    shown = tables.get("gpu_summary") or tables.get("operators", ())
+    blocks = sorted({row["block"] for row in shown if row.get("block") is not None})
+    if len(blocks) < 2:
+        return [replace(report, tables=_of_iterations(tables))]
+    of = "" if alone else f"{report.name}: "
+    return [
+        ReadReport(f"{of}result {block + 1}", {
+            name: [row for row in some if row.get("block") in {None, block}] for name, some in tables.items()
+        })
+        for block in blocks
+    ]  # fmt: skip
+
+
+def _of_iterations(tables: _Rows) -> _Rows:
+    """The tables, without iterations that only repeated kernels show and that hold less than half of the GPU's work."""
+    work: dict[str, float] = {}
+    for row in tables.get("phases", ()):
+        work[row["phase"]] = work.get(row["phase"], 0.0) + (row["gpu_ns"] or 0.0)
+    marked = any(row["found_by"] != "kernel_sequence" for row in tables.get("iterations", ()))
+    if marked or work.get("steady", 0.0) >= _MOSTLY * sum(work.values()):
+        return tables
+    return {name: some for name, some in tables.items() if name not in {"iterations", "phases", "phase_summary"}}
+
+
 def _with_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:
     """The tables, with the summaries that a report which holds only traces lacks."""
     made: dict[str, TableData] = dict(tables)
     for trace, summary in (("gpu_trace", "gpu_summary"), ("api_trace", "api_summary")):
         if trace in tables and summary not in tables:
             made[summary] = _summed(rows(trace, tables[trace]))
+    gpu = list(rows("gpu_summary", made.get("gpu_summary", [])))
+    if "um_summary" in tables and not any("Unified" in row["name"] for row in gpu):
+        made["gpu_summary"] = [*gpu, *_migrations(rows("um_summary", tables["um_summary"]))]
     return made
+
+
+def _migrations(unified: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The copies of unified memory, which nvprof prints in a table of its own, as rows of gpu_summary."""
+    for row in unified:
+        if (way := _WAYS.get(row["name"])) is not None:
+            name = f"[Unified Memory Memcpy {way}]"
+            yield {**row, "name": name, "short_name": name, "kind": "um"}
 
 
 def _summed(trace: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row a name and kind, with times and calls."""
-    found: dict[tuple[Any, Any], dict[str, Any]] = {}
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in trace:
         if row.get("name") is None or row.get("duration_ns") is None:
             continue
-        kind = row.get("kind")
-        first = {"name": row["name"], "short_name": row.get("short_name"), "kind": kind, "total_ns": 0, "calls": 0}
-        total = found.setdefault((kind, row["name"]), first)
+        same = {name: row.get(name) for name in ("block", "kind", "name", "short_name")}
+        total = found.setdefault(tuple(same.values()), same | {"total_ns": 0, "calls": 0})
         total["total_ns"] += row["duration_ns"]
         total["calls"] += 1
         if row.get("bytes") is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.idle_gpu import busy_share
-from nsw.analysis.kernel_classes import NCCL, class_of, is_fp32_arithmetic
+from nsw.analysis.kernel_classes import NCCL, OTHER, class_of, is_fp32_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["NOT_SHOWN", "Part", "Spent", "spent"]
 
 NOT_SHOWN = "not in the report"
-_ALL_PCT = 97.0  # that printed shares add up to; those of kernels and of copies apart add up to 200
+_ALL_PCT, _TOGETHER_PCT = 97.0, 103.0  # that the printed shares of a table add up to, with what rounding adds
 _SHORT_NS = 5e3  # a kernel that takes less is hardly more than its launch
+_FEW, _NEARLY_ALL = 8, 0.95  # operations, and the share of all GPU work that one less takes
+_MUCH = 0.25  # of all GPU work
 _ARITHMETIC = ("GEMM", "convolution")
 
 
@@ -48,6 +50,7 @@ class Spent:
         is_iteration: Whether it is an iteration.
         span_ns: How long it takes; None where there are no iterations.
         parts: GPU work by class, most first; the sum of its operations' durations.
+        shown: What a table shows: each operation where few take nearly all or most are of no known class; else `parts`.
         fp32_ns: Of that: GEMM and convolution in FP32 without tensor cores.
         short_pct: Share of the kernels that take less than 5 us, by their names' means.
         operations: GPU operations.
@@ -71,6 +74,7 @@ class Spent:
     idle_pct: float | None = None
     most_idle_pct: float | None = None
     hidden_pct: float | None = None
+    shown: tuple[Part, ...] = ()
 
     @property
     def gpu_ns(self) -> float:
@@ -119,6 +123,7 @@ def spent(
     parts = tuple(sorted((_part(name, of) for name, of in took.items()), key=lambda part: -part.ns))
     about = {
         "parts": parts,
+        "shown": parts if classes else _shown(parts, took),
         "fp32_ns": fp32,
         "short_pct": 100 * short / kernels if kernels else 0.0,
         "operations": sum(part.operations for part in parts),
@@ -127,6 +132,20 @@ def spent(
         return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
     divided = {} if shared else _divided(iterations)
     return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **divided)  # type: ignore[arg-type]
+
+
+def _shown(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
+    """A part an operation where few of them take nearly all, or where names tell no class of much; else the classes."""
+    # NCCL is one part, since it is known what of it is alone
+    named = [Part(NCCL, part.ns, part.operations, "", part.ns) for part in parts if part.name == NCCL]
+    for name, of in took.items():
+        if name != NCCL:
+            named += [Part(operation or name, ns, calls, "", ns) for operation, (ns, calls) in of.items()]
+    named.sort(key=lambda part: -part.ns)
+    whole = sum(part.ns for part in parts)
+    unknown = sum(part.ns for part in parts if part.name == OTHER)
+    few = len(named) <= _FEW or sum(part.ns for part in named[: _FEW - 1]) >= _NEARLY_ALL * whole
+    return tuple(named) if few or unknown > _MUCH * whole else parts
 
 
 def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
@@ -138,12 +157,17 @@ def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
 
 def _unseen(gpu: Sequence[Row]) -> float:
     """GPU time of rows that a report leaves out, by the shares that it prints; 0 where it shows all, or prints none."""
-    shares = [row.get("time_pct") for row in gpu]
-    if not shares or any(share is None for share in shares):
+    gpu = [row for row in gpu if row["kind"] != "um"]  # which nvprof prints without shares
+    if any(row.get("time_pct") is None for row in gpu):
         return 0.0
-    shown = sum(share for share in shares if share is not None)
-    whole = sum(row.get("total_ns") or 0.0 for row in gpu)
-    return whole * (100 - shown) / shown if 0 < shown < _ALL_PCT else 0.0
+    apart = sum(row["time_pct"] for row in gpu) > _TOGETHER_PCT  # kernels and copies are tables of their own
+    kernels, others = ([row for row in gpu if (row["kind"] == "kernel") is which] for which in (True, False))
+    unseen = 0.0
+    for table in (kernels, others) if apart else (gpu,):
+        shown = sum(row["time_pct"] for row in table)
+        if 0 < shown < _ALL_PCT:
+            unseen += sum(row.get("total_ns") or 0.0 for row in table) * (100 - shown) / shown
+    return unseen
 
 
 def _part(name: str, of: Mapping[str, Sequence[float]]) -> Part:

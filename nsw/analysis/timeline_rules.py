@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Final, Literal
 from nsw.analysis.comparison import is_time
 from nsw.analysis.hits import Context, Hit, direction
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
-from nsw.analysis.kernel_classes import COPIES, LAYOUT, OPTIMIZER
+from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
 from nsw.metrics import find_chip
 from nsw.quantities import duration, rate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary, Copy
     from nsw.analysis.figures import Figure
@@ -35,6 +35,7 @@ _COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
 _MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 _ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
+_SLOWEST: Final = 1e9  # what it gives at least
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
 _FAST: Final = 20e9  # byte/s, which only pinned memory gives
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
@@ -54,7 +55,7 @@ _SLOW_TIMES: Final = 3.0  # the median
 _VALUE: Final = 64  # bytes that are a value or a few
 _ONCE, _FEW = 0.9, 3.5  # times an iteration
 _WORTH_IDLE_PCT: Final = 10.0
-_BUCKETS: Final = 8  # copies an iteration
+_BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _SMALL_PAGE: Final = 64 << 10  # bytes of a migration
 _MIGRATIONS: Final = 1000
 
@@ -167,7 +168,8 @@ def _gap(idle: IdleGpu) -> tuple[str, str, str, str]:
     gap = _time(min(idle.gap_ns or 0.0, idle.idle_ns))  # medians of different things: never more than all idle time
     calls = "and no CUDA call explains it" if idle.calls_known else "CUDA calls were not recorded"
     return (
-        f"one gap of {gap}{', no CUDA call' if idle.calls_known else ''}", "look at the loader",
+        f"one gap of {gap}{', no CUDA call' if idle.calls_known else ''}",
+        "look at the loader" if idle.calls_known else "look at the host there",
         f"{gap} of that are one gap, {calls}",
         f"The host does something else there, such as loading data, I/O or computing. {_HOST_SHOWN}",
     )  # fmt: skip
@@ -216,9 +218,9 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     most = _most_copied(case)
     if most is None or most.bytes_per_s is None or not most.total_bytes or most.total_bytes < _LARGE * most.calls:
         return None
-    share = _copied_pct(case) * most.total_ns / sum(copy.total_ns for copy in case.copies)  # which the rate is of
+    share = _copied_pct(case, [most])
     certain = "Pageable" in most.name
-    if share < _COPIED_PCT or (most.bytes_per_s > _pageable(case) and not certain):
+    if share < _COPIED_PCT or not case.kernel_ns or not (certain or _is_pageables(case, most.bytes_per_s)):
         return None
     best, where = context.copies.get(direction(most.name), (0.0, ""))
     faster = best / most.bytes_per_s
@@ -228,8 +230,8 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     pinned = (
         f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in {where},"
         if beside
-        else "Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) reaches the link's speed (PCIe 3 x16: 12 GB/s,"
-        " PCIe 5: 50)"
+        else f"{'P' if certain else 'If it is pageable, p'}inned memory (cudaHostAlloc, in PyTorch pin_memory=True)"
+        " reaches the link's speed (PCIe 3 x16: 12 GB/s, PCIe 5: 50)"
     )
     return Hit(
         "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
@@ -240,9 +242,9 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _pageable(case: CaseSummary) -> float:
-    """The most that copies of pageable memory reach, byte/s."""
-    return _PAGEABLE if _capability(case) >= _AMPERE else _PAGEABLE_PCIE_3
+def _is_pageables(case: CaseSummary, bytes_per_s: float) -> bool:
+    """Whether a speed is one of copies of pageable memory: less is the link's, or that of something beside it."""
+    return _SLOWEST <= bytes_per_s <= (_PAGEABLE if _capability(case) >= _AMPERE else _PAGEABLE_PCIE_3)
 
 
 def _capability(case: CaseSummary) -> tuple[int, int]:
@@ -252,26 +254,23 @@ def _capability(case: CaseSummary) -> tuple[int, int]:
 
 
 def _copies(case: CaseSummary, _: Context) -> Hit | None:
-    """Copies that take most of the time, of which the rate is not known, or good."""
-    most, share = _most_copied(case), _copied_pct(case)
+    """Copies that take more than the kernels, and whose rate is not known, or good."""
+    most = _most_copied(case)
     known = case.spent is not None and case.spent.copies_pct is not None
-    if known or most is None or share < _MOSTLY_PCT or (most.bytes_per_s or _PAGEABLE) < _pageable(case):
+    if known or most is None or not case.kernel_ns or _is_pageables(case, most.bytes_per_s or 0.0):
+        return None
+    moved = [copy for copy in case.copies if direction(copy.name)]
+    share, part = _copied_pct(case, moved), 100 * most.total_ns / sum(copy.total_ns for copy in moved)
+    if share < _MOSTLY_PCT:
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
-    part = 100 * most.total_ns / sum(copy.total_ns for copy in case.copies)
-    do, advice = (
-        "keep data on the GPU",
-        "Keep the data on the GPU between kernels, or copy it from pinned memory beside them.",
-    )
+    do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
     if (most.bytes_per_s or 0.0) >= _FAST:
-        do, advice = (
-            "move fewer bytes",
-            "They come from pinned memory already: move fewer bytes, or let kernels run beside them.",
-        )
+        do, advice = "move fewer bytes", "That is a speed of pinned memory: fewer bytes would win."
     return Hit(
         "copies", case.id, share, f"{share:.0f} % copies", do,
-        f"{share:.0f} % of all GPU time, set-up included, is copies, {part:.0f} % of them {_way(most)}{speed}",
-        advice, f"{share:.0f} %", "copies",
+        f"{share:.0f} % of all GPU time, set-up included, is copies between host and GPU, {part:.0f} % of them"
+        f" {_way(most)}{speed}", advice, f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 
@@ -282,11 +281,15 @@ def _copies_alone(case: CaseSummary, context: Context) -> Hit | None:
     if alone is None or alone < _ALONE_PCT or most is None or _slow_copies(case, context) is not None:
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
+    do, what = (
+        ("prefetch on its own stream", "Copy the next input")
+        if direction(most.name) == "to"
+        else ("copy on its own stream", "Copy the last results")
+    )
     return Hit(
-        "copies alone", case.id, alone, f"{alone:.0f} % copies, no kernel beside",
-        "prefetch on its own stream",
+        "copies alone", case.id, alone, f"{alone:.0f} % copies, no kernel beside", do,
         f"{alone:.0f} % of an iteration is copying {_way(most)}{speed} with no kernel beside it",
-        "Copy the next input on a stream of its own while this one is computed (non_blocking=True from pinned memory).",
+        f"{what} on a stream of its own while kernels run (non_blocking=True with pinned memory).",
         f"{alone:.0f} %", "copies",
     )  # fmt: skip
 
@@ -326,7 +329,7 @@ def _bucket_copies(case: CaseSummary, _: Context) -> Hit | None:
         return None
     inside = [c for c in case.copies if "Device-to-Device" in c.name or "DtoD" in c.name]
     calls, share = sum(c.calls for c in inside) / each, 100 * sum(c.total_ns for c in inside) / (case.gpu_ns or 1.0)
-    if calls < _BUCKETS or share < 1:
+    if calls < _BUCKETS or share < _BUCKETS_PCT:
         return None
     return Hit(
         "bucket copies", case.id, share, f"{calls:.0f} copies into buckets", "gradient_as_bucket_view=True",
@@ -350,12 +353,13 @@ def _way(copy: Copy) -> str:
     return "to the GPU" if direction(copy.name) == "to" else "from the GPU"
 
 
-def _copied_pct(case: CaseSummary) -> float:
-    """What copies take: of an iteration, alone; without iterations of all GPU time."""
-    if case.spent is not None:
-        known = case.spent.copies_pct
-        return case.spent.share_pct(COPIES) if known is None else known
-    return 100 * sum(copy.total_ns for copy in case.copies) / case.gpu_ns if case.gpu_ns else 0.0
+def _copied_pct(case: CaseSummary, copies: Sequence[Copy]) -> float:
+    """What copies take: of an iteration, their part of what all take alone; without iterations of all GPU time."""
+    ns, alone = sum(copy.total_ns for copy in copies), case.spent.copies_pct if case.spent else None
+    if alone is not None:
+        return alone * ns / sum(copy.total_ns for copy in case.copies)
+    whole = case.gpu_ns if case.spent is None or case.iterations else case.spent.gpu_ns  # with what a report cut off
+    return 100 * ns / whole if whole else 0.0
 
 
 def _migrations(case: CaseSummary, _: Context) -> Hit | None:
@@ -453,7 +457,7 @@ def _of_class(case: CaseSummary, name: str, least_pct: float, what: str, do: str
     """A class of kernels that takes much of the GPU's work."""
     work = _work(case)
     share = work[0].share_pct(name) if work else 0.0
-    if work is None or share < least_pct:
+    if work is None or share < least_pct or any("Fused" in part.top for part in work[0].parts if part.name == name):
         return None
     return Hit(
         name, case.id, share * work[1] / 100, f"{share:.0f} % {what.partition(' (')[0]}", do,

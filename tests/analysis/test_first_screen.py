@@ -120,8 +120,32 @@ def test_where_the_time_of_a_single_case_goes():
     shown = screen([timeline()], gpu_summary=gpu, iterations=rows, phase_summary=parts)
     assert shown["headline"] == "c: an iteration takes 10.00 ms, 83 % of its GPU time is gemm (1 run each)"
     assert [row[:4] for row in shown["answer"].rows] == [
-        ("GEMM", 5 * MS, 50.0, 1.0), ("reduction", 1 * MS, 10.0, 2.0), ("GPU idle", 4 * MS, 40.0, None),
+        ("gemm", 5 * MS, 50.0, 1.0), ("reduce_kernel", 1 * MS, 10.0, 2.0), ("GPU idle", 4 * MS, 40.0, None),
     ]  # fmt: skip
+
+
+NAMES = [f"gemm_{at}" for at in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("names", "rows"),
+    [(NAMES[:8], NAMES[:8]), (NAMES, ["GEMM"]), ([*NAMES, "mine", "yours", "ours"], ["GEMM", "other kernels"]),
+     ([*NAMES, "mine", "yours", "ours", "theirs"], [*NAMES[:8], "the rest"])],
+)  # fmt: skip
+def test_kernels_are_classed_where_they_are_many_and_most_names_tell_a_class(names, rows):
+    shown = screen([timeline()], gpu_summary=[gpu_row(name, MS) for name in names])
+    assert [row[0] for row in shown["answer"].rows] == rows
+
+
+def test_copies_have_their_speed():
+    copy = gpu_row("[CUDA memcpy HtoD]", MS, kind="memcpy", total_bytes=8 << 20)
+    rows = screen([timeline()], gpu_summary=[gpu_row("k", MS), copy])["answer"].rows
+    assert [row[-1] for row in rows] == [None, (8 << 20) * 1e3]
+
+
+def test_of_a_report_without_kernels_it_is_said():
+    rows = [gpu_row("[CUDA memset]", MS, kind="memset"), gpu_row("[CUDA memcpy HtoD]", 2 * MS, kind="memcpy")]
+    assert screen([timeline()], gpu_summary=rows)["headline"].startswith("c: 2 GPU operations and no kernel, 3.000 ms")
 
 
 def test_of_a_python_profile_the_functions_are_shown_and_of_api_calls_alone_those():

@@ -21,7 +21,7 @@ def test_a_first_screen_has_24_lines_and_the_headline_is_the_first(name, monkeyp
     lines = screen(summary, monkeypatch)
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 100
-    assert "H100 80GB HBM3, 1 run" in lines[0]
+    assert lines[0].endswith("(H100 80GB HBM3, 1 run each)")
     assert lines[-1].startswith("`nsw summarize --full`") or lines[-2].startswith("`nsw summarize --full`")
     full = screen(summary, monkeypatch, full=True)
     assert full[0] == lines[0]
@@ -57,7 +57,9 @@ def test_the_profilers_part_is_said_once_and_taken_off(monkeypatch):
 def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called_one(monkeypatch):
     lines = screen(answer("stencil"), monkeypatch)
     text = " ".join(lines)
-    assert text.startswith("naive is the fastest at n=16384; column is 5.6x slower, fat is 1.5x slower (H100 80GB HBM3")
+    assert text.startswith(
+        "naive is the fastest at n=16384; slower: column 5.6x, fat 1.5x (H100 80GB HBM3, 1 run each)"
+    )
     assert row(lines, "16384", "naive", "258.1", "1.00", "1,084.0", "59 %", "DRAM-bound, 59 % of its peak")
     assert row(lines, "column", "0.18", "7,362.9", "10 %", "uncoalesced: 12 % of sectors used")
     assert row(lines, "fat", "0.67", "39 %", "occupancy 47 of 62 % (shared memory)")
@@ -69,7 +71,7 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
 def test_what_an_iteration_gains_is_told_beside_the_figure_and_spans_are_not_mixed(monkeypatch):
     lines = screen(answer("amp"), monkeypatch)
     text = " ".join(lines)
-    assert text.startswith("amp=true helps 3 of 5 and slows 2 of 5 (0.53 to 2.72 times images_per_sec)")
+    assert text.startswith("amp=true helps 3, slows 2 of 5 (0.53 to 2.72 times images_per_sec)")
     assert row(lines, "mlp", "48,445.8 -> 34,088.3", "0.70", "0.364 -> 0.316", "1.15", "31 -> 51", "83 %")
     assert row(lines, "alexnet", "1.47", "8.81 -> 3.68", "2.40", "42 %")
     assert row(lines, "vgg11", "2.72", "62.3 -> no iterations", "-", "-", "-")

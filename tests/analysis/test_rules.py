@@ -8,6 +8,7 @@ from nsw.analysis.cases import CaseSummary, Copy
 from nsw.analysis.comparison import compare, scaling
 from nsw.analysis.figures import Figure
 from nsw.analysis.idle_gpu import IdleGpu
+from nsw.analysis.kernel_classes import is_fp32_arithmetic
 from nsw.analysis.kernels import Advice, KernelRow, Stall
 from nsw.analysis.paired_rules import of_scaling, of_variants
 from nsw.analysis.rules import RULES, as_findings, hits_of
@@ -51,6 +52,9 @@ def of_class(name, ms, **more):
     return case(spent=spent((name, ms), ("GEMM", 10 - ms), **more), gpus=H100)
 
 
+FUSED = case(spent=replace(spent(), parts=(Part("optimizer", MS, 1.0, "k<FusedOptimizerTensorListMetadata>", MS),)))
+
+
 def waiting(exposed, pct=0.0):
     found = spent(("NCCL", 5), ("GEMM", 5), exposed_pct=exposed)
     return case(spent=found, waiting=Waiting(pct, "rank 3") if pct else None)
@@ -68,6 +72,8 @@ def kernel(metrics=None, **changed):
 
 
 LIMITED = {"theoretical_occupancy_pct": 62.0, "occupancy_limiter": "shared memory"}
+FULL = {"waves_per_sm": 2.0}  # blocks wait for room
+CUBLAS = {"name": "void gemv<cublasGemvParams>()"}  # whose kernels nobody can change
 ADVICE = Advice("HighPipeUtilization", "A rule of pipes. Here 3 of 4 are idle.", 30.0, "global")
 
 RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, what it says
@@ -79,15 +85,19 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("idle: host", idle(operations=19.0), [idle(operations=20.0)], "waits for the host, 19 operations"),
     ("slow copies", copied("Host-to-Device", size=5 * MB, copies_pct=20.0),
      [copied("Host-to-Device", size=5 * MB, copies_pct=19.9), copied("Host-to-Device", size=8.1 * MB, copies_pct=50.0),
+      copied("Host-to-Device", size=0.49 * MB, copies_pct=50.0),
       copied("Device-to-Device", size=5 * MB, copies_pct=50.0), copied("Device-to-Host", size=4.0, copies_pct=50.0),
       copied("Host-to-Device", size=5 * MB, copies_pct=50.0, gpus=V100)], "20 % slow copies, 10 GB/s"),
     ("copies", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),)),
      [case(copies=(Copy("[CUDA memcpy HtoD]", 9, 49 * MS, None, None),)),
       case(copies=(Copy("[CUDA memcpy DtoD]", 9, 90 * MS, None, None),)),
-      case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 200 * MB, 4e9),))], "50 % copies"),
+      case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 200 * MB, 4e9),)),
+      case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),), kernel_ns=0.0),
+      case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 9, 50 * MS, None, None),))], "50 % copies"),
     ("copies alone", copied("Host-to-Device", size=25 * MB, copies_pct=8.0),
      [copied("Host-to-Device", size=25 * MB, copies_pct=7.9), copied("Host-to-Device", size=5 * MB, copies_pct=30.0)],
      "8 % copies, no kernel beside"),
+    ("copies alone", copied("Device-to-Host", size=25 * MB, copies_pct=8.0), [], "8 % copies, no kernel beside"),
     ("reads a value back", copied("Device-to-Host", size=4.0, idle_pct=10.0),
      [copied("Device-to-Host", size=4.0, idle_pct=9.0), copied("Device-to-Host", idle_pct=10.0),
       copied("Device-to-Host", size=4.0, calls=17, idle_pct=10.0), copied("Device-to-Host", size=4.0, calls=80, idle_pct=10.0),
@@ -103,15 +113,17 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("FP32 arithmetic", of_class("GEMM", 10, fp32=2), [of_class("GEMM", 10, fp32=1.9), of_class("GEMM", 10, fp32=9, idle_pct=40.0),
      replace(of_class("GEMM", 10, fp32=9), gpus=V100), replace(of_class("GEMM", 10, fp32=9), gpus=())], "20 % FP32 GEMM"),
     ("layout", of_class("layout", 0.8), [of_class("layout", 0.7), of_class("layout", 3, idle_pct=40.0)], "8 % converts layouts"),
-    ("optimizer", of_class("optimizer", 2), [of_class("optimizer", 1.9)], "20 % is the optimizer's step"),
+    ("optimizer", of_class("optimizer", 2), [of_class("optimizer", 1.9), FUSED], "20 % is the optimizer's step"),
     ("short kernels", of_class("elementwise", 2.5, short=50.0),
      [of_class("elementwise", 2.5, short=49.0), of_class("elementwise", 2.4, short=90.0)], "50 % of the kernels take less"),
     ("slow iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
      "iteration 4 of 22 takes 30 ms"),
     ("uncoalesced access", kernel({"gld_efficiency": 49.0}),
      [kernel({"gld_efficiency": 50.0}), kernel({"gld_efficiency": 12.0}, dram_pct=54.0),
-      kernel({"gld_efficiency": 12.0}, memory_pct=59.0)], "uncoalesced: 49 % of sectors used"),
-    ("occupancy", kernel(**LIMITED), [kernel(**LIMITED | {"theoretical_occupancy_pct": 75.0}), kernel(**LIMITED, memory_pct=81.0)],
+      kernel({"gld_efficiency": 12.0}, memory_pct=59.0), kernel({"gld_efficiency": 12.0}, memory_pct=None),
+      kernel({"gld_efficiency": 12.0, "gld_transactions_per_request": 1.0}), kernel({"gld_efficiency": 12.0}, **CUBLAS)], "uncoalesced: 49 % of sectors used"),
+    ("occupancy", kernel(FULL, **LIMITED), [kernel(FULL, **LIMITED | {"theoretical_occupancy_pct": 75.0}),
+     kernel(FULL, **LIMITED, memory_pct=81.0), kernel(**LIMITED), kernel(FULL, **LIMITED, **CUBLAS)],
      "occupancy 90 of 62 % (shared memory)"),
     ("few blocks", kernel({"waves_per_sm": 0.79}), [kernel({"waves_per_sm": 0.8})], "grid fills 79 % of the GPU once"),
     ("few blocks", kernel({"sm_efficiency": 2.0, "blocks": 1.0}), [kernel({"sm_efficiency": 10.0, "blocks": 1.0})],
@@ -119,14 +131,15 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("DRAM-bound", kernel(dram_pct=59.0), [kernel(dram_pct=80.0, memory_pct=80.0), kernel(dram_pct=50.0)], "DRAM-bound, 59 %"),
     ("latency-bound", kernel(memory_pct=59.0), [kernel(memory_pct=60.0), kernel(memory_pct=None),
      kernel({"waves_per_sm": 0.1}, memory_pct=20.0)], "latency-bound: SM 50, memory 59 %"),
-    ("bank conflicts", kernel({"shared_efficiency": 49.0}), [kernel({"shared_efficiency": 50.0})], "shared memory 49 % efficient"),
-    ("register spills", kernel({"local_memory_overhead": 5.0}), [kernel({"local_memory_overhead": 4.9})], "spills: 5 %"),
+    ("bank conflicts", kernel({"shared_efficiency": 49.0}), [kernel({"shared_efficiency": 50.0}), kernel({"shared_efficiency": 49.0}, memory_pct=None)], "shared memory 49 % efficient"),
+    ("register spills", kernel({"local_memory_overhead": 5.0}), [kernel({"local_memory_overhead": 4.9}), kernel({"local_memory_overhead": 5.0}, memory_pct=59.0)], "spills: 5 %"),
     ("flushed caches", kernel({"dram_bytes": 20 * MB}, device_name=H100[0]),
      [kernel({"dram_bytes": 60 * MB}, device_name=H100[0]), kernel({"dram_bytes": 20 * MB}, device_name=H100[0], dram_pct=19.0),
-      kernel({"dram_bytes": 20 * MB})], "fits L2 (20 of 50 MB)"),
+      kernel({"dram_bytes": 20 * MB}),
+      case(kernels=(replace(KERNEL, metrics={"dram_bytes": 20 * MB}, device_name=H100[0], share_pct=9.0), KERNEL))], "fits L2 (20 of 50 MB)"),
     ("Nsight Compute", kernel(advice=ADVICE),
-     [kernel(advice=replace(ADVICE, speedup_pct=9.0)), kernel(advice=replace(ADVICE, message="")), kernel(advice=ADVICE, **LIMITED),
-      kernel(advice=ADVICE, memory_pct=91.0)], "ncu's rule HighPipeUtilization"),
+     [kernel(advice=replace(ADVICE, speedup_pct=9.0)), kernel(advice=replace(ADVICE, message="")),
+      kernel(FULL, advice=ADVICE, **LIMITED), kernel(advice=ADVICE, memory_pct=91.0), kernel(advice=ADVICE, **CUBLAS)], "ncu's rule HighPipeUtilization"),
 ]  # fmt: skip
 
 
@@ -178,6 +191,31 @@ def test_of_several_kernels_the_one_counts_of_which_most_could_be_won():
     found = hit("uncoalesced access", case(kernels=(large, poor)))
     assert found.fact.startswith("large (95 % of the kernels' time) uses 40 % of the bytes")
     assert found.gain_pct == pytest.approx(57)
+
+
+def test_of_a_librarys_kernel_only_what_calls_can_change_is_said():
+    found = hit("latency-bound", kernel(memory_pct=50.0, **CUBLAS))
+    assert (found.do, found.advice) == (
+        "larger or fused calls", "It is a library's kernel: give it a larger problem, batch calls, or fuse them.",
+    )  # fmt: skip
+    for own in ("gemm_naive(float*)", "kernel2(int)", "reduce_kernel(float*)", "triton_matmul"):
+        assert hit("latency-bound", kernel(memory_pct=50.0, name=own)).do == "more work in flight"
+
+
+@pytest.mark.parametrize(("share", "holds"), [(10.0, True), (9.0, False), (None, False)])  # of which 51 % could be won
+def test_of_several_kernels_nothing_is_said_that_wins_little_or_nobody_knows_how_much(share, holds):
+    poor = replace(KERNEL, short_name="poor", metrics={"gld_efficiency": 49.0}, share_pct=share)
+    good = replace(KERNEL, share_pct=share and 100 - share)
+    assert (hit("uncoalesced access", case(kernels=(good, poor))) is not None) is holds
+
+
+def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():
+    copies = (Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),)
+    cut = Spent(
+        False, None, (Part("GEMM", 51 * MS, 1.0, "", 0.0), Part("copies", 50 * MS, 9.0, "", 0.0)), 0.0, 0.0, 10.0
+    )
+    assert hit("copies", case(copies=copies)) is not None
+    assert hit("copies", case(copies=copies, spent=cut)) is None
 
 
 def test_what_warps_wait_for_is_said_of_a_kernel_that_memory_binds():
@@ -286,3 +324,14 @@ def test_what_an_iteration_takes_longer_is_divided(kind, many, text):
     assert [finding.text for finding in of_scaling(curve, {case.id: case for case in cases})] == (
         [text] if text else []
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "is_fp32"),
+    [("ampere_sgemm_128x64_nn", True), ("cutlass_80_simt_sgemm_256x128_8x4_nn_align1", True),
+     ("void gemmSN_NN_kernel<float, 128, 2>(T)", True), ("void gemmSN_NN_kernel<__half, 128, 2>(T)", False),
+     ("maxwell_fp16_scudnn_winograd_fp16_128x128", False), ("cutlass_80_simt_dgemm_128x64_8x5_nn_align1", False),
+     ("cutlass_80_tensorop_s1688gemm_128x64", False)],
+)  # fmt: skip
+def test_fp32_arithmetic_is_told_by_the_names_of_libraries(name, is_fp32):
+    assert is_fp32_arithmetic(name) is is_fp32

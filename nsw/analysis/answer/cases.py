@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
-from nsw.analysis.first_screen import where_time_goes
+from nsw.analysis.single_case import where_time_goes
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import numbered
 from nsw.wording import plural

@@ -1,0 +1,284 @@
+"""Where the time of a single case goes: GPU work, else kernels by counters, functions, operators or calls."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table
+from nsw.analysis.counter_rules import LATENCY, about, bound_by, room_pct
+from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
+from nsw.analysis.spent import NOT_SHOWN
+from nsw.analysis.timeline_rules import idle_reason
+from nsw.metrics import find
+from nsw.quantities import duration, rate
+from nsw.tables.names import numbered
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.spent import Part, Spent
+
+    Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
+
+__all__ = ["TABLE", "section_of", "where_time_goes"]
+
+TABLE: Final = "answer"
+_PARTS: Final = 8  # rows of GPU work, functions, operators
+_ROWS: Final = 15  # of kernels
+_NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
+_RANGES: Final = 2  # of columns, in a headline
+_ALL_PCT: Final = 99.5
+_FEW_CALLS: Final = 20  # of which shares say nothing
+_TELLING_PCT: Final = 5.0  # of a table of operators, ranges or system calls
+_LARGE: Final = 64 << 10  # bytes of a copy, below which its speed says little
+_SMALL: Final = 0.005  # of its time: what is less has no row
+
+
+def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
+    """What the first of its tables that says something shows; None: none does.
+
+    Args:
+        case: The case.
+        tables: The rows that it was made of.
+    """
+    return _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, tables)
+
+
+_CAUSES: Final = {
+    "launches": "launches", "synchronisation": "waits for the GPU", "gap": "one gap", "call": "a CUDA call",
+    "host": "the host",
+}  # fmt: skip
+
+
+def where_time_goes(case: CaseSummary) -> list[Block]:
+    """An iteration of a case by class of GPU work, and idle time with its cause; else all its GPU work by class."""
+    found = _parts_of(case)
+    return [replace(found[1], title="where the time goes", name="spent", case=case.id)] if found else []
+
+
+def _parts_of(case: CaseSummary) -> Section | None:
+    spent = case.spent
+    if spent is None or not spent.gpu_ns:
+        return None
+    whole = spent.span_ns or spent.gpu_ns
+    parts = [part for part in spent.shown if part.ns >= _SMALL * whole][:_PARTS]  # what rounds to 0 % has no row
+    speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
+    rows: list[tuple[Cell, ...]] = [
+        (_with_alone(p.name, spent), p.ns, 100 * p.ns / whole, p.operations or None, speeds.get(p.name), _largest(p))
+        for p in parts
+    ]
+    if (more := spent.shown[len(parts) :]) and (ns := sum(p.ns for p in more)) >= _SMALL * whole:
+        rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), None, ""))
+    if spent.idle_pct is not None:
+        cause = f" ({_CAUSES[idle_reason(case.idle_gpu)]})" if case.idle_gpu is not None else ""
+        rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, None, ""))
+    of = "of an iteration" if spent.is_iteration else "of GPU time"
+    columns = (Column("part", "GPU work", "name"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
+               Column("operations", "operations", "count"), Column("bytes_per_s", "speed", "byte/s"),
+               Column("top", "largest, of it", "name"))  # fmt: skip
+    wide = "top" if any(row[-1] for row in rows) else "part"
+    return _most_work(spent), _filled(case, columns, rows, evidence="hotspots", wide=wide)
+
+
+def _with_alone(name: str, spent: Spent) -> str:
+    """A part's name; NCCL's with what of the span it takes alone: the rest is beside other parts."""
+    known = name == NCCL and spent.exposed_pct is not None
+    return f"{name} (alone {spent.exposed_pct:.0f} %)" if known else name
+
+
+def _most_work(spent: Spent) -> str:
+    """What takes most of the GPU's work, in a few words."""
+    first = next((part for part in spent.shown if part.name != NOT_SHOWN), spent.shown[0])
+    if not any(part.name not in {COPIES, SETS} for part in spent.parts):
+        return f"{plural(round(spent.operations), 'GPU operation')} and no kernel, {duration(spent.gpu_ns)}"
+    if first.name == NCCL and spent.exposed_pct is not None:
+        return f"NCCL alone takes {spent.exposed_pct:.0f} % of it"
+    of = "its GPU time" if spent.is_iteration else "GPU time"
+    said = f"{100 * first.ns / spent.gpu_ns:.0f} % of {of} is {first.name}"
+    if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
+        said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {of} is {first.top}"
+    complete = not any(part.name == NOT_SHOWN for part in spent.parts)
+    if not spent.is_iteration and spent.operations < _FEW_CALLS and complete:
+        said += f" ({plural(round(spent.operations), 'operation')}, {duration(spent.gpu_ns)})"
+    return said
+
+
+def _filled(
+    case: CaseSummary, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], *, evidence: str, wide: str
+) -> Table:
+    """A table of the columns that have a value."""
+    kept = [n for n in range(len(columns)) if any(row[n] not in {None, ""} for row in rows)]
+    names = [columns[n].name for n in kept]
+    return Table(
+        TABLE, "", tuple(columns[n] for n in kept), tuple(tuple(row[n] for n in kept) for row in rows),
+        wide=wide if wide in names else None, evidence=(Evidence(evidence, (case.id,)),),
+    )  # fmt: skip
+
+
+def _measured_of(kernel: KernelRow) -> list[str]:
+    """What was measured of a kernel of which it is not known what binds it."""
+    reached, limit = kernel.achieved_occupancy_pct, kernel.theoretical_occupancy_pct
+    shares = (
+        ("SM at {} of its peak", kernel.sm_pct), ("DRAM at {} of its peak", kernel.dram_pct),
+        ("{} of the loaded bytes used", kernel.metrics.get("gld_efficiency")),
+        ("issue slots {} used", kernel.metrics.get("issue_slot_utilization")),
+        (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %'}", reached),
+    )  # fmt: skip
+    known = [text.format(f"{share:.0f} %") for text, share in shares if share]
+    moved = kernel.dram_bytes_per_s if kernel.launch_ns and kernel.dram_pct is None else None
+    return known + ([f"DRAM {rate(moved)}"] if moved else [])
+
+
+def _largest(part: Part) -> str:
+    """What takes most of a class, and its share where it is not all."""
+    share = 100 * part.top_ns / part.ns if part.ns else 0.0
+    return part.top if share >= _ALL_PCT or not part.top else f"{share:.0f} % {part.top}"
+
+
+def _kernels_of(case: CaseSummary) -> Section | None:
+    """A row a kernel, those that take most."""
+    if not case.kernels:
+        return None
+    columns = (
+        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "time", "ns"),
+        Column("bound_by", "bound by"), Column("of_roof_pct", "of peak", "whole %"),
+        Column("dram_bytes_per_s", "DRAM", "byte/s"), Column("sm_efficiency", "SMs at work", "whole %"),
+        Column("occupancy_pct", "occupancy", "whole %"), Column("gld_efficiency", "loads used", "whole %"),
+        Column("gst_efficiency", "stores used", "whole %"), Column("do", "what to do"),
+    )  # fmt: skip
+    names = numbered([k.short_name for k in case.kernels])
+    rows = [(name, *_counted(k, alone=len(names) == 1)) for name, k in zip(names, case.kernels, strict=True)]
+    table = _filled(case, columns, rows, evidence="kernels", wide="kernel")
+    if len(table.columns) == 1:
+        table = _metrics_of(case)
+    return _kernels_said(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
+
+
+def _metrics_of(case: CaseSummary) -> Table:
+    """Kernels by the metrics themselves, for reports that have none of a kernel's own columns."""
+    columns = (Column("kernel", "kernel", "name"), Column("metric", "metric"), Column("value", "value", "number"),
+               Column("unit", "unit"))  # fmt: skip
+    rows: list[tuple[Cell, ...]] = [
+        (kernel.short_name, name, value, metric.unit if (metric := find(name)) else "")
+        for kernel in case.kernels for name, value in kernel.metrics.items()
+        if " " not in name and not name.endswith("_frequency")  # labels have units of their own
+    ]  # fmt: skip
+    return _filled(case, columns, rows, evidence="kernels", wide="kernel")
+
+
+def _counted(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
+    """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
+    limit, of = bound_by(kernel), kernel.metrics
+    return (
+        None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else 100 - room_pct(kernel),
+        kernel.launch_ns and kernel.dram_bytes_per_s, of.get("sm_efficiency") if kernel.sm_pct is None else None,
+        kernel.achieved_occupancy_pct, of.get("gld_efficiency") or None,  # 0 %: it has none
+        of.get("gst_efficiency") or None, about(kernel, 100.0 if alone else kernel.share_pct),
+    )  # fmt: skip
+
+
+def _kernels_said(kernels: Sequence[KernelRow], table: Table) -> str:
+    """The most telling of kernels with counters: what the largest is bound by, or what was measured."""
+    first, limit = kernels[0], bound_by(kernels[0])
+    said = plural(len(kernels), "kernel")
+    if not any(kernel.metrics for kernel in kernels):
+        return f"{said}, of which no metric has a value"
+    if len(kernels) == 1:
+        each = " a launch" if first.launches > 1 else ""
+        said = first.short_name + (f" takes {duration(first.launch_ns)}{each}" if first.launch_ns else "")
+    elif first.share_pct is None:
+        return f"{said}, without times" + "".join(f", {text}" for text in _ranges(table)[:_RANGES])
+    else:
+        said = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
+    if limit is not None:
+        return (
+            said + f", bound by {limit}" + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
+        )
+    if first.launch_ns is None and not _measured_of(first):
+        return f"{said} has only {plural(len(first.metrics), 'metric')}, and no time"
+    return ", ".join((said, *_measured_of(first)))
+
+
+def _ranges(table: Table) -> list[str]:
+    """The least and the greatest of each column of shares."""
+    ranges = []
+    for n, column in enumerate(table.columns):
+        known = [cell for row in table.rows if isinstance(cell := row[n], float)]
+        if column.unit == "whole %" and known:
+            ends = dict.fromkeys((f"{min(known):.0f}", f"{max(known):.0f}"))
+            ranges.append(f"{column.title} {' to '.join(ends)} %")
+    return ranges
+
+
+_SHARES: Final = (Column("name", "name", "name"), Column("ns", "time", "ns"), Column("share_pct", "share", "whole %"),
+                  Column("calls", "calls", "count"))  # fmt: skip
+
+
+def _functions_of(case: CaseSummary) -> Section | None:
+    shares = case.functions or case.api
+    if not shares:
+        return None
+    rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
+    kind, table = ("CPU time (self)", "functions") if case.functions else ("CUDA API time", "api")
+    if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
+        bare = [(name, ns, None, count) for name, ns, _, count in rows]
+        return plural(round(calls), "CUDA API call"), _filled(case, _SHARES, bare, evidence=table, wide="name")
+    said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of {kind}"
+    return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
+
+
+_OTHERS: Final = (
+    ("operators", "self_device_ns", "the device's time"), ("operators", "self_cpu_ns", "CPU time"),
+    ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"), ("nvtx_summary", "total_ns", "the ranges' time"),
+    ("osrt_summary", "total_ns", "the time in system calls that do not wait; no GPU work"),
+)  # fmt: skip
+# calls in which threads wait as a matter of course
+_WAITS: Final = re.compile(
+    r"poll|ppoll|select|epoll_|sem_|pthread_cond_|futex|wait|nanosleep|usleep|sleep|accept|sigwait"
+)
+
+
+def _timed(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The rows with times that say most: no calls that wait, and no operators beside what the GPU did for them."""
+    some = [row for row in rows if row.get(column) and row.get("name")]
+    if table == "osrt_summary":
+        return [row for row in some if not _WAITS.search(row["name"])]
+    if column != "self_device_ns":
+        return some
+    # what took no CPU time is the GPU's side: kernels, and ranges, which have the name of a row of the CPU
+    of_cpu = {row["name"] for row in rows if row.get("self_cpu_ns") != 0}
+    operators = [row for row in some if row.get("self_cpu_ns") != 0]
+    kernels = [row for row in some if row["name"] not in of_cpu]
+    whole, part = (sum(row[column] for row in of) for of in (kernels, operators))
+    return operators if part >= _NEARLY_ALL * whole else kernels
+
+
+def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
+    """The share of each row, as printed where the report prints it: it may not show all rows."""
+    printed = [row.get(column.removesuffix("_ns") + "_pct") for row in timed]
+    if all(share is not None for share in printed):
+        return [float(share) for share in printed if share is not None]
+    whole = sum(row[column] for row in timed)
+    return [100 * row[column] / whole for row in timed]
+
+
+def _rows_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
+    """The rows that take most time of the first table that has times."""
+    for table, column, of in _OTHERS:
+        timed = _timed(table, column, tables.get(table, ()))
+        if timed:
+            timed.sort(key=lambda row: -row[column])
+            shares = _shares(timed, column)
+            rows = tuple(
+                (str(row["name"]), row[column], share, row.get("calls"))
+                for row, share in zip(timed[:_PARTS], shares, strict=False)
+                if share >= _TELLING_PCT
+            )
+            said = f"{timed[0]['name']} takes {shares[0]:.0f} % of {of}"
+            return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
+    return None

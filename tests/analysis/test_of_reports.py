@@ -1,0 +1,165 @@
+"""The answer of reports: which results count as one case, and what is said of kernels with counters alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from nsw.analysis.first_screen import first_screen
+from nsw.analysis.of_reports import ReadReport, summary_of_reports
+
+from .made import gpu_row
+from .test_rules import KERNEL
+from .test_steady import MS, iterations_row, part, phase_row, whole
+
+
+def shown(*reports):
+    blocks = first_screen(summary_of_reports("a.txt", reports))
+    table = next((block for block in blocks if block.name == "answer"), None)
+    return blocks[0].text, [] if table is None else list(table.rows)
+
+
+def test_a_file_with_several_results_has_a_row_each_and_no_sum():
+    gpu = [gpu_row("k", 9 * MS, block=0), gpu_row("k", MS, block=3), gpu_row("m", 3 * MS, block=3)]
+    headline, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
+    assert headline == "a.txt: 2 results with GPU work"
+    assert rows == [("result 1", 9 * MS, "100 % k"), ("result 4", 4 * MS, "75 % m")]
+
+
+def test_of_several_files_the_results_have_the_names_of_their_files():
+    several = ReadReport("a.txt", {"gpu_summary": [gpu_row("k", MS, block=0), gpu_row("k", MS, block=1)]})
+    _, rows = shown(several, ReadReport("b.txt", {"gpu_summary": [gpu_row("k", MS, block=0)]}))
+    assert [row[0] for row in rows] == ["a.txt: result 1", "a.txt: result 2", "b.txt"]
+
+
+def test_a_trace_with_several_results_is_summed_for_each():
+    trace = [{"name": "k", "kind": "kernel", "duration_ns": MS, "block": block} for block in (0, 0, 1)]
+    _, rows = shown(ReadReport("a.txt", {"gpu_trace": trace}))
+    assert [row[1] for row in rows] == [2 * MS, MS]
+
+
+@pytest.mark.parametrize(
+    ("found_by", "upload", "says"),
+    [("kernel_sequence", 18, "its kernels repeat every"), ("kernel_sequence", 19, "51 % of GPU time is"),
+     ("nvtx", 19, "an iteration takes")],
+)  # fmt: skip
+def test_kernels_that_repeat_make_iterations_only_where_they_are_most_of_the_work(found_by, upload, says):
+    """Marks of the program always do."""
+    parts = [part("setup", "[CUDA memcpy DtoD]", upload * MS, kind="memcpy"), part("steady", "k", 18 * MS)]
+    phases = [phase_row(row["phase"], row["total_ns"], gpu=row["total_ns"]) for row in parts]
+    iterations = [iterations_row(MS, busy=100.0) | {"found_by": found_by}]
+    tables = {"gpu_summary": whole(parts), "phase_summary": parts, "phases": phases, "iterations": iterations}
+    assert says in shown(ReadReport("a.txt", tables))[0]
+
+
+def counted(*kernels):
+    return shown(ReadReport("a.txt", {}, tuple(kernels)))
+
+
+def test_kernels_without_times_are_told_with_the_range_of_what_was_measured_and_no_advice():
+    bare = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None, launches=1.0)
+    some = [replace(bare, metrics={"gld_efficiency": used}, achieved_occupancy_pct=None) for used in (12.5, 80.0)]
+    headline, rows = counted(*some)
+    assert headline == "a.txt: 2 kernels, without times, loads used 12 to 80 %"
+    assert [row[1:] for row in rows] == [(12.5,), (80.0,)]
+
+
+def test_kernels_whose_metrics_have_no_value_are_told():
+    none = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None, achieved_occupancy_pct=None)
+    assert counted(none, none) == ("a.txt: 2 kernels, of which no metric has a value", [])
+
+
+def test_of_a_kernel_whose_bound_is_not_known_what_was_measured_is_told():
+    bare = replace(
+        KERNEL, memory_pct=None, sm_pct=19.4, dram_pct=None, dram_bytes_per_s=350e9, time_ns=MS, time_from="counters"
+    )
+    timed = replace(bare, metrics={"duration": MS})
+    assert (
+        counted(timed)[0]
+        == "a.txt: k takes 1.000 ms a launch, SM at 19 % of its peak, occupancy 90 % of at most 100 %, DRAM 350.0 GB/s"
+    )
+    other = replace(bare, sm_pct=None, achieved_occupancy_pct=None, time_ns=None,
+                    metrics={"gld_transactions": 8.0, "Label": 1.0, "A label": 3.0, "sm_frequency": 1e9})  # fmt: skip
+    assert counted(other) == (
+        "a.txt: k has only 4 metrics, and no time", [("k", "gld_transactions", 8.0, "sector"), ("k", "Label", 1.0, "")],
+    )  # fmt: skip
+    untimed = replace(bare, metrics={"threads": 1.0}, time_ns=None)
+    assert counted(untimed)[0] == "a.txt: k, SM at 19 % of its peak, occupancy 90 % of at most 100 %"
+
+
+def test_a_report_that_has_nothing_for_the_screen_says_where_to_look():
+    assert shown(ReadReport("a.txt", {"facts": []})) == ("a.txt: has only what `--full` prints", [])
+
+
+@pytest.mark.parametrize(("calls", "rows"), [(19, [("cudaFree", MS, 19)]), (20, [("cudaFree", MS, 100.0, 20)])])
+def test_few_calls_have_no_shares(calls, rows):
+    row = {"name": "cudaFree", "short_name": "cudaFree", "kind": None, "total_ns": MS, "calls": calls}
+    assert shown(ReadReport("a.txt", {"api_summary": [row]}))[1] == rows
+
+
+def test_unified_memory_that_a_report_has_in_a_table_of_its_own_is_gpu_work():
+    def um(name, calls):
+        return {"name": name, "calls": calls, "total_ns": 3 * MS, "total_bytes": 4096.0 * calls}
+
+    unified = [um("Host To Device", 999), um("Device To Host", 1), um("Gpu page fault groups", 5)]
+    headline, rows = shown(
+        ReadReport("a.txt", {"gpu_summary": [gpu_row("k", MS, time_pct=100.0)], "um_summary": unified})
+    )
+    assert headline == "a.txt: 1,000 migrations of 4 KiB"
+    assert [row[:2] for row in rows] == [
+        ("[Unified Memory Memcpy HtoD]", 3 * MS),
+        ("[Unified Memory Memcpy DtoH]", 3 * MS),
+        ("k", MS),
+    ]
+    traced = [gpu_row("k", MS), gpu_row("[CUDA memcpy Unified Host-to-Device]", 9 * MS, kind="um")]
+    assert len(shown(ReadReport("a.txt", {"gpu_summary": traced, "um_summary": unified}))[1]) == 2
+
+
+def operator(name, device_ns, cpu_ns, block=0):
+    return {"name": name, "self_device_ns": device_ns, "self_cpu_ns": cpu_ns, "calls": 1, "block": block}
+
+
+@pytest.mark.parametrize(
+    ("copy_ns", "rows"),
+    [(2 * MS, ["aten::copy_"]), (0.0, ["ncclDevKernel_AllGather(int)", "Memcpy HtoD (Pinned -> Device)"])],
+)  # fmt: skip
+def test_the_gpus_side_of_operators_is_shown_only_where_no_operator_has_its_time(copy_ns, rows):
+    operators = [
+        operator("aten::copy_", copy_ns, 5.0), operator("Memcpy HtoD (Pinned -> Device)", 0.9 * MS, 0.0),
+        operator("ncclDevKernel_AllGather(int)", 1.1 * MS, 0.0), operator("range", 9 * MS, 0.0), operator("range", 0.0, 3.0),
+    ]  # fmt: skip
+    assert [row[0] for row in shown(ReadReport("a.txt", {"operators": operators}))[1]] == rows
+
+
+def test_each_table_of_operators_is_a_result():
+    operators = [operator("aten::mm", MS, 5.0), operator("aten::add", MS, 5.0, block=1)]
+    headline, rows = shown(ReadReport("a.txt", {"operators": operators}))
+    assert headline == "a.txt: 2 results"
+    assert rows == [
+        (f"result {n}", f"aten::{name} takes 100 % of the device's time") for n, name in ((1, "mm"), (2, "add"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel_pct", "copy_pct", "copy_ms", "headline"),
+    [(50.0, 100.0, 2.5, "40 % of GPU time is k"),  # two tables: half of the kernels is cut off
+     (50.0, 30.0, 3.0, "50 % of GPU time is k"),  # one table, of which 20 % are cut off
+     (62.5, 37.5, 3.0, "62 % of GPU time is k (2 operations, 8.000 ms)"),
+     (98.0, 100.0, 3.0, "62 % of GPU time is k (2 operations, 8.000 ms)")],
+)  # fmt: skip
+def test_what_a_report_cuts_off_counts_by_the_shares_that_its_tables_print(kernel_pct, copy_pct, copy_ms, headline):
+    copy = gpu_row("[CUDA memcpy DtoD]", copy_ms * MS, kind="memcpy", time_pct=copy_pct)
+    gpu = [gpu_row("k", 5 * MS, time_pct=kernel_pct), copy]
+    assert shown(ReadReport("a.txt", {"gpu_summary": gpu}))[0] == f"a.txt: {headline}"
+
+
+def test_of_iterations_with_nccl_it_is_told_what_of_them_it_takes_alone():
+    parts = [part("steady", "ncclKernel_AllReduce", 12 * MS), part("steady", "k", 6 * MS)]
+    row = iterations_row(MS, busy=90.0, memory=0.0) | {
+        "med_communication_pct": 66.7,
+        "med_communication_alone_pct": 10.0,
+    }
+    headline, rows = shown(
+        ReadReport("a.txt", {"gpu_summary": whole(parts), "phase_summary": parts, "iterations": [row]})
+    )
+    assert headline == "a.txt: an iteration takes 1.000 ms, NCCL alone takes 9 % of it"
+    assert [row[0] for row in rows] == ["NCCL (alone 9 %)", "k", "GPU idle"]
