@@ -79,7 +79,7 @@ def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
         if run.id not in ids and run.state in IN_FLIGHT and (run.job, run.task) in tasks:
             other = tasks[run.job, run.task]
             raise UsageError(
-                f"{run.id} shares a task with {other} (limits.runs_per_job); both would be cancelled",
+                f"{run.id} shares a task with {other}; both would be cancelled",
                 hint="name both, or exclude both",
             )
     return [*(run.id for run in chosen), *reductions]

@@ -122,9 +122,16 @@ def basis_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, scrat
     recipe = read_locked(folder)[1]
     lock = recipe.get("lock")
     said = transport.run([*_READ, scratch], timeout=60).stdout
-    files = lock.get("files") if isinstance(lock, dict) else None
     chip = chips_of(said) or (ledger.site().get("gpus") or {}).get("chip")
-    return Basis(chip, tools_of(said), files or {}, recipe.get("passes") or (), machine_of(said))
+    return Basis(chip, tools_of(said), _hashes(lock), recipe.get("passes") or (), machine_of(said))
+
+
+def _hashes(lock: Any) -> dict[str, str]:
+    """As `Lock.hashes`, of a lock as data."""
+    if not isinstance(lock, dict):
+        return {}
+    before = (lock.get("before") or {}).get("files") or {}
+    return dict(lock.get("files") or {}) | {f"app.before/{name}": digest for name, digest in before.items()}
 
 
 def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> list[str]:

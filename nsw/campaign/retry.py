@@ -197,7 +197,7 @@ def _with_their_tasks(
     if beside := [run for run in mates if run.state in {State.PLANNED, *_AGAIN}]:
         names = and_more([run.id for run in beside], _SHOWN)
         with_one = tasks[_task(beside[0])]
-        notify(Message(f"done too: {names}, in one task with {with_one} (limits.runs_per_job)"))
+        notify(Message(f"done too: {names}, in one task with {with_one}"))
         again |= {run.id for run in beside if run.state in _AGAIN}
     return [run for run in runs if run.id in again]
 

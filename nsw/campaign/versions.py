@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.campaign.folder import PROGRAM
 from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
 from nsw.campaign.selection import as_named
 from nsw.errors import UsageError
@@ -35,6 +36,7 @@ __all__ = [
 _CHANGED: Final = 3  # files in a message
 _NAMED: Final = 2  # files in the name of a version, cases beside it
 _DIGITS: Final = 12  # of a hash
+_BEFORE: Final = "app.before/"  # how names of files of the side before begin
 _MADE: Final = frozenset({"__pycache__", ".git"})  # what comes into being by itself
 
 
@@ -104,30 +106,41 @@ def record(ledger: Ledger, home: Path, app: str, jobs: Sequence[str], *, copied:
 
 def _hashes_in(home: Path, app: str) -> dict[str, str]:
     """The files of a copy of the program, and of that of the side before, named as `Plan.sources` does."""
-    from nsw.plan.model import APP, OF_BEFORE  # here: `nsw status` looks at no plan
-
-    return hashes([(home / app, ""), (home / f"{app}{OF_BEFORE}", f"{APP}{OF_BEFORE}")])
+    return hashes([(home / app, ""), (home / f"{app}.before", _BEFORE.rstrip("/"))])
 
 
-def versions_of(ledger: Ledger, runs: Sequence[RunRow]) -> list[Version]:
+def versions_of(ledger: Ledger, runs: Sequence[RunRow], *, before: bool | None = None) -> list[Version]:
     """The versions of the program, the oldest first, with their runs; none where it was never copied again.
 
-    Files that are as they once were are the version that they were then.
+    Files that are as they once were are the version that they were then. Only files of the side before count, or only
+    the others, where `before` says so.
     """
     known = ledger.meta(VERSIONS)
     of_job = {job: n for n, (_, _, _, jobs) in enumerate(known) for job in jobs}
     made: dict[tuple[Any, ...], Version] = {}
-    for n, (files, build, since, _) in enumerate(known):
+    for n, (copied, build, since, _) in enumerate(known):
+        files = {k: v for k, v in copied.items() if before is None or k.startswith(_BEFORE) == before}
         key = (*sorted(files.items()), build)
         mine = tuple(run for run in runs if of_job.get(run.job, 0) == n)
-        before = made.pop(key, None)  # the newest comes last
-        made[key] = Version(files, build, before.since if before else since, (*(before.runs if before else ()), *mine))
+        same = made.pop(key, None)  # the newest comes last
+        made[key] = Version(files, build, same.since if same else since, (*(same.runs if same else ()), *mine))
     return list(made.values())
 
 
-def _done_versions(ledger: Ledger) -> list[tuple[str, Version]]:
-    """The versions that have runs which are done, with these runs; each with a name and since when it is used."""
-    done = [version for version in versions_of(ledger, ledger.runs(states=[State.DONE])) if version.runs]
+def _done_versions(ledger: Ledger) -> Iterator[list[tuple[str, Version]]]:
+    """Of each side the versions that have runs which are done; each with a name and since when it is used."""
+    done = ledger.runs(states=[State.DONE])
+    for before in (False, True):
+        runs = [run for run in done if _is_before(run) == before]
+        yield _named([version for version in versions_of(ledger, runs, before=before) if version.runs])
+
+
+def _is_before(run: RunRow) -> bool:
+    found = PROGRAM.match(run.app or "")
+    return found is not None and found[2] is not None
+
+
+def _named(done: Sequence[Version]) -> list[tuple[str, Version]]:
     names = sorted({name for version in done for name in version.files})
     changed = [name for name in names if len({version.files.get(name) for version in done}) > 1]
     return [(f"{_name(version, changed)} (since {moment(version.since)})", version) for version in done]
@@ -144,19 +157,19 @@ def _name(version: Version, changed: Sequence[str]) -> str:
 
 def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
     """A warning for each run of an older version: (run, report, severity, message, what to do)."""
-    done = _done_versions(ledger)
     return [
         (run.id, None, "warning", f"done with an older version of the program, {name}; the newest is {done[-1][0]}",
          _remedy(folder))
-        for name, version in done[:-1] for run in version.runs
+        for done in _done_versions(ledger) for name, version in done[:-1] for run in version.runs
     ]  # fmt: skip
 
 
 def findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
     """What a reader must know of numbers of several versions: one sentence, and one a case that mixes them."""
-    done = _done_versions(ledger)
-    if len(done) < 2:
-        return []
+    return [finding for done in _done_versions(ledger) if len(done) > 1 for finding in _of_several(folder, done)]
+
+
+def _of_several(folder: CampaignFolder, done: Sequence[tuple[str, Version]]) -> list[Finding]:
     of = "; ".join(f"{name} in {_some_cases(version.cases)}" for name, version in done)
     cases = tuple(dict.fromkeys(case for _, version in done for case in version.cases))
     told = f"The numbers are of {len(done)} versions of the program: {of}. Compare cases of one version only;"

@@ -233,7 +233,7 @@ class _Builder:
     def _app(self, case: Case, needs: Resources, values: Mapping[str, Any]) -> str:
         """The folder of the application that a case uses; a build step is done once for each."""
         app = self._loaded.recipe.app
-        base = f"{self._base}{OF_BEFORE}" if app.before and case.params[SIDE] == BEFORE else self._base
+        base = f"{self._base}{OF_BEFORE}" if app.before and case.params.get(SIDE) == BEFORE else self._base
         step = app.build
         if step is None or self._facts.replay is not None:
             return base

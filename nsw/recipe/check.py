@@ -117,10 +117,6 @@ def check(document: Document, folder: Path | None) -> list[Diagnostic]:
         *_pass_names(document),
     ]
     faults += _matrix_names(document)
-    if document.get(("app", BEFORE)) and SIDE not in parameters(document):
-        message = f"app.before is the program of cases whose {SIDE} is {BEFORE}, and the matrix has no {SIDE}"
-        hint = f"matrix: {{{SIDE}: [{BEFORE}, {AFTER}]}}"
-        faults.append(document.diagnostic(("app", BEFORE), message, hint=hint, key=True))
     if folder is not None:
         faults += islice(_files(document, folder), MOST_SHOWN + 1)
     return faults
@@ -150,6 +146,10 @@ def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[D
         if found.cases
         else [document.diagnostic(("matrix",), "no case is left: the excludes match every case", key=True)]
     )
+    if recipe.app.before and not any(case.params.get(SIDE) == BEFORE for case in found.cases):
+        message = f"app.before is the program of cases whose {SIDE} is {BEFORE}, and there is no such case"
+        hint = f"matrix: {{{SIDE}: [{BEFORE}, {AFTER}]}}"
+        faults.append(document.diagnostic(("app", BEFORE), message, hint=hint, key=True))
     return found.cases, faults, warnings
 
 

@@ -117,6 +117,12 @@ def test_a_variant_is_compared_with_the_case_that_differs_in_nothing_else():
     ]
 
 
+def test_parameters_that_vary_together_with_the_compared_one_belong_to_it():
+    sides = (case(10.0, v="a", n=5, s=1), case(30.0, v="b", n=1, s=1))
+    assert [v.ratio for v in variants(*sides)] == [1, None]
+    assert [(v.series, v.ratio) for v in variants(*sides, tied=("v", "n"))] == [({"s": 1}, 1), ({"s": 1}, 3)]
+
+
 def test_of_times_less_is_better():
     assert [v.ratio for v in variants(case(10.0, unit="s", v="a"), case(5.0, unit="s", v="b"))] == [1, 2]
     assert [

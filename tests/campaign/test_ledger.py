@@ -183,6 +183,30 @@ def test_what_needs_a_build_goes_after_it_or_with_it_where_the_scheduler_can_be_
     assert pending(built) == [("j", 0, 1, 0), ("j", 1, 1, 0), ("k", 0, 1, 0)]
 
 
+def test_runs_of_one_task_wait_for_each_others_builds(tmp_path):
+    """Two programs are measured in pairs: one without the other is not measured."""
+    makes = [
+        replace(run(id_), command=("bash", "-c", "x", app, "make"), app=app) for id_, app in (("m1", "a"), ("m2", "b"))
+    ]
+    builds = tuple(Job(made.id, Resources(), ((made,),), build="job") for made in makes)
+    pair = Job("j", Resources(), ((replace(run("a1"), app="a"), replace(run("a2"), app="b")),))
+    with Ledger(tmp_path / "campaign.db", create=True) as ledger:
+        ledger.add_plan(Plan("n", "s", ("c",), (pair,), builds=builds))
+        assert [row.app for row in ledger.runs()] == ["a", "b"]
+        for number, made in enumerate(makes):
+            assert pending(ledger, leave_builds=True)[0][0] == made.id
+            submission = Submission(f"nsw-{number}", made.id, Path("m.sh"), 1, (0,), 0)
+            ledger.intend(submission)
+            ledger.submitted(submission, f"7{number}")
+        assert pending(ledger, leave_builds=True) == [("j", 0, 1, 0)]
+        assert ledger.dependencies_of("j") == ("70", "71")
+        ledger.update_tasks(["m1"], state=State.DONE)
+        ledger.meet_done()
+        assert ledger.dependencies_of("j") == ("71",)
+        ledger.update_tasks(["m2"], state=State.FAILED)
+        assert {one.task for one in ledger.doomed()} == {"a1", "a2"}
+
+
 def test_a_build_under_an_id_that_nobody_knows_is_waited_for_by_nsw(built):
     built.intend(MAKE)
     built.submitted(MAKE, NO_ID)

@@ -1,10 +1,12 @@
 """Cases that are measured in pairs: blocks in random order in one job, and two versions of the program side by side."""
 
+import json
 import os
 import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -124,6 +126,7 @@ def programs(road) -> dict[str, str]:
         return dict(db.execute("SELECT id, app FROM tasks WHERE kind = 'run'"))
 
 
+@pytest.mark.far(quick=True)
 def test_each_side_runs_its_own_program_and_the_lock_says_which(road, versions):
     done = road.run(SIDES, "--against", "HEAD")
     assert done.returncode == 0, done.stderr
@@ -200,6 +203,20 @@ def test_values_of_parameters_are_compared_with_the_same_program(road, versions)
     }
     assert "side=after is 11 % faster than before (time)" in done.stdout  # 102 and 92
     assert lock_of(road.campaign)["before"] == {"ref": "n=12", "files": {}}
+
+
+def test_plan_render_and_python_know_both_sides_too(road, versions):
+    recipe = str(road.recipe(SIDES))
+    words = (recipe, "--site", "here", "--against", "HEAD")
+    (job,) = json.loads(road.nsw("plan", *words, "--json").stdout)["jobs"]
+    assert len(job["runs"]) == 12
+    script = road.nsw("render", *words).stdout
+    assert (script.count("nsw_app=app\n"), script.count("nsw_app=app.before\n")) == (6, 6)
+    code = "import nsw, sys; print(len(nsw.dry_run(sys.argv[1], 'here', against='HEAD').runs))"
+    done = subprocess.run(
+        [sys.executable, "-c", code, recipe], env=road.env, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "12\n", done.stderr
 
 
 def test_a_campaigns_program_and_values_are_the_side_before(road, versions):
@@ -301,6 +318,7 @@ def test_a_retry_keeps_the_side_of_a_run_and_a_new_program_is_only_of_the_side_a
     assert done.returncode == 0, done.stderr
     assert printed(road) == {"before": {"time 101 ms\ndata\n"}, "after": {"time 81 ms\ndata\n"}}
     assert set(programs(road).values()) == {"app-2", "app.before"}
+    assert "version" not in road.nsw("problems").stdout + road.nsw("summarize").stdout  # of each side there is one
     lock = yaml.safe_load((road.campaign / "recipe.lock.yaml").read_text())
     assert (lock["app"]["files"][0], lock["app"]["before"][0]) == ("app-2/prog.sh", "app-2.before/prog.sh")
     again = road.nsw(
