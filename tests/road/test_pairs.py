@@ -338,3 +338,7 @@ def test_a_new_program_is_added_to_a_campaign_in_whole_pairs(road, versions):
     assert set(programs(road).values()) == {"app-2", "app-2.before"}
     same = road.nsw("run", "recipe.yaml", "--against", "HEAD", "--into", road.campaign.name)
     assert "nothing to do" in same.stderr
+    more = road.nsw("run", "recipe.yaml", "--against", "HEAD", "--set", "repeats=5", "--into", road.campaign.name)
+    assert more.returncode == 0, more.stderr
+    assert "2 blocks of 4 cases, in random order, in one job on one node" in more.stderr
+    assert road.status()["counts"] == {"done": 20}
