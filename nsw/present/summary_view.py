@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.answer.registry import blocks_of
 from nsw.analysis.blocks import NUMBERS, Block, Cell, Column, Finding, Note, Scatter, Shown, Table, Timeline, Unit
-from nsw.analysis.first_screen import HEADLINE, headline_of
+from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
 from nsw.present.terminal import table, unpadded
 from nsw.present.untrusted_text import clean
 from nsw.present.wrapping import numbered, wrapped
@@ -234,12 +234,8 @@ def _text(text: str) -> str:
     return _AT_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", _line(text))
 
 
-def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """The blocks, numbers unrounded."""
-    return [_data(block) for block in blocks]
-
-
-def _data(block: Block) -> dict[str, Any]:
+def block_data(block: Block) -> dict[str, Any]:
+    """A block as data, numbers unrounded."""
     about = {
         "kind": block.kind,
         "name": block.name,
@@ -335,20 +331,20 @@ def summary_markdown(summary: Summary) -> str:
 
 
 def summary_data(summary: Summary) -> dict[str, Any]:
-    """The summary as JSON data, unrounded."""
-    blocks = blocks_of(summary)
+    """The summary as JSON data, unrounded: dataclasses of the analysis as they are, and its blocks one by one."""
+    blocks = blocks_of(summary)  # which raises here what analyses of others do
     return {
         "campaign": summary.campaign,
         "site": summary.site,
         "note": summary.note,
-        "headline": clean(headline_of(blocks)),
+        "headline": clean(headline_of(first_screen(summary))),
         "cover": summary.cover,
-        "scaling": asdict(summary.curve) if summary.curve else None,
-        "compare": [asdict(v) for v in summary.variants],
-        "model": [asdict(m) for m in summary.model],
+        "scaling": summary.curve,
+        "compare": list(summary.variants),
+        "model": list(summary.model),
         "findings": [{"text": f.text, "cases": list(f.cases)} for f in summary.findings],
-        "cases": [asdict(c) for c in summary.cases],
-        "outliers": [asdict(o) for o in summary.outliers],
+        "cases": list(summary.cases),
+        "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],
-        "blocks": blocks_data(blocks),
+        "blocks": map(block_data, blocks),
     }
