@@ -146,9 +146,14 @@ def _alike(values: list[Any]) -> list[Any]:
     return [None if v is None else str(v) for v in values]
 
 
+def as_row(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass, each as it is."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
 def _plain(value: Any) -> Any:
     if is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in fields(value)}
+        return as_row(value)
     if hasattr(value, "isoformat"):
         return value.isoformat()
     return str(value)
