@@ -95,16 +95,16 @@ class Fitted:
             made.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
         columns = {i: self._texts(i, width) for i, width in widths.items()}
         if any(_len(text) > widths[i] for i, texts in columns.items() for text in texts):
-            for row in zip(*columns.values(), strict=True):
-                made.add_row(*(Text(text, overflow="fold") for text in row))
+            for cells in zip(*columns.values(), strict=True):
+                made.add_row(*(Text(cell, overflow="fold") for cell in cells))
             yield made
             return
         # no text wraps: the same lines as rich's, which takes many times longer for them
         *above, foot, end = console.render(made, options)
         yield from above
         padded = [_padded(texts, widths[i], right=self._numbers[i]) for i, texts in columns.items()]
-        yield from (Segment(f" {_GAP.join(row)} \n") for row in zip(*padded, strict=True))
-        yield from (foot, end)
+        rows = "".join(f" {_GAP.join(row)} \n" for row in zip(*padded, strict=True))
+        yield from (Segment(rows), foot, end)
 
     def hidden(self, width: int) -> list[str]:
         """The headings of the columns that do not fit this width."""
@@ -235,6 +235,7 @@ def _plain_console() -> type[Console]:
             if len(objects) == 1 and isinstance(objects[0], str) and not how.get("soft_wrap"):
                 objects, how = (wrapped(self, objects[0]),), {**how, "soft_wrap": True}
             texts = (as_typed(harmless(o)) if isinstance(o, str) else o for o in objects)
+            how.setdefault("crop", False)  # all of it wraps, or fits already
             if self.is_terminal or self._buffer_index:
                 super().print(*texts, **how)
                 return

@@ -40,7 +40,8 @@ def _steering_nothing(text: str, instead: str | Callable[[re.Match[str]], str]) 
 
 def clean(text: object) -> str:
     """Text of one line without what steers a terminal."""
-    return harmless(str(text)).replace("\n", " ").replace("\t", " ")
+    line = str(text)
+    return line if line.isascii() and line.isprintable() else harmless(line).replace("\n", " ").replace("\t", " ")
 
 
 def say(text: str, file: TextIO | None = None) -> None:
