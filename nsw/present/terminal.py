@@ -94,7 +94,8 @@ class Fitted:
             side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
             made.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
         columns = {i: self._texts(i, width) for i, width in widths.items()}
-        if any(_len(text) > widths[i] for i, texts in columns.items() for text in texts):
+        too_wide = [i for i, width in widths.items() if self._widest[i] > width]
+        if any(_len(text) > widths[i] for i in too_wide for text in columns[i]):
             for cells in zip(*columns.values(), strict=True):
                 made.add_row(*(Text(cell, overflow="fold") for cell in cells))
             yield made
