@@ -19,10 +19,10 @@ from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
 from nsw.analysis.spent import Spent, spent
 from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, one_phase, phases, steady_rows, waiting
-from nsw.tables.parquet_tables import StoredRows
+from nsw.tables.parquet_tables import RowsByRun, StoredRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.tables.data import TableData
 
@@ -133,7 +133,12 @@ def _case(
     )
 
     def steady(table: str, of: Sequence[Any]) -> list[Mapping[str, Any]]:
-        return steady_rows(table, rows(table, of), rows("phase_summary", of))
+        parts = [row for row in rows("phase_summary", of) if row["summary"] == table]
+        split: dict[str, set[Any]] = {}
+        for row in parts:
+            split.setdefault(row["run"], set()).add(row.get("report"))
+        whole = (row for run in of for row in _of_others(by_run.get(table, {}), run.id, split.get(run.id, ())))
+        return steady_rows(table, whole, parts)
 
     gpu = steady("gpu_summary", with_gpu)
     gpu_ns = _total(gpu)
@@ -175,6 +180,13 @@ def _case(
         ),
         loading_ns=_loading(rows("nvtx_summary", with_gpu)),
     )
+
+
+def _of_others(
+    by_run: Mapping[Any, Sequence[Mapping[str, Any]]], run: str, reports: Collection[Any]
+) -> Sequence[Mapping[str, Any]]:
+    """The rows of a run, at least those of other reports than these: the rows of a large table take long to make."""
+    return by_run.of_others(run, reports) if isinstance(by_run, RowsByRun) and run in by_run else by_run.get(run, ())
 
 
 def _loading(ranges: Iterable[Mapping[str, Any]]) -> float | None:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
@@ -232,14 +232,13 @@ def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
     write = sys.stdout.write
     write(f'{{"nsw_json": {emit.JSON_VERSION}, "reports": [')
     for number, report in enumerate(reports):
-        head = {
+        head: dict[str, Any] = {
             "path": report.path, "tool": report.tool, "format": report.format, "tool_version": report.tool_version,
-            "problems": [asdict(p) for p in report.problems],
+            "problems": report.problems,
         }  # fmt: skip
-        found = [asdict(kernel) for kernel in of_report(report.tables)] if kernels else []
-        if found:
-            head |= {"kernels": emit.finite(found)}
-        write((", " if number else "") + as_json(head)[:-1] + ', "tables": {')
+        if found := of_report(report.tables) if kernels else ():
+            head |= {"kernels": found}
+        write((", " if number else "") + emit.strict_json(head)[:-1] + ', "tables": {')
         for at, (name, data) in enumerate(report.tables.items()):
             write((", " if at else "") + as_json(name) + ": [")
             if isinstance(data, list):

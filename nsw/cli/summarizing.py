@@ -20,7 +20,7 @@ from nsw.present.untrusted_text import say
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from nsw.analysis.summary import Summary
     from nsw.apart import Limits
@@ -71,8 +71,8 @@ def _answer(
         tables = _Tables(found)
         if table is not None:
             of = "run" if tables.is_plain(table) else "case" if table in OF_A_CASE else None
-            rows = first(tables.rows(table), top, of)
-            _put_table(target, table, rows, note, parameters=tables.parameters(table))
+            rows = tables.rows(table)
+            _put_table(target, table, first(rows, top, of), note, parameters=tables.parameters(table, rows))
             return Exit.GOOD if tables.is_plain(table) else code
         if target.is_of_rows:
             _put_all(target, tables, note)
@@ -132,34 +132,36 @@ class _Tables:
         jobs = self._found.jobs
         return [run_data(run, jobs) for run in self._found.runs]
 
-    def parameters(self, name: str) -> frozenset[str] | None:
-        """The columns of the recipe's parameters in a table of the summary; None: it is a table of the reports."""
+    def parameters(self, name: str, rows: Rows) -> frozenset[str] | None:
+        """The columns of the recipe's parameters in rows of the summary; None: they are of a table of the reports."""
         if self.is_plain(name):
             return None
         if name == RUNS:
             return frozenset(f"params.{key}" for key in self._found.parameters)
-        columns = {column for row in self.rows(name) for column in row}
+        columns = {column for row in rows for column in row}
         names = self._found.parameters
         return frozenset(f"param_{key}" if f"param_{key}" in columns else key for key in names)
 
-    def held(self) -> list[str]:
-        """The names of those that have rows."""
+    def held(self) -> Iterator[tuple[str, Rows]]:
+        """Those that have rows, with them."""
         there = {path.stem for path in table_files(self._found.folder)}
-        return [name for name in table_names() if (name in there if self.is_plain(name) else self.rows(name))]
+        for name in table_names():
+            rows = self.rows(name) if name in there or not self.is_plain(name) else []
+            if rows or (name in there and self.is_plain(name)):
+                yield name, rows
 
 
 def _put_all(target: Target, tables: _Tables, note: str | None) -> None:
     """Every table as a file of its own in the folder; without a folder the only one."""
-    held = tables.held()
     if not target.is_folder:
-        held = [name for name in held if name != RUNS]  # there always is one, and it is asked for by its name
+        held = [name for name, _ in tables.held() if name != RUNS]  # there always is one, asked for by its name
         if len(held) != 1:
             raise several(target.format, held)
         _put_table(target, held[0], tables.rows(held[0]), note)
         return
     target.folder()
-    for name in held:
-        rows = tables.rows(name) if target.format == "parquet" else emit.flat(tables.rows(name))
+    for name, nested in tables.held():
+        rows = nested if target.format == "parquet" else emit.flat(nested)
         file = target.of_table(name)
         file.put_rows(rows, _columns(rows), note)
         say(f"{file.output}: {plural(len(rows), 'row')}")

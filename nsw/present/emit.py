@@ -12,7 +12,9 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from collections import deque
+from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO, TypeAlias
@@ -24,7 +26,7 @@ from nsw.safe_files import open_anew
 from nsw.tables import TABLES, TableData, as_arrow, count, rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     Numbers: TypeAlias = np.ndarray[Any, Any]
 
 JSON_VERSION = 1
+_ITEMS: Final = 64  # of a list that are text at the same time
 
 
 class Format(StrEnum):
@@ -45,9 +48,32 @@ class Format(StrEnum):
 
 
 def as_json(payload: Mapping[str, Any]) -> None:
-    """One JSON object on stdout; NaN and infinity are null."""
-    data = finite({"nsw_json": JSON_VERSION, **payload})
-    sys.stdout.write(json_text(data, default=_plain) + "\n")
+    """One JSON object on stdout, some items of its lists at a time."""
+    write = sys.stdout.write
+    for at, (key, value) in enumerate({"nsw_json": JSON_VERSION, **payload}.items()):
+        write(f"{', ' if at else '{'}{json_text(key)}: ")
+        if isinstance(value, list | Iterator):
+            _write_list(iter(value))
+        else:
+            write(strict_json(value))
+    write("}\n")
+
+
+def _write_list(items: Iterator[Any]) -> None:
+    sys.stdout.write("[")
+    before = ""
+    while some := list(islice(items, _ITEMS)):
+        sys.stdout.write(before + strict_json(some)[1:-1])
+        before = ", "
+    sys.stdout.write("]")
+
+
+def strict_json(value: Any) -> str:
+    """The text of a value; NaN and infinity are null, a dataclass is an object of its fields."""
+    try:
+        return json_text(value, default=_plain)
+    except ValueError:  # NaN or infinity: to look for them takes longer than to write what has none
+        return json_text(finite(value), default=_plain)
 
 
 def write_utf8(text: bytes | memoryview) -> None:
@@ -120,7 +146,14 @@ def _alike(values: list[Any]) -> list[Any]:
     return [None if v is None else str(v) for v in values]
 
 
+def as_row(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass, each as it is."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
 def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return as_row(value)
     if hasattr(value, "isoformat"):
         return value.isoformat()
     return str(value)
@@ -128,6 +161,8 @@ def _plain(value: Any) -> Any:
 
 def finite(value: Any) -> Any:
     """The value with NaN and infinities, at any depth, as None."""
+    if is_dataclass(value):
+        value = _plain(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import roof_name, shape
+from nsw.present.emit import as_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def flat_kernels(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
 
 
 def _flat(kernel: KernelRow) -> dict[str, Any]:
-    plain: dict[str, Any] = {f.name: getattr(kernel, f.name) for f in fields(kernel) if f.name not in _NESTED}
+    plain: dict[str, Any] = {name: value for name, value in as_row(kernel).items() if name not in _NESTED}
     plain["shape"] = shape(kernel)
     for at in range(_STALLS):
         stall = kernel.stalls[at] if at < len(kernel.stalls) else None
@@ -40,7 +40,7 @@ def _flat(kernel: KernelRow) -> dict[str, Any]:
 
 def flat_points(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
     """The points of the rooflines."""
-    return [{"name": k.name, "short_name": k.short_name} | asdict(point) for k in kernels for point in k.points]
+    return [{"name": k.name, "short_name": k.short_name} | as_row(point) for k in kernels for point in k.points]
 
 
 FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions", "model",
@@ -65,10 +65,10 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
             for p in curve.points
         ]
     if table_name == "compare":
-        return [_beside(v.series, {k: x for k, x in asdict(v).items() if k != "series"}) for v in summary.variants]
+        return [_beside(v.series, {k: x for k, x in as_row(v).items() if k != "series"}) for v in summary.variants]
     if table_name == "model":
         return [
-            _beside(m.params, {k: v for k, v in asdict(m).items() if k not in {"params", "links"}}
+            _beside(m.params, {k: v for k, v in as_row(m).items() if k not in {"params", "links"}}
                     | {f"{link.name}_bytes_per_s": link.bytes_per_s for link in m.links})
             for m in summary.model
         ]  # fmt: skip
@@ -77,7 +77,7 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
         return [{"case": c.id} | _beside(c.params, row, "case") for c in summary.cases for row in of(c.kernels)]
     # the others are under their own names in each case
     return [
-        {"case": c.id} | _beside(c.params, _of_phase(c, table_name) | asdict(row), "case")
+        {"case": c.id} | _beside(c.params, _of_phase(c, table_name) | as_row(row), "case")
         for c in summary.cases
         for row in getattr(c, table_name)
     ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.answer.registry import blocks_of
 from nsw.analysis.blocks import NUMBERS, Block, Cell, Column, Finding, Note, Scatter, Shown, Table, Timeline, Unit
-from nsw.analysis.first_screen import HEADLINE, headline_of
+from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
 from nsw.present.terminal import table, unpadded
 from nsw.present.untrusted_text import clean
 from nsw.present.wrapping import numbered, wrapped
@@ -35,16 +36,14 @@ def as_text(cell: Cell, unit: Unit) -> str:
 
 
 def cells(block: Table) -> list[list[str]]:
-    """All cells of a block; what the first columns repeat of the row above is left out."""
-    found, above = [], None
-    for row in block.rows:
-        texts = [as_text(cell, column.unit) for cell, column in zip(row, block.columns, strict=True)]
-        head = row[: block.repeats]
-        if block.repeats and head == above:
-            texts[: block.repeats] = [""] * block.repeats
-        above = head
-        found.append(texts)
-    return found
+    """The texts of each column of a block; what the first columns repeat of the row above is left out."""
+    heads = [row[: block.repeats] or None for row in block.rows]
+    again = [head is not None and head == above for above, head in pairwise([None, *heads])]
+    return [
+        ["" if same and n < block.repeats else as_text(row[n], column.unit)
+         for row, same in zip(block.rows, again, strict=True)]
+        for n, column in enumerate(block.columns)
+    ]  # fmt: skip
 
 
 def _count(value: Any) -> str:
@@ -123,9 +122,10 @@ def _terminal_table(out: Console, block: Table) -> None:
     wide = _title(block, block.wide)
     if not block.goes_on:
         least = [_title(block, name) or "" for name in block.least]
-        out.print(table(block.title or None, [_head(c) for c in block.columns], shown, wide=wide, least=least))
+        rows = zip(*shown, strict=True)
+        out.print(table(block.title or None, [_head(c) for c in block.columns], rows, wide=wide, least=least))
         return
-    first, *others = [[row[n] for row in shown] for n in range(len(block.columns))]
+    first, *others = shown
     parts = _fitted(block.columns[1:], others, first, out.width)
     first = numbered(first, _LEAST_NAME) if len(parts) > 1 else first  # alike in all parts, however wide each is
     for part, some in enumerate(parts):
@@ -208,10 +208,7 @@ def _markdown_block(block: Block) -> str:
 
 
 def _markdown_table(block: Table) -> str:
-    rows = cells(block)
-    columns = [
-        in_one_unit(column.title, [row[n] for row in rows]) for n, column in enumerate(block.columns)
-    ]  # fmt: skip
+    columns = [in_one_unit(column.title, texts) for column, texts in zip(block.columns, cells(block), strict=True)]
     heads = [_cell(head) for head, _ in columns]
     sides = ["---:" if column.unit in NUMBERS else "---" for column in block.columns]
     lines = [heads, sides, *([_cell(str(cell)) for cell in row] for row in zip(*(c for _, c in columns), strict=True))]
@@ -234,12 +231,8 @@ def _text(text: str) -> str:
     return _AT_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", _line(text))
 
 
-def blocks_data(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """The blocks, numbers unrounded."""
-    return [_data(block) for block in blocks]
-
-
-def _data(block: Block) -> dict[str, Any]:
+def block_data(block: Block) -> dict[str, Any]:
+    """A block as data, numbers unrounded."""
     about = {
         "kind": block.kind,
         "name": block.name,
@@ -335,20 +328,20 @@ def summary_markdown(summary: Summary) -> str:
 
 
 def summary_data(summary: Summary) -> dict[str, Any]:
-    """The summary as JSON data, unrounded."""
-    blocks = blocks_of(summary)
+    """The summary as JSON data, unrounded: dataclasses of the analysis as they are, and its blocks one by one."""
+    blocks = blocks_of(summary)  # which raises here what analyses of others do
     return {
         "campaign": summary.campaign,
         "site": summary.site,
         "note": summary.note,
-        "headline": clean(headline_of(blocks)),
+        "headline": clean(headline_of(first_screen(summary))),
         "cover": summary.cover,
-        "scaling": asdict(summary.curve) if summary.curve else None,
-        "compare": [asdict(v) for v in summary.variants],
-        "model": [asdict(m) for m in summary.model],
+        "scaling": summary.curve,
+        "compare": list(summary.variants),
+        "model": list(summary.model),
         "findings": [{"text": f.text, "cases": list(f.cases)} for f in summary.findings],
-        "cases": [asdict(c) for c in summary.cases],
-        "outliers": [asdict(o) for o in summary.outliers],
+        "cases": list(summary.cases),
+        "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],
-        "blocks": blocks_data(blocks),
+        "blocks": map(block_data, blocks),
     }

@@ -12,18 +12,20 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 
+from rich.cells import cell_len
+
 from nsw.present.untrusted_text import clean, harmless
 from nsw.present.wrapping import as_typed, distinct, wrapped
 from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size, spread
 from nsw.wording import first_of, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rich.console import Console, ConsoleOptions, RenderResult
 
 
-_COLUMN_GAP: Final = 3
+_GAP: Final = "   "
 _EDGES: Final = 2
 _NAME: Final = 24  # characters that names keep while other columns can go
 _SENTENCE: Final = 30  # characters that a sentence has on a line while other columns can go
@@ -57,6 +59,7 @@ class Fitted:
         self._heads = [c.removesuffix(">") for c in columns]
         self._numbers = [c.endswith(">") for c in columns]
         self._cells = [[row[i] for row in rows] for i in range(len(columns))]
+        self._widest = [max(map(_len, cells), default=0) for cells in self._cells]
         self._wide = None if wide is None or sentences else self._heads.index(wide)
         self._elided = [i for i, head in enumerate(self._heads) if head in names and i != self._wide]
         self._elided += [] if self._wide is None else [self._wide]
@@ -66,21 +69,11 @@ class Fitted:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The columns that fit, and what did not."""
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
-
         shown, widths = self._fit(options.max_width)
-        head = None if self._title is None else Text(self._title)
-        made = Table(title=head, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-        for i in shown:
-            side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
-            made.add_column(Text(self._heads[i]), justify=side, width=widths[i], overflow="fold")
-        columns = [self._texts(i, widths[i]) for i in shown]
-        for cells in zip(*columns, strict=True):
-            made.add_row(*(Text(cell, overflow="fold") for cell in cells))
-        yield made
-        if gone := self.hidden(options.max_width):
+        yield from self._drawn(console, options, {i: widths[i] for i in shown})
+        if gone := [head for i, head in enumerate(self._heads) if i not in shown]:
+            from rich.text import Text
+
             need = _total([self._natural(i) for i in range(len(self._heads))])
             what = "1 column is" if len(gone) == 1 else f"{len(gone)} columns are"
             where = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
@@ -88,21 +81,50 @@ class Fitted:
             told = f"({what} hidden, shown {' or '.join(where)}: {first_of(gone, _NAMED)})"
             yield Text(wrapped(console, told), style="dim")
 
+    def _drawn(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
+        """Title, headings and rows of the columns that have a width."""
+        from rich import box
+        from rich.segment import Segment
+        from rich.table import Table
+        from rich.text import Text
+
+        title = None if self._title is None else Text(self._title)
+        made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+        for i, width in widths.items():
+            side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
+            made.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
+        columns = {i: self._texts(i, width) for i, width in widths.items()}
+        too_wide = [i for i, width in widths.items() if self._widest[i] > width]
+        if any(_len(text) > widths[i] for i in too_wide for text in columns[i]):
+            for cells in zip(*columns.values(), strict=True):
+                made.add_row(*(Text(cell, overflow="fold") for cell in cells))
+            yield made
+            return
+        # no text wraps: the same lines as rich's, which takes many times longer for them
+        *above, foot, end = console.render(made, options)
+        yield from above
+        padded = [_padded(texts, widths[i], right=self._numbers[i]) for i, texts in columns.items()]
+        rows = "".join(f" {_GAP.join(row)} \n" for row in zip(*padded, strict=True))
+        yield from (Segment(rows), foot, end)
+
     def hidden(self, width: int) -> list[str]:
         """The headings of the columns that do not fit this width."""
         shown, _ = self._fit(width)
         return [self._heads[i] for i in range(len(self._heads)) if i not in shown]
 
     def _texts(self, column: int, width: int) -> list[str]:
-        return distinct(self._cells[column], width) if column in self._elided else self._cells[column]
+        too_wide = column in self._elided and self._widest[column] > width
+        return distinct(self._cells[column], width) if too_wide else self._cells[column]
 
     def _natural(self, column: int) -> int:
-        return max([_len(self._heads[column]), *(_len(c) for c in self._cells[column])])
+        return max(_len(self._heads[column]), self._widest[column])
 
     def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:
         """Which columns are shown, and how wide each of them is."""
         shown = list(range(len(self._heads)))
         widths = {i: self._natural(i) for i in shown}
+        if _total([*widths.values()]) <= room:
+            return shown, widths
 
         def fits() -> bool:
             return _total([widths[i] for i in shown]) <= room
@@ -120,7 +142,7 @@ class Fitted:
                 widths[widest] -= step
                 over -= step
 
-        cells = {i: max([1, *(_len(c) for c in self._cells[i])]) for i in shown}
+        cells = {i: max(1, self._widest[i]) for i in shown}
         words = {i: max([1, *(_len(w) for w in self._heads[i].split())]) for i in shown}
         narrow(shown, {i: max(cells[i], words[i]) for i in shown})
         narrow(self._elided, {i: max(words[i], min(_NAME, cells[i])) for i in self._elided})
@@ -148,13 +170,19 @@ class Fitted:
 
 
 def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + _COLUMN_GAP * (len(widths) - 1) + _EDGES
+    return sum(widths) + len(_GAP) * (len(widths) - 1) + _EDGES
 
 
-def _len(text: Any) -> int:
-    from rich.cells import cell_len
+def _len(text: str) -> int:
+    """The columns of a terminal that a text of one line takes."""
+    return len(text) if text.isascii() else cell_len(text)
 
-    return cell_len(text)
+
+def _padded(texts: Iterable[str], width: int, *, right: bool) -> list[str]:
+    """The texts, none wider than that, all of this width."""
+    if right:
+        return [" " * (width - _len(text)) + text for text in map(str.rstrip, texts)]
+    return [text + " " * (width - _len(text)) for text in texts]
 
 
 __all__ = [
@@ -208,6 +236,7 @@ def _plain_console() -> type[Console]:
             if len(objects) == 1 and isinstance(objects[0], str) and not how.get("soft_wrap"):
                 objects, how = (wrapped(self, objects[0]),), {**how, "soft_wrap": True}
             texts = (as_typed(harmless(o)) if isinstance(o, str) else o for o in objects)
+            how.setdefault("crop", False)  # all of it wraps, or fits already
             if self.is_terminal or self._buffer_index:
                 super().print(*texts, **how)
                 return

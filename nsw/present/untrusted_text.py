@@ -10,7 +10,10 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Control characters but tab and line feed (C0, DEL, C1); marks of direction and other characters that are not seen;
 # line separators; interlinear and tag characters; surrogates, which stand for bytes that are no text. Letters that are
@@ -28,12 +31,17 @@ _FORMULA: Final = re.compile(r"[\s\ufffd]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\n]
 
 def harmless(text: str) -> str:
     """Text of several lines without what steers a terminal; line ends and tabs stay."""
-    return text if text.isascii() and text.isprintable() else _STEERING.sub(_INSTEAD, text)
+    return _steering_nothing(text, _INSTEAD)
+
+
+def _steering_nothing(text: str, instead: str | Callable[[re.Match[str]], str]) -> str:
+    return text if text.isascii() and text.isprintable() else _STEERING.sub(instead, text)
 
 
 def clean(text: object) -> str:
     """Text of one line without what steers a terminal."""
-    return harmless(str(text)).replace("\n", " ").replace("\t", " ")
+    line = str(text)
+    return line if line.isascii() and line.isprintable() else harmless(line).replace("\n", " ").replace("\t", " ")
 
 
 def say(text: str, file: TextIO | None = None) -> None:
@@ -43,7 +51,7 @@ def say(text: str, file: TextIO | None = None) -> None:
 
 def as_json(value: Any, **how: Any) -> str:
     """JSON in UTF-8 that no terminal obeys and that is the same data."""
-    return _STEERING.sub(_escaped, json.dumps(value, ensure_ascii=False, allow_nan=False, **how))
+    return _steering_nothing(json.dumps(value, ensure_ascii=False, allow_nan=False, **how), _escaped)
 
 
 def as_csv_cell(value: Any) -> Any:

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, pairwise
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from nsw.tables.data import Row, arrow_schema, coded
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     import pyarrow as pa
 
 __all__ = [
-    "StoredRows", "StoredTableError", "lazy_rows", "stored_rows", "stored_table", "unchecked_table", "values",
+    "RowsByRun", "StoredRows", "StoredTableError", "lazy_rows", "stored_rows", "stored_table", "unchecked_table",
+    "values",
 ]  # fmt: skip
 
 _BATCH: Final = 16384  # rows
@@ -51,7 +53,7 @@ def stored_rows(file: BinaryIO, name: str) -> list[Row]:
     return found
 
 
-class _RowsByRun(Mapping[Any, list[Row]]):
+class RowsByRun(Mapping[Any, list[Row]]):
     """The rows of each run of a table."""
 
     def __init__(self, table: pa.Table, name: str) -> None:
@@ -62,19 +64,33 @@ class _RowsByRun(Mapping[Any, list[Row]]):
             name: Of the table.
         """
         import numpy as np
+        import pyarrow as pa
 
         words, codes = coded(table, "run")
         if (np.diff(codes) < 0).any():
             order = np.argsort(codes, kind="stable")
             table, codes = table.take(order), codes[order]
         ends = np.searchsorted(codes, range(len(words) + 1)).tolist()
-        self._table, self._name = table.combine_chunks(), name
+        self._table, self._name = table.unify_dictionaries().combine_chunks(), name
+        columns = zip(self._table.schema.names, self._table.columns, strict=True)
+        coded_ones = {name: column for name, column in columns if pa.types.is_dictionary(column.type)}
+        # made once: those of all runs are the same objects
+        self._texts = {name: column.chunk(0).dictionary.to_pylist() for name, column in coded_ones.items()}
         self._ranges = {run: span for run, span in zip(words, pairwise(ends), strict=True) if span[0] < span[1]}
 
     def __getitem__(self, run: Any) -> list[Row]:
         """The rows of a run, in the order of the file."""
+        return [row for batch in self._batches(run) for row in _rows(batch, self._name, self._texts)]
+
+    def of_others(self, run: Any, reports: Collection[Any]) -> list[Row]:
+        """The rows of a run that are of other reports than these; where there are none, none are made."""
+        its = {report for batch in self._batches(run) for report in batch["report"].unique().to_pylist()}
+        return [] if its <= {*reports} else [row for row in self[run] if row["report"] not in reports]
+
+    def _batches(self, run: Any) -> list[pa.RecordBatch]:
         start, end = self._ranges[run]
-        return [row for batch in self._table.slice(start, end - start).to_batches() for row in _rows(batch, self._name)]
+        batches: list[pa.RecordBatch] = self._table.slice(start, end - start).to_batches()
+        return batches
 
     def __contains__(self, run: object) -> bool:
         """Whether a run has rows, without making them."""
@@ -89,12 +105,15 @@ class _RowsByRun(Mapping[Any, list[Row]]):
         return len(self._ranges)
 
 
-def _rows(batch: pa.RecordBatch, name: str) -> Iterator[Row]:
-    columns = {name: values(column) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
-    absent = [None] * batch.num_rows
-    every = dict.fromkeys(TABLES[name].names, absent) | columns
-    names = tuple(every)
-    return (dict(zip(names, row, strict=True)) for row in zip(*every.values(), strict=True))
+def _rows(batch: pa.RecordBatch, name: str, texts: Mapping[str, list[Any]] = MappingProxyType({})) -> Iterator[Row]:
+    """The rows of a batch; `texts` are those of the columns whose dictionaries are lists already."""
+    names = batch.schema.names
+    absent = dict.fromkeys((*TABLES[name].names, *names))
+    columns = [values(column, texts.get(title)) for title, column in zip(names, batch.columns, strict=True)]
+    for row in zip(*columns, strict=True):
+        made = absent.copy()
+        made.update(zip(names, row, strict=True))
+        yield made
 
 
 class StoredRows(Sequence[Row]):
@@ -105,7 +124,7 @@ class StoredRows(Sequence[Row]):
 
     def __init__(self, table: pa.Table, name: str) -> None:
         """Take all that the file of table `name` holds."""
-        self.by_run = _RowsByRun(table, name)
+        self.by_run = RowsByRun(table, name)
         self._rows: int = table.num_rows
 
     def __iter__(self) -> Iterator[Row]:
@@ -182,12 +201,12 @@ def _check_columns(schema: pa.Schema, name: str) -> list[str]:
     return [field.name for field in schema if field.type == pa.string()]
 
 
-def values(column: pa.Array) -> list[Any]:
-    """The values of a column, which may be numbers of a dictionary; texts that are alike are one object."""
+def values(column: pa.Array, texts: list[Any] | None = None) -> list[Any]:
+    """The values of a column, which may be numbers of a dictionary, `texts`; those that are alike are one object."""
     import pyarrow as pa
 
     if not pa.types.is_dictionary(column.type):
         plain: list[Any] = column.to_pylist()
         return plain
-    texts = column.dictionary.to_pylist()
+    texts = column.dictionary.to_pylist() if texts is None else texts
     return [None if at is None else texts[at] for at in column.indices.to_pylist()]

@@ -12,7 +12,7 @@ from nsw.analysis.blocks import Ceiling, Column, Curve, Evidence, Finding, Note,
 from nsw.analysis.summary import Asked, CampaignData, summarize
 from nsw.present.summary_view import (
     as_markdown,
-    blocks_data,
+    block_data,
     rows_markdown,
     show_blocks,
     show_summary,
@@ -44,14 +44,14 @@ def test_a_kind_that_nobody_knows_is_a_table_everywhere():
     block = Violin("x", "the title", COLUMNS, ROWS)
     for text in (shown([block]), as_markdown("c", [block])):
         assert all(word in text for word in ("the title", "time (ms)", "2.000", "1.00 .. 3.00"))
-    (data,) = blocks_data([block])
+    data = block_data(block)
     assert data["kind"] == "violin"
     assert data["rows"] == [[1, 2_000_000.0, (1.0, 3.0)], [2, None, None]]
 
 
 def test_what_is_not_known_is_null_in_data_and_a_dash_for_people():
     block = Table("x", "t", COLUMNS, ROWS)
-    assert blocks_data([block])[0]["rows"][1] == [2, None, None]
+    assert block_data(block)["rows"][1] == [2, None, None]
     assert as_markdown("c", [block]).splitlines()[-1] == "| 2 | - | - |"
 
 
@@ -66,7 +66,7 @@ def test_data_names_the_parts_of_a_picture():
     curve = Curve("x", "t", COLUMNS, ROWS, x="param.n", y="time_ns", series=("range",))
     plot = Scatter("y", "t", COLUMNS, ROWS, x="param.n", y="time_ns", label="range",
                    ceilings=(Ceiling("DRAM", None, 3e12, "report"),))  # fmt: skip
-    one, two = json.loads(json.dumps(blocks_data([curve, plot])))
+    one, two = json.loads(json.dumps([block_data(curve), block_data(plot)]))
     assert (one["x"], one["y"], one["series"]) == ("param.n", "time_ns", ["range"])
     assert two["ceilings"] == [{"name": "DRAM", "y": None, "slope": 3e12, "source": "report"}]
 
@@ -75,7 +75,7 @@ def test_each_form_shows_its_own_blocks():
     blocks = [Note(form, f"said {form}", shown=form) for form in ("always", "full", "data")]
     assert shown(blocks, "always").split("\n")[:-1] == ["said always"]
     assert shown(blocks, "full").split("\n")[:-1] == ["said always", "said full"]
-    assert [b["text"] for b in blocks_data(blocks)] == ["said always", "said full", "said data"]
+    assert [block_data(b)["text"] for b in blocks] == ["said always", "said full", "said data"]
     assert "said data" not in as_markdown("c", blocks)
 
 
@@ -140,9 +140,10 @@ def test_every_block_of_numbers_names_the_rows_that_prove_it(summary):
         assert block.evidence or (isinstance(block, Note) and block.tone != "plain"), block
     data = summary_data(summary)
     assert data["findings"] == [{"text": f.text, "cases": list(f.cases)} for f in summary.findings]
-    assert [block["name"] for block in data["blocks"]][:2] == ["headline", "answer"]
-    assert data["headline"] == data["blocks"][0]["text"]
-    assert {block["shown"] for block in data["blocks"]} == {"always", "full"}
+    blocks = list(data["blocks"])
+    assert [block["name"] for block in blocks][:2] == ["headline", "answer"]
+    assert data["headline"] == blocks[0]["text"]
+    assert {block["shown"] for block in blocks} == {"always", "full"}
 
 
 def test_evidence_is_a_table_that_summarize_knows(summary):

@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+import math
 
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nsw.analysis.blocks import Ceiling
 from nsw.errors import NswError, UsageError
 from nsw.present.emit import as_csv, as_json, as_parquet, finite
 
@@ -21,6 +23,15 @@ def test_json_carries_its_version_and_no_nan(capsys):
     assert "Infinity" not in text
     assert "\x1b" not in text
     assert text.endswith("\n")
+
+
+def test_a_dataclass_is_an_object_of_its_fields_and_an_iterator_a_list(capsys):
+    point = Ceiling("DRAM", math.inf, 3e12)
+    as_json({"some": iter([point, point]), "none": iter(()), "one": {"of": (point,)}})
+    data = {"name": "DRAM", "y": None, "slope": 3e12, "source": None}
+    assert json.loads(capsys.readouterr().out) == {
+        "nsw_json": 1, "some": [data, data], "none": [], "one": {"of": [data]},
+    }  # fmt: skip
 
 
 @settings(max_examples=50, deadline=None)

@@ -5,6 +5,10 @@ import io
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from nsw.present.rows_view import cell, show_rows
 from nsw.present.terminal import Fitted, console, distinct
@@ -40,6 +44,23 @@ def test_with_room_all_is_there_and_nothing_is_said():
     assert all(cell in text for row in ROWS for cell in row)
     assert "hidden" not in text
     assert "…" not in text
+
+
+@pytest.mark.parametrize("colours", [True, False])
+def test_rows_that_need_no_wrapping_are_drawn_as_rich_draws_them(colours):
+    rows = [("漢字", "1.5"), ("plain ", "12 "), ("e\u0301", "")]
+    made = Table(title=Text("a title"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for head, side in (("name", "left"), ("of all", "right")):
+        made.add_column(head, justify=side)
+    for row in rows:
+        made.add_row(*map(Text, row))
+    drawn = []
+    for table in (made, Fitted("a title", ("name", "of all>"), rows)):
+        out = Console(file=io.StringIO(), width=80, force_terminal=colours)
+        out.print(table)
+        drawn.append(out.file.getvalue())
+    assert drawn[0] == drawn[1]
+    assert ("\x1b[" in drawn[0]) == colours
 
 
 def test_what_goes_first_is_what_matters_least_and_the_width_that_it_needs_is_true():

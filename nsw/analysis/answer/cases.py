@@ -13,7 +13,7 @@ from nsw.tables.names import numbered
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nsw.analysis.cases import CaseSummary, Share
     from nsw.analysis.steady import Iterations, Phase
@@ -87,9 +87,9 @@ _PHASES: Final = (
 )  # fmt: skip
 
 
-def case_blocks(summary: Summary) -> list[Block]:
+def case_blocks(summary: Summary) -> Iterator[Block]:
     """What is known of each case."""
-    return [block for case in summary.cases for block in _case(case, summary.cover)]
+    return (block for case in summary.cases for block in _case(case, summary.cover))
 
 
 def _case(case: CaseSummary, cover: float) -> list[Block]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.answer import cases, comparisons, kernels, notes
@@ -16,12 +17,12 @@ from nsw.entry_points import registered
 from nsw.errors import NswError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from nsw.analysis.summary import Summary
 
 GROUP: Final = "nsw.analyses"
-ANALYSES: Final[Mapping[str, Callable[[Summary], list[Block]]]] = {
+ANALYSES: Final[Mapping[str, Callable[[Summary], Iterable[Block]]]] = {
     "note": notes.of_campaign,
     "scaling": comparisons.scaling_blocks,
     "figures": comparisons.figure_blocks,
@@ -37,8 +38,8 @@ ANALYSES: Final[Mapping[str, Callable[[Summary], list[Block]]]] = {
 }
 
 
-def blocks_of(summary: Summary, *, full: bool = True) -> tuple[Block, ...]:
-    """The whole answer, or what its first screen is made of.
+def blocks_of(summary: Summary, *, full: bool = True) -> Iterator[Block]:
+    """The whole answer, or what its first screen is made of; blocks of cases are made when they are asked for.
 
     Raises:
         NswError: An analysis of another package failed.
@@ -47,10 +48,10 @@ def blocks_of(summary: Summary, *, full: bool = True) -> tuple[Block, ...]:
     findings = [block for block in others if isinstance(block, Finding)]
     first = (*first_screen(summary), *findings)
     if not full:
-        return first
-    rest = [in_full(block) for block in others if not isinstance(block, Finding)]
-    own = [in_full(block) for analysis in ANALYSES.values() for block in analysis(summary)]
-    return (*first, *own, *rest)
+        return iter(first)
+    own = (block for analysis in ANALYSES.values() for block in analysis(summary))
+    rest = (block for block in others if not isinstance(block, Finding))
+    return chain(first, map(in_full, own), map(in_full, rest))
 
 
 def in_full(block: Block) -> Block:
