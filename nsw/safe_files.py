@@ -114,6 +114,24 @@ def _read(descriptor: int, last: int | None) -> bytes:
         return file.read(-1 if last is None else last)
 
 
+def open_output(path: Path) -> int:
+    """A descriptor for writing a file that the user named, anew; a link of another user in its place is not followed.
+
+    Raises:
+        OSError: It cannot be opened, or is such a link.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+    except OSError as fault:
+        if fault.errno != errno.ELOOP:
+            raise
+    owner = os.lstat(path).st_uid
+    if owner not in {os.geteuid(), 0}:
+        raise PermissionError(errno.EPERM, f"it is a link that {user_name(owner)} made", str(path))
+    return os.open(path, flags, 0o666)
+
+
 def open_regular(path: Path | str) -> int:
     """A descriptor for reading a regular file that the user named; symbolic links are followed.
 

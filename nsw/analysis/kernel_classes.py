@@ -37,7 +37,8 @@ attention: flash_?(?:fwd|bwd|attn|attention) fmha \battention attn mha_ sdpa spl
 pooling: pool adaptive_average
 convolution: unroll_kernel cudnn_\d conv(?!ert) cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg
   implicit_gemm image_first_layer cf32cf32 depthwise cgemm
-GEMM: gemm gemv gemmk matmul nvjet cublas cutlass splitkreduce xmma magma trsm syrk wmma mma_
+matrix-vector: gemv gemmk1
+GEMM: gemm gemmk matmul nvjet cublas cutlass splitkreduce xmma magma trsm syrk wmma mma_
 random numbers: random distribution philox curand dropout bernoulli mtgp xorwow
 normalisation: norm bn_(?:fw|bw) batch_?stat welford
 softmax and loss: softmax nll_loss cross_?entropy \bloss logsumexp ctc

@@ -32,6 +32,8 @@ _PARTS: Final = 8  # rows of GPU work, functions, operators
 _ROWS: Final = 15  # of kernels
 _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
 _RANGES: Final = 2  # of columns, in a headline
+_LOW_PCT: Final = 25.0
+_MANY: Final = 9  # kernels, of which a range says nothing
 _ALL_PCT: Final = 99.5
 _FEW_CALLS: Final = 20  # of which shares say nothing
 _TELLING_PCT: Final = 5.0  # of a table of operators, ranges or system calls
@@ -205,11 +207,14 @@ def _kernels_said(kernels: Sequence[KernelRow], table: Table) -> str:
 
 
 def _ranges(table: Table) -> list[str]:
-    """The least and the greatest of each column of shares."""
+    """Of each column of shares the least and the greatest, or how many are low."""
     ranges = []
     for n, column in enumerate(table.columns):
         known = [cell for row in table.rows if isinstance(cell := row[n], float)]
-        if column.unit == "whole %" and known:
+        few = sum(cell < _LOW_PCT for cell in known)
+        if column.unit == "whole %" and len(known) >= _MANY and few:  # of many the ends say nothing
+            ranges.append(f"{column.title} below {_LOW_PCT:.0f} % in {few} of {len(known)}")
+        elif column.unit == "whole %" and known:
             ends = dict.fromkeys((f"{min(known):.0f}", f"{max(known):.0f}"))
             ranges.append(f"{column.title} {' to '.join(ends)} %")
     return ranges

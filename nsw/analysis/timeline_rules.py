@@ -226,6 +226,8 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     faster = best / most.bytes_per_s
     beside = f" ({where}: {_gigabytes(best)})" if faster >= _MUCH_FASTER and where != case.id else ""
     kind = "pageable copies" if certain else "slow copies"
+    both = [copy for copy in case.copies if direction(copy.name) and _copied_pct(case, [copy]) >= _COPIED_PCT / 2]
+    one_way = f" {_way(most)}" if len(both) > 1 else ""
     of = "of an iteration" if case.iterations else "of all GPU time, set-up included,"
     pinned = (
         f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in {where},"
@@ -235,7 +237,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     )
     return Hit(
         "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
-        f"{share:.0f} % {kind}, {_gigabytes(most.bytes_per_s)}", f"pin it{beside}",
+        f"{share:.0f} % {kind}{one_way}, {_gigabytes(most.bytes_per_s)}", f"pin it{beside}",
         f"{share:.0f} % {of} is copying {_way(most)} at {rate(most.bytes_per_s)}, as slow as from pageable memory"
         if not certain else f"{share:.0f} % {of} is copying pageable memory {_way(most)} at {rate(most.bytes_per_s)}",
         f"{pinned} and lets copies run beside kernels.", f"{share:.0f} %", "copies",
@@ -265,6 +267,12 @@ def _copies(case: CaseSummary, _: Context) -> Hit | None:
         return None
     speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
+    if most.bytes_per_s and most.bytes_per_s < _SLOWEST and (most.total_bytes or 0.0) >= _LARGE * most.calls:
+        do = "check the link"
+        advice = (
+            "Even pageable memory gives 3 to 6 GB/s: look at the link (`nvidia-smi -q`: PCIe generation and width), and"
+            " at what else uses it."
+        )
     if (most.bytes_per_s or 0.0) >= _FAST:
         do, advice = "move fewer bytes", "That is a speed of pinned memory: fewer bytes would win."
     return Hit(

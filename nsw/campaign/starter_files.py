@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import UsageError
+from nsw.safe_files import open_output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +56,8 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     text = recipe_for(words, files, gpus=gpus, file=str(path))
     load_recipe_text(text, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    with os.fdopen(open_output(path), "w", encoding="utf-8") as file:
+        file.write(text)
     loaded = load_recipe(path, place.site.name)
     kind = loaded.recipe.app.launcher.kind
     missing = [one.message for one in (*loaded.warnings, *missing_programs(loaded, place.site))]

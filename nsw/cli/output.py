@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError, UsageError
+from nsw.safe_files import open_output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -85,7 +87,7 @@ class Target:
                 hint="name a file; `nsw summarize` and `nsw read` fill a folder with CSV or Parquet, a file a table",
             )
         try:
-            file = self.output.open("w", encoding="utf-8", newline="")
+            file = os.fdopen(open_output(self.output), "w", encoding="utf-8", newline="")
         except OSError as fault:
             raise NswError(f"{self.output} cannot be written: {fault.strerror or fault}") from None
         with file, redirect_stdout(file):

@@ -10,7 +10,7 @@ from nsw.analysis.blocks import Column, Note, Table
 from nsw.analysis.compared_screen import blocks_of_comparison, percent_of
 from nsw.analysis.first_screen import HEADLINE, headline_of
 from nsw.present import emit
-from nsw.present.summary_view import as_markdown, blocks_data, show_blocks, show_first_screen
+from nsw.present.summary_view import as_markdown, block_data, show_blocks, show_first_screen
 from nsw.present.terminal import console
 from nsw.present.untrusted_text import clean
 
@@ -108,7 +108,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
              "changes": [asdict(change) | {"ns": change.ns} for change in made.changes]}
             for case, made in comparison.explained.items()
         ],
-        "blocks": blocks_data(blocks),
+        "blocks": [block_data(block) for block in blocks],
     }  # fmt: skip
 
 

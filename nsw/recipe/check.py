@@ -49,7 +49,7 @@ def unused(document: Document, cases: list[Case], named: AbstractSet[str]) -> It
     for case in cases:
         alike.setdefault(tuple(repr(case.params[name]) for name in names if name in named), []).append(case)
     for name in names:
-        if name not in named and any(len({repr(c.params[name]) for c in same}) > 1 for same in alike.values()):
+        if name not in {*named, SIDE} and any(len({repr(c.params[name]) for c in same}) > 1 for same in alike.values()):
             hint = f"write {{{{ {name} }}}} where it belongs, such as in app: command, or take it out of the matrix"
             yield document.diagnostic(
                 ("matrix", name), f"nothing uses {name}, so its cases are the same", hint=hint, key=True

@@ -63,6 +63,31 @@ def test_kernels_without_times_are_told_with_the_range_of_what_was_measured_and_
     assert [row[1:] for row in rows] == [(12.5,), (80.0,)]
 
 
+def test_of_many_kernels_it_is_told_how_many_are_low_and_not_their_range():
+    kernels = [
+        replace(KERNEL, short_name=f"k{n}", time_ns=None, metrics={"sm_efficiency": 10.0 * n}, sm_pct=None)
+        for n in range(1, 11)
+    ]
+    headline, _ = shown(ReadReport("a.txt", {}, tuple(kernels)))
+    assert "SMs at work below 25 % in 2 of 10" in headline
+    headline, _ = shown(ReadReport("a.txt", {}, tuple(kernels[:8])))
+    assert "SMs at work 10 to 80 %" in headline
+
+
+def test_copies_slower_than_any_link_point_to_it_and_slow_ones_both_ways_say_which():
+    copy = gpu_row("[CUDA memcpy HtoD]", 90 * MS, kind="memcpy", total_bytes=40e6)
+    blocks = first_screen(
+        summary_of_reports("a.txt", [ReadReport("a.txt", {"gpu_summary": [copy, gpu_row("k", 10 * MS)]})])
+    )
+    assert any("look at the link" in getattr(block, "text", "") for block in blocks)
+    both = [
+        gpu_row(f"[CUDA memcpy {way}]", ms * MS, kind="memcpy", total_bytes=ms * 3e6)
+        for way, ms in (("HtoD", 30), ("DtoH", 60))
+    ]
+    headline, _ = shown(ReadReport("a.txt", {"gpu_summary": [*both, gpu_row("k", 10 * MS)]}))
+    assert "slow copies from the GPU, 3 GB/s" in headline
+
+
 def test_kernels_whose_metrics_have_no_value_are_told():
     none = replace(KERNEL, sm_pct=None, memory_pct=None, dram_pct=None, time_ns=None, achieved_occupancy_pct=None)
     assert counted(none, none) == ("a.txt: 2 kernels, of which no metric has a value", [])

@@ -68,3 +68,20 @@ def test_a_table_in_a_folder_goes_in_the_place_of_a_link(tmp_path):
     Target("csv", tmp_path / "out").of_table("figures").put_rows([{"a": 1}], ["a"])
     assert precious.read_text() == "mine"
     assert (tmp_path / "out" / "figures.csv").read_text() == "a\n1\n"
+
+
+def test_output_is_not_written_through_a_link_of_another_user_and_through_ones_own_it_is(shared, victim, neighbour):
+    folder, dear = victim.home.parent / "theirs", victim.home / "dear"
+    folder.mkdir()
+    for name, user in (("own", victim), ("out", neighbour)):
+        (link := folder / f"{name}.json").symlink_to(dear)
+        user.owns(link)
+    folder.chmod(0o777)
+    dear.write_text("dear")
+    victim.owns(dear)
+    refused = victim.nsw("sites", "--json", "-o", folder / "out.json")
+    assert refused.returncode == 2
+    assert "it is a link that" in refused.stderr
+    assert dear.read_text() == "dear"
+    assert victim.nsw("sites", "--json", "-o", folder / "own.json").returncode == 0
+    assert "nsw_json" in dear.read_text()
