@@ -33,7 +33,7 @@ matrix: {n: [1]}
 passes: [baseline]
 resources: {gpus: 0, time: 1m}
 """
-COMMANDS = ([], ["--json"], ["--table", "hotspots", "--top", "1"])
+COMMANDS = ([], ["--json"], ["--full"], ["--table", "hotspots", "--top", "1"])
 MS = 1e6
 _AT_ONCE = 50  # cases, of which rows are in memory
 WORDS = ("gemm", "elementwise", "reduce", "conv_fprop", "softmax", "layer_norm", "transpose", "gather", "my_own")

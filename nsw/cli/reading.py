@@ -376,7 +376,7 @@ def _put_computed(name: str, reports: _Reports, target: Target, top: int | None)
         seen += kernels
         found += [{"report": report.path} | row for row in rows_of(kernels)]
     reports.tell()
-    columns = list(dict.fromkeys(key for row in found for key in row))
+    columns = emit.columns_of(found)
     if not found:
         lacks = "the counters of a roofline (metrics: [roofline])" if seen else "hardware counters of kernels"
         tell(f"{name}: no rows: none of the files holds {lacks}")

@@ -138,7 +138,7 @@ class _Tables:
             return None
         if name == RUNS:
             return frozenset(f"params.{key}" for key in self._found.parameters)
-        columns = {column for row in rows for column in row}
+        columns = emit.columns_of(rows)
         names = self._found.parameters
         return frozenset(f"param_{key}" if f"param_{key}" in columns else key for key in names)
 
@@ -163,7 +163,7 @@ def _put_all(target: Target, tables: _Tables, note: str | None) -> None:
     for name, nested in tables.held():
         rows = nested if target.format == "parquet" else emit.flat(nested)
         file = target.of_table(name)
-        file.put_rows(rows, _columns(rows), note)
+        file.put_rows(rows, emit.columns_of(rows), note)
         say(f"{file.output}: {plural(len(rows), 'row')}")
 
 
@@ -176,7 +176,7 @@ def _put_table(
 
     if target.format not in {"json", "parquet"}:
         rows = emit.flat(rows)
-    columns = _columns(rows)
+    columns = emit.columns_of(rows)
     nothing = f"{name}: no rows: nothing that was read of this campaign gave any"
     if name.endswith("_trace"):
         nothing += "; of one report, `nsw read FILE --table " + name + "` has them"
@@ -198,10 +198,6 @@ def _put_table(
             tell(nothing)
         target = target.of_table(name)
     target.put(rows, columns, data=lambda: {"table": name, "note": note, "rows": rows}, show=show, note=note)
-
-
-def _columns(rows: Rows) -> list[str]:
-    return list(dict.fromkeys(key for row in rows for key in row))
 
 
 def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:

@@ -118,6 +118,11 @@ def as_parquet(
         raise NswError(f"{output} cannot be written: {fault.strerror or fault}") from None
 
 
+def columns_of(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The columns that any of the rows has, in the order in which they first come."""
+    return list(dict.fromkeys(key for row in rows for key in row))
+
+
 def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Rows whose cells of several fields became a column a field: `params` of gpus=2 is `params.gpus` 2."""
     return [

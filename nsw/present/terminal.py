@@ -126,12 +126,15 @@ class Fitted:
         if _total([*widths.values()]) <= room:
             return shown, widths
 
-        def fits() -> bool:
-            return _total([widths[i] for i in shown]) <= room
+        def too_much() -> int:
+            return _total([widths[i] for i in shown]) - room
+
+        def longest_word(column: int, most: int = _NO_WIDTH) -> int:
+            return max([words[column], *(min(_len(w), most) for c in self._cells[column] for w in c.split())])
 
         def narrow(columns: Sequence[int], least: dict[int, int]) -> None:
             """Take what is too much from these columns, the widest first, down to the least of each."""
-            over = _total([widths[i] for i in shown]) - room
+            over = too_much()
             while over > 0:
                 able = [i for i in columns if i in shown and widths[i] > least[i]]
                 if not able:
@@ -146,26 +149,21 @@ class Fitted:
         words = {i: max([1, *(_len(w) for w in self._heads[i].split())]) for i in shown}
         narrow(shown, {i: max(cells[i], words[i]) for i in shown})
         narrow(self._elided, {i: max(words[i], min(_NAME, cells[i])) for i in self._elided})
-        longest_of = {
-            i: max([words[i], *(min(_len(w), _SENTENCE) for c in self._cells[i] for w in c.split())])
-            for i in self._wrapping
-        }
-        narrow(self._wrapping, {i: max(longest_of[i], min(_SENTENCE, cells[i])) for i in self._wrapping})
+        narrow(self._wrapping, {i: max(longest_word(i, _SENTENCE), min(_SENTENCE, cells[i])) for i in self._wrapping})
         for i in self._least:
-            if fits():
+            if too_much() <= 0:
                 break
             shown.remove(i)
         texts = [i for i in shown if not self._numbers[i] and i not in self._elided]
-        longest = {i: max([words[i], *(_len(w) for c in self._cells[i] for w in c.split())]) for i in texts}
-        narrow(texts, longest)
+        narrow(texts, {i: longest_word(i) for i in texts})
         narrow(self._elided, {i: min(_LEAST, cells[i]) for i in self._elided})
-        while not fits() and len(shown) > 2:
+        while too_much() > 0 and len(shown) > 2:
             shown.remove(max(i for i in shown if i != self._wide))
         narrow(texts, dict.fromkeys(texts, _LEAST))
         # what the columns that went have left is for names and sentences
         for i in [*reversed(self._elided), *self._wrapping]:
             if i in shown:
-                widths[i] += max(0, min(self._natural(i) - widths[i], room - _total([widths[s] for s in shown])))
+                widths[i] += max(0, min(self._natural(i) - widths[i], -too_much()))
         return shown, widths
 
 
