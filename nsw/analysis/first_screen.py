@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
 from nsw.analysis.comparison import best_figure, is_time
+from nsw.analysis.kernel_classes import COPIES
 from nsw.analysis.paired_rules import contradicted
 from nsw.analysis.single_case import TABLE, section_of
 from nsw.analysis.timeline_rules import busy_pct, slowed_times
@@ -355,7 +356,7 @@ def _beside(summary: Summary) -> _Screen:
         *((Column(f"param.{name}", name), lambda c, name=name: _cell(c.params.get(name))) for name in names),
         (Column("case", "case" if summary.site else "report"), lambda c: c.id) if not names else None,
         (Column("gpu_ns", "GPU time", "ns"), lambda c: c.gpu_ns) if not figure else None,
-        (Column("top", "most of it", "name"), lambda c: _most_of(c, summary)) if not figure else None,
+        (Column("top", "largest part", "name"), lambda c: _most_of(c, summary)) if not figure else None,
         (Column("figure", figure[1], "number"), lambda c: _value(c, figure[0])) if figure else None,
         (Column("busy_pct", "GPU busy", "whole %"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
         *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
@@ -378,13 +379,18 @@ def _beside(summary: Summary) -> _Screen:
         said += f"{wasted} of {count} could be clearly faster" if wasted else "no large loss was seen"
     elif figure or any(_most_of(case, summary) for case in cases):
         said += count
+        largest = {_most_of(case, summary) for case in cases}
+        said += f", each {largest.pop()}" if len(largest) == 1 and not figure else ""
     else:
         return _Screen(said + f"nothing was measured of {count}", None)
     return _Screen(said + (_best(cases, names, figure) if figure else ""), table, in_table)
 
 
 def _most_of(case: CaseSummary, summary: Summary) -> Cell:
-    """What takes most of a case's time, and how much of it."""
+    """What takes most of a case's time, and how much of it: copies count together."""
+    copies = case.spent.share_pct(COPIES) if case.spent else 0.0
+    if copies and copies >= (case.hotspots[0].share_pct if case.hotspots else 0.0):
+        return f"{copies:.0f} % {COPIES}"
     if shares := case.hotspots or case.functions or case.api:
         return f"{shares[0].share_pct:.0f} % {shares[0].short_name}"
     mine = {name: [row for row in some if row.get("run") == case.id] for name, some in summary.tables.items()}

@@ -101,12 +101,12 @@ def _most_work(spent: Spent) -> str:
     if first.name == NCCL and spent.exposed_pct is not None:
         return f"NCCL alone takes {spent.exposed_pct:.0f} % of it"
     of = "its GPU time" if spent.is_iteration else "GPU time"
-    said = f"{100 * first.ns / spent.gpu_ns:.0f} % of {of} is {first.name}"
+    said, ns = f"{100 * first.ns / spent.gpu_ns:.0f} % of {of} is {first.name}", first.ns
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
-        said = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {of} is {first.top}"
+        said, ns = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {of} is {first.top}", first.top_ns
     complete = not any(part.name == NOT_SHOWN for part in spent.parts)
     if not spent.is_iteration and spent.operations < _FEW_CALLS and complete:
-        said += f" ({plural(round(spent.operations), 'operation')}, {duration(spent.gpu_ns)})"
+        said += f", {duration(ns)} of {duration(spent.gpu_ns)}"
     return said
 
 

@@ -233,14 +233,19 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in {where},"
         if beside
         else f"{'P' if certain else 'If it is pageable, p'}inned memory (cudaHostAlloc, in PyTorch pin_memory=True)"
-        " reaches the link's speed (PCIe 3 x16: 12 GB/s, PCIe 5: 50)"
+        " reaches the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 5: 50)"
+    )
+    often = (
+        " and lets copies run beside kernels."
+        if case.iterations
+        else "; it pays where the same memory is copied often."
     )
     return Hit(
         "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
         f"{share:.0f} % {kind}{one_way}, {_gigabytes(most.bytes_per_s)}", f"pin it{beside}",
         f"{share:.0f} % {of} is copying {_way(most)} at {rate(most.bytes_per_s)}, as slow as from pageable memory"
         if not certain else f"{share:.0f} % {of} is copying pageable memory {_way(most)} at {rate(most.bytes_per_s)}",
-        f"{pinned} and lets copies run beside kernels.", f"{share:.0f} %", "copies",
+        f"{pinned}{often}", f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 

@@ -25,6 +25,14 @@ def test_a_file_with_several_results_has_a_row_each_and_no_sum():
     assert rows == [("result 1", 9 * MS, "100 % k"), ("result 4", 4 * MS, "75 % m")]
 
 
+def test_results_of_the_same_largest_part_have_it_in_the_headline_and_copies_count_together():
+    ways = [gpu_row(f"[CUDA memcpy {way}]", 3 * MS, kind="memcpy") for way in ("HtoD", "DtoH")]
+    gpu = [row | {"block": block} for block in (0, 1) for row in (*ways, gpu_row("k", 4 * MS))]
+    headline, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
+    assert headline == "a.txt: 2 results with GPU work, each 60 % copies"
+    assert [row[2] for row in rows] == ["60 % copies"] * 2
+
+
 def test_of_several_files_the_results_have_the_names_of_their_files():
     several = ReadReport("a.txt", {"gpu_summary": [gpu_row("k", MS, block=0), gpu_row("k", MS, block=1)]})
     _, rows = shown(several, ReadReport("b.txt", {"gpu_summary": [gpu_row("k", MS, block=0)]}))
@@ -168,8 +176,8 @@ def test_each_table_of_operators_is_a_result():
     ("kernel_pct", "copy_pct", "copy_ms", "headline"),
     [(50.0, 100.0, 2.5, "40 % of GPU time is k"),  # two tables: half of the kernels is cut off
      (50.0, 30.0, 3.0, "50 % of GPU time is k"),  # one table, of which 20 % are cut off
-     (62.5, 37.5, 3.0, "62 % of GPU time is k (2 operations, 8.000 ms)"),
-     (98.0, 100.0, 3.0, "62 % of GPU time is k (2 operations, 8.000 ms)")],
+     (62.5, 37.5, 3.0, "62 % of GPU time is k, 5.000 ms of 8.000 ms"),
+     (98.0, 100.0, 3.0, "62 % of GPU time is k, 5.000 ms of 8.000 ms")],
 )  # fmt: skip
 def test_what_a_report_cuts_off_counts_by_the_shares_that_its_tables_print(kernel_pct, copy_pct, copy_ms, headline):
     copy = gpu_row("[CUDA memcpy DtoD]", copy_ms * MS, kind="memcpy", time_pct=copy_pct)
