@@ -287,7 +287,7 @@ def _notes(comparison: Comparison) -> list[Block]:
         )
         notes.append(Note("floor", text, tone="aside"))
     if any(not estimate.is_paired for estimate in estimates):
-        same = comparison.first.source == comparison.second.source
+        same = comparison.first.source == comparison.second.source and comparison.programs is None
         how = "`interleave: true` in the recipe" if same else "`nsw run RECIPE --against REF`"
         text = f"The runs are no pairs: a drift of the machine looks like a difference. {how} runs them in turns."
         notes.append(Note("no pairs", text, tone="aside"))

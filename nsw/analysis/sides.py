@@ -71,7 +71,7 @@ class Side:
     note: str | None = None
     trace: Callable[[str, Any], Sequence[Row]] | None = None
 
-    _by_run: dict[str, Mapping[Any, Sequence[Row]]] = field(default_factory=dict, repr=False, compare=False)
+    _by_run: dict[str, Mapping[Any, Sequence[Row]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rows(self, table: str) -> Callable[[str], Sequence[Row]]:
         """What gives the rows of a table that a run has."""

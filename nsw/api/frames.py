@@ -23,6 +23,7 @@ class Tables:
         api_trace: pd.DataFrame
         chosen_launches: pd.DataFrame
         communication: pd.DataFrame
+        earlier_figures: pd.DataFrame
         facts: pd.DataFrame
         figures: pd.DataFrame
         functions: pd.DataFrame

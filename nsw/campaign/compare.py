@@ -21,11 +21,12 @@ from nsw.analysis.difference import Difference, Operation, differ_in_kernels, di
 from nsw.analysis.sides import Match, Side, compare_sides, matches, pairs_of_figures, unmatched
 from nsw.campaign import baselines, noise
 from nsw.campaign import folder as folders
-from nsw.campaign.ledger_rows import State
+from nsw.campaign.ledger_rows import VERSIONS, State
+from nsw.campaign.look import look
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.selection import Selection
 from nsw.campaign.summarize import results
-from nsw.campaign.tables import lazily
+from nsw.campaign.tables import EARLIER_FIGURES, lazily
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.sides import AFTER, BEFORE, SIDE
 
@@ -176,6 +177,8 @@ def measure_noise(folder: CampaignFolder) -> tuple[list[noise.Noise], Path]:
 def _both(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
     """The sides of a campaign of `nsw run --against`, each with what was done; None where it has not both."""
     whole = _of_campaign(folder, Selection(), by)
+    if not any(SIDE in run.params for run in whole.runs):
+        return _versions(folder, whole)
     sides = [
         replace(whole, name=value, runs=[run for run in whole.runs if run.params.get(SIDE) == value])
         for value in (BEFORE, AFTER)
@@ -188,6 +191,25 @@ def _both(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
         others = {name: value for name, value in whole.conditions.items() if name not in {COMMIT, FILES}}
         sides[0] = replace(sides[0], conditions=others | of_program)
     return sides[0], sides[1]
+
+
+def _versions(folder: CampaignFolder, now: Side) -> tuple[Side, Side] | None:
+    """What the program printed before its last change, and what the same runs print now; None: nothing was kept."""
+    rows = lazily(folder, EARLIER_FIGURES)
+    runs = [run for run in now.runs if run.id in {row["run"] for row in rows}]
+    if not runs:
+        return None
+    with look(folder) as ledger:
+        files = [version[0] for version in ledger.meta(VERSIONS)][-2:]
+    mine, theirs = (
+        {name: value for name, value in now.conditions.items() if name not in {COMMIT, FILES}} | _of_program(None, of)
+        for of in (files if len(files) > 1 else ({}, {}))
+    )
+    both = replace(now, runs=runs, in_blocks=False)
+    return (
+        replace(both, name="earlier", tables={"figures": rows}, conditions=mine, trace=None),
+        replace(both, name="now", tables={"figures": now.tables["figures"]}, conditions=theirs),
+    )
 
 
 def side_of(word: str, root: Path | None, by: By, options: Options | None = None) -> Side:

@@ -16,16 +16,17 @@ from nsw.campaign.dependencies import release_reductions
 from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
-from nsw.campaign.ledger_rows import APP_FOLDER, FIGURES_FROM, ORIGINS, PARTS, PREPARED, RECIPE, SITE
+from nsw.campaign.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE
 from nsw.campaign.look import look
 from nsw.campaign.selection import as_option
+from nsw.campaign.tables import EARLIER_FIGURES, load_rows, replace_rows
 from nsw.campaign.versions import differing, hashes, origins, record, sources_of, versions_of
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
 from nsw.wording import and_more
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from nsw.campaign.planning import Planned
     from nsw.campaign.start import Ready
@@ -180,6 +181,8 @@ def extend(it: Extension) -> None:
         if it.changes.absent:
             added = {run.case_id: run.params for run in planned.plan.runs if run.case_id not in there}
             data = joined(read_locked(folder)[1], data, added.values()) or data
+        if it.changes.program:
+            _keep_figures(folder, ledger, it.changes.again)
         _add_part(folder, ledger, part, ready, planned.plan.programs(part.app) if it.changes.program else {})
         with ledger.transaction():
             _begin_again(folder, ledger, list(it.changes.again))
@@ -189,6 +192,12 @@ def extend(it: Extension) -> None:
                 ledger.set_meta(ORIGINS, origins(planned.plan.files, planned.recipe.path))
             go_on(ledger)
         write_locked(folder, f"# The recipe of this campaign, part {part.number}.\n", data)
+
+
+def _keep_figures(folder: folders.CampaignFolder, ledger: Ledger, runs: Collection[str]) -> None:
+    """Keep what the program printed in runs that are repeated with another version of it, to compare with."""
+    figures = [row for row in load_rows(folder, "figures") if row["run"] in set(runs)]
+    replace_rows(folder, {EARLIER_FIGURES: figures}, sorted({row["run"] for row in figures}), ledger.meta(NOTE))
 
 
 def _begin_again(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> None:
@@ -252,6 +261,8 @@ def replan(
     if missing := set(runs) - {run.id for run in planned.plan.runs}:
         raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so its runs cannot be planned again")
     programs = replace(planned.plan, files=tuple(files)).programs(part.app) if files else {}
+    if programs:
+        _keep_figures(folder, ledger, runs)
     _add_part(folder, ledger, part, check(planned), programs)
     told = []
     if files is not None:

@@ -11,7 +11,7 @@ from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
 from nsw.campaign.folder import CampaignFolder, run_of
 from nsw.campaign.ledger_rows import NOTE, Reading, RunRow, State
 from nsw.campaign.recipe_lock import recipe_of
-from nsw.campaign.tables import load_rows, replace_rows, table_files
+from nsw.campaign.tables import EARLIER_FIGURES, load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
 from nsw.profilers.files_of_one_recording import Part, parts
 from nsw.readers.messages import said_in
@@ -368,7 +368,9 @@ def _reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
 def _flush(folder: CampaignFolder, ledger: Ledger, batch: Sequence[_Read]) -> None:
     if not batch:
         return
-    merged: dict[str, list[dict[str, Any]]] = {path.stem: [] for path in table_files(folder)}
+    merged: dict[str, list[dict[str, Any]]] = {
+        path.stem: [] for path in table_files(folder) if path.stem != EARLIER_FIGURES
+    }
     for read in batch:
         for table, rows in read.tables.items():
             merged.setdefault(table, []).extend(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from nsw.apart import apart
 from nsw.errors import CampaignError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
 
+
+EARLIER_FIGURES: Final = "earlier_figures"  # the only table that no report is read into
 
 _T = TypeVar("_T")
 

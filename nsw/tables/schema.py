@@ -508,6 +508,17 @@ _ALL = (
         ),
     ),
     Table(
+        "earlier_figures",
+        "figures of the program before the version that runs were repeated with, in a campaign that was added to",
+        (
+            *ORIGIN,
+            _s("name", "name of the figure in the recipe"),
+            _f("value", None, "the figure, in `unit`", rounded=True),
+            _s("unit", "unit from the recipe"),
+            _i("matches", None, "how many times the expression matched"),
+        ),
+    ),
+    Table(
         "facts",
         "whole-report figures and the machine's description",
         (

@@ -27,10 +27,11 @@ def test_a_file_with_several_results_has_a_row_each_and_no_sum():
 
 def test_results_of_the_same_largest_part_have_it_in_the_headline_and_copies_count_together():
     ways = [gpu_row(f"[CUDA memcpy {way}]", 3 * MS, kind="memcpy") for way in ("HtoD", "DtoH")]
-    gpu = [row | {"block": block} for block in (0, 1) for row in (*ways, gpu_row("k", 4 * MS))]
+    kernels = [gpu_row(name, 5 * MS) for name in "km"]
+    gpu = [row | {"block": block} for block in (0, 1) for row in (*ways, *kernels)]
     headline, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
-    assert headline == "a.txt: 2 results with GPU work, each 60 % copies"
-    assert [row[2] for row in rows] == ["60 % copies"] * 2
+    assert headline == "a.txt: 2 results with GPU work, each 38 % copies"
+    assert [row[2] for row in rows] == ["38 % copies"] * 2
 
 
 def test_of_several_files_the_results_have_the_names_of_their_files():

@@ -82,3 +82,18 @@ def test_noise_is_measured_and_kept_for_the_verdicts_of_few_pairs(nsw, home, rec
     assert rows["rows"][0]["noise_floor"] == "measured"
     assert rows["rows"][0]["paired"] is True
     assert rows["programs"] is None
+
+
+def test_a_program_that_was_changed_is_compared_with_what_the_same_runs_printed_before(nsw, home, recipe):
+    (home / "p.sh").write_text("echo f=100")
+    one = recipe("{command: bash p.sh, files: [p.sh], figures: {f: {regex: 'f=(.*)', unit: images/s}}}", "repeats: 7\n")
+    assert nsw("run", one, "-s", "here").code == 0
+    assert nsw("compare").code == 2
+    (home / "p.sh").write_text("echo f=130")
+    campaign = json.loads(nsw("ls", "--json").out)["campaigns"][0]["campaign"]
+    assert nsw("run", one, "-s", "here", "--into", campaign).code == 0
+    said = nsw("compare")
+    assert "now beside earlier: f: 30 % faster" in said.out
+    assert "Programs: p.sh changed" in said.out
+    assert nsw("reread").code == 0
+    assert nsw("compare").out == said.out
