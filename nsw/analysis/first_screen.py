@@ -380,7 +380,11 @@ def _beside(summary: Summary) -> _Screen:
     elif figure or any(_most_of(case, summary) for case in cases):
         said += count
         largest = {_most_of(case, summary) for case in cases}
-        said += f", each {largest.pop()}" if len(largest) == 1 and not figure else ""
+        longest = max(cases, key=lambda case: case.gpu_ns or 0.0)
+        if len(largest) == 1 and not figure:
+            said += f", each {largest.pop()}"
+        elif not summary.site and longest.gpu_ns:
+            said += f"; most in {longest.id}: {duration(longest.gpu_ns)}, {_most_of(longest, summary)}"
     else:
         return _Screen(said + f"nothing was measured of {count}", None)
     return _Screen(said + (_best(cases, names, figure) if figure else ""), table, in_table)

@@ -62,6 +62,7 @@ _OF_REPORTS: Final = {
     "communication": ("name", *_STATISTICS[:3], "total_bytes", *_STATISTICS[3:]),
     "ranks": ("rank", "host", "local_rank", "gpus", "cpus"),
     "figures": ("name", "value", "unit", "matches"),
+    "earlier_figures": ("name", "value", "unit", "matches"),
     "facts": ("key", "value", "unit", "text"),
 }  # fmt: skip
 

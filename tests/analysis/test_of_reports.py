@@ -21,7 +21,7 @@ def shown(*reports):
 def test_a_file_with_several_results_has_a_row_each_and_no_sum():
     gpu = [gpu_row("k", 9 * MS, block=0), gpu_row("k", MS, block=3), gpu_row("m", 3 * MS, block=3)]
     headline, rows = shown(ReadReport("a.txt", {"gpu_summary": gpu}))
-    assert headline == "a.txt: 2 results with GPU work"
+    assert headline == "a.txt: 2 results with GPU work; most in result 1: 9.000 ms, 100 % k"
     assert rows == [("result 1", 9 * MS, "100 % k"), ("result 4", 4 * MS, "75 % m")]
 
 
