@@ -137,23 +137,71 @@ class Table(Block):
 
 @dataclass(frozen=True, slots=True)
 class Curve(Table):
-    """A line a series: `y` over `x`, one line for each combination of the columns `series`."""
+    """A line a series: `y` over `x`, one line for each combination of the columns `series`.
+
+    `ideals` is the ideal y of each row, where there is one. A column of unit `range` is the scatter of y.
+    """
 
     kind: ClassVar[str] = "curve"
     drawn: ClassVar[tuple[str, ...]] = ("x", "y", "series")
     x: str = ""
     y: str = ""
     series: tuple[str, ...] = ()
+    ideals: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Bars(Table):
-    """A bar a row: `value` beside its `label`."""
+    """A bar a row: `value` beside its `label`, and beside the columns before it."""
 
     kind: ClassVar[str] = "bars"
     drawn: ClassVar[tuple[str, ...]] = ("label", "value")
     label: str = ""
     value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StackedBars(Table):
+    """A bar a row, which its parts, the columns `values`, make up."""
+
+    kind: ClassVar[str] = "stacked bars"
+    drawn: ClassVar[tuple[str, ...]] = ("label", "values")
+    label: str = ""
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals(Table):
+    """A ratio a row with its interval (a column of unit `range`): nothing changed where that holds 1."""
+
+    kind: ClassVar[str] = "intervals"
+    drawn: ClassVar[tuple[str, ...]] = ("label", "value", "interval")
+    label: str = ""
+    value: str = ""
+    interval: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall(Table):
+    """A step a row, from `start` to `end`; the first and the last are wholes, those between lead from that to this."""
+
+    kind: ClassVar[str] = "waterfall"
+    drawn: ClassVar[tuple[str, ...]] = ("label", "start", "end")
+    label: str = ""
+    start: str = ""
+    end: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes(Table):
+    """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; `label` is what it is."""
+
+    kind: ClassVar[str] = "lanes"
+    drawn: ClassVar[tuple[str, ...]] = ("lane", "start", "length", "label")
+    lane: tuple[str, ...] = ()
+    start: str = ""
+    length: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +234,18 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Scatter(Table):
-    """A point a row, under ceilings."""
+    """A point a row, under ceilings; one colour and shape for each combination of the columns `series`.
+
+    The area of a point is its `size`, a share of 100 %, where that column is named.
+    """
 
     kind: ClassVar[str] = "scatter"
-    drawn: ClassVar[tuple[str, ...]] = ("x", "y", "label")
+    drawn: ClassVar[tuple[str, ...]] = ("x", "y", "label", "series", "size")
     x: str = ""
     y: str = ""
     label: str = ""
+    series: tuple[str, ...] = ()
+    size: tuple[str, ...] = ()
     ceilings: tuple[Ceiling, ...] = ()
 
 

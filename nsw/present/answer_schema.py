@@ -237,9 +237,16 @@ class Block(TypedDict):
     x: NotRequired[str]
     y: NotRequired[str]
     series: NotRequired[list[str]]
+    ideals: NotRequired[list[float | None]]
     label: NotRequired[str]
     value: NotRequired[str]
+    values: NotRequired[list[str]]
+    interval: NotRequired[str]
+    lane: NotRequired[list[str]]
+    start: NotRequired[str]
+    end: NotRequired[str]
     length: NotRequired[str]
+    size: NotRequired[list[str]]
     ceilings: NotRequired[list[Ceiling]]  # fmt: skip
 
 

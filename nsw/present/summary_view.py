@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import of_kernels
 from nsw.analysis.answer.registry import blocks_of
-from nsw.analysis.blocks import NUMBERS, Block, Cell, Column, Finding, Note, Scatter, Shown, Table, Timeline, Unit
+from nsw.analysis.blocks import (
+    NUMBERS,
+    Block,
+    Cell,
+    Column,
+    Curve,
+    Finding,
+    Note,
+    Scatter,
+    Shown,
+    Table,
+    Timeline,
+    Unit,
+)
 from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
 from nsw.present.terminal import table, unpadded
 from nsw.present.untrusted_text import clean
@@ -248,6 +261,8 @@ def block_data(block: Block) -> dict[str, Any]:
     parts: dict[str, Any] = {part: name if isinstance(name, str) else list(name) for part, name in block.parts.items()}
     if isinstance(block, Scatter):
         parts["ceilings"] = [asdict(one) for one in block.ceilings]
+    if isinstance(block, Curve):
+        parts["ideals"] = list(block.ideals)
     columns = [{"name": c.name, "title": c.title, "unit": c.unit} for c in block.columns]
     return about | {"title": block.title, "columns": columns, "rows": [list(row) for row in block.rows]} | parts
 

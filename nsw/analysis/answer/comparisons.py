@@ -90,8 +90,17 @@ def _curve(curve: Scaling) -> Block:
         x=f"param.{curve.axis}",
         y="figure",
         series=tuple(c.name for c in columns[: len(others)]),
+        ideals=tuple(_ideal(p, curve) for p in curve.points),
         evidence=(Evidence("scaling", tuple(p.case_id for p in curve.points)),),
     )
+
+
+def _ideal(point: ScalingPoint, curve: Scaling) -> float | None:
+    """The figure at an efficiency of 100 %."""
+    if point.figure is None or not point.efficiency_pct:
+        return None
+    share = point.efficiency_pct / 100
+    return point.figure / share if curve.higher_is_better else point.figure * share
 
 
 def _heat_map(curve: Scaling) -> list[Block]:

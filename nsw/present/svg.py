@@ -1,0 +1,289 @@
+"""Parts of a plot in SVG: elements, text cut to its room, axes with round ticks, the palette and its second marks.
+
+Presentation attributes only, so that a page's security policy may forbid styles. What has a colour has a class too:
+`s1` to `s8` (series), `axis`, `grid`, `label`, `ceiling`, and `upon` (text upon a mark, which stays dark).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+from xml.sax.saxutils import escape, quoteattr
+
+from nsw.present.untrusted_text import clean
+from nsw.quantities import BYTES, TIMES, common, rates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nsw.analysis.blocks import Unit
+    from nsw.quantities import Units
+
+__all__ = [
+    "COLOURS", "FONT", "Axis", "cut", "hatch", "line", "linear", "logarithmic", "marker", "node", "path", "rect",
+    "room", "scaled", "spread_out", "text", "tip", "words",
+]  # fmt: skip
+
+# Okabe and Ito's palette, told apart by people with any kind of colour blindness; the last is for what has no colour
+COLOURS: Final = {
+    "s1": "#0072B2", "s2": "#E69F00", "s3": "#009E73", "s4": "#CC79A7", "s5": "#56B4E9", "s6": "#D55E00",
+    "s7": "#F0E442", "s8": "#999999", "axis": "#444444", "grid": "#E0E0E0", "label": "#222222", "ceiling": "#444444",
+    "upon": "#111111",
+}  # fmt: skip
+FONT: Final = "Helvetica, Arial, DejaVu Sans, sans-serif"
+_NO_XML: Final = re.compile("[\ufffe\uffff]")
+_NARROW, _WIDE = frozenset("ijlft.,:;|!'()[]/ 1"), frozenset("mwMW@%")
+_SHAPES: Final = ("circle", "square", "triangle", "diamond", "down", "cross", "plus", "bar")
+_GAP: Final = 6.0  # between the lines of a hatch
+
+
+def node(name: str, *children: str, **attributes: object) -> str:
+    """An element; an underscore in an attribute's name is a hyphen, one at its end goes, and None leaves it out."""
+    given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
+    head = name + "".join(
+        f" {key}={quoteattr(_figure(value) if isinstance(value, float) else str(value))}"
+        for key, value in given.items()
+    )
+    return f"<{head}>{''.join(children)}</{name}>" if children else f"<{head}/>"
+
+
+def _figure(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def words(content: object) -> str:
+    """A text of others as content of an element."""
+    return escape(_NO_XML.sub("\N{REPLACEMENT CHARACTER}", clean(content)))
+
+
+def tip(*lines: str) -> str:
+    """What a mark says of itself where the pointer rests on it."""
+    return node("title", "\n".join(map(words, lines)))
+
+
+def text(
+    content: str, x: float, y: float, *, anchor: str = "start", size: int = 12, of: str = "label", bold: bool = False,
+    turned: bool = False, within: float = math.inf,
+) -> str:  # fmt: skip
+    """A text that ends in an ellipsis where it has no room (px); then the whole is its tip."""
+    shown = cut(content, within, size)
+    return node(
+        "text", words(shown), *([tip(content)] if shown != clean(content) else []), x=x, y=y, text_anchor=anchor,
+        font_size=size, font_weight="bold" if bold else None, fill=COLOURS[of], class_=of,
+        transform=f"rotate(-90 {_figure(x)} {_figure(y)})" if turned else None,
+    )  # fmt: skip
+
+
+def room(content: str, size: int = 12) -> float:
+    """How wide a text is, about, in px: which font there is is not known."""
+    units = (0.34 if c in _NARROW else 0.9 if c in _WIDE or ord(c) > 0x2E7F else 0.7 if c.isupper() else 0.57
+             for c in content)  # fmt: skip
+    return size * sum(units)
+
+
+def cut(content: str, within: float, size: int = 12) -> str:
+    """The text, or as much of its beginning as has room, with an ellipsis."""
+    content = clean(content)
+    if room(content, size) <= within:
+        return content
+    kept = content
+    while kept and room(kept + "…", size) > within:
+        kept = kept[:-1]
+    return kept.rstrip() + "…"
+
+
+def line(x1: float, y1: float, x2: float, y2: float, of: str, *, width: float = 1.0, dash: str | None = None) -> str:
+    """A straight line."""
+    return node("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=COLOURS[of], stroke_width=width, stroke_dasharray=dash,
+                class_=of)  # fmt: skip
+
+
+def path(points: Iterable[tuple[float, float]], of: str, *, width: float = 2.0, dash: str | None = None) -> str:
+    """A line through points."""
+    through = "M" + "L".join(f"{_figure(x)} {_figure(y)}" for x, y in points)
+    return node("path", d=through, fill="none", stroke=COLOURS[of], stroke_width=width, stroke_dasharray=dash,
+                stroke_linejoin="round", class_=of)  # fmt: skip
+
+
+def rect(
+    x: float, y: float, width: float, height: float, of: str, *inside: str, row: int | None = None,
+    opacity: float | None = None,
+) -> str:  # fmt: skip
+    """A bar or field; `row`: the row that it stands for, `inside`: its tip."""
+    return node("rect", *inside, x=x, y=y, width=width, height=height, fill=COLOURS[of], fill_opacity=opacity,
+                class_=of, data_row=row)  # fmt: skip
+
+
+def marker(x: float, y: float, series: int, *inside: str, row: int | None = None, size: float = 4.5) -> str:
+    """A point, of another shape and colour for each series (from 0)."""
+    of, shape, r = f"s{series % 8 + 1}", _SHAPES[series % 8], size
+    about = {"fill": COLOURS[of], "stroke": COLOURS[of], "stroke_width": 1.5, "class_": of, "data_row": row,
+             "data_x": x, "data_y": y}  # fmt: skip
+    if shape == "circle":
+        return node("circle", *inside, cx=x, cy=y, r=r, **about)
+    corners: dict[str, Sequence[tuple[float, float]]] = {
+        "square": ((-r, -r), (r, -r), (r, r), (-r, r)),
+        "triangle": ((0, -1.2 * r), (1.2 * r, r), (-1.2 * r, r)),
+        "diamond": ((0, -1.4 * r), (1.4 * r, 0), (0, 1.4 * r), (-1.4 * r, 0)),
+        "down": ((0, 1.2 * r), (1.2 * r, -r), (-1.2 * r, -r)),
+        "cross": ((-r, -r), (r, r), (0, 0), (r, -r), (-r, r), (0, 0)),
+        "plus": ((-r, 0), (r, 0), (0, 0), (0, -r), (0, r), (0, 0)),
+        "bar": ((-r / 3, -1.4 * r), (r / 3, -1.4 * r), (r / 3, 1.4 * r), (-r / 3, 1.4 * r)),
+    }
+    d = "M" + "L".join(f"{_figure(x + dx)} {_figure(y + dy)}" for dx, dy in corners[shape]) + "Z"
+    return node("path", *inside, d=d, **about)
+
+
+def hatch(x: float, y: float, width: float, height: float, kind: int) -> str:
+    """Thin lines over a bar, in another direction for each kind (from 0, which has none): colour is not alone."""
+    strokes = "".join(_strokes(x, y, width, height, kind % 6))
+    if not strokes:
+        return ""
+    return node("path", d=strokes, fill="none", stroke=COLOURS["upon"], stroke_width=0.7, stroke_opacity=0.55,
+                pointer_events="none", class_="upon")  # fmt: skip
+
+
+def _strokes(x: float, y: float, width: float, height: float, kind: int) -> Iterable[str]:
+    if kind in {1, 2, 5}:  # diagonals; of kind 5 both
+        for falls in (kind != 1, *((False,) if kind == 5 else ())):
+            at = _GAP - height if height else _GAP
+            while at < width:
+                # a diagonal that begins at the left of the bar, or at its lower end
+                first, last = max(at, 0.0), min(at + height, width)
+                ends = (first - at, last - at)
+                top = [y + end if falls else y + height - end for end in ends]
+                if last > first:
+                    yield (f"M{_figure(x + first)} {_figure(top[0])}L{_figure(x + last)} {_figure(top[1])}")
+                at += _GAP
+    elif kind == 3:
+        for n in range(1, int(height / _GAP) + 1):
+            yield f"M{_figure(x)} {_figure(y + n * _GAP - _GAP / 2)}h{_figure(width)}"
+    elif kind == 4:
+        for n in range(1, int(width / _GAP) + 1):
+            yield f"M{_figure(x + n * _GAP - _GAP / 2)} {_figure(y)}v{_figure(height)}"
+
+
+def spread_out(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Where labels go that want to be at these heights (px), a gap apart, none above `low` or below `high`."""
+    order = sorted(range(len(wanted)), key=lambda n: wanted[n])
+    placed = [0.0] * len(wanted)
+    at = low - gap
+    for n in order:
+        at = placed[n] = max(wanted[n], at + gap)
+    at = high + gap
+    for n in reversed(order):
+        at = placed[n] = min(placed[n], at - gap)
+    return placed
+
+
+# --- axes -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Values to px.
+
+    Attributes:
+        low: The value at `first`.
+        high: The value at `last`.
+        first: px.
+        last: px.
+        ticks: Round values within.
+        is_log: Whether it is logarithmic.
+        scale: Value of the unit that ticks are in.
+        unit: Its name; empty: the column's own.
+    """
+
+    low: float
+    high: float
+    first: float
+    last: float
+    ticks: tuple[float, ...]
+    is_log: bool = False
+    scale: float = 1.0
+    unit: str = ""
+
+    def at(self, value: float) -> float:
+        """Where a value is, px."""
+        if self.is_log:
+            share = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.first + share * (self.last - self.first)
+
+    @property
+    def labels(self) -> list[str]:
+        """The ticks' texts."""
+        steps = [abs(b - a) / self.scale for a, b in zip(self.ticks, self.ticks[1:], strict=False)]
+        return [_label(tick / self.scale, tick / self.scale if self.is_log else min(steps, default=1.0))
+                for tick in self.ticks]  # fmt: skip
+
+    def title(self, name: str) -> str:
+        """The axis' title: its unit, and where it begins if that is not zero."""
+        notes = [self.unit] if self.unit else []
+        notes += ["log"] if self.is_log else []
+        notes += [f"from {_label(self.low / self.scale, self.low / self.scale)}"] if self.low else []
+        return f"{name} ({', '.join(notes)})" if notes else name
+
+
+def _label(value: float, step: float) -> str:
+    """A round value, with the digits that the step to the next one needs."""
+    if not value:
+        return "0"
+    if abs(value) >= 1e7:
+        return f"{value:.3g}"
+    digits = max(0, -math.floor(math.log10(abs(step)) + 1e-9)) if step else 0
+    shown = f"{value:,.{digits + 2}f}"  # one or two more than the step's first, where it needs them: 2.5, 0.25
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def scaled(high: float, unit: Unit) -> tuple[float, str]:
+    """How large the unit is that an axis up to a value has, and its name, which is empty where the column has one."""
+    units: dict[str, Units] = {"ns": TIMES, "byte": BYTES, "byte/s": rates("B"), "FLOP/s": rates("FLOP")}
+    if unit in units:
+        name, scale = common([high], units[unit])
+        return scale, name
+    return 1.0, {"%": "%", "whole %": "%", "change %": "%", "GB/s": "GB/s"}.get(unit, "")
+
+
+def linear(
+    low: float, high: float, first: float, last: float, *, unit: Unit = "number", least: int = 4, exact: bool = False
+) -> Axis:
+    """A linear axis with round ticks; its ends are ticks too unless they are `exact`."""
+    if high <= low:
+        high = low + (abs(low) or 1.0)
+    scale, name = scaled(max(abs(low), abs(high)), unit)
+    step = _round_step((high - low) / scale / least) * scale
+    if not exact:
+        low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
+    count = math.floor(high / step + 1e-9) - math.ceil(low / step - 1e-9)
+    begin = math.ceil(low / step - 1e-9)
+    ticks = tuple((begin + n) * step for n in range(count + 1))
+    return Axis(low, high, first, last, ticks, scale=scale, unit=name)
+
+
+def _round_step(wanted: float) -> float:
+    """1, 2 or 5 times a power of ten, at most as much as wanted."""
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return power * max(n for n in (1, 2, 5) if n * power <= wanted * (1 + 1e-9))
+
+
+def logarithmic(
+    low: float, high: float, first: float, last: float, *, unit: Unit = "number", exact: bool = False
+) -> Axis:
+    """A logarithmic axis: 1, 2, 5 and so on, of many decades their beginnings."""
+    scale, name = scaled(high, unit)
+    decades = math.log10(high / low)
+    steps = (1, 2, 5) if decades < 3.2 else (1,)
+    marks = [
+        n * 10.0**power
+        for power in range(math.floor(math.log10(low / scale)) - 1, math.ceil(math.log10(high / scale)) + 1)
+        for n in steps
+    ]
+    if not exact:
+        low = scale * max(mark for mark in marks if mark * scale <= low * (1 + 1e-9))
+        high = scale * min([mark for mark in [*marks, 10 * marks[-1]] if mark * scale >= high * (1 - 1e-9)])
+    ticks = tuple(mark * scale for mark in marks if low * (1 - 1e-9) <= mark * scale <= high * (1 + 1e-9))
+    return Axis(low, high, first, last, ticks, is_log=True, scale=scale, unit=name)
