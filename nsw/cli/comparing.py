@@ -66,6 +66,8 @@ def gate(words: Sequence[str], root: Path | None, target: Target, *, rules: Sequ
             emit.as_json(compare_view.gate_data(comparison, judged, outcome))
         elif target.format == "markdown":
             sys.stdout.write(compare_view.gate_markdown(comparison, judged, outcome))
+        elif target.format == "html":
+            sys.stdout.write(compare_view.gate_page(comparison, judged, outcome))
         else:
             compare_view.show_gate(comparison, judged, outcome)
     return _EXITS[outcome]

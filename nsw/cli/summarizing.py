@@ -219,6 +219,9 @@ def _put_table(
         if target.format == "markdown":
             sys.stdout.write(rows_markdown(name, rows, columns, note))
             return
+        if target.format == "html":
+            sys.stdout.write(_page_of_table(name, rows, note))
+            return
         out = console()
         if note:
             out.print(note, style="yellow")
@@ -234,6 +237,14 @@ def _put_table(
     target.put(rows, columns, data=lambda: {"table": name, "note": note, "rows": rows}, show=show, note=note)
 
 
+def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
+    from nsw.analysis.blocks import Note
+    from nsw.present.page import Behind, page
+
+    notes = [Note("note", note)] if note else []
+    return page(name, notes, behind=[Behind(name, rows, f"nsw summarize --table {name}")])
+
+
 def _page(found: Results, tables: _Tables) -> str:
     """The answer as a page, with the rows that its blocks name as their evidence."""
     from nsw.analysis.answer.registry import blocks_of
@@ -246,7 +257,7 @@ def _page(found: Results, tables: _Tables) -> str:
         f"{folder.id} on site {found.site}",
         blocks,
         behind=[tables.behind(name) for name in dict.fromkeys(proof.table for b in blocks for proof in b.evidence)],
-        conditions={folder.id: {"recipe": recipe.name, **conditions_of(folder, found, recipe)}},
+        conditions=[(folder.id, {"recipe": recipe.name, **conditions_of(folder, found, recipe)})],
         commands=[
             f"nsw run {shlex.quote(str(folder.recipe))} --site {found.site}",
             f"nsw summarize {as_named(folder)} --full",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Note, Table
 from nsw.analysis.comparable import ORDER
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Behind", "page"]
 
 _SHOWN: Final = 20  # rows of a table without JavaScript
-_MOST_ROWS: Final = 20_000  # of a table, in the file
 _MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases, without their data
+_WIDE: Final = 28  # characters of a text from which it may break, here and in page.js
 _NAMED: Final = 4  # cases of a sentence that have a link of their own
 _NOTE: Final = "note"  # what the campaign says of itself: that it was recorded
 _ANSWER: Final = "answer"  # the table of the first screen
@@ -53,13 +53,16 @@ class Behind:
 
     Attributes:
         name: Of the table, as `nsw summarize --table` takes it.
-        rows: All of them; of each case the weightiest first.
+        rows: They, of each case the weightiest first.
         command: What prints all of them.
+        count: How many there are, where only the first are given.
     """
 
+    most: ClassVar[int] = 20_000  # that a page holds
     name: str
     rows: Sequence[Mapping[str, Any]]
     command: str
+    count: int | None = None
 
 
 @dataclass(slots=True)
@@ -122,7 +125,7 @@ def page(
     blocks: Iterable[Block],
     *,
     behind: Sequence[Behind] = (),
-    conditions: Mapping[str, Mapping[str, str]] | None = None,
+    conditions: Sequence[tuple[str, Mapping[str, str]]] = (),
     commands: Sequence[str] = (),
 ) -> str:
     """The text of the page.
@@ -131,7 +134,7 @@ def page(
         title: What the answer is of.
         blocks: The whole answer.
         behind: The tables that its blocks name as their evidence.
-        conditions: What it was measured on and with, by the campaign's name; of a comparison both sides'.
+        conditions: Whose, and what it was measured on and with; of a comparison both sides'.
         commands: What repeats it.
     """
     given = list(dict.fromkeys(blocks))
@@ -158,8 +161,8 @@ def page(
         sheets=[sheet for block, sheet in sheets
                 if block.name not in {_ANSWER, _COMPARISON} and (block.shown != "data" or not sheet.picture)],
         sections=sections, left=left, sources=sources, commands=commands,
-        sides=list(conditions or ()), conditions=_side_by_side(conditions or {}),
-        island=_markup(_island(every)), most=_SHOWN,
+        sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
+        island=_markup(_island(every)), wide=_WIDE,
     )  # fmt: skip
 
 
@@ -237,7 +240,7 @@ def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
         columns.append(_Column(clean(name), clean(hint), is_number))
         data.append({"v": values} if is_number else {"x": _packed(["-" if v is None else clean(v) for v in values])})
         texts.append([_plain(value) for value in values[:_SHOWN]])
-    all_rows = len(behind.rows)
+    all_rows = behind.count or len(behind.rows)
     left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
     return _Sheet(
         anchor, behind.name, behind.name, columns, [list(row) for row in zip(*texts, strict=True)], data, len(rows),
@@ -247,13 +250,13 @@ def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
 
 def _bounded(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """All rows, or so many of each case that there are not too many."""
-    if len(rows) <= _MOST_ROWS:
+    if len(rows) <= Behind.most:
         return rows
     cases: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         cases[row.get("case")].append(row)
-    each = max(1, _MOST_ROWS // len(cases))
-    return [row for some in cases.values() for row in some[:each]][:_MOST_ROWS]
+    each = max(1, Behind.most // len(cases))
+    return [row for some in cases.values() for row in some[:each]][: Behind.most]
 
 
 def _columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -346,12 +349,12 @@ def _size(sheet: _Sheet) -> int:
 # --- the rest of the page -------------------------------------------------------------------------------------------
 
 
-def _side_by_side(conditions: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[str]]]:
+def _side_by_side(conditions: Sequence[Mapping[str, str]]) -> list[tuple[str, list[str]]]:
     """A row a condition: its name, and what it was on each side."""
-    names = dict.fromkeys(name for side in conditions.values() for name in side)
+    names = dict.fromkeys(name for side in conditions for name in side)
     known = [name for name in ORDER if name in names]
     rows = [*known, *(name for name in names if name not in ORDER)]
-    return [(clean(name), [side.get(name, "-") for side in conditions.values()]) for name in rows]
+    return [(clean(name), [side.get(name, "-") for side in conditions]) for name in rows]
 
 
 def _policy(script: str, style: str) -> str:

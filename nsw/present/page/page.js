@@ -3,6 +3,7 @@
 (() => {
   const STEP = 500; // rows added at a time: a browser lays out no 20,000 at once
   const FIRST = 20; // as without JavaScript
+  const WIDE = 28; // characters of a text from which it may break
   const FEW = 8; // rows that nobody filters
   const tables = JSON.parse(document.getElementById("data").textContent);
   const words = (packed, row) => (Array.isArray(packed) ? packed[row] : packed.d[packed.i[row]]);
@@ -112,8 +113,10 @@
       const shown = this.rows().slice(0, this.most);
       this.body.replaceChildren(...shown.map((row) => {
         const line = element("tr", null, { id: this.root.id + "-" + row });
-        this.table.d.forEach((column, at) => line.append(
-          element("td", textOf(column, row), this.table.c[at][2] ? { className: "n" } : {})));
+        this.table.d.forEach((column, at) => {
+          const text = textOf(column, row);
+          line.append(element("td", text, { className: this.table.c[at][2] ? "n" : text.length > WIDE ? "w" : "" }));
+        });
         return line;
       }));
       this.tell(this.rows().length);
