@@ -170,10 +170,12 @@ class _Tables:
         """The rows of a table for a page, each with its case."""
         from nsw.present.page import Behind
 
-        rows = emit.flat(self.rows(name)) if name in table_names() else []
+        rows = self.rows(name) if name in table_names() else []
         if self.is_plain(name):
             cases = {run.id: run.case_id for run in self._found.runs}
             rows = [{"case": cases.get(row["run"])} | row for row in rows]
+        if name == RUNS:
+            rows = emit.flat(rows)
         return Behind(name, rows, f"nsw summarize {as_named(self._found.folder)} --table {name}")
 
     def held(self) -> Iterator[tuple[str, Rows]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
@@ -32,14 +31,14 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 
-def show(comparison: Comparison, form: str) -> None:
-    """Print a comparison as a table, Markdown or JSON."""
+def show(comparison: Comparison, form: str, command: str) -> None:
+    """Print a comparison as a table, Markdown, a page or JSON; `command` repeats it."""
     if form == "json":
         emit.as_json(comparison_data(comparison))
     elif form == "markdown":
         sys.stdout.write(_markdown(comparison, blocks_of_comparison(comparison)))
     elif form == "html":
-        sys.stdout.write(_page(comparison, blocks_of_comparison(comparison)))
+        sys.stdout.write(_page(comparison, blocks_of_comparison(comparison), command))
     else:
         show_first_screen(console(), blocks_of_comparison(comparison))
 
@@ -48,7 +47,7 @@ def _markdown(comparison: Comparison, blocks: Sequence[Block]) -> str:
     return as_markdown(f"{comparison.second.name} beside {comparison.first.name}", blocks)
 
 
-def _page(comparison: Comparison, blocks: Sequence[Block]) -> str:
+def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
     """A page, with the rows of both sides that its blocks name as their evidence."""
     from nsw.present.page import Behind, page
 
@@ -62,7 +61,7 @@ def _page(comparison: Comparison, blocks: Sequence[Block]) -> str:
             for name in names
         ],
         conditions=[(side.name, side.conditions) for side in sides],
-        commands=[shlex.join(["nsw", "compare", *dict.fromkeys(side.source for side in sides)])],
+        commands=[command],
     )
 
 
@@ -159,9 +158,9 @@ def show_gate(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome
     show_blocks(console(), _gate_blocks(comparison, judged, outcome), "full")
 
 
-def gate_page(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> str:
+def gate_page(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome, command: str) -> str:
     """The same as a page."""
-    return _page(comparison, [*_gate_blocks(comparison, judged, outcome), *_findings(comparison)])
+    return _page(comparison, [*_gate_blocks(comparison, judged, outcome), *_findings(comparison)], command)
 
 
 def gate_markdown(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> str:

@@ -21,7 +21,7 @@ from nsw.analysis.comparable import ORDER
 from nsw.analysis.first_screen import HEADLINE
 from nsw.present.emit import strict_json
 from nsw.present.plots import svg_of
-from nsw.present.summary_view import COMMAND, as_text
+from nsw.present.summary_view import as_text
 from nsw.present.untrusted_text import clean
 from nsw.quantities import in_one_unit
 from nsw.tables import TABLES
@@ -37,12 +37,14 @@ if TYPE_CHECKING:
 __all__ = ["Behind", "page"]
 
 _SHOWN: Final = 20  # rows of a table without JavaScript
-_MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases, without their data
+_MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases
+_OF_A_CELL: Final = 25  # characters of its data, about
 _WIDE: Final = 28  # characters of a text from which it may break, here and in page.js
 _NAMED: Final = 4  # cases of a sentence that have a link of their own
 _NOTE: Final = "note"  # what the campaign says of itself: that it was recorded
 _ANSWER: Final = "answer"  # the table of the first screen
 _COMPARISON: Final = "comparison"
+_CODE: Final = re.compile("`([^`]+)`")
 _SPARE: Final = re.compile(r"[^\w-]")
 _ESCAPES: Final = {ord("<"): r"\u003c", ord(">"): r"\u003e", ord("&"): r"\u0026"}
 
@@ -343,7 +345,8 @@ def _section(case: str, blocks: Iterable[Block], anchor: str, anchors: _Anchors)
 
 def _size(sheet: _Sheet) -> int:
     """About how much of the file a table takes."""
-    return sum(len(cell) + 20 for row in sheet.shown for cell in row) + len(sheet.picture or "") + 12 * sheet.count
+    shown = sum(len(cell) + len("<td></td>") for row in sheet.shown for cell in row)
+    return shown + len(sheet.picture or "") + len(sheet.columns) * sheet.count * _OF_A_CELL
 
 
 # --- the rest of the page -------------------------------------------------------------------------------------------
@@ -380,13 +383,12 @@ def _markup(text: str) -> Markup:
 
 
 def _said(text: str) -> Markup:
-    """A sentence with its commands as code."""
+    """A sentence, with what is to be typed as code."""
     from markupsafe import Markup, escape
 
-    pieces = COMMAND.split(clean(text))  # every other one is a command
+    pieces = _CODE.split(clean(text))  # every other one was between the marks
     return Markup("").join(
-        Markup("<code>{}</code>").format(piece.strip("`")) if at % 2 else escape(piece)
-        for at, piece in enumerate(pieces)
+        Markup("<code>{}</code>").format(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces)
     )
 
 

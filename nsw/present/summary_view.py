@@ -177,7 +177,7 @@ _MARKUP: Final = re.compile(r"([\\`*{}\[\]<>#|~&$@]|(?<![^\W_])_|_(?![^\W_]))") 
 _AT_START: Final = re.compile(r"^(?:([-+=])|(\d+)([.)]))(?=\s|$)")
 
 # what nsw writes for a person to copy; whatever a program wrote between such marks is shown as it is, and is no markup
-COMMAND: Final = re.compile(r"(`(?:nsw|ncu|nsys|nvprof) [^`]+`)")
+_COMMAND: Final = re.compile(r"(`(?:nsw|ncu|nsys|nvprof) [^`]+`)")
 
 _RUNS: Final = "runs"  # the table with moments in it
 
@@ -235,7 +235,7 @@ def _cell(text: str) -> str:
 
 def _line(text: str, written: Callable[[str], str] = str) -> str:
     """A text inside a line: commands as code, whatever else would be markup escaped."""
-    pieces = COMMAND.split(" ".join(clean(text).split()))  # every other one is a command
+    pieces = _COMMAND.split(" ".join(clean(text).split()))  # every other one is a command
     return "".join(written(one) if n % 2 else _MARKUP.sub(r"\\\1", one) for n, one in enumerate(pieces))
 
 
