@@ -38,6 +38,7 @@ __all__ = ["COMPUTED", "read"]
 COMPUTED: Final = ("kernels", "roofline")
 _SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
 _MOST_ROWS: Final = 20
+_SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
 _STDIN: Final = "<stdin>"
 _PIECE: Final = 1 << 20
@@ -317,6 +318,16 @@ def _summary(reports: Sequence[ReadReport]) -> Summary:
     return summary_of_reports(named[0].name if len(named) == 1 else plural(len(named), "report"), named)
 
 
+def _conditions(report: Report) -> dict[str, str]:
+    """What a report says of what it was measured on and with."""
+    facts = rows("facts", report.tables.get("facts", []))
+    chips = dict.fromkeys(row["text"] for row in facts if row["key"] == "gpu_name" and row["text"])
+    tool = " ".join(filter(None, (report.tool, report.tool_version)))
+    return {
+        name: value for name, value in {"chip": " | ".join(chips), "tool": tool, "report": report.path}.items() if value
+    }
+
+
 def _print_page(reports: _Reports, *, answers: bool) -> None:
     """The answer as a page, with the tables of the reports; only these where rows of them were asked for."""
     from nsw.analysis.answer.registry import blocks_of
@@ -326,6 +337,7 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
     looked_at: list[ReadReport] = []
     held: dict[str, list[dict[str, Any]]] = {}
     lengths: dict[str, int] = {}
+    conditions: list[tuple[str, dict[str, str]]] = []
     for report in reports:
         for name, data in report.tables.items():
             some = held.setdefault(name, [])
@@ -333,6 +345,7 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
                 {"case": Path(report.path).name} | row for row in islice(rows(name, data), Behind.most - len(some))
             )
             lengths[name] = lengths.get(name, 0) + len(data)
+        conditions.append((Path(report.path).name, _conditions(report)))
         if report.tables and answers:
             looked_at.append(_looked_at(report))
     summary = _summary(looked_at) if looked_at else None
@@ -344,7 +357,7 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
         if some
     ]
     title = summary.campaign if summary else "Tables of reports"
-    sys.stdout.write(page(title, blocks, behind=behind))
+    sys.stdout.write(page(title, blocks, behind=behind, conditions=conditions[:_SIDES]))
 
 
 def _names(reports: Sequence[ReadReport]) -> list[str]:

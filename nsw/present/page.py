@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -25,6 +26,7 @@ from nsw.present.summary_view import as_text
 from nsw.present.untrusted_text import clean
 from nsw.quantities import in_one_unit
 from nsw.tables import TABLES
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -146,7 +148,7 @@ def page(
     anchors = _Anchors()
     sheets = [(block, _sheet(block, f"b{at}", anchors)) for at, block in enumerate(whole) if isinstance(block, Table)]
     sections, left = _sections(ofcases, findings, anchors)
-    sources = [_rows_sheet(one, anchors) for one in behind]
+    sources = [_rows_sheet(one, anchors) for one in behind if one.rows]
     every = [*(sheet for _, sheet in sheets), *(sheet for one in sections for sheet in one.sheets), *sources]
     script, style = _file("page.js"), _file("page.css")
     return _templates().get_template("page.html.j2").render(
@@ -269,11 +271,14 @@ def _columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _plain(value: Any) -> str:
     """A value as page.js writes it: whole numbers in groups, others with six digits."""
-    if value is None:
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-"
     if not isinstance(value, int | float) or isinstance(value, bool):
         return clean(value)
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1e5 else f"{value:.6g}"
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    away = math.nextafter(value, math.copysign(math.inf, value))  # a five at the end is rounded up, as in JavaScript
+    return f"{away:,.0f}" if abs(value) >= 1e5 else f"{away:.6g}".replace("e-0", "e-")
 
 
 def _number(cell: Cell) -> float | None:
@@ -401,5 +406,5 @@ def _templates() -> Environment:
         loader=DictLoader({name: _file(name) for name in names}), undefined=StrictUndefined, autoescape=True,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters.update(said=_said, markup=_markup, clean=clean)
+    made.filters.update(said=_said, markup=_markup, clean=clean, rows=partial(plural, word="row"))
     return made

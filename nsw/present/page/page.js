@@ -10,8 +10,10 @@
 
   const plain = (value) => {
     if (value === null || value === undefined) return "-";
-    if (Number.isInteger(value) || Math.abs(value) >= 1e5) return Math.round(value).toLocaleString("en-US");
-    return String(Number(value.toPrecision(6)));
+    const size = Math.abs(value);
+    if (Number.isInteger(value) || size >= 1e5) return (Math.sign(value) * Math.round(size)).toLocaleString("en-US");
+    const rounded = Number(value.toPrecision(6));
+    return size < 1e-4 ? rounded.toExponential() : String(rounded);
   };
   const textOf = (column, row) => (column.x ? words(column.x, row) : plain(column.v[row]));
   const valueOf = (column, row) => (column.v ? column.v[row] : words(column.x, row));
@@ -126,8 +128,8 @@
       const left = matching - Math.min(matching, this.most);
       this.more.hidden = left === 0;
       this.more.textContent = "show " + Math.min(left, STEP).toLocaleString("en-US") + " more";
-      const all = this.table.n.toLocaleString("en-US");
-      this.count.textContent = matching === this.table.n ? all + " rows" : matching.toLocaleString("en-US") + " of " + all + " rows";
+      const all = this.table.n.toLocaleString("en-US") + (this.table.n === 1 ? " row" : " rows");
+      this.count.textContent = matching === this.table.n ? all : matching.toLocaleString("en-US") + " of " + all;
     }
 
     hover(td) {
