@@ -172,13 +172,14 @@ class StackedBars(Table):
 
 @dataclass(frozen=True, slots=True)
 class Intervals(Table):
-    """A ratio a row with its interval (a column of unit `range`): nothing changed where that holds 1."""
+    """A ratio a row with its interval (a column of unit `range`) and its verdict; 1 is no difference."""
 
     kind: ClassVar[str] = "intervals"
-    drawn: ClassVar[tuple[str, ...]] = ("label", "value", "interval")
+    drawn: ClassVar[tuple[str, ...]] = ("label", "value", "interval", "verdict")
     label: str = ""
     value: str = ""
     interval: str = ""
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)

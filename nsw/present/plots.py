@@ -12,20 +12,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import (
+    Bars,
     Curve,
+    HeatMap,
+    Intervals,
+    Scatter,
+    StackedBars,
     Table,
+    Timeline,
+    Waterfall,
 )  # fmt: skip
 from nsw.present.summary_view import as_text
 from nsw.present.svg import (
     FONT,
     Axis,
     cut,
+    hatch,
     line,
     linear,
     logarithmic,
     marker,
     node,
     path,
+    rect,
     room,
     spread_out,
     text,
@@ -36,6 +45,8 @@ from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from nsw.analysis.blocks import Ceiling
 
 
 __all__ = ["svg_of"]
@@ -163,7 +174,7 @@ def _y_axis(axis: Axis, left: float, right: float, title: str) -> list[str]:
         parts += [line(left, y, right, y, "grid"), text(label, left - 7, y + 4, anchor="end", size=_TICK)]
     middle, whole = (axis.first + axis.last) / 2, abs(axis.last - axis.first)
     return [*parts, line(left, axis.first, left, axis.last, "axis"),
-            text(axis.title(title), 16, middle, anchor="middle", turned=True, within=whole)]  # fmt: skip
+            text(axis.title(title), 16, middle, anchor="middle", turned=90, within=whole)]  # fmt: skip
 
 
 def _left_of(axis: Axis) -> float:
@@ -295,6 +306,394 @@ def _line(block: Table, points: Sequence[_Point], series: int, x: Axis, y: Axis)
     return parts
 
 
+# --- bars -----------------------------------------------------------------------------------------------------------
+
+_BAR: Final = 18.0  # px
+_STEP: Final = 26.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Where rows of bars are: their labels at the left, their values along the axis."""
+
+    left: float
+    right: float
+    top: float
+    places: tuple[float, ...]
+
+    @property
+    def bottom(self) -> float:
+        return (self.places[-1] if self.places else self.top) + _STEP
+
+
+def _rows(labels: Sequence[str], width: float, top: float, *, right: float, groups: Sequence[Any] = ()) -> _Rows:
+    """Room for labels and bars; a gap where another group begins."""
+    left = min(0.36 * width, 16 + max(room(label) for label in labels))
+    places, at = [], top
+    for n in range(len(labels)):
+        at += 8 if n and groups and groups[n] != groups[n - 1] else 0
+        places.append(at)
+        at += _STEP
+    return _Rows(left, width - right, top, tuple(places))
+
+
+def _labels(rows: _Rows, labels: Sequence[str]) -> list[str]:
+    return [
+        text(label, rows.left - 8, at + _BAR - 5, anchor="end", within=rows.left - 12)
+        for label, at in zip(labels, rows.places, strict=True)
+    ]
+
+
+def _bars(block: Any, width: float, top: float) -> _Picture | None:
+    """A bar a row from zero, its value beside it, its range as a whisker."""
+    label_at, value_at = _at(block, block.label), _at(block, block.value)
+    known = [(n, value) for n, row in enumerate(block.rows) if (value := _number(row[value_at])) is not None]
+    left_out, known = known[_MOST:], known[:_MOST]
+    if len(known) < 2:
+        return None
+    unit = block.columns[value_at]
+    labels = [_label(block, block.rows[n], block.label) for n, _ in known]
+    values = [as_text(value, unit.unit) for _, value in known]
+    ranges = [_range_of(block, block.rows[n]) or (value, value) for n, value in known]
+    rows = _rows(
+        labels, width, top, right=24 + max(map(room, values)), groups=[block.rows[n][:label_at] for n, _ in known]
+    )
+    high, low = max(pair[1] for pair in ranges), min(0.0, *(pair[0] for pair in ranges))
+    axis = linear(low, max(high, 0.0), rows.left, rows.right, unit=unit.unit)
+    parts = [*_x_axis(axis, rows.top - 2, rows.bottom, unit.title), *_labels(rows, labels)]
+    for (n, value), shown, (least, most), at in zip(known, values, ranges, rows.places, strict=True):
+        x, zero = axis.at(value), axis.at(0.0)
+        parts.append(rect(min(x, zero), at, abs(x - zero), _BAR, "s1", _says(block, n), row=n))
+        if least < most:
+            parts.append(_whisker(axis.at(least), axis.at(most), at + _BAR / 2, "axis", upright=False))
+        parts.append(text(shown, max(x, zero, axis.at(most)) + 6, at + _BAR - 5, size=_SMALL))
+    return _Picture(
+        [*parts, *_left_out(left_out, rows)], rows.bottom + 48, f"{plural(len(known), 'bar')} of {unit.title}"
+    )
+
+
+_MOST: Final = 40  # bars
+
+
+def _left_out(rows: Sequence[Any], where: _Rows) -> list[str]:
+    more = f"{plural(len(rows), 'more row')}: see the table"
+    return [text(more, 8, where.bottom + 36, size=_SMALL)] if rows else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a stacked bar: its length, its series (from 0), the row that it is of and what it says."""
+
+    length: float
+    series: int
+    row: int
+    tip: str
+
+
+def _stacked_bars(block: Any, width: float, top: float) -> _Picture | None:
+    columns = [_at(block, name) for name in block.values]
+    labels, bars = [], []
+    for n, row in list(enumerate(block.rows))[:_MOST]:
+        whole = sum(_number(row[at]) or 0.0 for at in columns)
+        pieces = []
+        for series, at in enumerate(columns):
+            length = _number(row[at]) or 0.0
+            about = f"{block.columns[at].title}: {as_text(length, block.columns[at].unit)}"
+            share = f", {100 * length / whole:.1f} %" if whole else ""
+            pieces.append(
+                _Piece(length, series, n, tip(_label(block, row, block.label), about + share, *_source(block, n)))
+            )
+        labels.append(_label(block, row, block.label))
+        bars.append([piece for piece in pieces if piece.length > 0])
+    names = [block.columns[at].title for at in columns]
+    colours = _colours([block.columns[at].name for at in columns])
+    unit = block.columns[columns[0]].unit if columns else "number"
+    return _stacks(labels, bars, names, colours, unit=unit, size=(width, top))
+
+
+def _timeline(block: Any, width: float, top: float) -> _Picture | None:
+    """One bar: stretches that follow each other."""
+    label_at, length_at = _at(block, block.label), _at(block, block.length)
+    lengths = [_number(row[length_at]) or 0.0 for row in block.rows]
+    bar = [_Piece(length, n, n, _says(block, n)) for n, length in enumerate(lengths) if length > 0]
+    names = [as_text(row[label_at], "text") for row in block.rows]
+    return _stacks([block.case or ""], [bar], names, _colours(names), unit="ns", size=(width, top))
+
+
+# of what has the same one in each plot; all others have these in turn, dark blue last since text is written upon them
+_OWN: Final = {"copies_ns": 6, "nccl_ns": 5, "idle_ns": 7}
+_TURNS: Final = (4, 1, 2, 3, 0, 6, 5, 7)
+
+
+def _colours(names: Sequence[str]) -> list[int]:
+    """The series, and so the colour and hatch, of each part."""
+    turns = iter(_TURNS * (1 + len(names) // len(_TURNS)))
+    return [_OWN[name] if name in _OWN else next(turns) for name in names]
+
+
+def _stacks(
+    labels: Sequence[str], bars: Sequence[Sequence[_Piece]], names: Sequence[str], colours: Sequence[int], *,
+    unit: Any, size: tuple[float, float],
+) -> _Picture | None:  # fmt: skip
+    """Stacked bars with a legend above them; a part that has room for it bears its share."""
+    width, top = size
+    if sum(map(len, bars)) < 2:
+        return None
+
+    def sign(n: int, x: float, y: float) -> str:
+        return rect(x, y - 11, 14, 13, _of(colours[n])) + hatch(x, y - 11, 14, 13, colours[n])
+
+    legend, top = _legend(names, 8, top + 12, width - 16, sign)
+    rows = _rows(labels, width, top + 4, right=24)
+    axis = linear(0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit)
+    parts = [*legend, *_x_axis(axis, rows.top - 2, rows.bottom, "time" if unit == "ns" else ""), *_labels(rows, labels)]
+    for bar, at in zip(bars, rows.places, strict=True):
+        done, whole = 0.0, sum(piece.length for piece in bar)
+        for piece in bar:
+            x, end = axis.at(done), axis.at(done + piece.length)
+            parts.append(rect(x, at, end - x, _BAR, _of(colours[piece.series]), piece.tip, row=piece.row))
+            share = f"{100 * piece.length / whole:.0f} %"
+            if end - x > room(share, _SMALL) + 10:
+                parts.append(_plate(share, (x + end) / 2, at, (x, end), colours[piece.series]))
+            else:
+                parts.append(hatch(x, at, end - x, _BAR, colours[piece.series]))
+            done += piece.length
+    return _Picture(parts, rows.bottom + 48, f"{plural(len(bars), 'bar')}, each of {', '.join(names)}")
+
+
+def _plate(content: str, middle: float, at: float, ends: tuple[float, float], kind: int) -> str:
+    """A text upon a bar, whose hatch leaves room for it."""
+    half = room(content, _SMALL) / 2 + 3
+    left, right = middle - half, middle + half
+    return (
+        hatch(ends[0], at, left - ends[0], _BAR, kind)
+        + hatch(right, at, ends[1] - right, _BAR, kind)
+        + text(content, middle, at + _BAR - 5, anchor="middle", size=_SMALL, of="upon")
+    )
+
+
+# --- a comparison ---------------------------------------------------------------------------------------------------
+
+
+_DECIDED: Final = frozenset({"faster", "slower", "higher", "lower"})
+
+
+def _intervals(block: Any, width: float, top: float) -> _Picture | None:
+    """A ratio a row with its interval, beside 1: a circle where it is decided, else a bar in grey."""
+    value_at, interval_at, verdict_at = (_at(block, name) for name in (block.value, block.interval, block.verdict))
+    known = [(n, value, _range_of(block, row) or (value, value)) for n, row in enumerate(block.rows)
+             if (value := _number(row[value_at])) is not None and value > 0]  # fmt: skip
+    if len(known) < 2:
+        return None
+    labels = [_label(block, block.rows[n], block.label) for n, _, _ in known]
+    values = [as_text(value, "times") for _, value, _ in known]
+    rows = _rows(labels, width, top + 4, right=30 + max(map(room, values)))
+    low, high = min(1.0, *(pair[0] for _, _, pair in known)), max(1.0, *(pair[1] for _, _, pair in known))
+    wide = high / low > 4
+    axis = (logarithmic if wide else linear)(low, high, rows.left, rows.right, unit="times")
+    one = axis.at(1.0)
+    parts = [*_x_axis(axis, rows.top - 2, rows.bottom, block.columns[value_at].title), *_labels(rows, labels),
+             line(one, rows.top - 2, one, rows.bottom, "axis", width=1.5)]  # fmt: skip
+    for (n, value, (least, most)), shown, at in zip(known, values, rows.places, strict=True):
+        decided = block.rows[n][verdict_at] in _DECIDED
+        series, middle = 0 if decided else 7, at + _BAR / 2
+        parts.append(_whisker(axis.at(least), axis.at(most), middle, _of(series), upright=False))
+        parts.append(marker(axis.at(value), middle, series, _says(block, n), row=n))
+        parts.append(text(shown, rows.right + 12, at + _BAR - 5, size=_SMALL))
+    said = f"{plural(len(known), 'ratio')} with {block.columns[interval_at].title}"
+    return _Picture(parts, rows.bottom + 48, said)
+
+
+def _waterfall(block: Any, width: float, top: float) -> _Picture | None:
+    """The first whole, what came and went, the last whole; what takes more is hatched."""
+    start_at, end_at = _at(block, block.start), _at(block, block.end)
+    steps = [(_number(row[start_at]) or 0.0, _number(row[end_at]) or 0.0) for row in block.rows]
+    if len(steps) < 3:
+        return None
+    labels = [_label(block, row, block.label) for row in block.rows]
+    unit = block.columns[end_at].unit
+    changes = [("+" if end > start else "\N{MINUS SIGN}") + as_text(abs(end - start), unit) for start, end in steps]
+    values = [as_text(steps[0][1], unit), *changes[1:-1], as_text(steps[-1][1], unit)]
+    rows = _rows(labels, width, top + 4, right=24 + max(map(room, values)))
+    ends = [value for step in steps[1:-1] for value in step]
+    moved = max(ends) - min(ends)
+    low = max(0.0, min(ends) - moved) if moved < 0.3 * max(ends) else 0.0
+    axis = linear(low, max(ends), rows.left, rows.right, unit=unit)
+    parts = [*_x_axis(axis, rows.top - 2, rows.bottom, "time"), *_labels(rows, labels)]
+    for n, ((start, end), shown, at) in enumerate(zip(steps, values, rows.places, strict=True)):
+        whole = n in {0, len(steps) - 1}
+        a, b = sorted((axis.at(max(start, axis.low)), axis.at(end)))
+        of, kind = ("s8", 7) if whole else ("s6", 1) if end > start else ("s3", 4)
+        parts += [rect(a, at, max(b - a, 1.0), _BAR, of, _says(block, n), row=n), hatch(a, at, b - a, _BAR, kind)]
+        parts.append(text(shown, b + 6, at + _BAR - 5, size=_SMALL))
+        if n + 1 < len(steps):
+            parts.append(line(axis.at(end), at + _BAR, axis.at(end), rows.places[n + 1], "axis", width=0.7))
+    return _Picture(parts, rows.bottom + 48, f"from {values[0]} to {values[-1]} in {plural(len(steps) - 2, 'step')}")
+
+
+# --- two parameters -------------------------------------------------------------------------------------------------
+
+
+def _heat_map(block: Any, width: float, top: float) -> _Picture | None:
+    """A field a row, the darker the larger, with its value."""
+    x_at, y_at, value_at = (_at(block, name) for name in (block.x, block.y, block.value))
+    known = [(n, value) for n, row in enumerate(block.rows) if (value := _number(row[value_at])) is not None]
+    xs, ys = (_in_order(block.rows[n][at] for n, _ in known) for at in (x_at, y_at))
+    if len(xs) < 2 or len(ys) < 2:
+        return None
+    unit = block.columns[value_at]
+    names = [as_text(y, block.columns[y_at].unit) for y in ys]
+    left = 40 + min(0.3 * width, max(room(name) for name in names))
+    across, down = min(120.0, (width - left - 16) / len(xs)), 34.0
+    low, high = min(value for _, value in known), max(value for _, value in known)
+    notes = f"{unit.title}: {as_text(low, unit.unit)} (light) to {as_text(high, unit.unit)} (dark)"
+    top += 22
+    parts = [text(notes, left, top - 8, size=_SMALL, within=width - left)]
+    for n, value in known:
+        x, y = left + xs.index(block.rows[n][x_at]) * across, top + (len(ys) - 1 - ys.index(block.rows[n][y_at])) * down
+        share = (value - low) / (high - low) if high > low else 1.0
+        parts.append(
+            rect(x + 1, y + 1, across - 2, down - 2, "s1", _says(block, n), row=n, opacity=0.08 + 0.57 * share)
+        )
+        shown = as_text(value, unit.unit)
+        if room(shown, _SMALL) < across - 6:
+            parts.append(text(shown, x + across / 2, y + down / 2 + 4, anchor="middle", size=_SMALL))
+    bottom = top + len(ys) * down
+    parts += [
+        text(name, left - 8, bottom - (n + 0.5) * down + 4, anchor="end", within=left - 40)
+        for n, name in enumerate(names)
+    ]
+    parts += [text(as_text(x, block.columns[x_at].unit), left + (n + 0.5) * across, bottom + 16, anchor="middle",
+                   size=_TICK, within=across - 4) for n, x in enumerate(xs)]  # fmt: skip
+    parts.append(text(block.columns[x_at].title, left + len(xs) * across / 2, bottom + 36, anchor="middle"))
+    parts.append(
+        text(block.columns[y_at].title, 16, (top + bottom) / 2, anchor="middle", turned=90, within=bottom - top)
+    )
+    return _Picture(parts, bottom + 48, f"{plural(len(known), 'field')} of {unit.title}")
+
+
+def _in_order(values: Iterable[Any]) -> list[Any]:
+    """Each value once: numbers by size, others as they come."""
+    once = list(dict.fromkeys(values))
+    return sorted(once) if all(_number(value) is not None for value in once) else once
+
+
+# --- rooflines ------------------------------------------------------------------------------------------------------
+
+_NAMED: Final = 12  # points of a scatter plot
+
+
+def _scatter(block: Any, width: float, top: float) -> _Picture | None:
+    """Points under their roofs on logarithmic axes, each with a shape for its series, the largest named."""
+    x_at, y_at = _at(block, block.x), _at(block, block.y)
+    series = _series(block, block.series)
+    points = [
+        (n, across, up, number)
+        for number, rows in enumerate(series.values())
+        for n in rows
+        if (across := _number(block.rows[n][x_at]) or 0.0) > 0 and (up := _number(block.rows[n][y_at]) or 0.0) > 0
+    ]
+    if len(points) < 2:
+        return None
+    names = list(series)
+    legend, top = (
+        _legend(names, 8, top + 12, width - 16, lambda n, x, y: marker(x + 8, y - 4, n)) if any(names) else ([], top)
+    )
+    roofs = _roofs(block.ceilings)
+    flat: list[Any] = [roof for roof in roofs if roof.y is not None]
+    slopes: list[Any] = [roof for roof in roofs if roof.slope is not None]
+    ridges = [roof.y / slope.slope for roof in flat for slope in slopes]
+    xs, ys = [x for _, x, _, _ in points], [y for _, _, y, _ in points]
+    unit = block.columns[y_at]
+    top, bottom = top + 6, top + 366
+    y = logarithmic(min(ys) / 1.5, 1.3 * max([*ys, *(roof.y for roof in flat)]), bottom, top, unit=unit.unit)
+    left, right = _left_of(y), width - 16
+    x = logarithmic(min(xs) / 2, 2 * max([*xs, *ridges]), left, right)
+    parts = [*legend, *_y_axis(y, left, right, unit.title), *_x_axis(x, top, bottom, block.columns[x_at].title)]
+    parts += _ceilings(flat, slopes, x, y)
+    radius = {n: _radius(block, block.rows[n]) for n, _, _, _ in points}
+    parts += [marker(x.at(a), y.at(b), number, _says(block, n), row=n, size=radius[n]) for n, a, b, number in points]
+    at = {n: (x.at(a), y.at(b)) for n, a, b, _ in points}
+    parts += _names_of_points(block, at, radius, right)
+    said = f"{plural(len(points), 'point')} under {', '.join(roof.name for roof in roofs) or 'no roof'}"
+    return _Picture(parts, bottom + 48, said)
+
+
+def _radius(block: Any, row: Sequence[Any]) -> float:
+    """By the square root of a share, so that the area tells it."""
+    share = _number(row[_at(block, block.size[0])]) if block.size else None
+    return 4.5 if share is None else 3.0 + 4.0 * math.sqrt(max(0.0, min(share, 100.0)) / 100)
+
+
+def _roofs(ceilings: Iterable[Ceiling]) -> list[Ceiling]:
+    """The highest roof of each name: those of other clocks are hardly lower, and would be drawn upon each other."""
+    highest: dict[tuple[str, bool], Ceiling] = {}
+    for roof in ceilings:
+        key = roof.name, roof.y is not None
+        if key not in highest or (roof.y or roof.slope or 0.0) > (highest[key].y or highest[key].slope or 0.0):
+            highest[key] = roof
+    return list(highest.values())
+
+
+def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: Axis, y: Axis) -> list[str]:
+    """Flat roofs from where the steepest slope reaches them, slopes up to the highest flat roof; each with its name."""
+    parts = []
+    steepest = max((roof.slope for roof in slopes), default=None)
+    highest = max((roof.y for roof in flat), default=y.high)
+    for roof in flat:
+        begin = x.low if steepest is None else min(max(roof.y / steepest, x.low), x.high)
+        parts.append(line(x.at(begin), y.at(roof.y), x.last, y.at(roof.y), "ceiling", width=1.5))
+        label = f"{roof.name} {as_text(roof.y, 'FLOP/s')}"
+        parts.append(text(label, x.last - 2, y.at(roof.y) - 5, anchor="end", size=_SMALL))
+    for roof in slopes:
+        begin, end = max(x.low, y.low / roof.slope), min(x.high, highest / roof.slope)
+        if begin >= end:
+            continue
+        a, b = (x.at(begin), y.at(roof.slope * begin)), (x.at(end), y.at(roof.slope * end))
+        parts.append(path([a, b], "ceiling", width=1.5))
+        turn = math.atan2(a[1] - b[1], b[0] - a[0])
+        at = (b[0] - 24 * math.cos(turn) - 5 * math.sin(turn), b[1] + 24 * math.sin(turn) - 5 * math.cos(turn))
+        label = f"{roof.name} {as_text(roof.slope, 'byte/s')}"
+        parts.append(text(label, *at, anchor="end", size=_SMALL, turned=math.degrees(turn)))
+    return parts
+
+
+def _names_of_points(
+    block: Any, at: Mapping[int, tuple[float, float]], radius: Mapping[int, float], right: float
+) -> list[str]:
+    """The names of the largest points, each once, beside them where nothing else is."""
+    label_at = _at(block, block.label)
+    taken = [(x - radius[n], y - radius[n], x + radius[n], y + radius[n]) for n, (x, y) in at.items()]
+    parts: list[str] = []
+    named: set[str] = set()
+    for n in sorted(at, key=lambda n: (-radius[n], at[n][1])):
+        name = cut(as_text(block.rows[n][label_at], "name"), 170.0, _SMALL)
+        x, y = at[n]
+        wide = room(name, _SMALL)
+        r = radius[n]
+        beside = ((x + r + 5, y + 4), (x - r - 5 - wide, y + 4), (x - wide / 2, y - r - 6), (x - wide / 2, y + r + 14))
+        for left, base in beside:
+            box = (left - 1, base - 10, left + wide + 1, base + 3)
+            if name not in named and box[2] < right and not any(_overlap(box, one) for one in taken):
+                named.add(name)
+                taken.append(box)
+                parts.append(text(name, left, base, size=_SMALL))
+        if len(named) >= _NAMED:
+            break
+    return parts
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
 _PICTURES: Final[Mapping[str, Callable[[Any, float, float], _Picture | None]]] = {
     Curve.kind: _curve,
+    Bars.kind: _bars,
+    StackedBars.kind: _stacked_bars,
+    Timeline.kind: _timeline,
+    Intervals.kind: _intervals,
+    Waterfall.kind: _waterfall,
+    HeatMap.kind: _heat_map,
+    Scatter.kind: _scatter,
 }
