@@ -195,14 +195,15 @@ class Waterfall(Table):
 
 @dataclass(frozen=True, slots=True)
 class Lanes(Table):
-    """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; `label` is what it is."""
+    """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; coloured by `series`."""
 
     kind: ClassVar[str] = "lanes"
-    drawn: ClassVar[tuple[str, ...]] = ("lane", "start", "length", "label")
+    drawn: ClassVar[tuple[str, ...]] = ("lane", "start", "length", "label", "series")
     lane: tuple[str, ...] = ()
     start: str = ""
     length: str = ""
     label: str = ""
+    series: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

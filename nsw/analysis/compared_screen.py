@@ -242,7 +242,8 @@ def _intervals(comparison: Comparison) -> list[Block]:
     title = f"{second} beside {first}" + (f": {kept[0].what}" if single else "")
     return [
         Intervals(
-            "intervals", title, columns, rows, label="what", value="ratio", interval="interval", verdict="verdict", shown="data",
+            "intervals", title, columns, rows, label="what", value="ratio", interval="interval", verdict="verdict",
+            shown="data",
             evidence=(Evidence("figures", tuple(row.case for row in kept)),),
         )
     ]  # fmt: skip
