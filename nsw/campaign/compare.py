@@ -7,7 +7,6 @@ with both sides in it, of `nsw run --against`, is named alone.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from nsw.analysis.difference import Difference, Operation, differ_in_kernels, di
 from nsw.analysis.sides import Match, Side, compare_sides, matches, pairs_of_figures, unmatched
 from nsw.campaign import baselines, noise
 from nsw.campaign import folder as folders
+from nsw.campaign.conditions import conditions_of, of_program
 from nsw.campaign.ledger_rows import VERSIONS, State
 from nsw.campaign.look import look
 from nsw.campaign.recipe_lock import recipe_of
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.sides import By
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.summarize import Results
     from nsw.readers.model import Options
-    from nsw.recipe.model import LockedGit, Recipe
 
 __all__ = ["UnlikeError", "beside", "compare", "measure_noise", "side_of", "sides_of"]
 
@@ -187,9 +185,9 @@ def _both(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
         return None
     lock = recipe_of(folder).lock
     if lock is not None and lock.before is not None and lock.before.files:
-        of_program = _of_program(lock.before.git, lock.before.files)
+        program = of_program(lock.before.git, lock.before.files)
         others = {name: value for name, value in whole.conditions.items() if name not in {COMMIT, FILES}}
-        sides[0] = replace(sides[0], conditions=others | of_program)
+        sides[0] = replace(sides[0], conditions=others | program)
     return sides[0], sides[1]
 
 
@@ -202,7 +200,7 @@ def _versions(folder: CampaignFolder, now: Side) -> tuple[Side, Side] | None:
     with look(folder) as ledger:
         files = [version[0] for version in ledger.meta(VERSIONS)][-2:]
     mine, theirs = (
-        {name: value for name, value in now.conditions.items() if name not in {COMMIT, FILES}} | _of_program(None, of)
+        {name: value for name, value in now.conditions.items() if name not in {COMMIT, FILES}} | of_program(None, of)
         for of in (files if len(files) > 1 else ({}, {}))
     )
     both = replace(now, runs=runs, in_blocks=False)
@@ -241,7 +239,7 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
     with results(folder, selection) as found:
         runs = [run for run in found.runs if run.state is State.DONE and run.repeat]
         recipe = recipe_of(folder)
-        conditions, note = _conditions(folder, found, recipe), found.note
+        conditions, note = conditions_of(folder, found, recipe), found.note
     tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
     report = recipe.report
     figures = recipe.app.figures
@@ -266,33 +264,6 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
 def _trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str, Any]]:
     with results(folder) as found:
         return found.trace(table, [run])
-
-
-def _conditions(folder: CampaignFolder, found: Results, recipe: Recipe) -> dict[str, str]:
-    """What the campaign was measured on, as far as its lock, ledger and tables say."""
-    lock = recipe.lock
-    hosts = sorted({run.host for run in found.runs if run.host})
-    command = recipe.app.command
-    conditions = {"site": found.site, "command": command if isinstance(command, str) else shlex.join(command)}
-    if hosts:
-        conditions["nodes"] = ", ".join(hosts)
-    resources = recipe.resources
-    conditions["layout"] = f"{resources.nodes} nodes, {resources.gpus} GPUs, {recipe.app.launcher.kind}"
-    if lock is not None:
-        conditions |= {"nsw": lock.version, **lock.tools, **lock.machine}
-        conditions |= _of_program(lock.git, lock.files)
-    chips = {row["text"] for row in lazily(folder, "facts") if row["key"] == "gpu_name" and row.get("text")}
-    if chips:
-        conditions[CHIP] = " | ".join(sorted(chips))
-    return {name: value for name, value in conditions.items() if value}
-
-
-def _of_program(git: LockedGit | None, files: Mapping[str, str]) -> dict[str, str]:
-    """The program's commit and its files."""
-    conditions = {} if git is None else {COMMIT: git.commit[:12] + (" with changes" if git.dirty else "")}
-    if files:
-        conditions[FILES] = "\n".join(f"{name}={digest}" for name, digest in sorted(files.items()))
-    return conditions
 
 
 def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:

@@ -32,6 +32,7 @@ _EXAMPLES: Final = {
     "problems": "nsw problems --format csv -o problems.csv",
     "ls": "nsw ls --root /scratch/me/campaigns",
     "summarize": "nsw summarize --table hotspots -o hotspots.csv",
+    "report": "nsw report alexnet-scaling-20261121 -o answer.html",
     "read": "nsw read report.sqlite --table gpu_summary -o gpu.csv",
     "compare": "nsw compare before after --by kernel",
     "gate": "nsw gate main alexnet-scaling-20261121 --rule 'images_per_sec: -2%'",
@@ -145,7 +146,7 @@ def _root(
 _SAME: Final = {
     "submit": "run", "start": "run", "check": "plan", "validate": "plan", "list": "ls", "show": "status",
     "stop": "cancel", "kill": "cancel", "continue": "resume", "rerun": "retry", "help": "--help",
-    "report": "summarize", "diff": "compare", "query": "summarize --table NAME", "export": "summarize --output FOLDER/",
+    "diff": "compare", "query": "summarize --table NAME", "export": "summarize --output FOLDER/",
 }  # fmt: skip
 
 

@@ -29,7 +29,8 @@ option = partial(typer.Option, show_default=False)
 
 
 Formats = StrEnum("Formats", ["TABLE", "JSON", "CSV", "PARQUET"])
-AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN"])
+AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML"])
+ReadFormats = StrEnum("ReadFormats", ["TABLE", "JSON", "CSV", "PARQUET", "HTML"])
 By = StrEnum("By", ["CASE", "FIGURE", "KERNEL", "CLASS", "RANGE", "METRIC"])
 BaselineAction = StrEnum("BaselineAction", ["SET", "LS", "RM"])
 Action = StrEnum("Action", ["LS", "SHOW", "CHECK", "TRANSLATE"])
@@ -60,6 +61,7 @@ CampaignOption = Annotated[
 _FORMAT = option("--format", "-f", help="Output format; default: by the ending of --output, else a table.")
 Format = Annotated[Formats | None, _FORMAT]
 AnswerFormat = Annotated[AnswerFormats | None, _FORMAT]
+ReadFormat = Annotated[ReadFormats | None, _FORMAT]
 Json = Annotated[bool, option("--json", help="Short for --format json.")]
 Output = Annotated[
     Path | None,
@@ -213,12 +215,12 @@ def quantity(text: str | None, flag: str) -> int | None:
 
 
 def target(
-    format: Formats | AnswerFormats | None,
+    format: Formats | AnswerFormats | ReadFormats | None,
     json: bool,
     output: Path | None,
-    known: type[Formats | AnswerFormats] = Formats,
+    known: type[Formats | AnswerFormats | ReadFormats] = Formats,
 ) -> Target:
-    """How data is to be printed and where; an answer can be Markdown, in a file that ends in .md."""
+    """How data is to be printed and where; an answer can be Markdown or a page, by the file's ending."""
     return Target("json", output) if json else chosen(format and format.value, output, list(known))
 
 
@@ -687,6 +689,27 @@ def summarize(
     return summarizing.summarize(which, table, goal, limits(max_memory, max_time), top, full=full)
 
 
+@command()
+def report(
+    campaign: CampaignOrRuns = None,
+    named: CampaignOption = None,
+    root: Root = None,
+    case: Only = None,
+    exclude: Without = None,
+    output: Annotated[
+        Path | None,
+        option("--output", "-o", help="File to write; default: CAMPAIGN.html in this folder.", parser=output_path),
+    ] = None,
+    max_memory: MaxMemory = None,
+    max_time: MaxTime = None,
+) -> int:
+    """Write the answer of a campaign as a page: one HTML file with plots, tables and conditions."""
+    from nsw.cli import summarizing
+
+    which = (campaign, named, root, selection(case, exclude))
+    return summarizing.report(which, output, limits(max_memory, max_time))
+
+
 Sides = Annotated[
     list[str] | None,
     argument(
@@ -802,7 +825,7 @@ def read(
     top: Annotated[int | None, option("--top", min=1, help="At most this many rows of each table.")] = None,
     full: Annotated[bool, option("--full", help="All tables instead of the answer.")] = False,
     formats: Annotated[bool, option("--formats", help="List the formats that can be read.")] = False,
-    format: Format = None,
+    format: ReadFormat = None,
     json: Json = False,
     output: Output = None,
     max_unpacked: MaxUnpacked = None,
@@ -812,7 +835,7 @@ def read(
     """Read reports of any profiler: what they show, and their tables."""
     from nsw.cli import reading
 
-    goal = target(format, json, output)
+    goal = target(format, json, output, ReadFormats)
     bounds = limits(max_memory, max_time)
     return reading.read(
         files or [], table or [], goal, formats=formats, max_unpacked=quantity(max_unpacked, "--max-unpacked"),

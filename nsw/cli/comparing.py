@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from dataclasses import replace
 from math import log1p
@@ -45,7 +46,7 @@ def compare(words: Sequence[str], root: Path | None, target: Target, *, by: str,
         target.put_rows(compare_view.rows_of(comparison), compare_view.COLUMNS)
         return Exit.GOOD
     with target.printed():
-        compare_view.show(comparison, target.format)
+        compare_view.show(comparison, target.format, shlex.join(["nsw", "compare", *words, "--by", by]))
     return Exit.GOOD
 
 
@@ -66,6 +67,8 @@ def gate(words: Sequence[str], root: Path | None, target: Target, *, rules: Sequ
             emit.as_json(compare_view.gate_data(comparison, judged, outcome))
         elif target.format == "markdown":
             sys.stdout.write(compare_view.gate_markdown(comparison, judged, outcome))
+        elif target.format == "html":
+            sys.stdout.write(compare_view.gate_page(comparison, judged, outcome, shlex.join(["nsw", "gate", *words])))
         else:
             compare_view.show_gate(comparison, judged, outcome)
     return _EXITS[outcome]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.of_reports import ReadReport
+    from nsw.analysis.summary import Summary
     from nsw.cli.output import Target
     from nsw.readers.model import Options, Report
     from nsw.readers.report_search import ReportSearch
@@ -37,6 +38,7 @@ __all__ = ["COMPUTED", "read"]
 COMPUTED: Final = ("kernels", "roofline")
 _SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
 _MOST_ROWS: Final = 20
+_SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
 _STDIN: Final = "<stdin>"
 _PIECE: Final = 1 << 20
@@ -158,6 +160,8 @@ def _put(reports: _Reports, tables: list[str], target: Target, *, most: int, ans
         with target.printed():
             if target.format == "json":
                 _print_json(reports, kernels=not tables)
+            elif target.format == "html":
+                _print_page(reports, answers=answers)
             elif answers:
                 _show_answer(reports)
             else:
@@ -286,26 +290,74 @@ def _fill(files: Any, report: Report, names: set[str]) -> None:
         files.add(name, report.tables[name], report.path)
 
 
-def _show_answer(reports: Iterable[Report]) -> None:
+def _show_answer(reports: _Reports) -> None:
     """The first screen of all reports together, and what is wrong with them."""
-    from nsw.analysis.kernels import of_report
-    from nsw.analysis.of_reports import LOOKED_AT, ReadReport, summary_of_reports
     from nsw.present.summary_view import show_summary
     from nsw.present.terminal import console
 
-    out, told, paths, looked_at = console(), Merged(), [], []
-    for report in reports:
-        for problem in report.problems:
-            told.add(report.path, problem.severity, problem.message, problem.fix, line=problem.line)
-        paths.append(report.path)
-        if report.tables:
-            tables = {name: report.tables[name] for name in LOOKED_AT if name in report.tables}
-            looked_at.append(ReadReport(report.path, tables, of_report(report.tables), report.failed))
+    out = console()
+    looked_at = [looked for report in reports if report.tables for looked in [_looked_at(report)]]
     if looked_at:
-        named = [replace(report, name=name) for report, name in zip(looked_at, _names(looked_at), strict=True)]
-        name = named[0].name if len(named) == 1 else plural(len(named), "report")
-        show_summary(out, summary_of_reports(name, named), full=False, more="`--full` prints all tables")
-    show_merged(out, told)
+        show_summary(out, _summary(looked_at), full=False, more="`--full` prints all tables")
+    show_merged(out, reports.problems)
+
+
+def _looked_at(report: Report) -> ReadReport:
+    """What an answer is made of."""
+    from nsw.analysis.kernels import of_report
+    from nsw.analysis.of_reports import LOOKED_AT, ReadReport
+
+    tables = {name: report.tables[name] for name in LOOKED_AT if name in report.tables}
+    return ReadReport(report.path, tables, of_report(report.tables), report.failed)
+
+
+def _summary(reports: Sequence[ReadReport]) -> Summary:
+    from nsw.analysis.of_reports import summary_of_reports
+
+    named = [replace(report, name=name) for report, name in zip(reports, _names(reports), strict=True)]
+    return summary_of_reports(named[0].name if len(named) == 1 else plural(len(named), "report"), named)
+
+
+def _conditions(report: Report) -> dict[str, str]:
+    """What a report says of what it was measured on and with."""
+    facts = rows("facts", report.tables.get("facts", []))
+    chips = dict.fromkeys(row["text"] for row in facts if row["key"] == "gpu_name" and row["text"])
+    tool = " ".join(filter(None, (report.tool, report.tool_version)))
+    return {
+        name: value for name, value in {"chip": " | ".join(chips), "tool": tool, "report": report.path}.items() if value
+    }
+
+
+def _print_page(reports: _Reports, *, answers: bool) -> None:
+    """The answer as a page, with the tables of the reports; only these where rows of them were asked for."""
+    from nsw.analysis.answer.registry import blocks_of
+    from nsw.analysis.blocks import Block, Note
+    from nsw.present.page import Behind, page
+
+    looked_at: list[ReadReport] = []
+    held: dict[str, list[dict[str, Any]]] = {}
+    lengths: dict[str, int] = {}
+    conditions: list[tuple[str, dict[str, str]]] = []
+    for report in reports:
+        for name, data in report.tables.items():
+            some = held.setdefault(name, [])
+            some += (
+                {"case": Path(report.path).name} | row for row in islice(rows(name, data), Behind.most - len(some))
+            )
+            lengths[name] = lengths.get(name, 0) + len(data)
+        conditions.append((Path(report.path).name, _conditions(report)))
+        if report.tables and answers:
+            looked_at.append(_looked_at(report))
+    summary = _summary(looked_at) if looked_at else None
+    blocks: list[Block] = list(blocks_of(summary)) if summary else []
+    blocks += [Note("problem", text, tone="warning") for _, text in reports.problems.lines()]
+    behind = [
+        Behind(name, some, f"nsw read FILE --table {name}", lengths[name])
+        for name, some in sorted(held.items())
+        if some
+    ]
+    title = summary.campaign if summary else "Tables of reports"
+    sys.stdout.write(page(title, blocks, behind=behind, conditions=conditions[:_SIDES]))
 
 
 def _names(reports: Sequence[ReadReport]) -> list[str]:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.apart import apart, can_fork
+from nsw.campaign.recipe_lock import recipe_of
 from nsw.campaign.selection import as_named, campaign_and_runs
 from nsw.campaign.summarize import Results, prepare, results
 from nsw.campaign.tables import table_files
-from nsw.cli.output import several, tell
+from nsw.cli.output import Target, several, tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.flat_rows import FLAT, OF_A_CASE, flat_rows
 from nsw.present.untrusted_text import say
+from nsw.quantities import size
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
     from nsw.apart import Limits
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.selection import Selection, Which
-    from nsw.cli.output import Target
+    from nsw.present.page import Behind
 
 Rows = list[dict[str, Any]]
 RUNS = "runs"  # a row a run; its parameters are the fields of one column
@@ -52,15 +56,30 @@ def summarize(
     if top is not None and table is None:
         raise UsageError("--top needs --table", hint="`nsw summarize --table hotspots --top 3`")
     folder, selection = campaign_and_runs(which)
-    folder.limits = limits
     _check(table)
-    answer = partial(_answer, folder, selection, table=table, target=target, top=top, full=full)
+    return _answer_safely(folder, selection, limits, table=table, target=target, top=top, full=full)
+
+
+def report(which: Which, output: Path | None, limits: Limits) -> int:
+    """Write the answer of a campaign as a page, CAMPAIGN.html if no file is named; 1 when some of it failed."""
+    folder, selection = campaign_and_runs(which)
+    file = output or Path(f"{folder.id}.html")
+    target = Target("html", file)
+    code = _answer_safely(folder, selection, limits, table=None, target=target, top=None, full=True)
+    say(f"{file}: {size(file.stat().st_size)}")
+    return code
+
+
+def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits, **how: Any) -> int:
+    """The answer, of a campaign of somebody else made in a process with limits."""
+    folder.limits = limits
+    answer = partial(_answer, folder, selection, **how)
     if not can_fork() or folder.trusted:
         return answer()
     prepare(folder)  # what is copied is this process's, which removes it
-    size = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
+    length = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
     named = replace(limits, command=f"nsw summarize {folder.id}")
-    return apart(answer, what=f"reading {folder.path}", size=size, limits=named)
+    return apart(answer, what=f"reading {folder.path}", size=length, limits=named)
 
 
 def _answer(
@@ -78,6 +97,11 @@ def _answer(
             _put_all(target, tables, note)
             return code
         summary = found.summary
+        if target.format == "html":
+            text = _page(found, tables)
+            with target.printed():
+                sys.stdout.write(text)
+            return code
     with target.printed():
         _show(folder, summary, target.format, full=full)
     return code
@@ -142,6 +166,18 @@ class _Tables:
         names = self._found.parameters
         return frozenset(f"param_{key}" if f"param_{key}" in columns else key for key in names)
 
+    def behind(self, name: str) -> Behind:
+        """The rows of a table for a page, each with its case."""
+        from nsw.present.page import Behind
+
+        rows = self.rows(name) if name in table_names() else []
+        if self.is_plain(name):
+            cases = {run.id: run.case_id for run in self._found.runs}
+            rows = [{"case": cases.get(row["run"])} | row for row in rows]
+        if name == RUNS:
+            rows = emit.flat(rows)
+        return Behind(name, rows, f"nsw summarize {as_named(self._found.folder)} --table {name}")
+
     def held(self) -> Iterator[tuple[str, Rows]]:
         """Those that have rows, with them."""
         there = {path.stem for path in table_files(self._found.folder)}
@@ -185,6 +221,9 @@ def _put_table(
         if target.format == "markdown":
             sys.stdout.write(rows_markdown(name, rows, columns, note))
             return
+        if target.format == "html":
+            sys.stdout.write(_page_of_table(name, rows, note))
+            return
         out = console()
         if note:
             out.print(note, style="yellow")
@@ -198,6 +237,34 @@ def _put_table(
             tell(nothing)
         target = target.of_table(name)
     target.put(rows, columns, data=lambda: {"table": name, "note": note, "rows": rows}, show=show, note=note)
+
+
+def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
+    from nsw.analysis.blocks import Note
+    from nsw.present.page import Behind, page
+
+    notes = [Note("note", note)] if note else []
+    return page(name, notes, behind=[Behind(name, rows, f"nsw summarize --table {name}")])
+
+
+def _page(found: Results, tables: _Tables) -> str:
+    """The answer as a page, with the rows that its blocks name as their evidence."""
+    from nsw.analysis.answer.registry import blocks_of
+    from nsw.campaign.conditions import conditions_of
+    from nsw.present.page import page
+
+    folder, blocks = found.folder, list(blocks_of(found.summary))
+    recipe = recipe_of(folder)
+    return page(
+        f"{folder.id} on site {found.site}",
+        blocks,
+        behind=[tables.behind(name) for name in dict.fromkeys(proof.table for b in blocks for proof in b.evidence)],
+        conditions=[(folder.id, {"recipe": recipe.name, **conditions_of(folder, found, recipe)})],
+        commands=[
+            f"nsw run {shlex.quote(str(folder.recipe))} --site {found.site}",
+            f"nsw summarize {as_named(folder)} --full",
+        ],
+    )
 
 
 def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:

@@ -1,4 +1,4 @@
-"""A comparison and a gate: on a terminal, as Markdown, as rows and as JSON data."""
+"""A comparison and a gate: on a terminal, as Markdown, as a page, as rows and as JSON data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nsw.analysis.gate import Judged, Outcome
     from nsw.analysis.sides import Compared, Side
 
-__all__ = ["COLUMNS", "comparison_data", "gate_data", "gate_markdown", "rows_of", "show", "show_gate"]
+__all__ = ["COLUMNS", "comparison_data", "gate_data", "gate_markdown", "gate_page", "rows_of", "show", "show_gate"]
 
 
 COLUMNS: Final = (
@@ -31,18 +31,43 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 
-def show(comparison: Comparison, form: str) -> None:
-    """Print a comparison as a table, Markdown or JSON."""
+def show(comparison: Comparison, form: str, command: str) -> None:
+    """Print a comparison as a table, Markdown, a page or JSON; `command` repeats it."""
     if form == "json":
         emit.as_json(comparison_data(comparison))
     elif form == "markdown":
         sys.stdout.write(_markdown(comparison, blocks_of_comparison(comparison)))
+    elif form == "html":
+        sys.stdout.write(_page(comparison, blocks_of_comparison(comparison), command))
     else:
         show_first_screen(console(), blocks_of_comparison(comparison))
 
 
 def _markdown(comparison: Comparison, blocks: Sequence[Block]) -> str:
     return as_markdown(f"{comparison.second.name} beside {comparison.first.name}", blocks)
+
+
+def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
+    """A page, with the rows of both sides that its blocks name as their evidence."""
+    from nsw.present.page import Behind, page
+
+    sides = (comparison.first, comparison.second)
+    names = dict.fromkeys(proof.table for block in blocks for proof in block.evidence)
+    return page(
+        f"{comparison.second.name} beside {comparison.first.name}",
+        blocks,
+        behind=[
+            Behind(name, [row for side in sides for row in _rows_of_side(side, name)], f"nsw summarize --table {name}")
+            for name in names
+        ],
+        conditions=[(side.name, side.conditions) for side in sides],
+        commands=[command],
+    )
+
+
+def _rows_of_side(side: Side, table: str) -> list[dict[str, Any]]:
+    rows = side.rows(table)
+    return [{"side": side.name, "case": run.case_id} | dict(row) for run in side.runs for row in rows(run.id)]
 
 
 def rows_of(comparison: Comparison) -> list[dict[str, Any]]:
@@ -131,6 +156,11 @@ def _gate_blocks(comparison: Comparison, judged: Sequence[Judged], outcome: Outc
 def show_gate(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> None:
     """Print what became of each rule."""
     show_blocks(console(), _gate_blocks(comparison, judged, outcome), "full")
+
+
+def gate_page(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome, command: str) -> str:
+    """The same as a page."""
+    return _page(comparison, [*_gate_blocks(comparison, judged, outcome), *_findings(comparison)], command)
 
 
 def gate_markdown(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> str:

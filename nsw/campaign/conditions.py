@@ -1,0 +1,45 @@
+"""What a campaign was measured on and with, for comparisons and for the page of an answer."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from nsw.analysis.comparable import CHIP, COMMIT, FILES
+from nsw.campaign.tables import lazily
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.summarize import Results
+    from nsw.recipe.model import LockedGit, Recipe
+
+__all__ = ["conditions_of", "of_program"]
+
+
+def conditions_of(folder: CampaignFolder, found: Results, recipe: Recipe) -> dict[str, str]:
+    """What the campaign was measured on, as far as its lock, ledger and tables say."""
+    lock = recipe.lock
+    hosts = sorted({run.host for run in found.runs if run.host})
+    command = recipe.app.command
+    conditions = {"site": found.site, "command": command if isinstance(command, str) else shlex.join(command)}
+    if hosts:
+        conditions["nodes"] = ", ".join(hosts)
+    resources = recipe.resources
+    conditions["layout"] = f"{resources.nodes} nodes, {resources.gpus} GPUs, {recipe.app.launcher.kind}"
+    if lock is not None:
+        conditions |= {"nsw": lock.version, **lock.tools, **lock.machine}
+        conditions |= of_program(lock.git, lock.files)
+    chips = {row["text"] for row in lazily(folder, "facts") if row["key"] == "gpu_name" and row.get("text")}
+    if chips:
+        conditions[CHIP] = " | ".join(sorted(chips))
+    return {name: value for name, value in conditions.items() if value}
+
+
+def of_program(git: LockedGit | None, files: Mapping[str, str]) -> dict[str, str]:
+    """The program's commit and its files."""
+    conditions = {} if git is None else {COMMIT: git.commit[:12] + (" with changes" if git.dirty else "")}
+    if files:
+        conditions[FILES] = "\n".join(f"{name}={digest}" for name, digest in sorted(files.items()))
+    return conditions

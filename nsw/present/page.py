@@ -1,0 +1,410 @@
+"""An answer as one HTML file: whole without JavaScript, and with it sorted, filtered and copied.
+
+It opens no connection. Texts are escaped by Jinja, and in the data as JSON escapes characters; the policy in its head
+lets only the script run that nsw ships, by its hash, so that a name which is markup stays a name.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from importlib.resources import files
+from itertools import islice
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Note, Table
+from nsw.analysis.comparable import ORDER
+from nsw.analysis.first_screen import HEADLINE
+from nsw.present.emit import strict_json
+from nsw.present.plots import svg_of
+from nsw.present.summary_view import as_text
+from nsw.present.untrusted_text import clean
+from nsw.quantities import in_one_unit
+from nsw.tables import TABLES
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from nsw.analysis.blocks import Block, Cell, Evidence
+
+__all__ = ["Behind", "page"]
+
+_SHOWN: Final = 20  # rows of a table without JavaScript
+_MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases
+_OF_A_CELL: Final = 25  # characters of its data, about
+_WIDE: Final = 28  # characters of a text from which it may break, here and in page.js
+_NAMED: Final = 4  # cases of a sentence that have a link of their own
+_NOTE: Final = "note"  # what the campaign says of itself: that it was recorded
+_ANSWER: Final = "answer"  # the table of the first screen
+_COMPARISON: Final = "comparison"
+_CODE: Final = re.compile("`([^`]+)`")
+_SPARE: Final = re.compile(r"[^\w-]")
+_ESCAPES: Final = {ord("<"): r"\u003c", ord(">"): r"\u003e", ord("&"): r"\u0026"}
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The rows that an answer was made of.
+
+    Attributes:
+        name: Of the table, as `nsw summarize --table` takes it.
+        rows: They, of each case the weightiest first.
+        command: What prints all of them.
+        count: How many there are, where only the first are given.
+    """
+
+    most: ClassVar[int] = 20_000  # that a page holds
+    name: str
+    rows: Sequence[Mapping[str, Any]]
+    command: str
+    count: int | None = None
+
+
+@dataclass(slots=True)
+class _Column:
+    title: str
+    hint: str
+    is_number: bool
+
+
+@dataclass(slots=True)
+class _Sheet:
+    """A table of the page.
+
+    Attributes:
+        anchor: Its id.
+        title: Above it.
+        source: The tables that its numbers are from.
+        columns: Its columns.
+        shown: The texts of its first rows.
+        data: Its columns for the script: texts, and the numbers behind them.
+        count: Its rows.
+        left: What the file lacks of it.
+        picture: What is drawn of it.
+    """
+
+    anchor: str
+    title: str
+    source: str
+    columns: list[_Column]
+    shown: list[list[str]]
+    data: list[dict[str, Any]]
+    count: int
+    left: str = ""
+    picture: str | None = None
+
+
+@dataclass(slots=True)
+class _Section:
+    """What is said of one case."""
+
+    case: str
+    anchor: str
+    heading: str = ""
+    notes: list[Note] = field(default_factory=list)
+    sheets: list[_Sheet] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """Links to the rows of a table that prove a sentence."""
+
+    table: str
+    place: str | None
+    cases: list[tuple[str, str]]  # its name, its place
+    more: int
+
+
+def page(
+    title: str,
+    blocks: Iterable[Block],
+    *,
+    behind: Sequence[Behind] = (),
+    conditions: Sequence[tuple[str, Mapping[str, str]]] = (),
+    commands: Sequence[str] = (),
+) -> str:
+    """The text of the page.
+
+    Args:
+        title: What the answer is of.
+        blocks: The whole answer.
+        behind: The tables that its blocks name as their evidence.
+        conditions: Whose, and what it was measured on and with; of a comparison both sides'.
+        commands: What repeats it.
+    """
+    given = list(dict.fromkeys(blocks))
+    ofcases, whole = _by_case(given), [block for block in given if block.case is None]
+    findings = [block for block in whole if isinstance(block, Finding)]
+    notes = [block for block in whole if isinstance(block, Note)]
+    anchors = _Anchors()
+    sheets = [(block, _sheet(block, f"b{at}", anchors)) for at, block in enumerate(whole) if isinstance(block, Table)]
+    sections, left = _sections(ofcases, findings, anchors)
+    sources = [_rows_sheet(one, anchors) for one in behind if one.rows]
+    every = [*(sheet for _, sheet in sheets), *(sheet for one in sections for sheet in one.sheets), *sources]
+    script, style = _file("page.js"), _file("page.css")
+    return _templates().get_template("page.html.j2").render(
+        title=clean(title),
+        policy=_policy(script, style),
+        script=_markup(script),
+        style=_markup(style),
+        headline=next((note.text for note in notes if note.name == HEADLINE), title),
+        told=_once(note for note in notes if note.name == _NOTE),
+        notes=_once(note for note in notes if note.name not in {HEADLINE, _NOTE}),
+        first=[sheet for block, sheet in sheets if block.name in {_ANSWER, _COMPARISON}],
+        pictures=[sheet for _, sheet in sheets if sheet.picture],
+        sentences=[(finding, list(anchors.proofs(finding.evidence))) for finding in findings],
+        sheets=[sheet for block, sheet in sheets
+                if block.name not in {_ANSWER, _COMPARISON} and (block.shown != "data" or not sheet.picture)],
+        sections=sections, left=left, sources=sources, commands=commands,
+        sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
+        island=_markup(_island(every)), wide=_WIDE,
+    )  # fmt: skip
+
+
+def _once(notes: Iterable[Note]) -> list[Note]:
+    """The notes, each text once."""
+    return list({note.text: note for note in notes}.values())
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+class _Anchors:
+    """Where the rows are that prove a sentence: of each table and case the first place, the nearest to the answer."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[str, str | None], str] = {}
+
+    def add(self, table: str, case: str | None, place: str) -> None:
+        self._places.setdefault((table, case), place)
+
+    def proofs(self, evidence: Iterable[Evidence]) -> Iterator[_Proof]:
+        """Links to the rows, of many cases to those of the first."""
+        for proof in evidence:
+            known = [(case, self._places[proof.table, case])
+                     for case in proof.cases if (proof.table, case) in self._places]  # fmt: skip
+            yield _Proof(proof.table, self._places.get((proof.table, None)), known[:_NAMED], len(known[_NAMED:]))
+
+
+def _sheet(block: Table, anchor: str, anchors: _Anchors) -> _Sheet:
+    """A block as a table of the page."""
+    columns, data, texts = [], [], []
+    for at, column in enumerate(block.columns):
+        head, in_unit = in_one_unit(column.title, [as_text(row[at], column.unit) for row in block.rows])
+        text = [clean(cell) for cell in in_unit]
+        is_number = column.unit in NUMBERS
+        columns.append(_Column(clean(head), f"{column.name}, {column.unit}" if is_number else column.name, is_number))
+        texts.append(text)
+        numbers = [_number(row[at]) for row in block.rows] if is_number else None
+        data.append({"x": _packed(text)} | ({"v": numbers} if numbers else {}))
+    for proof in block.evidence:
+        _add_anchors(block, proof, anchor, anchors)
+    source = ", ".join(dict.fromkeys(proof.table for proof in block.evidence))
+    shown = [list(row) for row in islice(zip(*texts, strict=True), _SHOWN)]
+    picture = svg_of(block)
+    return _Sheet(
+        anchor, clean(block.title), source, columns, shown, data, len(block.rows), picture=picture,
+    )  # fmt: skip
+
+
+def _add_anchors(block: Table, proof: Evidence, anchor: str, anchors: _Anchors) -> None:
+    if block.name == _ANSWER or isinstance(block, HeatMap):
+        return  # which sum up
+    anchors.add(proof.table, block.case, f"#{anchor}")
+    cases = set(proof.cases)
+    for at, row in enumerate(block.rows):
+        for cell in row:
+            if isinstance(cell, str) and cell in cases:
+                anchors.add(proof.table, cell, f"#{anchor}-{at}" if at < _SHOWN else f"#{anchor}")
+
+
+def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
+    """Rows behind the answer, as they are; of many the first of each case."""
+    rows = _bounded(behind.rows)
+    anchor = f"rows-{_SPARE.sub('-', behind.name)}"
+    anchors.add(behind.name, None, f"#{anchor}")
+    for at, row in enumerate(rows):
+        if (case := row.get("case")) is not None:
+            anchors.add(behind.name, str(case), f"#{anchor}-{at}" if at < _SHOWN else f"#{anchor}")
+    known = {column.name: column for column in TABLES[behind.name].columns} if behind.name in TABLES else {}
+    columns, data, texts = [], [], []
+    for name in _columns_of(rows):
+        values = [row.get(name) for row in rows]
+        is_number = all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values)
+        hint = known[name].meaning + (f", {known[name].unit}" if known[name].unit else "") if name in known else name
+        columns.append(_Column(clean(name), clean(hint), is_number))
+        data.append({"v": values} if is_number else {"x": _packed(["-" if v is None else clean(v) for v in values])})
+        texts.append([_plain(value) for value in values[:_SHOWN]])
+    all_rows = behind.count or len(behind.rows)
+    left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
+    return _Sheet(
+        anchor, behind.name, behind.name, columns, [list(row) for row in zip(*texts, strict=True)], data, len(rows),
+        left=left if len(rows) < all_rows else "",
+    )  # fmt: skip
+
+
+def _bounded(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """All rows, or so many of each case that there are not too many."""
+    if len(rows) <= Behind.most:
+        return rows
+    cases: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        cases[row.get("case")].append(row)
+    each = max(1, Behind.most // len(cases))
+    return [row for some in cases.values() for row in some[:each]][: Behind.most]
+
+
+def _columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The columns that hold anything, without the twins that say how a number was rounded."""
+    names = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
+    return [name for name in names if not name.endswith("_pm")]
+
+
+def _plain(value: Any) -> str:
+    """A value as page.js writes it: whole numbers in groups, others with six digits."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return "-"
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return clean(value)
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    away = math.nextafter(value, math.copysign(math.inf, value))  # a five at the end is rounded up, as in JavaScript
+    return f"{away:,.0f}" if abs(value) >= 1e5 else f"{away:.6g}".replace("e-0", "e-")
+
+
+def _number(cell: Cell) -> float | None:
+    """What a cell is sorted by: of a pair its first number."""
+    if isinstance(cell, tuple):
+        return next((part for part in cell if isinstance(part, int | float)), None)
+    return cell if isinstance(cell, int | float) else None
+
+
+def _packed(texts: Sequence[str]) -> Any:
+    """Texts; those that repeat once, with their places."""
+    words = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+    if len(words) * 2 > len(texts):
+        return list(texts)
+    return {"d": list(words), "i": [words[text] for text in texts]}
+
+
+def _island(sheets: Iterable[_Sheet]) -> str:
+    """The data of all tables as JSON that no HTML ends."""
+    made = {
+        sheet.anchor: {
+            "n": sheet.count,
+            "c": [[column.title, column.hint, int(column.is_number)] for column in sheet.columns],
+            "d": sheet.data,
+        }
+        for sheet in sheets
+    }
+    return strict_json(made).translate(_ESCAPES)
+
+
+# --- cases ----------------------------------------------------------------------------------------------------------
+
+
+def _by_case(blocks: Iterable[Block]) -> dict[str, list[Block]]:
+    cases: dict[str, list[Block]] = {}
+    for block in blocks:
+        if block.case is not None:
+            cases.setdefault(block.case, []).append(block)
+    return cases
+
+
+def _sections(
+    cases: Mapping[str, Sequence[Block]], findings: Iterable[Finding], anchors: _Anchors
+) -> tuple[list[_Section], int]:
+    """What is said of each case, and of how many there was no room: those that findings name have it first."""
+    named = [case for finding in findings for case in finding.cases if case in cases]
+    made: dict[str, _Section] = {}
+    room = _MOST_OF_CASES
+    for at, case in enumerate(dict.fromkeys((*named, *cases))):
+        if room < 0:
+            break
+        section = _section(case, cases[case], f"case-{at}", anchors)
+        made[case] = section
+        room -= sum(_size(sheet) for sheet in section.sheets)
+    return [made[case] for case in cases if case in made], len(cases) - len(made)
+
+
+def _section(case: str, blocks: Iterable[Block], anchor: str, anchors: _Anchors) -> _Section:
+    section = _Section(case, anchor, case)
+    for at, block in enumerate(blocks):
+        if isinstance(block, Note) and block.tone == "heading":
+            section.heading = block.text
+        elif isinstance(block, Note):
+            section.notes.append(block)
+        elif isinstance(block, Table):
+            section.sheets.append(_sheet(block, f"{anchor}-{at}", anchors))
+    return section
+
+
+def _size(sheet: _Sheet) -> int:
+    """About how much of the file a table takes."""
+    shown = sum(len(cell) + len("<td></td>") for row in sheet.shown for cell in row)
+    return shown + len(sheet.picture or "") + len(sheet.columns) * sheet.count * _OF_A_CELL
+
+
+# --- the rest of the page -------------------------------------------------------------------------------------------
+
+
+def _side_by_side(conditions: Sequence[Mapping[str, str]]) -> list[tuple[str, list[str]]]:
+    """A row a condition: its name, and what it was on each side."""
+    names = dict.fromkeys(name for side in conditions for name in side)
+    known = [name for name in ORDER if name in names]
+    rows = [*known, *(name for name in names if name not in ORDER)]
+    return [(clean(name), [side.get(name, "-") for side in conditions]) for name in rows]
+
+
+def _policy(script: str, style: str) -> str:
+    """What the page may do: run its own script and style, nothing else."""
+    own = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+@lru_cache(maxsize=4)
+def _file(name: str) -> str:
+    return files("nsw.present").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _markup(text: str) -> Markup:
+    """A text that is markup: of nsw's own files, of its pictures, or data that ends no element."""
+    from markupsafe import Markup
+
+    return Markup(text)  # noqa: S704
+
+
+def _said(text: str) -> Markup:
+    """A sentence, with what is to be typed as code."""
+    from markupsafe import Markup, escape
+
+    pieces = _CODE.split(clean(text))  # every other one was between the marks
+    return Markup("").join(
+        Markup("<code>{}</code>").format(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces)
+    )
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Environment:
+    from jinja2 import DictLoader, Environment, StrictUndefined
+
+    names = ("page.html.j2",)
+    made = Environment(
+        loader=DictLoader({name: _file(name) for name in names}), undefined=StrictUndefined, autoescape=True,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    made.filters.update(said=_said, markup=_markup, clean=clean, rows=partial(plural, word="row"))
+    return made

@@ -1,0 +1,187 @@
+"""The page in a real Chromium: what its script does, what it does without, and that no name on it does anything."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from . import browser as browsers
+from .conftest import HOSTILE
+
+ROWS = (
+    "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map(r => [...r.cells].map(c => c.textContent))"
+)
+SHOWN = (
+    "return [...document.querySelectorAll('.sheet')].map(s => [s.id, [...s.querySelectorAll('tbody tr')]"
+    ".map(r => [...r.cells].map(c => [c.textContent, c.className]))])"
+)
+LARGE = "#rows-hotspots"  # more rows than are shown at first
+
+
+@pytest.fixture
+def page(browser, demo):
+    browser.resize(1000)
+    browser.open(demo)
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    return browser
+
+
+def test_nothing_is_said_on_the_console(page):
+    assert page.console() == []
+    assert page.run("return document.querySelectorAll('.tools').length") > 10  # so that the script did run
+
+
+def test_the_script_writes_rows_as_they_are_without_it(page):
+    before = page.run(SHOWN)
+    page.run(
+        "document.querySelectorAll('.tools input').forEach(i => { i.value = ''; i.dispatchEvent(new Event('input')); })"
+    )
+    assert page.run(SHOWN) == before
+    assert sum(len(rows) for _, rows in before) > 200
+
+
+def test_a_press_on_a_heading_sorts_by_the_numbers(page):
+    heads = page.run("return [...document.querySelectorAll(arguments[0] + ' th')].map(h => h.textContent)", LARGE)
+    at = heads.index("total_ns")
+    for order, sign in (("descending", -1), ("ascending", 1)):
+        page.click(f"{LARGE} th:nth-child({at + 1}) button")
+        values = [float(row[at].replace(",", "")) for row in page.run(ROWS, LARGE)]
+        assert values == sorted(values, key=lambda value: sign * value)
+        sorts = page.run("return [...document.querySelectorAll(arguments[0] + ' th')].map(h => h.ariaSort)", LARGE)
+        assert [sort for sort in sorts if sort] == [order]
+        assert sorts[at] == order
+
+
+def test_headings_are_pressed_from_the_keyboard_and_the_focus_is_seen(page):
+    page.type(f"{LARGE} th button", "\ue007")
+    assert page.run("return document.querySelector(arguments[0] + ' th').ariaSort", LARGE) == "ascending"
+    assert page.run("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_a_filter_finds_rows_that_are_not_shown_at_first(page):
+    assert len(page.run(ROWS, LARGE)) == 20
+    page.type(f"{LARGE} input", "GEMMSN_NN")
+    rows = page.run(ROWS, LARGE)
+    assert rows
+    assert all(any("gemmsn_nn" in cell.lower() for cell in row) for row in rows)
+    status = page.run("return document.querySelector(arguments[0] + ' [role=status]').textContent", LARGE)
+    assert status.startswith(f"{len(rows)} of ")
+
+
+def test_all_rows_can_be_shown(page):
+    count = int(
+        page.run("return document.querySelector(arguments[0] + ' [role=status]').textContent", LARGE).split()[0]
+    )
+    page.click(f"{LARGE} .tools button")
+    assert len(page.run(ROWS, LARGE)) == count > 200
+    assert page.run("return document.querySelector(arguments[0] + ' .tools button').hidden", LARGE)
+
+
+def test_a_table_is_copied_whole_as_csv_that_no_spreadsheet_works_out(browser, hostile):
+    browser.open(hostile)
+    browser.run("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    browser.click("#rows-figures summary, details:has(#rows-figures) summary")
+    browser.click("#rows-figures .tools button:not([hidden]) ~ button")
+    head, *rows = csv.reader(io.StringIO(browser.run("return window.copied")))
+    assert len(rows) == len(HOSTILE) + 30
+    assert [row[0] for row in rows[:5]] == list(HOSTILE[:5])
+    assert rows[7][0] == "'=1+1"
+    assert [row[head.index("n")] for row in rows] == [str(n) for n in range(len(rows))]
+
+
+def test_a_sentence_leads_to_the_rows_of_its_case(page):
+    case = page.run("return document.querySelector('.findings a[data-case]').dataset.case")
+    page.click(".findings a[data-case]")
+    target = page.run("return document.querySelector(':target').closest('.sheet').id")
+    rows = page.run(ROWS, f"#{target}")
+    assert rows
+    assert all(case in row for row in rows)
+
+
+def test_every_link_of_the_page_leads_somewhere(page):
+    targets = page.run("return [...document.querySelectorAll('a')].map(a => a.getAttribute('href'))")
+    known = set(page.run("return [...document.querySelectorAll('[id]')].map(a => a.id)"))
+    assert targets
+    assert {target for target in targets if target[0] != "#" or target[1:] not in known} == set()
+
+
+def test_a_number_says_what_it_is_under_the_pointer(page):
+    title = page.run(
+        "const c = document.querySelector('#b1 tbody td.n');"
+        "c.dispatchEvent(new MouseEvent('mouseover', {bubbles: true})); return c.title"
+    )
+    value, unit, source = title.split("\n")
+    assert float(value) > 2000
+    assert unit.endswith(", number")
+    assert source == "from scaling"
+
+
+@pytest.mark.parametrize("width", [360, 1000, 2000])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_every_window_and_both_schemes(page, width, scheme):
+    page.resize(width)
+    page.colour_scheme(scheme)
+    assert page.run("return document.documentElement.scrollWidth") <= width
+    paper, ink = page.run(
+        "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
+        ".map(c => c.match(/\\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0))"
+    )
+    assert abs(paper - ink) > 400
+    assert (paper > ink) == (scheme == "light")
+
+
+def test_no_name_is_obeyed(browser, hostile):
+    browser.open(hostile)
+    browser.run("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    for at in range(1, 3):
+        browser.run(
+            "document.querySelectorAll(`th:nth-child(${arguments[0]}) button`).forEach(b => b.click());"
+            "document.querySelectorAll('.tools input').forEach(i => { i.value = 'hacked';"
+            " i.dispatchEvent(new Event('input')); })",
+            at,
+        )
+        browser.run(
+            "document.querySelectorAll('td').forEach(c => c.dispatchEvent(new Event('mouseover', {bubbles: 1})))"
+        )
+    browser.run("document.querySelectorAll('a[data-case]').forEach(a => a.click())")
+    assert browser.run("return window.hacked === undefined")
+    assert (
+        browser.run("return document.querySelectorAll('main img, header img, main script, [onerror], [onload]').length")
+        == 0
+    )
+    assert browser.console() == []
+    text = browser.run("return document.body.textContent")
+    assert HOSTILE[0] in text
+    assert "\u202e" not in text
+
+
+def test_the_policy_stops_what_would_get_past_the_escapes(browser, hostile):
+    browser.open(hostile)
+    browser.run(
+        "window.stopped = []; document.addEventListener('securitypolicyviolation', e => stopped.push(e.effectiveDirective));"
+        "const add = (name, made) => document.body.append(Object.assign(document.createElement(name), made));"
+        "add('script', {textContent: 'window.hacked = 1'}); add('img', {src: 'http://127.0.0.1:9/x.png'});"
+        "add('style', {textContent: 'body { color: red }'}); add('iframe', {src: 'http://127.0.0.1:9/'});"
+        "document.body.setAttribute('onclick', 'window.hacked = 1'); document.body.click();"
+    )
+    assert "Refused" in browser.wait_for("fetch('http://127.0.0.1:9/')") or browser.run(
+        "return stopped.includes('connect-src')"
+    )
+    stopped = set(browser.run("return window.stopped"))
+    assert {"script-src-elem", "script-src-attr", "img-src", "style-src-elem", "frame-src", "connect-src"} <= stopped
+    assert browser.run("return window.hacked === undefined")
+
+
+def test_without_scripts_everything_is_there_but_the_rows_beyond_the_first(demo, tmp_path):
+    with browsers.browser(tmp_path / "profile", scripts=False) as browser:
+        browser.open(demo)
+        text = browser.run("return document.body.textContent")
+        for part in ("90 % efficiency", "Recorded on", "Findings", "channels_last", "weak scaling", "Conditions"):
+            assert part in text
+        assert "The first 20 of 267 rows." in text
+        assert len(browser.run(ROWS, LARGE)) == 20
+        assert browser.run("return document.querySelectorAll('tbody tr').length") > 300
+        assert browser.run("return document.querySelectorAll('figure svg').length") > 0
+        assert browser.run("return document.querySelectorAll('.tools, button').length") == 0
