@@ -172,13 +172,14 @@ class StackedBars(Table):
 
 @dataclass(frozen=True, slots=True)
 class Intervals(Table):
-    """A ratio a row with its interval (a column of unit `range`): nothing changed where that holds 1."""
+    """A ratio a row with its interval (a column of unit `range`) and its verdict; 1 is no difference."""
 
     kind: ClassVar[str] = "intervals"
-    drawn: ClassVar[tuple[str, ...]] = ("label", "value", "interval")
+    drawn: ClassVar[tuple[str, ...]] = ("label", "value", "interval", "verdict")
     label: str = ""
     value: str = ""
     interval: str = ""
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +195,15 @@ class Waterfall(Table):
 
 @dataclass(frozen=True, slots=True)
 class Lanes(Table):
-    """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; `label` is what it is."""
+    """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; coloured by `series`."""
 
     kind: ClassVar[str] = "lanes"
-    drawn: ClassVar[tuple[str, ...]] = ("lane", "start", "length", "label")
+    drawn: ClassVar[tuple[str, ...]] = ("lane", "start", "length", "label", "series")
     lane: tuple[str, ...] = ()
     start: str = ""
     length: str = ""
     label: str = ""
+    series: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

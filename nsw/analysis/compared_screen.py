@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
+from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Intervals, Note, Table, Waterfall
 from nsw.analysis.certainty import Verdict
 from nsw.analysis.first_screen import HEADLINE
 from nsw.quantities import TIMES, common
@@ -65,7 +65,8 @@ def blocks_of_comparison(comparison: Comparison) -> list[Block]:
     blocks.append(Note("sides", f"A: {_full(comparison.first)}, B: {_full(comparison.second)}", tone="aside"))
     if comparison.rows:
         blocks.append(_table(comparison))
-    return [*blocks, *_explained(comparison), *_undecided(comparison), *_notes(comparison)]
+    blocks += [*_explained(comparison), *_undecided(comparison), *_notes(comparison)]
+    return [*blocks, *_intervals(comparison), *(_waterfall(comparison, made) for made in comparison.explained.values())]
 
 
 # --- in words -------------------------------------------------------------------------------------------------------
@@ -207,6 +208,77 @@ def _counts(row: Compared) -> str:
     if row.estimate is not None and row.estimate.is_paired:
         return plural(row.estimate.runs, "pair")
     return str(row.runs[0]) if row.runs[0] == row.runs[1] else f"{row.runs[0]} and {row.runs[1]}"
+
+
+# --- plots alone ----------------------------------------------------------------------------------------------------
+
+
+def _intervals(comparison: Comparison) -> list[Block]:
+    """A ratio a row that has one, with its interval; of more than 15 those that weigh most."""
+    known = [row for row in comparison.rows if row.gain is not None and row.interval is not None]
+    heaviest = sorted(known, key=lambda row: -_weight(row))[:_ROWS]
+    kept = [row for row in known if any(row is one for one in heaviest)]
+    if not kept:
+        return []
+    first, second = _names(comparison)
+    single, several = len({row.what for row in kept}) == 1, len({row.case for row in kept}) > 1
+    oriented = all(row.higher_is_better is not None for row in kept)
+    columns = (
+        Column("what", comparison.by, "name"),
+        Column("ratio", f"{second}: times as fast as {first}" if oriented else f"{second} over {first}", "times"),
+        Column("interval", "between", "range"),
+        Column("runs", "runs"),
+        Column("verdict", "verdict"),
+    )
+    rows = tuple(
+        (
+            ", ".join([*([row.case] if single or several else []), *([] if single else [row.what])]),
+            *_ratios(row),
+            _counts(row),
+            row.verdict,
+        )
+        for row in kept
+    )
+    title = f"{second} beside {first}" + (f": {kept[0].what}" if single else "")
+    return [
+        Intervals(
+            "intervals", title, columns, rows, label="what", value="ratio", interval="interval", verdict="verdict",
+            shown="data",
+            evidence=(Evidence("figures", tuple(row.case for row in kept)),),
+        )
+    ]  # fmt: skip
+
+
+def _ratios(row: Compared) -> tuple[float, tuple[float, float]]:
+    """The gain and its interval as factors."""
+    low, high = sorted(row.interval or (0.0, 0.0))
+    return math.exp(row.gain or 0.0), (math.exp(low), math.exp(high))
+
+
+_BECAME: Final = {"gone": " (gone)", "new": " (new)", "renamed": " (renamed)"}
+_STEPS: Final = 8
+
+
+def _waterfall(comparison: Comparison, made: Difference) -> Block:
+    """From the time of the first side to that of the second, the parts that weigh most first."""
+    first, second = _names(comparison)
+    changes = sorted(made.changes, key=lambda change: -abs(change.ns))
+    steps = [(change.what + _BECAME.get(change.how or "", ""), change.ns) for change in changes[:_STEPS]]
+    rest = sum(change.ns for change in changes[_STEPS:])
+    steps += [("the rest", rest)] if rest else []
+    rows: list[tuple[Cell, ...]] = [(first, 0.0, made.before)]
+    at = made.before
+    for what, ns in steps:
+        rows.append((what, at, at + ns))
+        at += ns
+    rows.append((second, 0.0, made.after))
+    of = "an iteration" if made.of_iteration else "the GPU's work"
+    return Waterfall(
+        "waterfall", f"what changed in {of} of {made.case}",
+        (Column("what", "part", "name"), Column("start_ns", "from", "ns"), Column("end_ns", "to", "ns")), tuple(rows),
+        label="what", start="start_ns", end="end_ns", case=made.case, shown="data",
+        evidence=(Evidence("gpu_summary", (made.case,)),),
+    )  # fmt: skip
 
 
 # --- sentences ------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from nsw.wording import headline
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from nsw.analysis.blocks import Lanes
     from nsw.analysis.summary import Summary
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
@@ -96,6 +97,24 @@ class Results:
         from nsw.campaign.read import read_trace
 
         return read_trace(self.folder, self._ledger, runs, table)
+
+    def timeline(self, case: str | None = None) -> Lanes | None:
+        """One iteration of a case by process and stream, read from its report; None where no timeline tells of any.
+
+        Args:
+            case: Which; None: the first one of which there is a timeline.
+
+        Raises:
+            CampaignError: As `trace`.
+        """
+        from nsw.analysis.iteration_lanes import iteration_lanes
+
+        of = {row["run"] for row in self.rows("iterations")}
+        run = next((run for run in self.runs if run.id in of and case in {None, run.case_id}), None)
+        if run is None:
+            return None
+        gpu, nvtx, iterations = (self.trace(name, [run]) for name in ("gpu_trace", "nvtx_trace", "iteration_trace"))
+        return iteration_lanes(run.case_id, gpu, nvtx, iterations)
 
 
 def prepare(folder: CampaignFolder) -> None:

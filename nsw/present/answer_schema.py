@@ -242,6 +242,7 @@ class Block(TypedDict):
     value: NotRequired[str]
     values: NotRequired[list[str]]
     interval: NotRequired[str]
+    verdict: NotRequired[str]
     lane: NotRequired[list[str]]
     start: NotRequired[str]
     end: NotRequired[str]

@@ -16,7 +16,7 @@ from nsw.present.untrusted_text import clean
 from nsw.quantities import BYTES, TIMES, common, rates
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nsw.analysis.blocks import Unit
     from nsw.quantities import Units
@@ -65,14 +65,14 @@ def tip(*lines: str) -> str:
 
 def text(
     content: str, x: float, y: float, *, anchor: str = "start", size: int = 12, of: str = "label", bold: bool = False,
-    turned: bool = False, within: float = math.inf,
+    turned: float = 0.0, within: float = math.inf,
 ) -> str:  # fmt: skip
     """A text that ends in an ellipsis where it has no room (px); then the whole is its tip."""
     shown = cut(content, within, size)
     return node(
         "text", words(shown), *([tip(content)] if shown != clean(content) else []), x=x, y=y, text_anchor=anchor,
         font_size=size, font_weight="bold" if bold else None, fill=COLOURS[of], class_=of,
-        transform=f"rotate(-90 {_figure(x)} {_figure(y)})" if turned else None,
+        transform=f"rotate({_figure(-turned)} {_figure(x)} {_figure(y)})" if turned else None,
     )  # fmt: skip
 
 
@@ -136,33 +136,35 @@ def marker(x: float, y: float, series: int, *inside: str, row: int | None = None
     return node("path", *inside, d=d, **about)
 
 
-def hatch(x: float, y: float, width: float, height: float, kind: int) -> str:
-    """Thin lines over a bar, in another direction for each kind (from 0, which has none): colour is not alone."""
-    strokes = "".join(_strokes(x, y, width, height, kind % 6))
+def hatch(x: float, y: float, width: float, height: float, series: int) -> str:
+    """Thin lines over a bar, in another direction for each series: colour is not alone."""
+    kinds = _HATCHES[series % 8]
+    strokes = "".join(stroke for kind in kinds for stroke in _strokes(x, y, width, height, kind))
     if not strokes:
         return ""
     return node("path", d=strokes, fill="none", stroke=COLOURS["upon"], stroke_width=0.7, stroke_opacity=0.55,
                 pointer_events="none", class_="upon")  # fmt: skip
 
 
-def _strokes(x: float, y: float, width: float, height: float, kind: int) -> Iterable[str]:
-    if kind in {1, 2, 5}:  # diagonals; of kind 5 both
-        for falls in (kind != 1, *((False,) if kind == 5 else ())):
-            at = _GAP - height if height else _GAP
-            while at < width:
-                # a diagonal that begins at the left of the bar, or at its lower end
-                first, last = max(at, 0.0), min(at + height, width)
-                ends = (first - at, last - at)
-                top = [y + end if falls else y + height - end for end in ends]
-                if last > first:
-                    yield (f"M{_figure(x + first)} {_figure(top[0])}L{_figure(x + last)} {_figure(top[1])}")
-                at += _GAP
-    elif kind == 3:
-        for n in range(1, int(height / _GAP) + 1):
-            yield f"M{_figure(x)} {_figure(y + n * _GAP - _GAP / 2)}h{_figure(width)}"
-    elif kind == 4:
-        for n in range(1, int(width / _GAP) + 1):
-            yield f"M{_figure(x + n * _GAP - _GAP / 2)} {_figure(y)}v{_figure(height)}"
+# of each series: lines that rise (/), fall (\\), lie (-) and stand (|)
+_HATCHES: Final = ("/\\", "/", "\\", "-", "", "-|", "|", "")
+
+
+def _strokes(x: float, y: float, width: float, height: float, kind: str) -> Iterator[str]:
+    if kind == "-":
+        yield from (f"M{_figure(x)} {_figure(y + at)}h{_figure(width)}" for at in _steps(_GAP / 2, height))
+    elif kind == "|":
+        yield from (f"M{_figure(x + at)} {_figure(y)}v{_figure(height)}" for at in _steps(_GAP / 2, width))
+    else:
+        for at in _steps(_GAP - height, width):
+            first, last = max(at, 0.0), min(at + height, width)  # it may begin at the bar's left, and end at its right
+            ends = [end - at if kind == "\\" else height - end + at for end in (first, last)]
+            yield f"M{_figure(x + first)} {_figure(y + ends[0])}L{_figure(x + last)} {_figure(y + ends[1])}"
+
+
+def _steps(first: float, end: float) -> Iterator[float]:
+    count = max(0, math.ceil((end - first) / _GAP))
+    return (first + n * _GAP for n in range(count))
 
 
 def spread_out(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:

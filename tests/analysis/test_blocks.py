@@ -143,7 +143,7 @@ def test_every_block_of_numbers_names_the_rows_that_prove_it(summary):
     blocks = list(data["blocks"])
     assert [block["name"] for block in blocks][:2] == ["headline", "answer"]
     assert data["headline"] == blocks[0]["text"]
-    assert {block["shown"] for block in blocks} == {"always", "full"}
+    assert {block["shown"] for block in blocks} == {"always", "data", "full"}
 
 
 def test_evidence_is_a_table_that_summarize_knows(summary):

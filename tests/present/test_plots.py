@@ -5,7 +5,20 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from nsw.analysis.blocks import Column, Curve, Evidence
+from nsw.analysis.blocks import (
+    Bars,
+    Ceiling,
+    Column,
+    Curve,
+    Evidence,
+    HeatMap,
+    Intervals,
+    Lanes,
+    Scatter,
+    StackedBars,
+    Table,
+    Waterfall,
+)  # fmt: skip
 from nsw.present.plots import svg_of
 from nsw.present.svg import linear, logarithmic, spread_out
 
@@ -154,3 +167,135 @@ def test_ticks_are_round_and_begin_at_zero():
 def test_labels_are_spread_out_and_keep_their_order():
     assert spread_out([10, 11, 12, 90], 15, 0, 100) == [10, 25, 40, 90]
     assert spread_out([98, 99], 15, 0, 100) == [85, 100]
+
+
+def table(kind, columns, rows, **parts):
+    return kind("block", "a title", columns, rows, **parts)
+
+
+def test_bars_begin_at_zero_and_are_as_long_as_their_values():
+    columns = (Column("param.n", "n", "plain"), Column("variant", "variant"), Column("figure", "GB/s", "number"))
+    rows = ((1, "slow", 20.0), (1, "fast", 75.0), (2, "slow", 31.0), (2, "none", None))
+    root = parsed(table(Bars, columns, rows, label="variant", value="figure"))
+    at = ticks(root, "middle")
+    assert at[0][0] == 0
+    for row, (bar,) in marks(root).items():
+        assert float(bar.get("x")) == pytest.approx(at[0][1], abs=0.5)
+        assert float(bar.get("x")) + float(bar.get("width")) == pytest.approx(through(at, rows[row][2], float), abs=0.5)
+    assert {"n 1, slow", "n 2, slow"} <= set(texts(root))
+    assert svg_of(table(Bars, columns, rows[:1], label="variant", value="figure")) is None
+
+
+def test_stacked_bars_add_up_and_tell_their_parts_apart_without_colour():
+    columns = (Column("case", "case", "name"), Column("class.GEMM", "GEMM", "ns"), Column("nccl_ns", "NCCL alone", "ns"),
+               Column("idle_ns", "idle", "ns"))  # fmt: skip
+    rows = (("a", 2e6, 1e6, 3e6), ("b", 4e6, 0.0, 1e6))
+    root = parsed(table(StackedBars, columns, rows, label="case", values=("class.GEMM", "nccl_ns", "idle_ns")))
+    at = ticks(root, "middle")
+    assert "time (ms)" in texts(root)
+    for row, parts in marks(root).items():
+        end = 0.0
+        for part, value in zip(parts, [value for value in rows[row][1:] if value], strict=True):
+            assert float(part.get("x")) == pytest.approx(through(at, end, float), abs=0.5)
+            end += value / 1e6
+        assert float(parts[-1].get("x")) + float(parts[-1].get("width")) == pytest.approx(
+            through(at, end, float), abs=0.5
+        )
+    hatched = [node for node in root.iter(f"{SVG}path") if node.get("class") == "upon"]
+    assert len(hatched) >= 2, "NCCL in the legend and in its bar"
+    assert {"50 %", "80 %", "20 %"} <= set(texts(root))
+
+
+def test_ratios_stand_beside_one_with_their_intervals():
+    columns = (Column("what", "case", "name"), Column("ratio", "B over A", "times"), Column("between", "between", "range"),
+               Column("verdict", "verdict"))  # fmt: skip
+    rows = (("a", 1.2, (1.1, 1.3), "faster"), ("b", 1.1, (0.9, 1.4), "cannot tell"))
+    parts = {"label": "what", "value": "ratio", "interval": "between", "verdict": "verdict"}
+    root = parsed(table(Intervals, columns, rows, **parts))
+    at = ticks(root, "middle")
+    for row, (x, _) in places(root).items():
+        assert x == pytest.approx(through(at, rows[row][1], float), abs=0.5)
+    assert [some[0].get("class") for _, some in sorted(marks(root).items())] == ["s1", "s8"]
+    one = [node for node in root.iter(f"{SVG}line") if node.get("class") == "axis" and node.get("x1") == node.get("x2")]
+    assert float(one[0].get("x1")) == pytest.approx(through(at, 1.0, float), abs=0.5)
+    assert "B over A (from 0.9)" in texts(root)
+
+
+def test_a_waterfall_leads_from_one_whole_to_the_other():
+    columns = (Column("what", "part", "name"), Column("from", "from", "ns"), Column("to", "to", "ns"))
+    rows = (("before", 0.0, 10e6), ("gone", 10e6, 9e6), ("new", 9e6, 9.5e6), ("after", 0.0, 9.5e6))
+    root = parsed(table(Waterfall, columns, rows, label="what", start="from", end="to"))
+    at = ticks(root, "middle")
+    for row in (1, 2):
+        (bar,) = [node for node in marks(root)[row] if node.tag == f"{SVG}rect"]
+        low, high = sorted(rows[row][1:])
+        assert float(bar.get("x")) == pytest.approx(through(at, low / 1e6, float), abs=0.5)
+        assert float(bar.get("width")) == pytest.approx(
+            through(at, high / 1e6, float) - through(at, low / 1e6, float), abs=0.5
+        )
+    assert {"\N{MINUS SIGN}1.000 ms", "+500.0 us", "time (ms, from 8)"} <= set(texts(root))
+
+
+def test_fields_of_a_heat_map_are_darker_the_larger_their_value_in_the_order_of_their_parameters():
+    columns = (Column("param.b", "b", "plain"), Column("param.n", "n", "plain"), Column("v", "efficiency", "%"))
+    rows = tuple((b, n, 10.0 * n + b) for b in (16, 8) for n in (1, 4, 2))
+    root = parsed(table(HeatMap, columns, rows, x="param.n", y="param.b", value="v"))
+    fields = {row: some[0] for row, some in marks(root).items()}
+    assert len(fields) == 6
+    by_value = sorted(fields, key=lambda row: rows[row][2])
+    shades = [float(fields[row].get("fill-opacity")) for row in by_value]
+    assert shades == sorted(shades)
+    across = sorted({(rows[row][1], float(field.get("x"))) for row, field in fields.items()})
+    up = sorted({(rows[row][0], -float(field.get("y"))) for row, field in fields.items()})
+    assert [x for _, x in across] == sorted(x for _, x in across)
+    assert [y for _, y in up] == sorted(y for _, y in up)
+    assert len(across) == 3 and len(up) == 2  # noqa: PT018
+    assert svg_of(table(HeatMap, columns, rows[:3], x="param.n", y="param.b", value="v")) is None
+
+
+def test_points_of_a_roofline_are_under_their_roofs():
+    from math import log
+
+    columns = (Column("kernel", "kernel", "name"), Column("level", "level"), Column("x", "FLOP/byte", "number"),
+               Column("y", "reached", "FLOP/s"), Column("share", "of the time", "%"))  # fmt: skip
+    rows = ((HOSTILE, "DRAM", 0.5, 1e12, 90.0), ("b", "L2", 8.0, 2e13, 10.0))
+    roofs = (Ceiling("FP32", 6e13, None), Ceiling("FP32", 5.9e13, None), Ceiling("DRAM", None, 3e12))
+    root = parsed(
+        table(Scatter, columns, rows, x="x", y="y", label="kernel", series=("level",), size=("share",), ceilings=roofs)
+    )
+    for row, (x, y) in places(root).items():
+        assert x == pytest.approx(through(ticks(root, "middle"), rows[row][2], log), abs=0.5)
+        assert y == pytest.approx(through(ticks(root, "end"), rows[row][3] / 1e12, log), abs=0.5)
+    flat = [node for node in root.iter(f"{SVG}line") if node.get("class") == "ceiling"]
+    assert [float(node.get("y1")) for node in flat] == pytest.approx(
+        [through(ticks(root, "end"), 60.0, log)], abs=0.5
+    ), "the highest of a name alone"
+    assert len([node for node in root.iter(f"{SVG}path") if node.get("class") == "ceiling"]) == 1
+
+
+def test_boxes_of_a_timeline_are_where_their_times_are():
+    columns = (Column("process", "process"), Column("lane", "stream"), Column("start", "start", "ns"),
+               Column("length", "duration", "ns"), Column("name", "what", "name"), Column("class", "class"))  # fmt: skip
+    rows = (("rank 0", "NVTX", 0.0, 4e6, HOSTILE, "NVTX"), ("rank 0", "stream 7", 1e6, 2e6, "gemm", "GEMM"),
+            ("rank 1", "stream 7", 2.5e6, 5e5, "ncclDevKernel", "NCCL"))  # fmt: skip
+    parts = {"lane": ("process", "lane"), "start": "start", "length": "length", "label": "name", "series": ("class",)}
+    root = parsed(table(Lanes, columns, rows, **parts))
+    at = ticks(root, "middle")
+    for row, (box,) in marks(root).items():
+        assert float(box.get("x")) == pytest.approx(through(at, rows[row][2] / 1e6, float), abs=0.5)
+        assert float(box.get("width")) == pytest.approx(through(at, rows[row][3] / 1e6, float) - at[0][1], abs=0.5)
+    assert {"rank 0", "rank 1", "NVTX", "stream 7", "GEMM", "NCCL"} <= set(texts(root))
+    assert len({box.get("y") for (box,) in marks(root).values()}) == 3
+
+
+def test_a_plain_table_has_no_picture():
+    assert svg_of(Table("t", "t", (Column("a", "a"),), (("x",), ("y",)))) is None
+
+
+@pytest.mark.parametrize("width", [320, 720, 1600])
+def test_everything_is_within_the_picture(width):
+    root = parsed(scaling(names=("a" * 60, "b")), width=width)
+    assert root.get("viewBox").split()[2] == str(width)
+    for node in root.iter(f"{SVG}text"):
+        assert 0 <= float(node.get("x")) <= width
+        assert 0 <= float(node.get("y")) <= float(root.get("height"))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, Table, Unit
+from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, StackedBars, Table, Unit
+from nsw.analysis.comparison import best_figure
+from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
+    from nsw.analysis.spent import Spent
     from nsw.analysis.summary import Summary
 
     _Part = tuple[Column, Callable[[Any], Cell]]
@@ -180,6 +184,121 @@ def figure_blocks(summary: Summary) -> list[Block]:
     if not rows:
         return []
     return [Table("figures", "figures", _FIGURES, rows, least=("runs", "range"), evidence=(Evidence("figures"),))]
+
+
+# --- plots alone: data, which no table shows to people --------------------------------------------------------------
+
+_CLASSES: Final = 4  # of computing, the largest; the others are one part
+_FEWEST: Final = 3  # values of a parameter that make a curve
+
+
+def time_blocks(summary: Summary) -> list[Block]:
+    """A bar a case: an iteration by class of computing, copies alone, NCCL alone, idle; else all GPU work by class."""
+    known = [(case, case.spent) for case in summary.cases if case.spent is not None and case.spent.gpu_ns]
+    divided = [(case, spent) for case, spent in known if spent.computing_pct is not None]
+    members = divided or known
+    if not members:
+        return []
+    parts = [(case, _divided(spent) if divided else _classes(spent)) for case, spent in members]
+    sizes: dict[str, float] = {}
+    for _, own in parts:
+        for name, ns in own.items():
+            sizes[name] = sizes.get(name, 0.0) + ns / sum(own.values())
+    last = [name for name in (_COPIES_ALONE, _NCCL_ALONE, _IDLE) if sizes.get(name)]
+    classes = sorted((name for name in sizes if name not in last and sizes[name]), key=lambda name: -sizes[name])
+    named, rest = classes[:_CLASSES], classes[_CLASSES:]
+    columns = [Column("case", "case", "name"), *(Column(f"class.{name}", name, "ns") for name in named)]
+    columns += [Column("other_ns", "other computing", "ns")] if rest else []
+    columns += [Column(_KEYS[name], name, "ns") for name in last]
+    parts_of = [*([name] for name in named), *([rest] if rest else []), *([name] for name in last)]
+    rows = tuple((case.id, *(sum(own.get(name, 0.0) for name in some) for some in parts_of)) for case, own in parts)
+    title = "where the time of an iteration goes" if divided else "where GPU time goes"
+    return [
+        StackedBars(
+            "time", title, tuple(columns), rows, label="case", values=tuple(c.name for c in columns[1:]), shown="data",
+            evidence=(Evidence("hotspots", tuple(case.id for case, _ in parts)),),
+        )
+    ]  # fmt: skip
+
+
+_COPIES_ALONE, _NCCL_ALONE, _IDLE = "copies alone", "NCCL alone", "idle"
+_KEYS: Final = {_COPIES_ALONE: "copies_ns", _NCCL_ALONE: "nccl_ns", _IDLE: "idle_ns"}
+
+
+def _classes(spent: Spent) -> dict[str, float]:
+    return {part.name: part.ns for part in spent.parts}
+
+
+def _divided(spent: Spent) -> dict[str, float]:
+    """The span in parts that add up to it; the classes of computing by their durations, since some overlap."""
+    span = (spent.span_ns or 0.0) / 100
+    computing = {part.name: part.ns for part in spent.parts if part.name not in {NCCL, COPIES, SETS}}
+    whole = sum(computing.values())
+    found = {name: ns / whole * span * (spent.computing_pct or 0.0) for name, ns in computing.items() if whole}
+    alone = {_COPIES_ALONE: spent.copies_pct, _NCCL_ALONE: spent.exposed_pct, _IDLE: spent.idle_pct}
+    return found | {name: span * (share or 0.0) for name, share in alone.items()}
+
+
+def sweep_blocks(summary: Summary) -> list[Block]:
+    """Each figure over the parameter of numbers with most values, or a bar a case; of two parameters a heat map too."""
+    varied = _varied(summary.cases)
+    figures = dict.fromkeys(figure.name for case in summary.cases for figure in case.figures)
+    shown = {summary.curve.figure if summary.curve else None}
+    found: list[Block] = []
+    for name in figures:
+        members = [case for case in summary.cases if best_figure(case, name) is not None]
+        if len(members) < 2:
+            continue
+        found += [] if name in shown else [_sweep(members, name, varied)]
+        found += [_map(members, name, varied)] if len(varied) == 2 else []
+    return found
+
+
+def _varied(cases: Sequence[CaseSummary]) -> dict[str, list[Any]]:
+    """The parameters with several values, those with values that are numbers first, of most values."""
+    values: dict[str, list[Any]] = {}
+    for case in cases:
+        for name, value in case.params.items():
+            if value not in values.setdefault(name, []):
+                values[name].append(value)
+    several = {name: some for name, some in values.items() if len(some) > 1}
+    return dict(sorted(several.items(), key=lambda item: (not _are_numbers(item[1]), -len(item[1]))))
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _of_figure(cases: Sequence[CaseSummary], name: str, parameters: Sequence[str]) -> dict[str, Any]:
+    """What blocks of a figure share: a row a case, with its parameters, the figure and its range."""
+    members = [(case, best_figure(case, name)) for case in cases]
+    unit = next((figure.unit for _, figure in members if figure and figure.unit), None)
+    numbers = {key: _are_numbers([case.params.get(key) for case in cases]) for key in parameters}
+    columns = [_parameter(key, "plain" if numbers[key] else "text") for key in parameters]
+    rows = tuple(
+        (*(_as_cell(case.params.get(key)) for key in parameters), figure.median, (figure.least, figure.most))
+        for case, figure in members if figure is not None
+    )  # fmt: skip
+    return {
+        "columns": (*columns, Column("figure", unit or name, "number"), Column("range", "range", "range")),
+        "rows": rows, "shown": "data", "evidence": (Evidence("figures", tuple(case.id for case, _ in members)),),
+    }  # fmt: skip
+
+
+def _sweep(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequence[Any]]) -> Block:
+    keys = list(varied)
+    if keys and _are_numbers(varied[keys[0]]) and len(varied[keys[0]]) >= _FEWEST:
+        series = tuple(f"param.{key}" for key in keys[1:])
+        about = _of_figure(cases, name, [*keys[1:], keys[0]])
+        return Curve("sweep", f"{name} by {keys[0]}", x=f"param.{keys[0]}", y="figure", series=series, **about)
+    about = _of_figure(cases, name, keys)
+    return Bars("sweep", f"{name} by {', '.join(keys)}", label=f"param.{keys[-1]}", value="figure", **about)
+
+
+def _map(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequence[Any]]) -> Block:
+    x, y = varied
+    about = _of_figure(cases, name, [y, x])
+    return HeatMap("map", f"{name} by {x} and {y}", x=f"param.{x}", y=f"param.{y}", value="figure", **about)
 
 
 def rate_blocks(summary: Summary) -> list[Block]:

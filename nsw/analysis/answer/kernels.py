@@ -153,6 +153,7 @@ _ROOFLINE: Final = (
     Column("kernel", "kernel", "name"), Column("precision", "precision"), Column("level", "level"),
     Column("intensity", "FLOP/byte", "number"), Column("flop_per_s", "reached", "FLOP/s"),
     Column("roof_flop_per_s", "roof", "FLOP/s"), Column("share_pct", "of the roof", "%"), Column("side", "limited by"),
+    Column("time_pct", "of the time", "%"),
 )  # fmt: skip
 
 
@@ -168,7 +169,17 @@ def _plot(case: CaseSummary) -> Block:
         f"rooflines of {case.id}",
         _ROOFLINE,
         tuple(
-            (k.short_name, p.precision, p.level, p.intensity, p.flop_per_s, p.roof_flop_per_s, p.share_pct, p.side)
+            (
+                k.short_name,
+                p.precision,
+                p.level,
+                p.intensity,
+                p.flop_per_s,
+                p.roof_flop_per_s,
+                p.share_pct,
+                p.side,
+                k.share_pct,
+            )
             for k, p in found
         ),
         wide="kernel",
@@ -178,6 +189,8 @@ def _plot(case: CaseSummary) -> Block:
         x="intensity",
         y="flop_per_s",
         label="kernel",
+        series=("precision", "level"),
+        size=("time_pct",),
         ceilings=_ceilings([p for _, p in found]),
     )
 

@@ -27,6 +27,8 @@ ANALYSES: Final[Mapping[str, Callable[[Summary], Iterable[Block]]]] = {
     "scaling": comparisons.scaling_blocks,
     "figures": comparisons.figure_blocks,
     "comparison": comparisons.variant_blocks,
+    "time": comparisons.time_blocks,
+    "sweeps": comparisons.sweep_blocks,
     "perturbation": notes.perturbation_blocks,
     "iterations": cases.iteration_blocks,
     "effective rates": comparisons.rate_blocks,

@@ -1,0 +1,183 @@
+"""One iteration of a case as a timeline: the GPU's work by process and stream, and the NVTX ranges meanwhile.
+
+It is the steady iteration of median duration. Processes of one report share its clock; those of several reports begin
+at their own start of that iteration. Neighbours too short to be seen become one box.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.analysis.blocks import Column, Evidence, Lanes
+from nsw.analysis.kernel_classes import class_of
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+__all__ = ["BOXES", "iteration_lanes"]
+
+BOXES: Final = 2_000  # of a plot without a program in it
+_DEPTH: Final = 3  # NVTX ranges inside each other
+_GRAIN: Final = 2_000  # of the iteration's time: what is shorter can hardly be seen
+_RANGES: Final = "NVTX"
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A stretch of a lane, ns since the iteration's start."""
+
+    process: str
+    lane: str
+    start: float
+    end: float
+    name: str
+    group: str
+    operations: int = 1
+
+
+def iteration_lanes(
+    case: str, gpu: Sequence[Row], nvtx: Sequence[Row], iterations: Sequence[Row], *,
+    classes: Mapping[str, str] | None = None, boxes: int = BOXES,
+) -> Lanes | None:  # fmt: skip
+    """The timeline of one iteration; None where no iterations are known.
+
+    Args:
+        case: The case.
+        gpu: Rows of gpu_trace of one of its runs.
+        nvtx: Rows of nvtx_trace.
+        iterations: Rows of iteration_trace.
+        classes: Classes of kernels that the recipe names.
+        boxes: How many there may be: shorter ones become one with their neighbours.
+    """
+    steady = [row for row in iterations if row["phase"] == "steady" and row["duration_ns"]]
+    if not steady:
+        return None
+    ranked = sorted((row for row in steady if _origin(row) == _origin(steady[0])), key=lambda row: row["duration_ns"])
+    middle = ranked[len(ranked) // 2]
+    span, number = middle["duration_ns"], middle["iteration"]
+    starts = {middle["report"]: middle["start_ns"]}
+    for row in steady:
+        if row["iteration"] == number:
+            starts.setdefault(row["report"], row["start_ns"])
+    names = _process_names([*gpu, *nvtx])
+    made = [*_of_gpu(gpu, starts, span, names, classes), *_of_ranges(nvtx, starts, span, names)]
+    made = _at_most(made, boxes, span)
+    rows = tuple((b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations) for b in made)
+    columns = (
+        Column("process", "process", "name"), Column("lane", "stream", "name"), Column("start_ns", "start", "ns"),
+        Column("length_ns", "duration", "ns"), Column("name", "what", "name"), Column("class", "class"),
+        Column("operations", "operations", "count"),
+    )  # fmt: skip
+    return Lanes(
+        "timeline", f"iteration {number} of {case}", columns, rows, lane=("process", "lane"), start="start_ns",
+        length="length_ns", label="name", series=("class",), case=case, shown="data",
+        evidence=(Evidence("gpu_trace", (case,)), Evidence("nvtx_trace", (case,))),
+    )  # fmt: skip
+
+
+def _origin(row: Row) -> tuple[Any, ...]:
+    return row.get("report"), row.get("rank"), row.get("pid")
+
+
+def _process_names(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:
+    """Each process by its rank, else by its GPU, else by its number."""
+    devices: dict[tuple[Any, ...], set[Any]] = {}
+    for row in rows:
+        devices.setdefault(_origin(row), set()).add(row.get("device"))
+    names = {}
+    for origin, some in devices.items():
+        known = sorted(device for device in some if device is not None)
+        _, rank, pid = origin
+        names[origin] = (
+            f"rank {rank}" if rank is not None else
+            f"GPU {', '.join(map(str, known))}" if known else f"process {pid}" if pid is not None else "process"
+        )  # fmt: skip
+    if len(set(names.values())) < len(names):
+        names = {origin: f"{name}, process {origin[2]}" for origin, name in names.items()}
+    return names
+
+
+def _within(rows: Iterable[Row], starts: Mapping[Any, float], span: float) -> list[tuple[float, float, Row]]:
+    """The rows that are at work in the iteration, with start and end cut to it."""
+    found = []
+    for row in rows:
+        if row.get("duration_ns") is None or row.get("report") not in starts:
+            continue
+        start = row["start_ns"] - starts[row["report"]]
+        end = start + row["duration_ns"]
+        if end > 0 and start < span:
+            found.append((max(start, 0.0), min(end, span), row))
+    return found
+
+
+def _of_gpu(
+    rows: Iterable[Row], starts: Mapping[Any, float], span: float, names: Mapping[tuple[Any, ...], str],
+    classes: Mapping[str, str] | None,
+) -> list[_Box]:  # fmt: skip
+    return [
+        _Box(names[_origin(row)], f"stream {row['stream']}" if row.get("stream") is not None else "GPU", start, end,
+             row.get("short_name") or row["name"], class_of(row["name"], row["kind"], classes))
+        for start, end, row in _within(rows, starts, span)
+    ]  # fmt: skip
+
+
+def _of_ranges(
+    rows: Iterable[Row], starts: Mapping[Any, float], span: float, names: Mapping[tuple[Any, ...], str]
+) -> list[_Box]:
+    """The ranges, those inside others in lanes below them."""
+    found: list[_Box] = []
+    open_: dict[tuple[Any, ...], list[float]] = {}
+    for start, end, row in sorted(_within(rows, starts, span), key=lambda item: (item[0], -item[1])):
+        ends = open_.setdefault((*_origin(row), row.get("tid")), [])
+        while ends and ends[-1] <= start:
+            ends.pop()
+        ends.append(end)
+        if len(ends) <= _DEPTH:
+            lane = _RANGES if len(ends) == 1 else f"{_RANGES}, level {len(ends)}"
+            found.append(_Box(names[_origin(row)], lane, start, end, row["name"] or "", _RANGES))
+    return found
+
+
+def _at_most(boxes: Iterable[_Box], most: int, span: float) -> list[_Box]:
+    """The boxes by process and lane, so many at most: neighbours that are nearer than can be seen become one."""
+    ordered = sorted(boxes, key=_order)
+    grain = span / _GRAIN
+    while True:
+        merged = [box for _, lane in groupby(ordered, lambda b: (b.process, b.lane)) for box in _merged(lane, grain)]
+        if len(merged) <= most:
+            return merged
+        grain *= 2
+
+
+def _order(box: _Box) -> tuple[Any, ...]:
+    """By process and lane, ranges first, with stream 7 before stream 16."""
+    return len(box.process), box.process, box.group != _RANGES, len(box.lane), box.lane, box.start
+
+
+def _merged(lane: Iterable[_Box], grain: float) -> list[_Box]:
+    """Short boxes with a small gap between them as one, of the class that takes most of it."""
+    runs: list[list[_Box]] = []
+    for box in lane:
+        last = runs[-1] if runs else None
+        is_near = last is not None and box.start - last[-1].end < grain
+        if last is not None and is_near and box.end - box.start < grain and last[-1].end - last[-1].start < grain:
+            last.append(box)
+        else:
+            runs.append([box])
+    return [run[0] if len(run) == 1 else _together(run) for run in runs]
+
+
+def _together(run: Sequence[_Box]) -> _Box:
+    took: dict[str, float] = {}
+    for box in run:
+        took[box.group] = took.get(box.group, 0.0) + box.end - box.start
+    largest = max(run, key=lambda box: box.end - box.start)
+    name = f"{plural(len(run), 'short operation')}, the longest {largest.name}"
+    first = run[0]
+    end = max(box.end for box in run)
+    return _Box(first.process, first.lane, first.start, end, name, max(took, key=lambda g: took[g]), len(run))

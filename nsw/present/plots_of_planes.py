@@ -1,0 +1,291 @@
+"""Plots whose both axes mean something: heat maps, rooflines, and the timeline of an iteration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.present.plot_frame import (
+    SMALL,
+    TICK,
+    Picture,
+    class_of,
+    column_of,
+    left_of,
+    legend_of,
+    number_of,
+    says,
+    series_of,
+    x_axis,
+    y_axis,
+)  # fmt: skip
+from nsw.present.summary_view import as_text
+from nsw.present.svg import (
+    COLOURS,
+    Axis,
+    cut,
+    line,
+    linear,
+    logarithmic,
+    marker,
+    node,
+    path,
+    rect,
+    room,
+    text,
+    tip,
+    words,
+)  # fmt: skip
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from nsw.analysis.blocks import Ceiling
+
+__all__ = ["heat_map", "lanes", "scatter"]
+
+
+# --- two parameters -------------------------------------------------------------------------------------------------
+
+
+def heat_map(block: Any, width: float, top: float) -> Picture | None:
+    """A field a row, the darker the larger, with its value."""
+    x_at, y_at, value_at = (column_of(block, name) for name in (block.x, block.y, block.value))
+    known = [(n, value) for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None]
+    xs, ys = (_in_order(block.rows[n][at] for n, _ in known) for at in (x_at, y_at))
+    if len(xs) < 2 or len(ys) < 2:
+        return None
+    unit = block.columns[value_at]
+    names = [as_text(y, block.columns[y_at].unit) for y in ys]
+    left = 40 + min(0.3 * width, max(room(name) for name in names))
+    across, down = min(120.0, (width - left - 16) / len(xs)), 34.0
+    low, high = min(value for _, value in known), max(value for _, value in known)
+    notes = f"{unit.title}: {as_text(low, unit.unit)} (light) to {as_text(high, unit.unit)} (dark)"
+    top += 22
+    parts = [text(notes, left, top - 8, size=SMALL, within=width - left)]
+    for n, value in known:
+        x, y = left + xs.index(block.rows[n][x_at]) * across, top + (len(ys) - 1 - ys.index(block.rows[n][y_at])) * down
+        share = (value - low) / (high - low) if high > low else 1.0
+        parts.append(rect(x + 1, y + 1, across - 2, down - 2, "s1", says(block, n), row=n, opacity=0.08 + 0.57 * share))
+        shown = as_text(value, unit.unit)
+        if room(shown, SMALL) < across - 6:
+            parts.append(text(shown, x + across / 2, y + down / 2 + 4, anchor="middle", size=SMALL))
+    bottom = top + len(ys) * down
+    parts += [
+        text(name, left - 8, bottom - (n + 0.5) * down + 4, anchor="end", within=left - 40)
+        for n, name in enumerate(names)
+    ]
+    parts += [text(as_text(x, block.columns[x_at].unit), left + (n + 0.5) * across, bottom + 16, anchor="middle",
+                   size=TICK, within=across - 4) for n, x in enumerate(xs)]  # fmt: skip
+    parts.append(text(block.columns[x_at].title, left + len(xs) * across / 2, bottom + 36, anchor="middle"))
+    parts.append(
+        text(block.columns[y_at].title, 16, (top + bottom) / 2, anchor="middle", turned=90, within=bottom - top)
+    )
+    return Picture(parts, bottom + 48, f"{plural(len(known), 'field')} of {unit.title}")
+
+
+def _in_order(values: Iterable[Any]) -> list[Any]:
+    """Each value once: numbers by size, others as they come."""
+    once = list(dict.fromkeys(values))
+    return sorted(once) if all(number_of(value) is not None for value in once) else once
+
+
+# --- rooflines ------------------------------------------------------------------------------------------------------
+
+_NAMED: Final = 12  # points of a scatter plot
+
+
+def scatter(block: Any, width: float, top: float) -> Picture | None:
+    """Points under their roofs on logarithmic axes, each with a shape for its series, the largest named."""
+    x_at, y_at = column_of(block, block.x), column_of(block, block.y)
+    series = series_of(block, block.series)
+    points = [
+        (n, across, up, number)
+        for number, rows in enumerate(series.values())
+        for n in rows
+        if (across := number_of(block.rows[n][x_at]) or 0.0) > 0 and (up := number_of(block.rows[n][y_at]) or 0.0) > 0
+    ]
+    if len(points) < 2:
+        return None
+    names = list(series)
+    legend, top = (
+        legend_of(names, 8, top + 12, width - 16, lambda n, x, y: marker(x + 8, y - 4, n)) if any(names) else ([], top)
+    )
+    roofs = _roofs(block.ceilings)
+    flat: list[Any] = [roof for roof in roofs if roof.y is not None]
+    slopes: list[Any] = [roof for roof in roofs if roof.slope is not None]
+    ridges = [roof.y / slope.slope for roof in flat for slope in slopes]
+    xs, ys = [x for _, x, _, _ in points], [y for _, _, y, _ in points]
+    unit = block.columns[y_at]
+    top, bottom = top + 6, top + 366
+    y = logarithmic(min(ys) / 1.5, 1.3 * max([*ys, *(roof.y for roof in flat)]), bottom, top, unit=unit.unit)
+    left, right = left_of(y), width - 16
+    x = logarithmic(min(xs) / 2, 2 * max([*xs, *ridges]), left, right)
+    parts = [*legend, *y_axis(y, left, right, unit.title), *x_axis(x, top, bottom, block.columns[x_at].title)]
+    parts += _ceilings(flat, slopes, x, y)
+    radius = {n: _radius(block, block.rows[n]) for n, _, _, _ in points}
+    parts += [marker(x.at(a), y.at(b), number, says(block, n), row=n, size=radius[n]) for n, a, b, number in points]
+    at = {n: (x.at(a), y.at(b)) for n, a, b, _ in points}
+    parts += _names_of_points(block, at, radius, right)
+    said = f"{plural(len(points), 'point')} under {', '.join(roof.name for roof in roofs) or 'no roof'}"
+    return Picture(parts, bottom + 48, said)
+
+
+def _radius(block: Any, row: Sequence[Any]) -> float:
+    """By the square root of a share, so that the area tells it."""
+    share = number_of(row[column_of(block, block.size[0])]) if block.size else None
+    return 4.5 if share is None else 3.0 + 4.0 * math.sqrt(max(0.0, min(share, 100.0)) / 100)
+
+
+def _roofs(ceilings: Iterable[Ceiling]) -> list[Ceiling]:
+    """The highest roof of each name: those of other clocks are hardly lower, and would be drawn upon each other."""
+    highest: dict[tuple[str, bool], Ceiling] = {}
+    for roof in ceilings:
+        key = roof.name, roof.y is not None
+        if key not in highest or (roof.y or roof.slope or 0.0) > (highest[key].y or highest[key].slope or 0.0):
+            highest[key] = roof
+    return list(highest.values())
+
+
+def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: Axis, y: Axis) -> list[str]:
+    """Flat roofs from where the steepest slope reaches them, slopes up to the highest flat roof; each with its name."""
+    parts = []
+    steepest = max((roof.slope for roof in slopes), default=None)
+    highest = max((roof.y for roof in flat), default=y.high)
+    for roof in flat:
+        begin = x.low if steepest is None else min(max(roof.y / steepest, x.low), x.high)
+        parts.append(line(x.at(begin), y.at(roof.y), x.last, y.at(roof.y), "ceiling", width=1.5))
+        label = f"{roof.name} {as_text(roof.y, 'FLOP/s')}"
+        parts.append(text(label, x.last - 2, y.at(roof.y) - 5, anchor="end", size=SMALL))
+    for roof in slopes:
+        begin, end = max(x.low, y.low / roof.slope), min(x.high, highest / roof.slope)
+        if begin >= end:
+            continue
+        a, b = (x.at(begin), y.at(roof.slope * begin)), (x.at(end), y.at(roof.slope * end))
+        parts.append(path([a, b], "ceiling", width=1.5))
+        turn = math.atan2(a[1] - b[1], b[0] - a[0])
+        at = (b[0] - 24 * math.cos(turn) - 5 * math.sin(turn), b[1] + 24 * math.sin(turn) - 5 * math.cos(turn))
+        label = f"{roof.name} {as_text(roof.slope, 'byte/s')}"
+        parts.append(text(label, *at, anchor="end", size=SMALL, turned=math.degrees(turn)))
+    return parts
+
+
+def _names_of_points(
+    block: Any, at: Mapping[int, tuple[float, float]], radius: Mapping[int, float], right: float
+) -> list[str]:
+    """The names of the largest points, each once, beside them where nothing else is."""
+    label_at = column_of(block, block.label)
+    taken = [(x - radius[n], y - radius[n], x + radius[n], y + radius[n]) for n, (x, y) in at.items()]
+    parts: list[str] = []
+    named: set[str] = set()
+    for n in sorted(at, key=lambda n: (-radius[n], at[n][1])):
+        name = cut(as_text(block.rows[n][label_at], "name"), 170.0, SMALL)
+        x, y = at[n]
+        wide = room(name, SMALL)
+        r = radius[n]
+        beside = ((x + r + 5, y + 4), (x - r - 5 - wide, y + 4), (x - wide / 2, y - r - 6), (x - wide / 2, y + r + 14))
+        for left, base in beside:
+            box = (left - 1, base - 10, left + wide + 1, base + 3)
+            if name not in named and box[2] < right and not any(_overlap(box, one) for one in taken):
+                named.add(name)
+                taken.append(box)
+                parts.append(text(name, left, base, size=SMALL))
+        if len(named) >= _NAMED:
+            break
+    return parts
+
+
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+# --- a timeline -----------------------------------------------------------------------------------------------------
+
+_LANE: Final = 18.0  # px
+# series of what has the same colour in each plot; the largest of the others have these in turn, what is left one
+_OWN: Final = {"NCCL": 5, "copies": 6, "sets": 6, "NVTX": 7}
+_TURNS: Final = (4, 1, 2, 3)
+_OTHER: Final = 0
+_NAMED_FROM: Final = 44.0  # px of a box
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A row of a timeline: where it is drawn."""
+
+    row: int
+    x: float
+    y: float
+    width: float
+    name: str
+    tip: str
+
+
+def lanes(block: Any, width: float, top: float) -> Picture | None:
+    """A lane a process and stream, a box a stretch of time, with its name where that has room."""
+    if len(block.rows) < 2:
+        return None
+    start_at, length_at = column_of(block, block.start), column_of(block, block.length)
+    rows = series_of(block, block.series)
+    by_time = sorted(rows, key=lambda name: -sum(block.rows[n][length_at] for n in rows[name]))
+    colours = _OWN | dict(zip((name for name in by_time if name not in _OWN), _TURNS, strict=False))
+    named = [name for name in by_time if name in colours]
+    signs = [*(colours[name] for name in named), _OTHER]
+    entries = [*named, *(["other"] if len(named) < len(by_time) else [])]
+    legend, top = legend_of(
+        entries, 8, top + 12, width - 16, lambda n, x, y: rect(x, y - 11, 14, 13, class_of(signs[n]))
+    )
+    keys = list(dict.fromkeys(_lane(block, row) for row in block.rows))
+    places, bottom = _places(keys, top)
+    left = 24 + max(room(key[0]) for key in keys) + max(room(key[-1], SMALL) for key in keys)
+    end = max(row[start_at] + row[length_at] for row in block.rows)
+    axis = linear(0.0, end, left, width - 16, unit="ns", exact=True)
+    parts = [*legend, *x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, places, left)]
+    for name, members in rows.items():
+        of = class_of(colours.get(name, _OTHER))
+        boxes = [_box(block, n, axis, places) for n in members]
+        parts.append(node("g", *map(_drawn, boxes), fill=COLOURS[of], class_=of))
+        parts += [_upon(box) for box in boxes if box.width > _NAMED_FROM]
+    said = f"{len(block.rows):,} boxes in {plural(len(keys), 'lane')} over {as_text(end, 'ns')}"
+    return Picture(parts, bottom + 48, said)
+
+
+def _lane(block: Any, row: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(str(row[column_of(block, name)]) for name in block.lane)
+
+
+def _places(keys: Sequence[tuple[str, ...]], top: float) -> tuple[dict[tuple[str, ...], float], float]:
+    """Where each lane is, with a gap between processes, and where the last one ends."""
+    places: dict[tuple[str, ...], float] = {}
+    for n, key in enumerate(keys):
+        top += 8 if n and key[0] != keys[n - 1][0] else 0
+        places[key] = top
+        top += _LANE
+    return places, top
+
+
+def _names_of_lanes(keys: Sequence[tuple[str, ...]], places: Mapping[tuple[str, ...], float], left: float) -> list[str]:
+    lanes_of = [text(key[-1], left - 8, places[key] + 12, anchor="end", size=SMALL) for key in keys]
+    firsts = {key[0]: places[key] for key in reversed(keys)}
+    return [*lanes_of, *(text(name, 8, at + 12) for name, at in firsts.items())]
+
+
+def _box(block: Any, n: int, axis: Axis, places: Mapping[tuple[str, ...], float]) -> _Box:
+    row = block.rows[n]
+    start, length, name = (row[column_of(block, part)] for part in (block.start, block.length, block.label))
+    group = ", ".join(str(row[column_of(block, part)]) for part in block.series)
+    x, end = axis.at(start), axis.at(start + length)
+    about = tip(name, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
+    return _Box(n, x, places[_lane(block, row)], max(end - x, 0.4), name, about)
+
+
+def _drawn(box: _Box) -> str:
+    return node("rect", box.tip, x=box.x, y=box.y, width=box.width, height=_LANE - 3, data_row=box.row)
+
+
+def _upon(box: _Box) -> str:
+    shown = words(cut(box.name, box.width - 6, 10))
+    return node("text", shown, x=box.x + 3, y=box.y + 11, font_size=10, fill=COLOURS["upon"], class_="upon",
+                pointer_events="none")  # fmt: skip
