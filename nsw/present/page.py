@@ -164,7 +164,7 @@ def page(
         pictures=[sheet for _, sheet in sheets if sheet.picture],
         sentences=[(finding, list(anchors.proofs(finding.evidence))) for finding in findings],
         sheets=[sheet for block, sheet in sheets
-                if block.name not in {_ANSWER, _COMPARISON} and (block.shown != "data" or not sheet.picture)],
+                if block.name not in {_ANSWER, _COMPARISON} and (block.shown != "data" or sheet.picture)],
         sections=sections, left=left, sources=sources, commands=commands,
         sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
         island=_markup(_island(every)), wide=_WIDE,
@@ -278,7 +278,7 @@ def _columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _plain(value: float | None) -> str:
     """A value as page.js writes it: whole numbers in groups, others with six digits."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+    if value is None or not math.isfinite(value):
         return "-"
     if float(value).is_integer():
         return f"{value:,.0f}"
