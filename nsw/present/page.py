@@ -145,7 +145,7 @@ def page(
     given = list(dict.fromkeys(blocks))
     ofcases, whole = _by_case(given), [block for block in given if block.case is None]
     findings = [block for block in whole if isinstance(block, Finding)]
-    notes = [block for block in whole if isinstance(block, Note)]
+    above, headline, below = _around_headline([block for block in whole if isinstance(block, Note)])
     anchors = _Anchors()
     sheets = [(block, _sheet(block, f"b{at}", anchors)) for at, block in enumerate(whole) if isinstance(block, Table)]
     sections, left = _sections(ofcases, findings, anchors)
@@ -157,9 +157,9 @@ def page(
         policy=_policy(script, style),
         script=_markup(script),
         style=_markup(style),
-        headline=next((note.text for note in notes if note.name == HEADLINE), title),
-        told=_once(note for note in notes if note.name == _NOTE),
-        notes=_once(note for note in notes if note.name not in {HEADLINE, _NOTE}),
+        headline=headline or title,
+        above=above,
+        notes=below,
         first=[sheet for block, sheet in sheets if block.name in {_ANSWER, _COMPARISON}],
         pictures=[sheet for _, sheet in sheets if sheet.picture],
         sentences=[(finding, list(anchors.proofs(finding.evidence))) for finding in findings],
@@ -171,9 +171,14 @@ def page(
     )  # fmt: skip
 
 
-def _once(notes: Iterable[Note]) -> list[Note]:
-    """The notes, each text once."""
-    return list({note.text: note for note in notes}.values())
+def _around_headline(notes: Iterable[Note]) -> tuple[list[Note], str | None, list[Note]]:
+    """What is to be known before the headline is believed, the headline, and the other notes; each text once."""
+    once = list({note.text: note for note in notes}.values())
+    at = next((at for at, note in enumerate(once) if note.name == HEADLINE), None)
+    before = once[:at] if at is not None else []
+    above = [*before, *(note for note in once if note.name == _NOTE and note not in before)]
+    below = [note for note in once if note not in above and note.name != HEADLINE]
+    return above, None if at is None else once[at].text, below
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
