@@ -386,12 +386,16 @@ def _list_formats(target: Target) -> int:
         for f in FORMATS
     ]
     heads = ("format", "tool", "what")
-    target.put(
-        rows,
-        list(rows[0]),
-        data=lambda: {"formats": rows},
-        show=lambda: console().print(table(None, heads, ([r[h] for h in heads] for r in rows))),
-    )
+
+    def show() -> None:
+        if target.format == "html":
+            from nsw.present.page import Behind, page
+
+            sys.stdout.write(page("Formats that nsw reads", [], behind=[Behind("formats", rows, "nsw read --formats")]))
+        else:
+            console().print(table(None, heads, ([r[h] for h in heads] for r in rows)))
+
+    target.put(rows, list(rows[0]), data=lambda: {"formats": rows}, show=show)
     return Exit.GOOD
 
 

@@ -287,7 +287,7 @@ def _timeline(found: Results, case: str) -> Block:
     lanes = found.timeline(case)
     if lanes is None:
         cases = dict.fromkeys(run.case_id for run in found.runs)
-        hint = did_you_mean(case, cases) if case not in cases else "`nsw summarize --table iterations` lists the runs"
+        hint = did_you_mean(case, cases) or "`nsw summarize --table iterations` lists the runs that have one"
         raise UsageError(f"--timeline {case}: no timeline with iterations of such a case", hint=hint)
     return replace(lanes, case=None)
 

@@ -44,6 +44,16 @@ def test_a_gate_ends_with_its_outcome(nsw, pair):
     assert "| f: -2% |" in nsw("gate", second, first, "-f", "markdown").out.replace("\\", "")
 
 
+def test_a_comparison_and_a_gate_are_pages_too(nsw, pair, home):
+    for words, says in ((["compare"], "2 faster (30 %)"), (["gate"], "Gate passed")):
+        assert nsw(*words, *pair, "-o", "page.html").code == 0
+        page = (home / "page.html").read_text()
+        assert page.startswith("<!DOCTYPE html>")
+        assert says in page
+        assert page.count('<th scope="col">') >= 2  # the conditions of both sides
+        assert f"nsw {words[0]} {pair[0]} {pair[1]}" in page
+
+
 def test_a_baseline_is_a_name_for_a_campaign(nsw, pair):
     first, second = pair
     assert nsw("baseline", "set", "main", first).code == 0

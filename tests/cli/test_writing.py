@@ -107,6 +107,32 @@ def test_a_command_that_writes_no_markdown_refuses_its_ending(nsw, good, home):
     assert nsw("summarize", "-o", "out.md").code == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(["summarize"], "Rows behind the answer"), (["summarize", "--table", "runs"], ".baseline.r1"),
+     (["read", "t.json"], "aten::mm"), (["read", "t.json", "--table", "operators"], "aten::mm"),
+     (["read", "--formats"], "nsys"), (["read", "none.json"], "none.json")],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
+)  # fmt: skip
+def test_an_answer_is_a_page_where_the_file_ends_so(nsw, good, trace, home, words, says):
+    said = nsw(*words, "-o", "page.html")
+    assert (said.code, said.out) == (1 if "none.json" in words else 0, "")
+    page = (home / "page.html").read_text()
+    assert page.startswith("<!DOCTYPE html>")
+    assert says in page
+    assert nsw(*words, "--format", "html").out == page
+
+
+def test_a_report_is_named_after_its_campaign(nsw, good, home):
+    said = nsw("report")
+    assert said.code == 0
+    assert said.out.startswith(f"{good.name}.html: ")
+    page = (home / f"{good.name}.html").read_text()
+    assert f"nsw summarize {good.name} --full" in page
+    assert "recipe.lock.yaml" in page
+    refused(nsw("report", "--timeline", "x"), "--timeline x: no timeline with iterations", "hint")
+
+
 def test_a_slash_at_the_end_makes_a_folder(nsw, good, home):
     assert nsw("summarize", "-o", "new.d/").code == 0
     assert (home / "new.d/figures.csv").is_file()

@@ -32,6 +32,7 @@ LOOKS = (
     ["logs", "n-3"],
     ["summarize"],
     ["summarize", "--table", "figures"],
+    ["summarize", "--format", "html"],
 )
 DRIVES = (["resume"], ["retry"], ["throttle", "2"], ["fetch", "--yes"])
 
