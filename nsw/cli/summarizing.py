@@ -37,8 +37,9 @@ RUNS = "runs"  # a row a run; its parameters are the fields of one column
 
 
 def summarize(
-    which: Which, table: str | None, target: Target, limits: Limits, top: int | None, *, full: bool = False
-) -> int:
+    which: Which, table: str | None, target: Target, limits: Limits, top: int | None, *, full: bool = False,
+    plot: str | None = None,
+) -> int:  # fmt: skip
     """What a campaign shows; 1 when some of it failed.
 
     Args:
@@ -49,15 +50,19 @@ def summarize(
         full: All tables, behind the first screen.
         top: Only so many rows of a table: of each run in tables of reports, of each case in those that list its
             kernels, calls or copies, else of all.
+        plot: Which plot, where the target is of one; None: the first.
 
     Raises:
         UsageError: There is no such run or table, or one file cannot hold the tables.
     """
     if top is not None and table is None:
         raise UsageError("--top needs --table", hint="`nsw summarize --table hotspots --top 3`")
+    target.check_plot(plot)
+    if target.is_of_plot and table is not None:
+        raise UsageError("--table prints rows, and no plot", hint="`nsw summarize --plot NAME -o plot.svg`")
     folder, selection = campaign_and_runs(which)
     _check(table)
-    return _answer_safely(folder, selection, limits, table=table, target=target, top=top, full=full)
+    return _answer_safely(folder, selection, limits, table=table, target=target, top=top, full=full, plot=plot)
 
 
 def report(which: Which, output: Path | None, limits: Limits) -> int:
@@ -65,7 +70,7 @@ def report(which: Which, output: Path | None, limits: Limits) -> int:
     folder, selection = campaign_and_runs(which)
     file = output or Path(f"{folder.id}.html")
     target = Target("html", file)
-    code = _answer_safely(folder, selection, limits, table=None, target=target, top=None, full=True)
+    code = _answer_safely(folder, selection, limits, table=None, target=target, top=None, full=True, plot=None)
     say(f"{file}: {size(file.stat().st_size)}")
     return code
 
@@ -83,8 +88,9 @@ def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits,
 
 
 def _answer(
-    folder: CampaignFolder, selection: Selection, *, table: str | None, target: Target, top: int | None, full: bool
-) -> int:
+    folder: CampaignFolder, selection: Selection, *, table: str | None, target: Target, top: int | None, full: bool,
+    plot: str | None,
+) -> int:  # fmt: skip
     with results(folder, selection) as found:
         note, code = found.note, Exit.GOOD if found.is_good() else Exit.SOME_FAILED
         tables = _Tables(found)
@@ -95,6 +101,9 @@ def _answer(
             return Exit.GOOD if tables.is_plain(table) else code
         if target.is_of_rows:
             _put_all(target, tables, note)
+            return code
+        if target.is_of_plot:
+            target.put_plot(_plot(found, plot))
             return code
         summary = found.summary
         if target.format == "html":
@@ -265,6 +274,20 @@ def _page(found: Results, tables: _Tables) -> str:
             f"nsw summarize {as_named(folder)} --full",
         ],
     )
+
+
+def _plot(found: Results, name: str | None) -> str:
+    """A plot of the answer; the timeline is read from a report when it is asked for."""
+    from nsw.analysis.answer.registry import blocks_of
+    from nsw.analysis.iteration_lanes import TIMELINE
+    from nsw.present.plot_files import plot_of
+
+    if name != TIMELINE:
+        return plot_of(blocks_of(found.summary), name)
+    timeline = found.timeline()
+    if timeline is None:
+        raise UsageError("there is no plot timeline: no report of a timeline with iterations was read")
+    return plot_of([timeline], name)
 
 
 def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:
