@@ -16,7 +16,7 @@ WORKERS ?= $(if $(filter tests,$(TESTS)),6,0)
 STUCK_S ?= 900
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-newest test-oldest soak check bench lock clean
+.PHONY: help setup demo test test-newest test-oldest soak check bench pictures lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do printf 'make %-11s %s\n' "$$target" "$$text"; done
@@ -54,6 +54,10 @@ bench: ## run the benchmarks
 	@$(SETUP) --dev
 	@set -e; for bench in bench/*.py; do [ -e "$$bench" ] || { echo "There are no benchmarks yet."; break; }; \
 	  echo "== $$bench"; "$(BIN)/python" "$$bench"; done
+
+pictures: ## draw README's picture, the page of the demo (needs Chromium)
+	@$(SETUP)
+	@"$(BIN)/python" tools/pictures.py
 
 lock: ## lock the newest versions of all libraries with their hashes, for make and CI
 	@"$(PYTHON)" tools/setup/lock.py

@@ -712,6 +712,10 @@ def report(
         Path | None,
         option("--output", "-o", help="File to write; default: CAMPAIGN.html in this folder.", parser=output_path),
     ] = None,
+    timeline: Annotated[
+        str | None,
+        option("--timeline", metavar="CASE", help="Also draw one iteration of this case, whose report is read for it."),
+    ] = None,
     max_memory: MaxMemory = None,
     max_time: MaxTime = None,
 ) -> int:
@@ -719,7 +723,7 @@ def report(
     from nsw.cli import summarizing
 
     which = (campaign, named, root, selection(case, exclude))
-    return summarizing.report(which, output, limits(max_memory, max_time))
+    return summarizing.report(which, output, limits(max_memory, max_time), timeline)
 
 
 Sides = Annotated[

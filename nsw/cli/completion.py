@@ -450,6 +450,7 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "run": _of_campaign("run"),
     "runs": _of_campaign("retry"),
     "case": _of_campaign("case"),
+    "timeline": _of_campaign("case"),
     "table": _tables,
     "read table": _read_tables,
     "summarize table": _all_tables,

@@ -26,6 +26,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from nsw.analysis.blocks import Block
     from nsw.analysis.summary import Summary
     from nsw.apart import Limits
     from nsw.campaign.folder import CampaignFolder
@@ -65,12 +66,19 @@ def summarize(
     return _answer_safely(folder, selection, limits, table=table, target=target, top=top, full=full, plot=plot)
 
 
-def report(which: Which, output: Path | None, limits: Limits) -> int:
-    """Write the answer of a campaign as a page, CAMPAIGN.html if no file is named; 1 when some of it failed."""
+def report(which: Which, output: Path | None, limits: Limits, timeline: str | None) -> int:
+    """Write the answer of a campaign as a page, CAMPAIGN.html if no file is named; 1 when some of it failed.
+
+    Args:
+        which: The campaign, and of which of its runs.
+        output: The file.
+        limits: What a process that reads tables of others may take.
+        timeline: The case of which an iteration is drawn.
+    """
     folder, selection = campaign_and_runs(which)
     file = output or Path(f"{folder.id}.html")
     target = Target("html", file)
-    code = _answer_safely(folder, selection, limits, table=None, target=target, top=None, full=True, plot=None)
+    code = _answer_safely(folder, selection, limits, table=None, target=target, top=None, full=True, timeline=timeline)
     say(f"{file}: {size(file.stat().st_size)}")
     return code
 
@@ -89,7 +97,7 @@ def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits,
 
 def _answer(
     folder: CampaignFolder, selection: Selection, *, table: str | None, target: Target, top: int | None, full: bool,
-    plot: str | None,
+    plot: str | None = None, timeline: str | None = None,
 ) -> int:  # fmt: skip
     with results(folder, selection) as found:
         note, code = found.note, Exit.GOOD if found.is_good() else Exit.SOME_FAILED
@@ -107,7 +115,7 @@ def _answer(
             return code
         summary = found.summary
         if target.format == "html":
-            text = _page(found, tables)
+            text = _page(found, tables, timeline)
             with target.printed():
                 sys.stdout.write(text)
             return code
@@ -256,7 +264,7 @@ def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
     return page(name, notes, behind=[Behind(name, rows, f"nsw summarize --table {name}")])
 
 
-def _page(found: Results, tables: _Tables) -> str:
+def _page(found: Results, tables: _Tables, timeline: str | None) -> str:
     """The answer as a page, with the rows that its blocks name as their evidence."""
     from nsw.analysis.answer.registry import blocks_of
     from nsw.campaign.conditions import conditions_of
@@ -264,6 +272,8 @@ def _page(found: Results, tables: _Tables) -> str:
 
     folder, blocks = found.folder, list(blocks_of(found.summary))
     recipe = recipe_of(folder)
+    if timeline is not None:
+        blocks.append(_timeline(found, timeline))
     return page(
         f"{folder.id} on site {found.site}",
         blocks,
@@ -288,6 +298,20 @@ def _plot(found: Results, name: str | None) -> str:
     if timeline is None:
         raise UsageError("there is no plot timeline: no report of a timeline with iterations was read")
     return plot_of([timeline], name)
+
+
+def _timeline(found: Results, case: str) -> Block:
+    """One iteration of a case, as a block of the whole campaign: it was asked for.
+
+    Raises:
+        UsageError: No timeline of this case tells of iterations.
+    """
+    lanes = found.timeline(case)
+    if lanes is None:
+        cases = dict.fromkeys(run.case_id for run in found.runs)
+        hint = did_you_mean(case, cases) if case not in cases else "`nsw summarize --table iterations` lists the runs"
+        raise UsageError(f"--timeline {case}: no timeline with iterations of such a case", hint=hint)
+    return replace(lanes, case=None)
 
 
 def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:

@@ -35,17 +35,18 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from nsw.analysis.blocks import Block, Cell, Evidence
+    from nsw.tables import Column
 
 __all__ = ["Behind", "page"]
 
 _SHOWN: Final = 20  # rows of a table without JavaScript
 _MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases
-_OF_A_CELL: Final = 25  # characters of its data, about
 _WIDE: Final = 28  # characters of a text from which it may break, here and in page.js
 _NAMED: Final = 4  # cases of a sentence that have a link of their own
 _NOTE: Final = "note"  # what the campaign says of itself: that it was recorded
 _ANSWER: Final = "answer"  # the table of the first screen
 _COMPARISON: Final = "comparison"
+_TEMPLATE: Final = "page.html.j2"
 _CODE: Final = re.compile("`([^`]+)`")
 _SPARE: Final = re.compile(r"[^\w-]")
 _ESCAPES: Final = {ord("<"): r"\u003c", ord(">"): r"\u003e", ord("&"): r"\u0026"}
@@ -86,7 +87,7 @@ class _Sheet:
         source: The tables that its numbers are from.
         columns: Its columns.
         shown: The texts of its first rows.
-        data: Its columns for the script: texts, and the numbers behind them.
+        data: The whole for the script, as JSON: texts, and the numbers behind them.
         count: Its rows.
         left: What the file lacks of it.
         picture: What is drawn of it.
@@ -97,7 +98,7 @@ class _Sheet:
     source: str
     columns: list[_Column]
     shown: list[list[str]]
-    data: list[dict[str, Any]]
+    data: str
     count: int
     left: str = ""
     picture: str | None = None
@@ -144,35 +145,40 @@ def page(
     given = list(dict.fromkeys(blocks))
     ofcases, whole = _by_case(given), [block for block in given if block.case is None]
     findings = [block for block in whole if isinstance(block, Finding)]
-    notes = [block for block in whole if isinstance(block, Note)]
+    above, headline, below = _around_headline([block for block in whole if isinstance(block, Note)])
     anchors = _Anchors()
     sheets = [(block, _sheet(block, f"b{at}", anchors)) for at, block in enumerate(whole) if isinstance(block, Table)]
     sections, left = _sections(ofcases, findings, anchors)
     sources = [_rows_sheet(one, anchors) for one in behind if one.rows]
     every = [*(sheet for _, sheet in sheets), *(sheet for one in sections for sheet in one.sheets), *sources]
     script, style = _file("page.js"), _file("page.css")
-    return _templates().get_template("page.html.j2").render(
-        title=clean(title),
+    return _templates().get_template(_TEMPLATE).render(
+        title=title,
         policy=_policy(script, style),
         script=_markup(script),
         style=_markup(style),
-        headline=next((note.text for note in notes if note.name == HEADLINE), title),
-        told=_once(note for note in notes if note.name == _NOTE),
-        notes=_once(note for note in notes if note.name not in {HEADLINE, _NOTE}),
+        headline=headline or title,
+        above=above,
+        notes=below,
         first=[sheet for block, sheet in sheets if block.name in {_ANSWER, _COMPARISON}],
         pictures=[sheet for _, sheet in sheets if sheet.picture],
         sentences=[(finding, list(anchors.proofs(finding.evidence))) for finding in findings],
         sheets=[sheet for block, sheet in sheets
-                if block.name not in {_ANSWER, _COMPARISON} and (block.shown != "data" or not sheet.picture)],
+                if block.name not in {_ANSWER, _COMPARISON} and (block.shown != "data" or sheet.picture)],
         sections=sections, left=left, sources=sources, commands=commands,
         sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
         island=_markup(_island(every)), wide=_WIDE,
     )  # fmt: skip
 
 
-def _once(notes: Iterable[Note]) -> list[Note]:
-    """The notes, each text once."""
-    return list({note.text: note for note in notes}.values())
+def _around_headline(notes: Iterable[Note]) -> tuple[list[Note], str | None, list[Note]]:
+    """What is to be known before the headline is believed, the headline, and the other notes; each text once."""
+    once = list({note.text: note for note in notes}.values())
+    at = next((at for at, note in enumerate(once) if note.name == HEADLINE), None)
+    before = once[:at] if at is not None else []
+    above = [*before, *(note for note in once if note.name == _NOTE and note not in before)]
+    below = [note for note in once if note not in above and note.name != HEADLINE]
+    return above, None if at is None else once[at].text, below
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
@@ -210,9 +216,9 @@ def _sheet(block: Table, anchor: str, anchors: _Anchors) -> _Sheet:
         _add_anchors(block, proof, anchor, anchors)
     source = ", ".join(dict.fromkeys(proof.table for proof in block.evidence))
     shown = [list(row) for row in islice(zip(*texts, strict=True), _SHOWN)]
-    picture = svg_of(block)
+    count = len(block.rows)
     return _Sheet(
-        anchor, clean(block.title), source, columns, shown, data, len(block.rows), picture=picture,
+        anchor, block.title, source, columns, shown, _json(columns, data, count), count, picture=svg_of(block),
     )  # fmt: skip
 
 
@@ -240,16 +246,22 @@ def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
     for name in _columns_of(rows):
         values = [row.get(name) for row in rows]
         is_number = all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values)
-        hint = known[name].meaning + (f", {known[name].unit}" if known[name].unit else "") if name in known else name
-        columns.append(_Column(clean(name), clean(hint), is_number))
-        data.append({"v": values} if is_number else {"x": _packed(["-" if v is None else clean(v) for v in values])})
-        texts.append([_plain(value) for value in values[:_SHOWN]])
+        written = [] if is_number else ["-" if value is None else clean(value) for value in values]
+        data.append({"v": values} if is_number else {"x": _packed(written)})
+        texts.append(written[:_SHOWN] or list(map(_plain, values[:_SHOWN])))
+        columns.append(_Column(clean(name), _meaning(known[name]) if name in known else clean(name), is_number))
     all_rows = behind.count or len(behind.rows)
     left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
     return _Sheet(
-        anchor, behind.name, behind.name, columns, [list(row) for row in zip(*texts, strict=True)], data, len(rows),
+        anchor, behind.name, behind.name, columns, [list(row) for row in zip(*texts, strict=True)],
+        _json(columns, data, len(rows)), len(rows),
         left=left if len(rows) < all_rows else "",
     )  # fmt: skip
+
+
+def _meaning(column: Column) -> str:
+    """What a column of a table of reports holds, and its unit."""
+    return f"{column.meaning}, {column.unit}" if column.unit else column.meaning
 
 
 def _bounded(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
@@ -269,12 +281,10 @@ def _columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name in names if not name.endswith("_pm")]
 
 
-def _plain(value: Any) -> str:
+def _plain(value: float | None) -> str:
     """A value as page.js writes it: whole numbers in groups, others with six digits."""
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+    if value is None or not math.isfinite(value):
         return "-"
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return clean(value)
     if float(value).is_integer():
         return f"{value:,.0f}"
     away = math.nextafter(value, math.copysign(math.inf, value))  # a five at the end is rounded up, as in JavaScript
@@ -298,15 +308,14 @@ def _packed(texts: Sequence[str]) -> Any:
 
 def _island(sheets: Iterable[_Sheet]) -> str:
     """The data of all tables as JSON that no HTML ends."""
-    made = {
-        sheet.anchor: {
-            "n": sheet.count,
-            "c": [[column.title, column.hint, int(column.is_number)] for column in sheet.columns],
-            "d": sheet.data,
-        }
-        for sheet in sheets
-    }
-    return strict_json(made).translate(_ESCAPES)
+    parts = (f"{strict_json(sheet.anchor)}: {sheet.data}" for sheet in sheets)
+    return f"{{{', '.join(parts)}}}".translate(_ESCAPES)
+
+
+def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int) -> str:
+    """What the script needs of a table: how many rows, the columns, and the cells column by column."""
+    heads = [[column.title, column.hint, int(column.is_number)] for column in columns]
+    return strict_json({"n": count, "c": heads, "d": data})
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------
@@ -349,9 +358,9 @@ def _section(case: str, blocks: Iterable[Block], anchor: str, anchors: _Anchors)
 
 
 def _size(sheet: _Sheet) -> int:
-    """About how much of the file a table takes."""
+    """About how many characters of the file a table takes."""
     shown = sum(len(cell) + len("<td></td>") for row in sheet.shown for cell in row)
-    return shown + len(sheet.picture or "") + len(sheet.columns) * sheet.count * _OF_A_CELL
+    return shown + len(sheet.picture or "") + len(sheet.data)
 
 
 # --- the rest of the page -------------------------------------------------------------------------------------------
@@ -397,14 +406,18 @@ def _said(text: str) -> Markup:
     )
 
 
+def _written(value: Any) -> Any:
+    """What a template writes: of every text only what steers nothing."""
+    return clean(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
 @lru_cache(maxsize=1)
 def _templates() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
-    names = ("page.html.j2",)
     made = Environment(
-        loader=DictLoader({name: _file(name) for name in names}), undefined=StrictUndefined, autoescape=True,
-        trim_blocks=True, lstrip_blocks=True,
+        loader=DictLoader({_TEMPLATE: _file(_TEMPLATE)}), undefined=StrictUndefined, autoescape=True,
+        finalize=_written, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters.update(said=_said, markup=_markup, clean=clean, rows=partial(plural, word="row"))
+    made.filters.update(said=_said, markup=_markup, rows=partial(plural, word="row"))
     return made

@@ -92,7 +92,7 @@ def campaigns(nsw, recipe, home):
 
 def test_bash_offers_what_there_is(bash, campaigns):
     for line, offered in {
-        "nsw re": ["render", "resume", "retry", "reread", "read"],
+        "nsw re": ["render", "resume", "retry", "reread", "report", "read"],
         "nsw plan ": [
             "r.yaml",
             "more/deep.yaml",

@@ -185,3 +185,29 @@ def test_without_scripts_everything_is_there_but_the_rows_beyond_the_first(demo,
         assert browser.run("return document.querySelectorAll('tbody tr').length") > 300
         assert browser.run("return document.querySelectorAll('figure svg').length") > 0
         assert browser.run("return document.querySelectorAll('.tools, button').length") == 0
+
+
+def test_a_plot_is_zoomed_and_shown_whole_again(page):
+    view = "return document.querySelector('figure svg').getAttribute('viewBox').split(' ').map(Number)"
+    whole = page.run(view)
+    page.click("figure .tools button:nth-child(1)")
+    page.click("figure .tools button:nth-child(1)")
+    left, top, width, height = page.run(view)
+    assert width == pytest.approx(whole[2] / 2.25)
+    assert (left + width / 2, top + height / 2) == pytest.approx((whole[2] / 2, whole[3] / 2))
+    page.click("figure .tools button:nth-child(2)")
+    assert page.run(view)[2] == pytest.approx(whole[2] / 1.5)
+    page.click("figure .tools button:nth-child(3)")
+    assert page.run(view) == whole
+
+
+def test_what_a_mark_of_a_plot_says_is_in_the_row_that_it_stands_for(page):
+    marks = page.run(
+        "return [...document.querySelectorAll('figure')].flatMap(f => {"
+        " const rows = document.querySelectorAll(f.querySelector('figcaption a').hash + ' tbody tr');"
+        " return [...f.querySelectorAll('[data-row]')].filter(m => m.dataset.row < rows.length).map(m =>"
+        " [m.querySelector('title').textContent, [...rows[m.dataset.row].cells].map(c => c.textContent)]); })"
+    )
+    assert len(marks) > 100
+    for says, cells in marks:
+        assert any(cell and cell in says for cell in cells), (says, cells)

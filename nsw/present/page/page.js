@@ -163,6 +163,60 @@
   const sheets = new Map();
   for (const root of document.querySelectorAll(".sheet")) sheets.set(root.id, new Sheet(root, tables[root.id]));
 
+  /* A plot that is zoomed by buttons or by Ctrl and the wheel, and moved by dragging. */
+  class Plot {
+    constructor(figure, svg) {
+      this.svg = svg;
+      const { x, y, width, height } = svg.viewBox.baseVal;
+      this.whole = [x, y, width, height];
+      this.view = [...this.whole];
+      const bar = element("div", null, { className: "tools" });
+      for (const [text, name, act] of [
+        ["+", "larger", () => this.zoom(1.5)], ["\u2212", "smaller", () => this.zoom(1 / 1.5)],
+        ["\u27f2", "whole", () => this.show(this.whole)],
+      ]) {
+        const button = element("button", text, { type: "button", title: name, ariaLabel: name + ": " + this.name() });
+        button.addEventListener("click", act);
+        bar.append(button);
+      }
+      figure.querySelector("figcaption").prepend(bar);
+      svg.addEventListener("wheel", (event) => {
+        if (!event.ctrlKey) return; // or the page could not be scrolled
+        event.preventDefault();
+        const box = svg.getBoundingClientRect();
+        this.zoom(event.deltaY < 0 ? 1.2 : 1 / 1.2, (event.clientX - box.x) / box.width, (event.clientY - box.y) / box.height);
+      }, { passive: false });
+      svg.addEventListener("pointermove", (event) => {
+        if (event.buttons !== 1 || this.view[2] === this.whole[2]) return;
+        const scale = this.view[2] / svg.getBoundingClientRect().width;
+        const [left, top, width, height] = this.view;
+        this.show([left - event.movementX * scale, top - event.movementY * scale, width, height]);
+      });
+    }
+
+    name() {
+      return (this.svg.querySelector("title") || this.svg).textContent;
+    }
+
+    /* By a factor, about a point of what is seen (shares of its width and height). */
+    zoom(factor, x = 0.5, y = 0.5) {
+      const [left, top, width, height] = this.view;
+      const by = Math.min(1, Math.max(1 / 64, width / factor / this.whole[2]));
+      const [wide, high] = [this.whole[2] * by, this.whole[3] * by];
+      this.show([left + (width - wide) * x, top + (height - high) * y, wide, high]);
+    }
+
+    show([left, top, width, height]) {
+      const within = (at, size, from, whole) => Math.min(Math.max(at, from), from + whole - size);
+      const [x, y, wide, high] = this.whole;
+      this.view = [within(left, width, x, wide), within(top, height, y, high), width, height];
+      this.svg.setAttribute("viewBox", this.view.join(" "));
+      this.svg.classList.toggle("zoomed", width < wide);
+    }
+  }
+
+  for (const figure of document.querySelectorAll("figure")) new Plot(figure, figure.querySelector("svg"));
+
   const open = (node) => {
     for (let above = node; above; above = above.parentElement) if (above.tagName === "DETAILS") above.open = true;
   };
