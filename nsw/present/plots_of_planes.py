@@ -50,12 +50,15 @@ __all__ = ["heat_map", "lanes", "scatter"]
 # --- two parameters -------------------------------------------------------------------------------------------------
 
 
+_FIELDS: Final = 40  # in a row or column: of more nobody reads the names
+
+
 def heat_map(block: Any, width: float, top: float) -> Picture | None:
     """A field a row, the darker the larger, with its value."""
     x_at, y_at, value_at = (column_of(block, name) for name in (block.x, block.y, block.value))
     known = [(n, value) for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None]
     xs, ys = (_in_order(block.rows[n][at] for n, _ in known) for at in (x_at, y_at))
-    if len(xs) < 2 or len(ys) < 2:
+    if not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
         return None
     unit = block.columns[value_at]
     names = [as_text(y, block.columns[y_at].unit) for y in ys]

@@ -76,6 +76,9 @@ def test_a_notebook_shows_headline_table_and_plots(demo):
     assert shown.find("p/b").text == compared.headline
     (waterfall,) = shown.findall("{http://www.w3.org/2000/svg}svg")
     assert_allowed(waterfall)
+    steps = [row[1:] for block in compared._blocks if block.name == "waterfall" for row in block.rows]
+    assert [end for _, end in steps[:-2]] == [start for start, _ in steps[1:-1]], "each step begins where one ended"
+    assert steps[-1] == (0.0, pytest.approx(steps[-2][1]))
     report = min((demo.folder / "reports").glob("*/*.sqlite"), key=lambda p: p.stat().st_size)
     assert "<svg" in nsw.read(report)._repr_html_()
     assert "1 with errors" in nsw.read(__file__)._repr_html_()
