@@ -29,10 +29,10 @@ __all__ = [
     "room", "scaled", "spread_out", "text", "tip", "words",
 ]  # fmt: skip
 
-# Okabe and Ito's palette, told apart by people with any kind of colour blindness; the last is for what has no colour
+# Okabe and Ito's palette, which people with any colour blindness tell apart; its yellow darker, to be seen on white
 COLOURS: Final = {
     "s1": "#0072B2", "s2": "#E69F00", "s3": "#009E73", "s4": "#CC79A7", "s5": "#56B4E9", "s6": "#D55E00",
-    "s7": "#F0E442", "s8": "#999999", "axis": "#444444", "grid": "#E0E0E0", "label": "#222222", "ceiling": "#444444",
+    "s7": "#CCBB44", "s8": "#999999", "axis": "#444444", "grid": "#E0E0E0", "label": "#222222", "ceiling": "#444444",
     "upon": "#111111",
 }  # fmt: skip
 FONT: Final = "Helvetica, Arial, DejaVu Sans, sans-serif"
