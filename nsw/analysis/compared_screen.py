@@ -276,7 +276,7 @@ def _waterfall(comparison: Comparison, made: Difference) -> Block:
     return Waterfall(
         "waterfall", f"what changed in {of} of {made.case}",
         (Column("what", "part", "name"), Column("start_ns", "from", "ns"), Column("end_ns", "to", "ns")), tuple(rows),
-        label="what", start="start_ns", end="end_ns", case=made.case, shown="data",
+        label="what", start="start_ns", end="end_ns", shown="data",
         evidence=(Evidence("gpu_summary", (made.case,)),),
     )  # fmt: skip
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["BOXES", "iteration_lanes"]
+__all__ = ["BOXES", "TIMELINE", "iteration_lanes"]
 
+TIMELINE: Final = "timeline"
 BOXES: Final = 2_000  # of a plot without a program in it
 _DEPTH: Final = 3  # NVTX ranges inside each other
 _GRAIN: Final = 2_000  # of the iteration's time: what is shorter can hardly be seen
@@ -74,7 +75,7 @@ def iteration_lanes(
         Column("operations", "operations", "count"),
     )  # fmt: skip
     return Lanes(
-        "timeline", f"iteration {number} of {case}", columns, rows, lane=("process", "lane"), start="start_ns",
+        TIMELINE, f"iteration {number} of {case}", columns, rows, lane=("process", "lane"), start="start_ns",
         length="length_ns", label="name", series=("class",), case=case, shown="data",
         evidence=(Evidence("gpu_trace", (case,)), Evidence("nvtx_trace", (case,))),
     )  # fmt: skip

@@ -147,6 +147,14 @@ class Campaign:
 
         return f"<nsw campaign {self.id} on site {self.site}: {headline(self.counts)}>"
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the headline, the table, the findings and the plots."""
+        from nsw.analysis.answer.registry import blocks_of
+        from nsw.present.notebook import html_of
+
+        with results(self._of) as found:
+            return html_of(blocks_of(found.summary))
+
     @property
     def counts(self) -> dict[str, int]:
         """How many runs are in each state; a state without runs is left out."""

@@ -29,6 +29,12 @@ class Compared:
     def __repr__(self) -> str:
         return f"<nsw comparison: {self.headline}>"
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the headline, the table, the findings and the plots."""
+        from nsw.present.notebook import html_of
+
+        return html_of(self._blocks)
+
     @property
     def headline(self) -> str:
         """The verdict in one line."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.analysis.blocks import Note
+from nsw.analysis.first_screen import HEADLINE
 from nsw.apart import Limits
 from nsw.api.frames import Tables, frame_of
 from nsw.api.recipe_options import Files, Names, files
@@ -76,6 +78,25 @@ class Reports:
         bad = sum(any(p.severity == "error" for p in r.problems) for r in self._reports)
         broken = f", {bad} with errors" if bad else ""
         return f"<{plural(len(self._reports), 'report')}{broken}; tables: {', '.join(self.tables) or 'none'}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the headline, the table, the findings and the plots."""
+        from nsw.analysis.answer.registry import blocks_of
+        from nsw.analysis.kernels import of_report
+        from nsw.analysis.of_reports import ReadReport, summary_of_reports
+        from nsw.present.notebook import html_of
+        from nsw.wording import plural
+
+        names = [Path(report.path).name for report in self._reports]
+        read = [
+            ReadReport(name if names.count(name) == 1 else r.path, r.tables, of_report(r.tables), r.failed)
+            for name, r in zip(names, self._reports, strict=True)
+            if r.tables
+        ]
+        if not read:
+            return html_of([Note(HEADLINE, repr(self))])
+        name = read[0].name if len(read) == 1 else plural(len(read), "report")
+        return html_of(blocks_of(summary_of_reports(name, read)))
 
     @property
     def good(self) -> bool:

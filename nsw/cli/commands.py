@@ -30,6 +30,7 @@ option = partial(typer.Option, show_default=False)
 
 Formats = StrEnum("Formats", ["TABLE", "JSON", "CSV", "PARQUET"])
 AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML"])
+PlotFormats = StrEnum("PlotFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML", "SVG", "PNG"])
 ReadFormats = StrEnum("ReadFormats", ["TABLE", "JSON", "CSV", "PARQUET", "HTML"])
 By = StrEnum("By", ["CASE", "FIGURE", "KERNEL", "CLASS", "RANGE", "METRIC"])
 BaselineAction = StrEnum("BaselineAction", ["SET", "LS", "RM"])
@@ -61,8 +62,18 @@ CampaignOption = Annotated[
 _FORMAT = option("--format", "-f", help="Output format; default: by the ending of --output, else a table.")
 Format = Annotated[Formats | None, _FORMAT]
 AnswerFormat = Annotated[AnswerFormats | None, _FORMAT]
+PlotFormat = Annotated[PlotFormats | None, _FORMAT]
 ReadFormat = Annotated[ReadFormats | None, _FORMAT]
 Json = Annotated[bool, option("--json", help="Short for --format json.")]
+Plot = Annotated[
+    str | None,
+    option(
+        "--plot",
+        metavar="NAME",
+        help="With -o FILE.svg or .png: scaling, time, sweep, map, roofline, timeline, intervals, waterfall ...;"
+        " default: the first one.",
+    ),
+]
 Output = Annotated[
     Path | None,
     option(
@@ -215,10 +226,10 @@ def quantity(text: str | None, flag: str) -> int | None:
 
 
 def target(
-    format: Formats | AnswerFormats | ReadFormats | None,
+    format: Formats | AnswerFormats | PlotFormats | ReadFormats | None,
     json: bool,
     output: Path | None,
-    known: type[Formats | AnswerFormats | ReadFormats] = Formats,
+    known: type[Formats | AnswerFormats | PlotFormats | ReadFormats] = Formats,
 ) -> Target:
     """How data is to be printed and where; an answer can be Markdown or a page, by the file's ending."""
     return Target("json", output) if json else chosen(format and format.value, output, list(known))
@@ -675,7 +686,8 @@ def summarize(
         ),
     ] = None,
     full: Annotated[bool, option("--full", help="All tables behind the first screen.")] = False,
-    format: AnswerFormat = None,
+    plot: Plot = None,
+    format: PlotFormat = None,
     json: Json = False,
     output: Output = None,
     max_memory: MaxMemory = None,
@@ -685,8 +697,8 @@ def summarize(
     from nsw.cli import summarizing
 
     which = (campaign, named, root, selection(case, exclude))
-    goal = target(format, json, output, AnswerFormats)
-    return summarizing.summarize(which, table, goal, limits(max_memory, max_time), top, full=full)
+    goal = target(format, json, output, PlotFormats)
+    return summarizing.summarize(which, table, goal, limits(max_memory, max_time), top, full=full, plot=plot)
 
 
 @command()
@@ -730,15 +742,16 @@ def compare(
     root: Root = None,
     by: Annotated[By, typer.Option("--by", help="What is compared.")] = By.CASE,
     same: Annotated[str, typer.Option("--same", metavar="PERCENT", help="Differences below count as none.")] = "1%",
-    format: AnswerFormat = None,
+    plot: Plot = None,
+    format: PlotFormat = None,
     json: Json = False,
     output: Output = None,
 ) -> int:
     """Compare two campaigns, cases or reports: what got faster, how certain that is, what did it."""
     from nsw.cli import comparing
 
-    goal = target(format, json, output, AnswerFormats)
-    return comparing.compare(sides or [], root, goal, by=by.value, same=comparing.share(same))
+    goal = target(format, json, output, PlotFormats)
+    return comparing.compare(sides or [], root, goal, by=by.value, same=comparing.share(same), plot=plot)
 
 
 @command()

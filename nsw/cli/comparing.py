@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import log1p
 from typing import TYPE_CHECKING, Final, cast
 
-from nsw.analysis.compared_screen import percent_of
+from nsw.analysis.compared_screen import blocks_of_comparison, percent_of
 from nsw.analysis.gate import Outcome, judge, outcome_of
 from nsw.campaign import baselines
 from nsw.campaign import folder as folders
@@ -17,6 +17,7 @@ from nsw.campaign.compare import compare as compared
 from nsw.cli.output import tell
 from nsw.errors import CampaignError, Exit, UsageError
 from nsw.present import compare_view, emit
+from nsw.present.plot_files import plot_of
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console
 from nsw.present.untrusted_text import say
@@ -38,12 +39,16 @@ __all__ = ["baseline", "compare", "gate", "noise", "share"]
 _EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Outcome.UNDECIDED: Exit.UNDECIDED}
 
 
-def compare(words: Sequence[str], root: Path | None, target: Target, *, by: str, same: float) -> int:
+def compare(words: Sequence[str], root: Path | None, target: Target, *, by: str, same: float, plot: str | None) -> int:
     """Show two sides beside each other."""
+    target.check_plot(plot)
     kind = cast("By", by)
     comparison = compared(*sides_of(words, root, kind), kind, same)
     if target.is_of_rows:
         target.put_rows(compare_view.rows_of(comparison), compare_view.COLUMNS)
+        return Exit.GOOD
+    if target.is_of_plot:
+        target.put_plot(plot_of(blocks_of_comparison(comparison), plot))
         return Exit.GOOD
     with target.printed():
         compare_view.show(comparison, target.format, shlex.join(["nsw", "compare", *words, "--by", by]))

@@ -432,6 +432,13 @@ def _chips(_: Given, __: str) -> list[str]:
     return list(chips())
 
 
+# the names of blocks that plots.py draws
+_PLOTS: Final = (
+    "scaling", "efficiency", "compare", "time", "sweep", "map", "rooflines", "roofline", "timeline", "phases",
+    "hotspots", "api", "functions",
+)  # fmt: skip
+_OF_COMPARISONS: Final = ("intervals", "waterfall")
+
 _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "recipe": _recipes,
     "site": _sites,
@@ -447,6 +454,8 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "table": _tables,
     "read table": _read_tables,
     "summarize table": _all_tables,
+    "plot": lambda _given, _begun: list(_OF_COMPARISONS),
+    "summarize plot": lambda _given, _begun: list(_PLOTS),
     "names": _metric_names,
     "chip": _chips,
     "action": lambda _given, _begun: ["check"],

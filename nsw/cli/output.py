@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Folder", "Target", "chosen", "output_path", "several", "show_message", "tell", "warn"]
 
 _OF_ROWS: Final = frozenset({"csv", "parquet"})  # a file of these holds one table
+_OF_PLOT: Final = frozenset({"svg", "png"})
 _TEXT: Final = ("", ".txt", ".log")  # endings of what a terminal would show
 
 
@@ -43,6 +44,11 @@ class Target:
     def is_of_rows(self) -> bool:
         """Whether a file of the format holds one table and nothing else."""
         return self.format in _OF_ROWS
+
+    @property
+    def is_of_plot(self) -> bool:
+        """Whether a file of the format holds one plot and nothing else."""
+        return self.format in _OF_PLOT
 
     @property
     def is_folder(self) -> bool:
@@ -92,6 +98,37 @@ class Target:
             raise NswError(f"{self.output} cannot be written: {fault.strerror or fault}") from None
         with file, redirect_stdout(file):
             yield
+
+    def check_plot(self, name: str | None) -> None:
+        """Refuse the name of a plot where no plot is written.
+
+        Raises:
+            UsageError: It is so.
+        """
+        if name is not None and not self.is_of_plot:
+            raise UsageError("--plot needs a file for the plot", hint=f"--plot {name} -o {name}.svg")
+
+    def put_plot(self, svg: str) -> None:
+        """A plot as SVG or PNG.
+
+        Raises:
+            UsageError: A PNG would go to the terminal.
+            NswError: It cannot be drawn or written.
+        """
+        if self.format == "svg":
+            with self.printed():
+                sys.stdout.write(svg + "\n")
+            return
+        from nsw.present.plot_files import png_of
+
+        if self.output is None:
+            raise UsageError("a PNG is no text for a terminal", hint="name a file: -o plot.png")
+        data = png_of(svg)
+        try:
+            with os.fdopen(open_output(self.output), "wb") as file:
+                file.write(data)
+        except OSError as fault:
+            raise NswError(f"{self.output} cannot be written: {fault.strerror or fault}") from None
 
     def put_rows(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], note: str | None = None) -> None:
         """Rows as CSV or as a Parquet file, to which the note goes along."""

@@ -38,8 +38,9 @@ RUNS = "runs"  # a row a run; its parameters are the fields of one column
 
 
 def summarize(
-    which: Which, table: str | None, target: Target, limits: Limits, top: int | None, *, full: bool = False
-) -> int:
+    which: Which, table: str | None, target: Target, limits: Limits, top: int | None, *, full: bool = False,
+    plot: str | None = None,
+) -> int:  # fmt: skip
     """What a campaign shows; 1 when some of it failed.
 
     Args:
@@ -50,15 +51,19 @@ def summarize(
         full: All tables, behind the first screen.
         top: Only so many rows of a table: of each run in tables of reports, of each case in those that list its
             kernels, calls or copies, else of all.
+        plot: Which plot, where the target is of one; None: the first.
 
     Raises:
         UsageError: There is no such run or table, or one file cannot hold the tables.
     """
     if top is not None and table is None:
         raise UsageError("--top needs --table", hint="`nsw summarize --table hotspots --top 3`")
+    target.check_plot(plot)
+    if target.is_of_plot and table is not None:
+        raise UsageError("--table prints rows, and no plot", hint="`nsw summarize --plot NAME -o plot.svg`")
     folder, selection = campaign_and_runs(which)
     _check(table)
-    return _answer_safely(folder, selection, limits, table=table, target=target, top=top, full=full)
+    return _answer_safely(folder, selection, limits, table=table, target=target, top=top, full=full, plot=plot)
 
 
 def report(which: Which, output: Path | None, limits: Limits, timeline: str | None) -> int:
@@ -92,7 +97,7 @@ def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits,
 
 def _answer(
     folder: CampaignFolder, selection: Selection, *, table: str | None, target: Target, top: int | None, full: bool,
-    timeline: str | None = None,
+    plot: str | None = None, timeline: str | None = None,
 ) -> int:  # fmt: skip
     with results(folder, selection) as found:
         note, code = found.note, Exit.GOOD if found.is_good() else Exit.SOME_FAILED
@@ -104,6 +109,9 @@ def _answer(
             return Exit.GOOD if tables.is_plain(table) else code
         if target.is_of_rows:
             _put_all(target, tables, note)
+            return code
+        if target.is_of_plot:
+            target.put_plot(_plot(found, plot))
             return code
         summary = found.summary
         if target.format == "html":
@@ -276,6 +284,20 @@ def _page(found: Results, tables: _Tables, timeline: str | None) -> str:
             f"nsw summarize {as_named(folder)} --full",
         ],
     )
+
+
+def _plot(found: Results, name: str | None) -> str:
+    """A plot of the answer; the timeline is read from a report when it is asked for."""
+    from nsw.analysis.answer.registry import blocks_of
+    from nsw.analysis.iteration_lanes import TIMELINE
+    from nsw.present.plot_files import plot_of
+
+    if name != TIMELINE:
+        return plot_of(blocks_of(found.summary), name)
+    timeline = found.timeline()
+    if timeline is None:
+        raise UsageError("there is no plot timeline: no report of a timeline with iterations was read")
+    return plot_of([timeline], name)
 
 
 def _timeline(found: Results, case: str) -> Block:

@@ -135,7 +135,11 @@ def _curve(block: Any, width: float, top: float) -> Picture | None:
     y = make_y(min(lows) if log_y else min(0.0, *lows), max(highs), bottom, top, unit=y_unit.unit)
     left, right = left_of(y), width - _right_of(lines)
     x = _x_of_curve(xs, left, right, log=log)
-    parts = [*y_axis(y, left, right, y_unit.title), *x_axis(x, top, bottom, x_unit.title)]
+    parts = [
+        *y_axis(y, left, right, y_unit.title),
+        *x_axis(x, top, bottom, x_unit.title),
+        line(left, bottom, right, bottom, "axis"),
+    ]
     parts += [text(notes, left, top - 8, size=SMALL, within=width - left)] if notes else []
     for n, some in enumerate(lines.values()):
         parts += _ideal(some, n, x, y)
@@ -170,7 +174,7 @@ def _right_of(names: Iterable[str]) -> float:
 
 def _x_of_curve(xs: Sequence[float], left: float, right: float, *, log: bool) -> Axis:
     """From zero, or logarithmic; its ticks are the values themselves where they have room."""
-    axis = (logarithmic(xs[0], xs[-1], left, right - 12, exact=True) if log
+    axis = (logarithmic(xs[0], xs[-1], left + 12, right - 12, exact=True) if log
             else linear(min(0.0, xs[0]), xs[-1], left, right - 12, exact=True))  # fmt: skip
     places = [axis.at(x) for x in xs]
     apart = min((b - a for a, b in itertools.pairwise(places)), default=0.0)

@@ -50,17 +50,20 @@ __all__ = ["heat_map", "lanes", "scatter"]
 # --- two parameters -------------------------------------------------------------------------------------------------
 
 
+_FIELDS: Final = 40  # in a row or column: of more nobody reads the names
+
+
 def heat_map(block: Any, width: float, top: float) -> Picture | None:
     """A field a row, the darker the larger, with its value."""
     x_at, y_at, value_at = (column_of(block, name) for name in (block.x, block.y, block.value))
     known = [(n, value) for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None]
     xs, ys = (_in_order(block.rows[n][at] for n, _ in known) for at in (x_at, y_at))
-    if len(xs) < 2 or len(ys) < 2:
+    if not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
         return None
     unit = block.columns[value_at]
     names = [as_text(y, block.columns[y_at].unit) for y in ys]
     left = 40 + min(0.3 * width, max(room(name) for name in names))
-    across, down = min(120.0, (width - left - 16) / len(xs)), 34.0
+    across, down = min(150.0, (width - left - 16) / len(xs)), 34.0
     low, high = min(value for _, value in known), max(value for _, value in known)
     notes = f"{unit.title}: {as_text(low, unit.unit)} (light) to {as_text(high, unit.unit)} (dark)"
     top += 22
@@ -128,7 +131,8 @@ def scatter(block: Any, width: float, top: float) -> Picture | None:
     radius = {n: _radius(block, block.rows[n]) for n, _, _, _ in points}
     parts += [marker(x.at(a), y.at(b), number, says(block, n), row=n, size=radius[n]) for n, a, b, number in points]
     at = {n: (x.at(a), y.at(b)) for n, a, b, _ in points}
-    parts += _names_of_points(block, at, radius, right)
+    lines = [[(x.at(end), y.at(roof.slope * end)) for end in (x.low, x.high)] for roof in slopes]
+    parts += _names_of_points(block, at, radius, within=(left, right), lines=lines)
     said = f"{plural(len(points), 'point')} under {', '.join(roof.name for roof in roofs) or 'no roof'}"
     return Picture(parts, bottom + 48, said)
 
@@ -173,28 +177,47 @@ def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: Axis, y: Axis) -> l
 
 
 def _names_of_points(
-    block: Any, at: Mapping[int, tuple[float, float]], radius: Mapping[int, float], right: float
-) -> list[str]:
+    block: Any, at: Mapping[int, tuple[float, float]], radius: Mapping[int, float], *, within: tuple[float, float],
+    lines: Sequence[Sequence[tuple[float, float]]],
+) -> list[str]:  # fmt: skip
     """The names of the largest points, each once, beside them where nothing else is."""
     label_at = column_of(block, block.label)
     taken = [(x - radius[n], y - radius[n], x + radius[n], y + radius[n]) for n, (x, y) in at.items()]
     parts: list[str] = []
-    named: set[str] = set()
-    for n in sorted(at, key=lambda n: (-radius[n], at[n][1])):
+    named: dict[str, tuple[float, float, float, float]] = {}
+    for n in sorted(at, key=lambda n: (-round(radius[n]), at[n][0])):
         name = cut(as_text(block.rows[n][label_at], "name"), 170.0, SMALL)
+        if name in named or len(named) >= _NAMED:
+            continue
         x, y = at[n]
         wide = room(name, SMALL)
-        r = radius[n]
-        beside = ((x + r + 5, y + 4), (x - r - 5 - wide, y + 4), (x - wide / 2, y - r - 6), (x - wide / 2, y + r + 14))
-        for left, base in beside:
+        for left, base in _beside(x, y, radius[n], wide):
             box = (left - 1, base - 10, left + wide + 1, base + 3)
-            if name not in named and box[2] < right and not any(_overlap(box, one) for one in taken):
-                named.add(name)
-                taken.append(box)
-                parts.append(text(name, left, base, size=SMALL))
-        if len(named) >= _NAMED:
-            break
+            lead = (x - 1, y + radius[n], x + 1, max(base - 12, y + radius[n]))
+            free = within[0] < box[0] and box[2] < within[1] and not any(_overlap(box, one) for one in taken)
+            seen = not any(_crosses(ends, box) for ends in lines) and not any(_overlap(lead, b) for b in named.values())
+            if free and seen:
+                named[name] = box
+                taken += [box, lead]
+                ends = left < x  # text is about as wide as it is taken for: it is set at the end that is near the point
+                parts.append(text(name, left + wide * ends, base, anchor="end" if ends else "start", size=SMALL))
+                if lead[3] > lead[1] + 2:
+                    parts.append(line(x, lead[1], x, base - 11, "axis", width=0.7))
+                break
     return parts
+
+
+def _beside(x: float, y: float, radius: float, wide: float) -> list[tuple[float, float]]:
+    """Where the name of a point may begin: right and left of it, above it, then further and further below."""
+    near = [(x + radius + 5, y + 4), (x - radius - 5 - wide, y + 4), (x - wide / 2, y - radius - 6)]
+    return near + [(x + 5 - wide, y + radius + 15 * step) for step in (1, 2, 3, 4, 5)]
+
+
+def _crosses(ends: Sequence[tuple[float, float]], box: tuple[float, float, float, float]) -> bool:
+    """Whether a line that rises goes through a box."""
+    (x0, y0), (x1, y1) = ends
+    at_left, at_right = (y0 + (x - x0) / (x1 - x0) * (y1 - y0) for x in (box[0], box[2]))
+    return at_right < box[3] and at_left > box[1]
 
 
 def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
@@ -205,7 +228,7 @@ def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float,
 
 _LANE: Final = 18.0  # px
 # series of what has the same colour in each plot; the largest of the others have these in turn, what is left one
-_OWN: Final = {"NCCL": 5, "copies": 6, "sets": 6, "NVTX": 7}
+_OWN: Final = {"NCCL": 5, "copies": 6, "NVTX": 7}
 _TURNS: Final = (4, 1, 2, 3)
 _OTHER: Final = 0
 _NAMED_FROM: Final = 44.0  # px of a box

@@ -244,6 +244,8 @@ def sweep_blocks(summary: Summary) -> list[Block]:
     varied = _varied(summary.cases)
     figures = dict.fromkeys(figure.name for case in summary.cases for figure in case.figures)
     shown = {summary.curve.figure if summary.curve else None}
+    if summary.variants and not _is_curve(varied):
+        shown.add(summary.figure)
     found: list[Block] = []
     for name in figures:
         members = [case for case in summary.cases if best_figure(case, name) is not None]
@@ -269,6 +271,12 @@ def _are_numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
+def _is_curve(varied: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether the first parameter has numbers enough for a curve."""
+    first = next(iter(varied.values()), ())
+    return len(first) >= _FEWEST and _are_numbers(first)
+
+
 def _of_figure(cases: Sequence[CaseSummary], name: str, parameters: Sequence[str]) -> dict[str, Any]:
     """What blocks of a figure share: a row a case, with its parameters, the figure and its range."""
     members = [(case, best_figure(case, name)) for case in cases]
@@ -287,7 +295,7 @@ def _of_figure(cases: Sequence[CaseSummary], name: str, parameters: Sequence[str
 
 def _sweep(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequence[Any]]) -> Block:
     keys = list(varied)
-    if keys and _are_numbers(varied[keys[0]]) and len(varied[keys[0]]) >= _FEWEST:
+    if _is_curve(varied):
         series = tuple(f"param.{key}" for key in keys[1:])
         about = _of_figure(cases, name, [*keys[1:], keys[0]])
         return Curve("sweep", f"{name} by {keys[0]}", x=f"param.{keys[0]}", y="figure", series=series, **about)

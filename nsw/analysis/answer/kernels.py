@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _MOST: Final = 20  # kernels
+_BESIDE: Final = 5  # of a case, in a plot of all cases
 _MOST_OTHERS: Final = 8  # metrics beside the usual ones: what was asked for is shown, a set of hundreds is not
 _ADVICE: Final = 32  # characters
 _GB: Final = 1e9
@@ -158,8 +159,34 @@ _ROOFLINE: Final = (
 
 
 def roofline_blocks(summary: Summary) -> list[Block]:
-    """A scatter plot a case that has points."""
-    return [_plot(case) for case in summary.cases if any(k.points for k in case.kernels)]
+    """The cases beside each other, and a scatter plot a case that has points."""
+    cases = [case for case in summary.cases if any(k.points for k in case.kernels)]
+    return [*([_beside(cases)] if len(cases) > 1 else []), *map(_plot, cases)]
+
+
+def _beside(cases: Sequence[CaseSummary]) -> Block:
+    """Of each case the kernels that take most, each where it is nearest to its roof."""
+    found = [(case, k, k.roofline) for case in cases for k in case.kernels[:_BESIDE] if k.roofline is not None]
+    return Scatter(
+        "rooflines",
+        "rooflines of all cases, each kernel where it is nearest to its roof",
+        (Column("case", "case", "name"), *_ROOFLINE),
+        tuple((case.id, *_cells(k, p)) for case, k, p in found),
+        wide="kernel",
+        shown="data",
+        evidence=(Evidence("roofline", tuple(case.id for case, _, _ in found)),),
+        x="intensity",
+        y="flop_per_s",
+        label="case" if all(len(case.kernels) == 1 for case in cases) else "kernel",
+        series=("precision", "level"),
+        size=("time_pct",),
+        ceilings=_ceilings([p for _, k, _ in found for p in k.points]),
+    )
+
+
+def _cells(k: KernelRow, p: Point) -> tuple[Cell, ...]:
+    return (k.short_name, p.precision, p.level, p.intensity, p.flop_per_s, p.roof_flop_per_s, p.share_pct, p.side,
+            k.share_pct)  # fmt: skip
 
 
 def _plot(case: CaseSummary) -> Block:
@@ -168,20 +195,7 @@ def _plot(case: CaseSummary) -> Block:
         "roofline",
         f"rooflines of {case.id}",
         _ROOFLINE,
-        tuple(
-            (
-                k.short_name,
-                p.precision,
-                p.level,
-                p.intensity,
-                p.flop_per_s,
-                p.roof_flop_per_s,
-                p.share_pct,
-                p.side,
-                k.share_pct,
-            )
-            for k, p in found
-        ),
+        tuple(_cells(k, p) for k, p in found),
         wide="kernel",
         case=case.id,
         shown="data",

@@ -1,0 +1,122 @@
+"""Blocks that only plots show: sweeps, heat maps, where time goes, what changed, one iteration as a timeline."""
+
+from dataclasses import replace
+
+import pytest
+
+from nsw.analysis.answer.comparisons import scaling_blocks, sweep_blocks, time_blocks
+from nsw.analysis.blocks import Bars, Curve, HeatMap, StackedBars
+from nsw.analysis.cases import CaseSummary
+from nsw.analysis.comparison import scaling
+from nsw.analysis.figures import Figure
+from nsw.analysis.iteration_lanes import iteration_lanes
+from nsw.analysis.spent import Part, Spent
+from nsw.analysis.summary import Summary
+
+
+def case(figure=1.0, unit="s", spent=None, **params):
+    name = "_".join(f"{key}-{value}" for key, value in params.items())
+    figures = (Figure.of("speed", unit, "baseline", (figure - 0.1, figure, figure + 0.1), profiled=False),)
+    return CaseSummary(name, params, 1, None, None, None, figures=figures, spent=spent)
+
+
+def summary(*cases, curve=None):
+    return Summary("c", "s", None, 0.9, cases, curve, (), None, None, "speed", (), ())
+
+
+def test_a_figure_over_a_parameter_of_numbers_is_a_curve_with_its_ranges():
+    (curve,) = sweep_blocks(summary(*(case(n * 1.0, n=n) for n in (1, 2, 3))))
+    assert isinstance(curve, Curve)
+    assert (curve.x, curve.y, curve.series) == ("param.n", "figure", ())
+    assert curve.rows[1] == (2, 2.0, (1.9, 2.1))
+
+
+def test_words_and_two_values_are_bars_and_two_parameters_a_heat_map_too():
+    bars, heat = sweep_blocks(summary(*(case(n * 1.0, net=net, n=n) for net in "ab" for n in (1, 2))))
+    assert isinstance(bars, Bars)
+    assert isinstance(heat, HeatMap)
+    assert (heat.x, heat.y, heat.value) == ("param.n", "param.net", "figure")
+    assert len(heat.rows) == 4
+    assert sweep_blocks(summary(case(n=1))) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit", "figures", "ideals"),
+    [("strong", "s", (8.0, 5.0), (8.0, 4.0)), ("weak", "s", (8.0, 10.0), (8.0, 8.0)),
+     ("weak", "images/s", (8.0, 12.0), (8.0, 16.0))],
+)  # fmt: skip
+def test_the_ideal_is_the_figure_at_full_efficiency(kind, unit, figures, ideals):
+    cases = [case(figure, unit, gpus=n) for n, figure in zip((1, 2), figures, strict=True)]
+    curve = scaling(cases, axis="gpus", kind=kind, figure="speed")
+    block = scaling_blocks(summary(*cases, curve=curve))[0]
+    assert block.ideals == pytest.approx(ideals)
+
+
+PARTS = (
+    Part("GEMM", 6e6, 3, "gemm", 6e6), Part("NCCL", 5e6, 1, "nccl", 5e6), Part("copies", 2e6, 1, "copy", 2e6),
+    Part("layout", 2e6, 1, "nchw", 2e6),
+)  # fmt: skip
+DIVIDED = Spent(
+    is_iteration=True, span_ns=10e6, parts=PARTS, fp32_ns=0.0, short_pct=0.0, operations=6, computing_pct=40.0,
+    copies_pct=10.0, exposed_pct=20.0, idle_pct=30.0,
+)  # fmt: skip
+
+
+def test_an_iteration_is_divided_into_parts_that_add_up_to_it():
+    (block,) = time_blocks(summary(case(spent=DIVIDED, n=1)))
+    assert isinstance(block, StackedBars)
+    row = dict(zip([column.title for column in block.columns], block.rows[0], strict=True))
+    assert row == pytest.approx({
+        "case": "n-1", "GEMM": 3e6, "layout": 1e6, "copies alone": 1e6, "NCCL alone": 2e6, "idle": 3e6,
+    })  # fmt: skip
+
+
+def test_gpu_time_is_divided_where_there_are_no_iterations():
+    whole = replace(DIVIDED, is_iteration=False, span_ns=None, computing_pct=None)
+    (block,) = time_blocks(summary(case(spent=whole, n=1)))
+    assert block.title == "where GPU time goes"
+    assert sum(block.rows[0][1:]) == pytest.approx(15e6)
+
+
+def operation(start, length, *, report="r", pid=1, stream=7, name="gemm"):
+    return {"report": report, "pid": pid, "device": pid - 1, "stream": stream, "kind": "kernel", "name": name,
+            "short_name": name, "start_ns": start, "duration_ns": length}  # fmt: skip
+
+
+def iteration(number, start, length, *, report="r", pid=1, phase="steady"):
+    return {"report": report, "pid": pid, "iteration": number, "phase": phase, "start_ns": start,
+            "duration_ns": length}  # fmt: skip
+
+
+ITERATIONS = [iteration(0, 0, 900, phase="warmup"), iteration(1, 1000, 100), iteration(2, 2000, 120),
+              iteration(3, 3000, 500)]  # fmt: skip
+
+
+def test_the_iteration_of_median_duration_is_shown_cut_to_its_time():
+    gpu = [operation(1_990, 20), operation(2_050, 30), operation(2_110, 50), operation(3_000, 5)]
+    nvtx = [
+        {"report": "r", "pid": 1, "name": name, "start_ns": start, "duration_ns": length, "tid": 1}
+        for name, start, length in (("step", 1_900, 400), ("forward", 2_010, 40), ("backward", 2_060, 70))
+    ]
+    block = iteration_lanes("c", gpu, nvtx, ITERATIONS)
+    assert block.title == "iteration 2 of c"
+    boxes = [(row[1], row[2], row[3], row[4]) for row in block.rows]
+    assert boxes == [
+        ("NVTX", 0.0, 120, "step"), ("NVTX, level 2", 10, 40, "forward"), ("NVTX, level 2", 60, 60, "backward"),
+        ("stream 7", 0.0, 10, "gemm"), ("stream 7", 50, 30, "gemm"), ("stream 7", 110, 10, "gemm"),
+    ]  # fmt: skip
+    assert iteration_lanes("c", gpu, nvtx, []) is None
+
+
+def test_reports_of_other_clocks_begin_at_their_own_start():
+    gpu = [operation(2_000, 10), operation(70_005, 10, report="r2", pid=2)]
+    block = iteration_lanes("c", gpu, [], [*ITERATIONS, iteration(2, 70_000, 120, report="r2", pid=2)])
+    assert [(row[0], row[2]) for row in block.rows] == [("GPU 0", 0.0), ("GPU 1", 5)]
+
+
+def test_neighbours_that_cannot_be_seen_become_one_box():
+    gpu = [operation(2_000 + n, 0.5, stream=n % 3, name=f"gemm {n}") for n in range(100)]
+    block = iteration_lanes("c", gpu, [], ITERATIONS, boxes=10)
+    assert len(block.rows) <= 10
+    assert sum(row[6] for row in block.rows) == 100
+    assert "short operations, the longest gemm" in block.rows[0][4]
