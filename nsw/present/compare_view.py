@@ -48,7 +48,7 @@ def _markdown(comparison: Comparison, blocks: Sequence[Block]) -> str:
 
 
 def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
-    """A page, with the rows of both sides that its blocks name as their evidence."""
+    """A page, with all that was compared, and the rows of both sides that its blocks name as their evidence."""
     from nsw.present.page import Behind, page
 
     sides = (comparison.first, comparison.second)
@@ -57,8 +57,13 @@ def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
         f"{comparison.second.name} beside {comparison.first.name}",
         blocks,
         behind=[
-            Behind(name, [row for side in sides for row in _rows_of_side(side, name)], f"nsw summarize --table {name}")
-            for name in names
+            Behind("compared", rows_of(comparison), f"{command} --format csv"),
+            *(
+                Behind(
+                    name, [row for side in sides for row in _rows_of_side(side, name)], f"nsw summarize --table {name}"
+                )
+                for name in names
+            ),
         ],
         conditions=[(side.name, side.conditions) for side in sides],
         commands=[command],

@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
 from itertools import islice
@@ -44,8 +44,8 @@ _MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases
 _WIDE: Final = 28  # characters of a text from which it may break, here and in page.js
 _NAMED: Final = 4  # cases of a sentence that have a link of their own
 _NOTE: Final = "note"  # what the campaign says of itself: that it was recorded
-_ANSWER: Final = "answer"  # the table of the first screen
-_COMPARISON: Final = "comparison"
+_ANSWER: Final = "answer"  # the table that sums up all others
+_FIRST: Final = frozenset({_ANSWER, "comparison", "gate"})  # the tables of first screens
 _TEMPLATE: Final = "page.html.j2"
 _CODE: Final = re.compile("`([^`]+)`")
 _SPARE: Final = re.compile(r"[^\w-]")
@@ -82,6 +82,7 @@ class _Sheet:
     """A table of the page.
 
     Attributes:
+        name: The block's.
         anchor: Its id.
         title: Above it.
         source: The tables that its numbers are from.
@@ -93,6 +94,7 @@ class _Sheet:
         picture: What is drawn of it.
     """
 
+    name: str
     anchor: str
     title: str
     source: str
@@ -108,11 +110,10 @@ class _Sheet:
 class _Section:
     """What is said of one case."""
 
-    case: str
     anchor: str
-    heading: str = ""
-    notes: list[Note] = field(default_factory=list)
-    sheets: list[_Sheet] = field(default_factory=list)
+    heading: str
+    notes: list[Note]
+    sheets: list[_Sheet]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +143,14 @@ def page(
         conditions: Whose, and what it was measured on and with; of a comparison both sides'.
         commands: What repeats it.
     """
-    given = list(dict.fromkeys(blocks))
-    ofcases, whole = _by_case(given), [block for block in given if block.case is None]
+    cases, whole = _by_case(blocks)
     findings = [block for block in whole if isinstance(block, Finding)]
     above, headline, below = _around_headline([block for block in whole if isinstance(block, Note)])
     anchors = _Anchors()
-    sheets = [(block, _sheet(block, f"b{at}", anchors)) for at, block in enumerate(whole) if isinstance(block, Table)]
-    sections, left = _sections(ofcases, findings, anchors)
-    sources = [_rows_sheet(one, anchors) for one in behind if one.rows]
-    every = [*(sheet for _, sheet in sheets), *(sheet for one in sections for sheet in one.sheets), *sources]
+    sheets = _sheets(whole, "b", anchors)
+    sections, left = _sections(cases, findings, anchors)
+    sources = [_rows_sheet(rows, anchors) for rows in behind if rows.rows]
+    every = (*sheets, *(sheet for section in sections for sheet in section.sheets), *sources)
     script, style = _file("page.js"), _file("page.css")
     return _templates().get_template(_TEMPLATE).render(
         title=title,
@@ -160,11 +160,10 @@ def page(
         headline=headline or title,
         above=above,
         notes=below,
-        first=[sheet for block, sheet in sheets if block.name in {_ANSWER, _COMPARISON}],
-        pictures=[sheet for _, sheet in sheets if sheet.picture],
+        first=[sheet for sheet in sheets if sheet.name in _FIRST],
+        pictures=[sheet for sheet in sheets if sheet.picture],
         sentences=[(finding, list(anchors.proofs(finding.evidence))) for finding in findings],
-        sheets=[sheet for block, sheet in sheets
-                if block.name not in {_ANSWER, _COMPARISON} and (block.shown != "data" or sheet.picture)],
+        sheets=[sheet for sheet in sheets if sheet.name not in _FIRST],
         sections=sections, left=left, sources=sources, commands=commands,
         sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
         island=_markup(_island(every)), wide=_WIDE,
@@ -201,7 +200,18 @@ class _Anchors:
             yield _Proof(proof.table, self._places.get((proof.table, None)), known[:_NAMED], len(known[_NAMED:]))
 
 
-def _sheet(block: Table, anchor: str, anchors: _Anchors) -> _Sheet:
+def _sheets(blocks: Iterable[Block], stem: str, anchors: _Anchors) -> list[_Sheet]:
+    """The blocks that are tables; what is data only has none but that of its plot."""
+    made = []
+    for at, block in enumerate(blocks):
+        if isinstance(block, Table):
+            picture = svg_of(block)
+            if picture or block.shown != "data":
+                made.append(_sheet(block, f"{stem}{at}", picture, anchors))
+    return made
+
+
+def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) -> _Sheet:
     """A block as a table of the page."""
     columns, data, texts = [], [], []
     for at, column in enumerate(block.columns):
@@ -218,7 +228,7 @@ def _sheet(block: Table, anchor: str, anchors: _Anchors) -> _Sheet:
     shown = [list(row) for row in islice(zip(*texts, strict=True), _SHOWN)]
     count = len(block.rows)
     return _Sheet(
-        anchor, block.title, source, columns, shown, _json(columns, data, count), count, picture=svg_of(block),
+        block.name, anchor, block.title, source, columns, shown, _json(columns, data, count), count, picture=picture,
     )  # fmt: skip
 
 
@@ -253,7 +263,7 @@ def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
     all_rows = behind.count or len(behind.rows)
     left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
     return _Sheet(
-        anchor, behind.name, behind.name, columns, [list(row) for row in zip(*texts, strict=True)],
+        behind.name, anchor, behind.name, behind.name, columns, [list(row) for row in zip(*texts, strict=True)],
         _json(columns, data, len(rows)), len(rows),
         left=left if len(rows) < all_rows else "",
     )  # fmt: skip
@@ -321,12 +331,13 @@ def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: 
 # --- cases ----------------------------------------------------------------------------------------------------------
 
 
-def _by_case(blocks: Iterable[Block]) -> dict[str, list[Block]]:
+def _by_case(blocks: Iterable[Block]) -> tuple[dict[str, list[Block]], list[Block]]:
+    """The blocks of each case, and those of the whole."""
     cases: dict[str, list[Block]] = {}
+    whole: list[Block] = []
     for block in blocks:
-        if block.case is not None:
-            cases.setdefault(block.case, []).append(block)
-    return cases
+        (whole if block.case is None else cases.setdefault(block.case, [])).append(block)
+    return cases, whole
 
 
 def _sections(
@@ -345,16 +356,15 @@ def _sections(
     return [made[case] for case in cases if case in made], len(cases) - len(made)
 
 
-def _section(case: str, blocks: Iterable[Block], anchor: str, anchors: _Anchors) -> _Section:
-    section = _Section(case, anchor, case)
-    for at, block in enumerate(blocks):
-        if isinstance(block, Note) and block.tone == "heading":
-            section.heading = block.text
-        elif isinstance(block, Note):
-            section.notes.append(block)
-        elif isinstance(block, Table):
-            section.sheets.append(_sheet(block, f"{anchor}-{at}", anchors))
-    return section
+def _section(case: str, blocks: Sequence[Block], anchor: str, anchors: _Anchors) -> _Section:
+    notes = [block for block in blocks if isinstance(block, Note)]
+    heading = next((note for note in notes if note.tone == "heading"), None)
+    return _Section(
+        anchor,
+        heading.text if heading else case,
+        [note for note in notes if note is not heading],
+        _sheets(blocks, f"{anchor}-", anchors),
+    )
 
 
 def _size(sheet: _Sheet) -> int:
