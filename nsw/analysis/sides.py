@@ -44,7 +44,8 @@ class Side:
     Attributes:
         name: As the user named it.
         source: The campaign, or the report: runs of the same job of one source can be pairs.
-        runs: Its runs that are done, without warm-up (id, case_id, params, pass_name, pass_kind, repeat, submission, seconds).
+        runs: Its runs that are done, without warm-up (id, case_id, params, pass_name, pass_kind, repeat, submission,
+            seconds).
         tables: Rows by table, each with `run`.
         figure: The figure that the recipe reports first; None: it has none.
         higher_is_better: By figure, as far as the recipe says.
