@@ -171,7 +171,8 @@ def test_the_lock_repeats_both_sides_without_their_repository(road, versions):
 
 def test_each_side_is_built_once(road, versions):
     git(road, "stash", "-q")
-    (road.home / "src" / "make.sh").write_text(f"{{ cat prog.sh; echo; }} >>'{road.home}/built'\n")
+    made = f"printf '%s\\n' \"$(cat prog.sh)\" >>'{road.home}/built'\n"  # in one piece: both sides may be built at once
+    (road.home / "src" / "make.sh").write_text(made)
     git(road, "add", "src")
     git(road, "commit", "-qm", "two")
     program(road, 90)
