@@ -326,23 +326,26 @@ def _undecided(comparison: Comparison) -> list[Block]:
         return []
     row = max(rows, key=lambda row: abs(row.gain or 0.0))
     estimate: Any = row.estimate
-    kind = "pair" if estimate.is_paired else "run of each side"
-    more = f"more than 200 {kind}s would be needed"
-    if estimate.more is not None:
-        count = estimate.more
-        more = (
-            f"{plural(count, 'more pair')} would decide" if estimate.is_paired
-            else f"{plural(count, 'more run')} of each side would decide"
-        )  # fmt: skip
     others = (
         f" Likewise {and_more([other.case for other in rows if other is not row], _NAMED)}." if len(rows) > 1 else ""
     )
     least = _plain(percent_of(estimate.shown))
     text = (
-        f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {least} % or more; by their"
-        f" scatter {more}.{others}"
+        f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {least} % or more;"
+        f" {_what_decides(estimate)}.{others}"
     )
     return [Finding("cannot tell", text, evidence=(Evidence("figures", (row.case,)),))]
+
+
+def _what_decides(estimate: Estimate) -> str:
+    """How many more pairs, or runs of each side, would decide."""
+    if estimate.runs == 1:
+        return "how a single one scatters is not known: repeat it"
+    if estimate.more is None:
+        return f"more than 200 {'pairs' if estimate.is_paired else 'runs of each side'} would be needed"
+    if estimate.is_paired:
+        return f"by their scatter {plural(estimate.more, 'more pair')} would decide"
+    return f"by their scatter {plural(estimate.more, 'more run')} of each side would decide"
 
 
 def _notes(comparison: Comparison) -> list[Block]:

@@ -41,7 +41,7 @@ class _Run:
     state: str = "done"
     repeat: int = 1
     seconds: float | None = None
-    job: str = ""
+    submission: str | None = None
     host: str | None = None
 
 

@@ -44,7 +44,8 @@ class Side:
     Attributes:
         name: As the user named it.
         source: The campaign, or the report: runs of the same job of one source can be pairs.
-        runs: Its runs that are done, without warm-up (id, case_id, params, pass_name, pass_kind, repeat, job, seconds).
+        runs: Its runs that are done, without warm-up (id, case_id, params, pass_name, pass_kind, repeat, submission,
+            seconds).
         tables: Rows by table, each with `run`.
         figure: The figure that the recipe reports first; None: it has none.
         higher_is_better: By figure, as far as the recipe says.
@@ -402,11 +403,11 @@ def _pairs(
     """The values of runs that one block of one job holds."""
     if sides[0].source != sides[1].source or not all(side.in_blocks for side in sides):
         return []
-    known = {(run.job, run.repeat): first[run.id].value for run in match.first if run.id in first}
+    known = {(run.submission, run.repeat): first[run.id].value for run in match.first if run.id in first}
     return [
         (known[block], second[run.id].value)
         for run in match.second
-        if run.id in second and (block := (run.job, run.repeat)) in known
+        if run.id in second and (block := (run.submission, run.repeat)) in known
     ]
 
 

@@ -18,6 +18,7 @@ from nsw.analysis.comparable import CHIP, COMMIT, FILES, differences, programs, 
 from nsw.analysis.compared_screen import Comparison
 from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
 from nsw.analysis.sides import Match, Side, compare_sides, matches, pairs_of_figures, unmatched
+from nsw.apart import can_fork
 from nsw.campaign import baselines, noise
 from nsw.campaign import folder as folders
 from nsw.campaign.conditions import conditions_of, of_program
@@ -275,7 +276,7 @@ def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
     search = ReportSearch()
     wanted = (*LOOKED_AT, "metrics") if by == "metric" else LOOKED_AT
     read, wrong = [], []
-    for report in search.known(read_many(list(search.files([path])), options)):
+    for report in search.known(read_many(list(search.files([path])), options, 1 if can_fork() else None)):
         wrong += [problem.message for problem in report.problems if problem.severity == "error"]
         if report.tables:
             read.append(

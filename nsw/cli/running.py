@@ -350,23 +350,31 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
         tell(f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {as_named(folder)}`")
 
 
-def _answer(found: Results, only: Sequence[str] | None = None) -> int:
-    """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
+def _show_sides(folder: CampaignFolder, more: str) -> bool:
+    """Print the verdict over both sides of a campaign; False where it has not both."""
     from nsw.analysis.compared_screen import blocks_of_comparison
     from nsw.campaign.compare import beside
+    from nsw.present.summary_view import show_first_screen
+    from nsw.present.terminal import console
+
+    both = beside(folder)
+    if both is not None:
+        show_first_screen(console(), blocks_of_comparison(both), more)
+    return both is not None
+
+
+def _answer(found: Results, only: Sequence[str] | None = None) -> int:
+    """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
     from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
-    from nsw.present.summary_view import show_first_screen, show_summary
     from nsw.present.terminal import console
     from nsw.recipe.sides import SIDE
 
-    out = console()
     more = f"`nsw summarize {as_named(found.folder)} --full` has all tables"
-    both = beside(found.folder) if SIDE in found.parameters else None
-    if both is not None:
-        show_first_screen(out, blocks_of_comparison(both), more)
-    else:
-        show_summary(out, found.summary, full=False, more=more)
+    if SIDE not in found.parameters or not _show_sides(found.folder, more):
+        from nsw.present.summary_view import show_summary
+
+        show_summary(console(), found.summary, full=False, more=more)
     err = console(sys.stderr)
     show_short(err, found.problems, f"nsw problems {as_named(found.folder)}")
     err.print(found.headline)

@@ -28,7 +28,7 @@ class Run:
     pass_name: str = "baseline"
     pass_kind: str = "baseline"
     repeat: int = 1
-    job: str = "j1"
+    submission: str = "j1-1"
     seconds: float | None = None
 
 
@@ -72,8 +72,8 @@ def test_runs_of_a_block_are_pairs_and_all_others_are_not():
     assert pairs.estimate.is_paired
     (runs,) = compare_sides(side("a", {"": noisy}), side("b", {"": better}))
     assert runs.verdict == "cannot tell"
-    other_job = side("b", {"": better}, **how)
-    moved = replace(other_job, runs=[replace(run, job="j2") for run in other_job.runs])
+    of_retry = side("b", {"": better}, **how)
+    moved = replace(of_retry, runs=[replace(run, submission="j1-2") for run in of_retry.runs])
     (retried,) = compare_sides(side("a", {"": noisy}, **how), moved)
     assert not retried.estimate.is_paired
 

@@ -77,7 +77,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["plan", "cpu_quickstart", "--site"], ["requires an argument"]),
         (["sttus"], ["there is no command 'sttus'", "did you mean 'status'?"]),
         (["diff"], ["there is no command 'diff'", "did you mean 'nsw compare'?"]),
-        (["compare", "a"], ["'a' is no campaign, baseline, run or report here"]),
+        (["compare", "a", "b"], ["'a' is no campaign, baseline, run or report here"]),
         (["gate", "a", "b", "--rule", "speed: 2"], ["--rule 'speed: 2'", "-2%"]),
         (["status", "--jsn"], ["No such option: --jsn", "--json"]),
         (["status", "--format", "xml"], ["'xml'"]),

@@ -96,7 +96,7 @@ def campaign(fake, monkeypatch):
         (fake.work / "sites.yaml").write_text(SITES.replace("PACKED", str(packed)))
         (fake.work / "recipe.yaml").write_text(dedent(RECIPE.replace("PROGRAM", program)) + extra)
         found = []
-        monkeypatch.setattr(running, "_carry_out", lambda run, **_: found.append(run.folder) or 0)
+        monkeypatch.setattr(running, "carry_out", lambda run, **_: found.append(run.folder) or 0)
         running.run(str(fake.work / "recipe.yaml"), "s", [fake.work / "sites.yaml"], fake.work / "campaigns", yes=True)
         opened.append(Campaign(fake, found[0], limits or Limits(), fault))
         return opened[-1]
