@@ -73,7 +73,14 @@ def gate(words: Sequence[str], root: Path | None, target: Target, *, rules: Sequ
         elif target.format == "markdown":
             sys.stdout.write(compare_view.gate_markdown(comparison, judged, outcome))
         elif target.format == "html":
-            sys.stdout.write(compare_view.gate_page(comparison, judged, outcome, shlex.join(["nsw", "gate", *words])))
+            sys.stdout.write(
+                compare_view.gate_page(
+                    comparison,
+                    judged,
+                    outcome,
+                    shlex.join(["nsw", "gate", *words, *(f"--rule={rule}" for rule in rules)]),
+                )
+            )
         else:
             compare_view.show_gate(comparison, judged, outcome)
     return _EXITS[outcome]

@@ -43,7 +43,7 @@ _SHOWN: Final = 20  # rows of a table without JavaScript
 _MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases
 _WIDE: Final = 28  # characters of a text from which it may break, here and in page.js
 _NAMED: Final = 4  # cases of a sentence that have a link of their own
-_NOTE: Final = "note"  # what the campaign says of itself: that it was recorded
+_ABOVE: Final = frozenset({"note", "sides"})  # what campaigns say of themselves: that they were recorded
 _ANSWER: Final = "answer"  # the table that sums up all others
 _FIRST: Final = frozenset({_ANSWER, "comparison", "gate"})  # the tables of first screens
 _TEMPLATE: Final = "page.html.j2"
@@ -175,7 +175,7 @@ def _around_headline(notes: Iterable[Note]) -> tuple[list[Note], str | None, lis
     once = list({note.text: note for note in notes}.values())
     at = next((at for at, note in enumerate(once) if note.name == HEADLINE), None)
     before = once[:at] if at is not None else []
-    above = [*before, *(note for note in once if note.name == _NOTE and note not in before)]
+    above = [*before, *(note for note in once if note.name in _ABOVE and note not in before)]
     below = [note for note in once if note not in above and note.name != HEADLINE]
     return above, None if at is None else once[at].text, below
 

@@ -38,6 +38,7 @@ def test_the_answer_is_first_and_what_proves_it_follows():
             "campaign c",
             [
                 Note("note", "Recorded elsewhere"),
+                Note("differs", "Not alike"),
                 table([("x", 1.0)], title="a long table"),
                 Finding("f", "Do this.", evidence=proof),
                 table([("first", 2.0)], name="answer", title=""),
@@ -50,7 +51,7 @@ def test_the_answer_is_first_and_what_proves_it_follows():
             commands=["nsw run again"],
         )
     )
-    parts = ("It is slow", "Recorded elsewhere", "first", "Do this.", "a long table", "a: 1 ms", "of a case", "1 row",
+    parts = ("It is slow", "Recorded elsewhere", "Not alike", "first", "Do this.", "a long table", "a: 1 ms", "of a case", "1 row",
              "H100", "nsw run again")  # fmt: skip
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
