@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.blocks import Column, Evidence, Finding, Note, Table
+from nsw.analysis.blocks import Bars, Column, Curve, Evidence, Finding, Note, Table
 from nsw.present.page import Behind, page
 
 from . import browser as browsers
@@ -57,6 +57,8 @@ def hostile(tmp_path_factory):
         Note("headline", HOSTILE[0], tone="heading"), Note("note", HOSTILE[1]),
         Table("answer", title=HOSTILE[1], columns=columns, rows=rows, evidence=proof),
         Table("others", title=HOSTILE[0], columns=columns, rows=rows, evidence=proof),
+        Bars("bars", title=HOSTILE[3], columns=columns, rows=rows, evidence=proof, label="case", value="time"),
+        Curve("curve", title=HOSTILE[0], columns=columns, rows=rows, evidence=proof, x="case", y="time"),
         *(Finding("f", name, evidence=proof) for name in HOSTILE),
         *(Note("case", name, tone="heading", case=name) for name in HOSTILE),
         *(Table("hotspots", title=name, columns=columns, rows=rows, case=name) for name in HOSTILE),

@@ -146,6 +146,7 @@ def test_no_name_is_obeyed(browser, hostile):
             "document.querySelectorAll('td').forEach(c => c.dispatchEvent(new Event('mouseover', {bubbles: 1})))"
         )
     browser.run("document.querySelectorAll('a[data-case]').forEach(a => a.click())")
+    assert browser.run("return document.querySelectorAll('figure svg [data-row] title').length") > len(HOSTILE)
     assert browser.run("return window.hacked === undefined")
     assert (
         browser.run("return document.querySelectorAll('main img, header img, main script, [onerror], [onload]').length")
