@@ -24,12 +24,12 @@ def conditions_of(folder: CampaignFolder, found: Results, recipe: Recipe) -> dic
     hosts = sorted({run.host for run in found.runs if run.host})
     command = recipe.app.command
     conditions = {"site": found.site, "command": command if isinstance(command, str) else shlex.join(command)}
-    if hosts:
+    if hosts and not found.is_recorded:
         conditions["nodes"] = ", ".join(hosts)
     resources = recipe.resources
     conditions["layout"] = f"{resources.nodes} nodes, {resources.gpus} GPUs, {recipe.app.launcher.kind}"
     if lock is not None:
-        conditions |= {"nsw": lock.version, **lock.tools, **lock.machine}
+        conditions |= {"nsw": lock.version, **({} if found.is_recorded else lock.tools | lock.machine)}
         conditions |= of_program(lock.git, lock.files)
     chips = {row["text"] for row in lazily(folder, "facts") if row["key"] == "gpu_name" and row.get("text")}
     if chips:

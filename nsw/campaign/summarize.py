@@ -36,6 +36,7 @@ class Results:
         self.parameters: frozenset[str] = frozenset(key for run in every for key in run.params)
         self.site: str = ledger.meta(SITE)
         self.note: str | None = ledger.meta(NOTE)
+        self.is_recorded = bool(ledger.site().get("replay"))  # nothing of it was measured where it ran
 
     @property
     def counts(self) -> dict[str, int]:

@@ -65,7 +65,7 @@ def heat_map(block: Any, width: float, top: float) -> Picture | None:
     left = 40 + min(0.3 * width, max(room(name) for name in names))
     across, down = min(150.0, (width - left - 16) / len(xs)), 34.0
     low, high = min(value for _, value in known), max(value for _, value in known)
-    notes = f"{unit.title}: {as_text(low, unit.unit)} (light) to {as_text(high, unit.unit)} (dark)"
+    notes = f"{unit.title}: from {as_text(low, unit.unit)} to {as_text(high, unit.unit)}"
     top += 22
     parts = [text(notes, left, top - 8, size=SMALL, within=width - left)]
     for n, value in known:
