@@ -21,6 +21,7 @@ from nsw.present import emit
 from nsw.present.flat_rows import FLAT, OF_A_CASE, flat_rows
 from nsw.present.untrusted_text import say
 from nsw.quantities import size
+from nsw.recipe.sides import SIDE
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -271,6 +272,8 @@ def _page(found: Results, tables: _Tables, timeline: str | None) -> str:
     from nsw.present.page import page
 
     folder, blocks = found.folder, list(blocks_of(found.summary))
+    if SIDE in found.parameters:
+        blocks = _with_verdict(folder, blocks)
     recipe = recipe_of(folder)
     if timeline is not None:
         blocks.append(_timeline(found, timeline))
@@ -284,6 +287,19 @@ def _page(found: Results, tables: _Tables, timeline: str | None) -> str:
             f"nsw summarize {as_named(folder)} --full",
         ],
     )
+
+
+def _with_verdict(folder: CampaignFolder, blocks: list[Block]) -> list[Block]:
+    """The verdict over both sides of a campaign in place of its first screen, and what is behind that."""
+    from nsw.analysis.compared_screen import blocks_of_comparison
+    from nsw.analysis.first_screen import HEADLINE
+    from nsw.analysis.single_case import TABLE
+    from nsw.campaign.compare import beside
+
+    both = beside(folder)
+    if both is None:
+        return blocks
+    return [*blocks_of_comparison(both), *(block for block in blocks if block.name not in {HEADLINE, TABLE})]
 
 
 def _plot(found: Results, name: str | None) -> str:

@@ -92,6 +92,11 @@ def test_noise_is_measured_and_kept_for_the_verdicts_of_few_pairs(nsw, home, rec
     assert rows["rows"][0]["noise_floor"] == "measured"
     assert rows["rows"][0]["paired"] is True
     assert rows["programs"] is None
+    first = json.loads(nsw("ls", "--json").out)["campaigns"][0]["campaign"]
+    assert nsw("report", first, "-o", "p.html").code == 0
+    page = (home / "p.html").read_text()
+    assert "<h1>after beside before: f: " in page
+    assert "Programs: " not in page
 
 
 def test_a_program_that_was_changed_is_compared_with_what_the_same_runs_printed_before(nsw, home, recipe):
