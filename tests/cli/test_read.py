@@ -76,7 +76,7 @@ def test_what_is_not_there_is_said_and_the_others_are_read(nsw, reports):
 def test_a_file_whose_name_is_no_text_is_read_like_any_other(home, reports):
     name = os.fsencode(home) + b"/\xff\n.pstats"
     os.rename(os.fsencode(home / "one.pstats"), name)
-    for more in ([], ["--json"], ["-f", "csv"]):
+    for more in (["--full"], ["--json"], ["-f", "csv"]):
         done = subprocess.run([sys.executable, "-m", "nsw", "read", name, *more], capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
         assert b"busy" in done.stdout
