@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-MISSING = None if CHROMIUM and DRIVER else "no chromium and chromedriver: tests/tools/debian_packages.py browser"
+MISSING = None if CHROMIUM and DRIVER else "no chromium and chromedriver (apt install chromium chromium-driver)"
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
