@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.entry_points import registered
-from nsw.safe_files import who_else_writes
+from nsw.safe_files import user_name, who_else_writes
 from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
@@ -127,8 +127,11 @@ def not_searched(files: Sequence[Path] | None = None) -> str | None:
 
 
 def unsafe(path: Path) -> str | None:
-    """Why another user may have written what a file holds: it, its folder, or those of the file that it links to."""
+    """Why others may have written what a file holds: it, its folder, those of what it links to, or made a link to it."""
     real = path.resolve()
+    for link in filter(Path.is_symlink, (*path.absolute().parents, path.absolute())):
+        if (owner := link.lstat().st_uid) not in {os.geteuid(), 0}:  # who could make it where others may write above
+            return f"{link} is a link that {user_name(owner)} made"
     for one in dict.fromkeys((real, real.parent, path.absolute().parent)):
         try:
             why = who_else_writes(one)

@@ -145,6 +145,24 @@ def test_a_sites_file_of_another_user_is_not_read_unless_named(victim, neighbour
     assert not list(neighbour.home.glob("PWNED"))
 
 
+def test_a_link_of_another_user_on_the_way_to_the_own_file_is_not_followed(victim, neighbour):
+    """Where ~/.config may be written by everybody, a neighbour can let ~/.config/nsw lead to a downloaded folder."""
+    config, downloaded = victim.home / ".config", victim.home / "downloaded"
+    config.mkdir()
+    write(downloaded / "sites.yaml", "here", PYTHON)
+    victim.owns(victim.home)
+    config.chmod(0o777)
+    (link := config / "nsw").symlink_to(downloaded)
+    neighbour.owns(link)
+    said = victim.nsw("sites")
+    assert f"{link} is a link that user {neighbour.uid} made" in said.stderr
+    assert "here" not in said.stdout
+    link.unlink()
+    link.symlink_to(downloaded)
+    victim.owns(link)
+    assert "here" in victim.nsw("sites").stdout
+
+
 # --- the folder that one is in ---------------------------------------------------------------------------------------
 
 DOWNLOADED = """\
