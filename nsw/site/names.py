@@ -127,7 +127,7 @@ def not_searched(files: Sequence[Path] | None = None) -> str | None:
 
 
 def unsafe(path: Path) -> str | None:
-    """Why others may have written what a file holds: it, its folder, those of what it links to, or made a link to it."""
+    """Why others may have written what a file holds: it, its folder, what these link to; or made a link on the way."""
     real = path.resolve()
     for link in filter(Path.is_symlink, (*path.absolute().parents, path.absolute())):
         if (owner := link.lstat().st_uid) not in {os.geteuid(), 0}:  # who could make it where others may write above
