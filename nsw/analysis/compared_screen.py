@@ -292,7 +292,7 @@ def _explained(comparison: Comparison) -> list[Block]:
     seen: dict[str, Compared] = {}
     for row in decided:
         seen.setdefault(row.case, row)
-    found: list[Block] = [
+    findings: list[Block] = [
         Finding(
             "difference",
             f"{_of_case(comparison, row)}{said(row)}. {_what_did_it(row, comparison.explained[case])}.",
@@ -301,7 +301,7 @@ def _explained(comparison: Comparison) -> list[Block]:
         for case, row in seen.items()
         if case in comparison.explained
     ]
-    return found[:_EXPLAINED]  # fmt: skip
+    return findings[:_EXPLAINED]  # fmt: skip
 
 
 def _of_case(comparison: Comparison, row: Compared) -> str:

@@ -264,16 +264,16 @@ def _of_operations(first: Sequence[Operation], second: Sequence[Operation]) -> l
     """A part a kernel and kind of copy."""
     before = {(o.name, o.kind): o for o in first}
     after = {(o.name, o.kind): o for o in second}
-    found = [Change(_shown(old), "changed", old.ns, after[key].ns) for key, old in before.items() if key in after]
+    changes = [Change(_shown(old), "changed", old.ns, after[key].ns) for key, old in before.items() if key in after]
     gone = [operation for key, operation in before.items() if key not in after]
     new = [operation for key, operation in after.items() if key not in before]
     for old, now in _renamed(gone, new):
         gone.remove(old)
         new.remove(now)
-        found.append(Change(_shown(old), "renamed", old.ns, now.ns, _shown(now)))
-    found += [Change(_shown(operation), "gone", operation.ns, 0.0) for operation in gone]
-    found += [Change(_shown(operation), "new", 0.0, operation.ns) for operation in new]
-    return found
+        changes.append(Change(_shown(old), "renamed", old.ns, now.ns, _shown(now)))
+    changes += [Change(_shown(operation), "gone", operation.ns, 0.0) for operation in gone]
+    changes += [Change(_shown(operation), "new", 0.0, operation.ns) for operation in new]
+    return changes
 
 
 def _renamed(gone: Sequence[Operation], new: Sequence[Operation]) -> list[tuple[Operation, Operation]]:

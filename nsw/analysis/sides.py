@@ -84,10 +84,10 @@ class Side:
     @property
     def cases(self) -> dict[str, list[Any]]:
         """Its runs by case."""
-        found: dict[str, list[Any]] = {}
+        by_case: dict[str, list[Any]] = {}
         for run in self.runs:
-            found.setdefault(run.case_id, []).append(run)
-        return found
+            by_case.setdefault(run.case_id, []).append(run)
+        return by_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,11 +194,11 @@ def unmatched(first: Side, second: Side, matched: Iterable[Match]) -> tuple[list
 
 
 def _values(cases: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    values_of: dict[str, set[str]] = {}
     for runs in cases.values():
         for key, value in runs[0].params.items():
-            found.setdefault(key, set()).add(repr(value))
-    return found
+            values_of.setdefault(key, set()).add(repr(value))
+    return values_of
 
 
 def _is_apart(key: str, mine: Mapping[str, set[str]], theirs: Mapping[str, set[str]]) -> bool:
@@ -222,7 +222,7 @@ Measured = dict[str, dict[str, Quantity]]  # by what and run
 
 def _of_figures(side: Side, runs: Sequence[Any]) -> Measured:
     """The figures of the bare runs; of one that only profiled runs print, those of the first pass that has it."""
-    found: Measured = {}
+    measured: Measured = {}
     passes: dict[str, str] = {}
     rows = side.rows("figures")
     for run in sorted(runs, key=lambda run: run.pass_kind != _BARE):
@@ -231,8 +231,8 @@ def _of_figures(side: Side, runs: Sequence[Any]) -> Measured:
             if passes.setdefault(name, run.pass_name) == run.pass_name:
                 better = side.higher_is_better.get(name)
                 better = not is_time(unit) if better is None else better
-                found.setdefault(name, {})[run.id] = Quantity(row["value"], unit, better)
-    return found
+                measured.setdefault(name, {})[run.id] = Quantity(row["value"], unit, better)
+    return measured
 
 
 def _of_case(side: Side, runs: Sequence[Any]) -> Measured:
@@ -254,7 +254,7 @@ def _of_case(side: Side, runs: Sequence[Any]) -> Measured:
 
 def _of_gpu(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> Measured:
     """GPU time of an iteration, of the whole run where there are none, by what `name_of` calls a row of gpu_summary."""
-    found: Measured = {}
+    measured: Measured = {}
     gpu, parts, iterations = (side.rows(table) for table in ("gpu_summary", "phase_summary", "iterations"))
     for run in runs:
         times = sum(row["steady"] for row in iterations(run.id)) or 1
@@ -263,8 +263,8 @@ def _of_gpu(side: Side, runs: Sequence[Any], name_of: Callable[[Row], str]) -> M
             name = name_of(row)
             sums[name] = sums.get(name, 0.0) + (row.get("total_ns") or 0.0) / times
         for name, ns in sums.items():
-            found.setdefault(name, {})[run.id] = Quantity(ns, "ns", higher_is_better=False)
-    return found
+            measured.setdefault(name, {})[run.id] = Quantity(ns, "ns", higher_is_better=False)
+    return measured
 
 
 def _of_kernels(side: Side, runs: Sequence[Any]) -> Measured:
@@ -277,14 +277,14 @@ def _of_classes(side: Side, runs: Sequence[Any]) -> Measured:
 
 def _of_ranges(side: Side, runs: Sequence[Any]) -> Measured:
     """GPU time of a call of an NVTX range."""
-    found: Measured = {}
+    measured: Measured = {}
     rows = side.rows("nvtx_gpu_summary")
     for run in runs:
         for row in rows(run.id):
             if row.get("calls") and row.get("gpu_ns"):
                 value = Quantity(row["gpu_ns"] / row["calls"], "ns", higher_is_better=False)
-                found.setdefault(str(row["name"]), {})[run.id] = value
-    return found
+                measured.setdefault(str(row["name"]), {})[run.id] = value
+    return measured
 
 
 def _of_metrics(side: Side, runs: Sequence[Any]) -> Measured:
@@ -329,14 +329,14 @@ def compare_sides(first: Side, second: Side, by: By = "case", same: float = SAME
         by: What is compared.
         same: Differences below count as none.
     """
-    found: list[Compared] = []
+    compared: list[Compared] = []
     for match in matches(first, second):
         measured = _MEASURED[by](first, match.first), _MEASURED[by](second, match.second)
         whats = dict.fromkeys((*measured[1], *measured[0]))
-        found += [_compared(match, what, (first, second), measured, same, exact=by in _FEW) for what in whats]
+        compared += [_compared(match, what, (first, second), measured, same, exact=by in _FEW) for what in whats]
     if by in _FEW:
-        return found
-    return sorted(_corrected(found), key=lambda row: -row.weight)
+        return compared
+    return sorted(_corrected(compared), key=lambda row: -row.weight)
 
 
 def _compared(
@@ -365,14 +365,14 @@ def _compared(
 
 def pairs_of_figures(first: Side, second: Side) -> dict[str, list[list[tuple[float, float]]]]:
     """The values of pairs, by figure, a list a case."""
-    found: dict[str, list[list[tuple[float, float]]]] = {}
+    by_figure: dict[str, list[list[tuple[float, float]]]] = {}
     for match in matches(first, second):
         values = _of_figures(first, match.first), _of_figures(second, match.second)
         for figure in values[0].keys() & values[1].keys():
             pairs = _pairs(match, (first, second), values[0][figure], values[1][figure])
             if pairs and all(value > 0 for pair in pairs for value in pair):
-                found.setdefault(figure, []).append(pairs)
-    return found
+                by_figure.setdefault(figure, []).append(pairs)
+    return by_figure
 
 
 def _with(row: Compared, **changes: Any) -> Compared:

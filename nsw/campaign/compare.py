@@ -164,13 +164,13 @@ def measure_noise(folder: CampaignFolder) -> tuple[list[noise.Noise], Path]:
     """
     both = _both(folder, "figure")
     pairs = pairs_of_figures(*both) if both is not None else {}
-    found = [made for figure, cases in pairs.items() if (made := noise.measure(figure, cases)) is not None]
-    if both is None or not found:
+    noises = [made for figure, cases in pairs.items() if (made := noise.measure(figure, cases)) is not None]
+    if both is None or not noises:
         raise CampaignError(
             f"{folder.id} has no two pairs of a figure", hint="`nsw status` says what became of its runs"
         )
     chip, name = both[1].conditions.get(CHIP), recipe_of(folder).name
-    return found, noise.store(both[1].conditions["site"], chip, name, found)
+    return noises, noise.store(both[1].conditions["site"], chip, name, noises)
 
 
 def _both(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
