@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.cases import grouped
@@ -350,17 +350,17 @@ def _compared(
     )
     if missing := _why_not(sides, first, second):
         lone = (medians[1] or 0.0) - (medians[0] or 0.0)
-        return _with(row, missing=missing, weight=abs(lone) if some.unit == "ns" else 0.0)
+        return replace(row, missing=missing, weight=abs(lone) if some.unit == "ns" else 0.0)
     floor = _floor(sides, what)
     pairs = _pairs(match, sides, first, second)
     if pairs:
         estimate = of_pairs([math.log(b / a) for a, b in pairs], floor, same, exact=exact)
-        row = _with(row, runs=(len(pairs), len(pairs)))
+        row = replace(row, runs=(len(pairs), len(pairs)))
     else:
         logs = [[math.log(q.value) for q in side.values()] for side in (first, second)]
         estimate = of_runs(logs[0], logs[1], floor, same)
     size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if some.unit == "ns" else abs(estimate.log_ratio)
-    return _with(row, estimate=estimate, weight=size)
+    return replace(row, estimate=estimate, weight=size)
 
 
 def pairs_of_figures(first: Side, second: Side) -> dict[str, list[list[tuple[float, float]]]]:
@@ -373,12 +373,6 @@ def pairs_of_figures(first: Side, second: Side) -> dict[str, list[list[tuple[flo
             if pairs and all(value > 0 for pair in pairs for value in pair):
                 by_figure.setdefault(figure, []).append(pairs)
     return by_figure
-
-
-def _with(row: Compared, **changes: Any) -> Compared:
-    from dataclasses import replace
-
-    return replace(row, **changes)
 
 
 def _why_not(sides: tuple[Side, Side], first: Mapping[str, Quantity], second: Mapping[str, Quantity]) -> str | None:
@@ -420,4 +414,4 @@ def _corrected(rows: Sequence[Compared]) -> Iterator[Compared]:
             yield row
             continue
         decided = next(shown) or row.estimate.verdict not in {Verdict.MORE, Verdict.LESS}
-        yield row if decided else _with(row, estimate=row.estimate.undecided())
+        yield row if decided else replace(row, estimate=row.estimate.undecided())
