@@ -195,7 +195,10 @@ class Waterfall(Table):
 
 @dataclass(frozen=True, slots=True)
 class Lanes(Table):
-    """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; coloured by `series`."""
+    """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; coloured by `series`.
+
+    `unmerged` are the same boxes before short neighbours became one, where a row stands for several: for zooming.
+    """
 
     kind: ClassVar[str] = "lanes"
     drawn: ClassVar[tuple[str, ...]] = ("lane", "start", "length", "label", "series")
@@ -204,6 +207,7 @@ class Lanes(Table):
     length: str = ""
     label: str = ""
     series: tuple[str, ...] = ()
+    unmerged: tuple[tuple[Cell, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Note, Table
+from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Lanes, Note, Table
 from nsw.analysis.comparable import ORDER
 from nsw.analysis.first_screen import HEADLINE
 from nsw.present.emit import strict_json
 from nsw.present.plots import svg_of
+from nsw.present.plots_of_planes import boxes_of
 from nsw.present.summary_view import as_text
 from nsw.present.untrusted_text import clean
 from nsw.quantities import in_one_unit
@@ -47,6 +48,7 @@ _ABOVE: Final = frozenset({"note", "sides"})  # what campaigns say of themselves
 _ANSWER: Final = "answer"  # the table that sums up all others
 _FIRST: Final = frozenset({_ANSWER, "comparison", "gate"})  # the tables of first screens
 _TEMPLATE: Final = "page.html.j2"
+_SCRIPTS: Final = ("page.js", "plots.js", "timeline.js")  # each uses those before it
 _CODE: Final = re.compile("`([^`]+)`")
 _SPARE: Final = re.compile(r"[^\w-]")
 _ESCAPES: Final = {ord("<"): r"\u003c", ord(">"): r"\u003e", ord("&"): r"\u0026"}
@@ -151,7 +153,7 @@ def page(
     sections, left = _sections(cases, findings, anchors)
     sources = [_rows_sheet(rows, anchors) for rows in behind if rows.rows]
     every = (*sheets, *(sheet for section in sections for sheet in section.sheets), *sources)
-    script, style = _file("page.js"), _file("page.css")
+    script, style = _script(), _file("page.css")
     return _templates().get_template(_TEMPLATE).render(
         title=title,
         policy=_policy(script, style),
@@ -227,8 +229,10 @@ def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) ->
     source = ", ".join(dict.fromkeys(proof.table for proof in block.evidence))
     shown = [list(row) for row in islice(zip(*texts, strict=True), _SHOWN)]
     count = len(block.rows)
+    about = {"boxes": boxes_of(block)} if isinstance(block, Lanes) and block.unmerged else {}
     return _Sheet(
-        block.name, anchor, block.title, source, columns, shown, _json(columns, data, count), count, picture=picture,
+        block.name, anchor, block.title, source, columns, shown, _json(columns, data, count, **about), count,
+        picture=picture,
     )  # fmt: skip
 
 
@@ -322,10 +326,10 @@ def _island(sheets: Iterable[_Sheet]) -> str:
     return f"{{{', '.join(parts)}}}".translate(_ESCAPES)
 
 
-def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int) -> str:
-    """What the script needs of a table: how many rows, the columns, and the cells column by column."""
+def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int, **about: object) -> str:
+    """What the script needs of a table: how many rows, the columns, the cells column by column, `about` its plot."""
     heads = [[column.title, column.hint, int(column.is_number)] for column in columns]
-    return strict_json({"n": count, "c": heads, "d": data})
+    return strict_json({"n": count, "c": heads, "d": data} | about)
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------
@@ -387,14 +391,18 @@ def _side_by_side(conditions: Sequence[Mapping[str, str]]) -> list[tuple[str, li
 def _policy(script: str, style: str) -> str:
     """What the page may do: run its own script and style, nothing else."""
     own = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
-    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {own}; img-src blob:; base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-@lru_cache(maxsize=4)
+def _script() -> str:
+    return "\n".join(("(() => {", '"use strict";', *map(_file, _SCRIPTS), "})();"))
+
+
+@lru_cache(maxsize=8)
 def _file(name: str) -> str:
     return files("nsw.present").joinpath("page", name).read_text(encoding="utf-8")
 

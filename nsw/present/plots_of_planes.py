@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.plot_frame import (
@@ -37,6 +39,7 @@ from nsw.present.svg import (
     tip,
     words,
 )  # fmt: skip
+from nsw.present.untrusted_text import clean
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Ceiling
 
-__all__ = ["heat_map", "lanes", "scatter"]
+__all__ = ["boxes_of", "heat_map", "lanes", "scatter"]
 
 
 # --- two parameters -------------------------------------------------------------------------------------------------
@@ -252,8 +255,7 @@ def lanes(block: Any, width: float, top: float) -> Picture | None:
         return None
     start_at, length_at = column_of(block, block.start), column_of(block, block.length)
     rows = series_of(block, block.series)
-    by_time = sorted(rows, key=lambda name: -sum(block.rows[n][length_at] for n in rows[name]))
-    colours = _OWN | dict(zip((name for name in by_time if name not in _OWN), _TURNS, strict=False))
+    colours, by_time = _colours(block)
     named = [name for name in by_time if name in colours]
     signs = [*(colours[name] for name in named), _OTHER]
     entries = [*named, *(["other"] if len(named) < len(by_time) else [])]
@@ -265,7 +267,9 @@ def lanes(block: Any, width: float, top: float) -> Picture | None:
     left = 24 + max(room(key[0]) for key in keys) + max(room(key[-1], SMALL) for key in keys)
     end = max(row[start_at] + row[length_at] for row in block.rows)
     axis = linear(0.0, end, left, width - 16, unit="ns", exact=True)
-    parts = [*legend, *x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, places, left)]
+    field = node("rect", x=left, y=top - 2, width=axis.last - left, height=bottom - top + 2, fill="none",
+                 data_end=end, data_lanes=" ".join(f"{places[key]:g}" for key in keys))  # fmt: skip
+    parts = [field, *legend, *x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, places, left)]
     for name, members in rows.items():
         of = class_of(colours.get(name, _OTHER))
         boxes = [_box(block, n, axis, places) for n in members]
@@ -273,6 +277,38 @@ def lanes(block: Any, width: float, top: float) -> Picture | None:
         parts += [_upon(box) for box in boxes if box.width > _NAMED_FROM]
     said = f"{len(block.rows):,} boxes in {plural(len(keys), 'lane')} over {as_text(end, 'ns')}"
     return Picture(parts, bottom + 48, said)
+
+
+def boxes_of(block: Any) -> dict[str, Any]:
+    """The boxes of a timeline before short ones were merged, for a program that zooms: lane after lane in columns.
+
+    `lanes` and `classes` have names with the number of boxes and the class of colour, `names` what a box is with the
+    place of its class. Times are whole ns: `from` since the start of the box before it, `length`; `name` is a place.
+    """
+    start_at, length_at, name_at = (column_of(block, part) for part in (block.start, block.length, block.label))
+    whole = replace(block, rows=block.unmerged)
+    colours, classes = _colours(block)
+    class_of_row = {n: name for name, members in series_of(whole, whole.series).items() for n in members}
+    named = [(clean(row[name_at]), classes.index(class_of_row[n])) for n, row in enumerate(whole.rows)]
+    places = {name: at for at, name in enumerate(dict.fromkeys(named))}
+    starts = [round(row[start_at]) for row in whole.rows]
+    lengths = Counter(_lane(whole, row) for row in whole.rows)
+    return {
+        "lanes": [[*map(clean, key), count] for key, count in lengths.items()],
+        "classes": [[clean(name), class_of(colours.get(name, _OTHER))] for name in classes],
+        "names": list(places),
+        "from": [start - before for before, start in pairwise([0, *starts])],
+        "length": [round(row[length_at]) for row in whole.rows],
+        "name": [places[name] for name in named],
+    }
+
+
+def _colours(block: Any) -> tuple[dict[str, int], list[str]]:
+    """The colour of each class that has its own, and all classes, those that take most first."""
+    whole = replace(block, rows=block.unmerged) if block.unmerged else block
+    length_at, rows = column_of(whole, whole.length), series_of(whole, whole.series)
+    by_time = sorted(rows, key=lambda name: -sum(whole.rows[n][length_at] for n in rows[name]))
+    return _OWN | dict(zip((name for name in by_time if name not in _OWN), _TURNS, strict=False)), by_time
 
 
 def _lane(block: Any, row: Sequence[Any]) -> tuple[str, ...]:

@@ -120,3 +120,13 @@ def test_neighbours_that_cannot_be_seen_become_one_box():
     assert len(block.rows) <= 10
     assert sum(row[6] for row in block.rows) == 100
     assert "short operations, the longest gemm" in block.rows[0][4]
+    assert [row[4] for row in block.unmerged if row[1] == "stream 1"] == [f"gemm {n}" for n in range(1, 100, 3)]
+
+
+def test_boxes_for_zooming_are_merged_only_where_they_are_too_many(monkeypatch):
+    gpu = [operation(2_000 + 12 * (n // 3) + 2 * (n % 3), 1, name=f"gemm {n}") for n in range(30)]
+    assert iteration_lanes("c", gpu, [], ITERATIONS).unmerged == (), "the picture has all"
+    monkeypatch.setattr("nsw.analysis.iteration_lanes.ZOOMED", 12)
+    block = iteration_lanes("c", gpu, [], ITERATIONS, boxes=2)
+    assert len(block.rows) <= 2 < len(block.unmerged) <= 12
+    assert sum(row[6] for row in block.unmerged) == 30
