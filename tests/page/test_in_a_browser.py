@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
+import time
 
 import pytest
 
@@ -17,6 +19,14 @@ SHOWN = (
     "return [...document.querySelectorAll('.sheet')].map(s => [s.id, [...s.querySelectorAll('tbody tr')]"
     ".map(r => [...r.cells].map(c => [c.textContent, c.className]))])"
 )
+PIXELS = (
+    "(async (text) => { const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));"
+    " const image = await createImageBitmap(new Blob([bytes], {type: 'image/png'})), {width, height} = image;"
+    " const context = new OffscreenCanvas(width, height).getContext('2d'); context.drawImage(image, 0, 0);"
+    " const dots = context.getImageData(0, 0, width, height).data, colours = new Set();"
+    " for (let at = 0; at < dots.length; at += 4) colours.add(`rgb(${dots.slice(at, at + 3).join(', ')})`);"
+    " return {size: [width, height], colours: [...colours]}; })"
+)  # the size and the colours of a PNG
 LARGE = "#rows-hotspots"  # more rows than are shown at first
 
 
@@ -212,3 +222,28 @@ def test_what_a_mark_of_a_plot_says_is_in_the_row_that_it_stands_for(page):
     assert len(marks) > 100
     for says, cells in marks:
         assert any(cell and cell in says for cell in cells), (says, cells)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_plot_is_saved_as_png_as_it_is_seen(page, scheme, tmp_path):
+    page.save_to(tmp_path)
+    page.colour_scheme(scheme)
+    width, height, *colours = page.run(
+        "const plot = document.querySelector('figure svg'), of = (what, name) => getComputedStyle(what)[name];"
+        "return [2 * plot.width.baseVal.value, 2 * plot.height.baseVal.value,"
+        " of(document.body, 'backgroundColor'), of(plot.querySelector('path.s1'), 'stroke')]"
+    )
+    page.click("figure .tools button[title='save as PNG']")
+    file = tmp_path / "weak-scaling-of-images_per_sec-along-gpus-while-being-profiled-.png"
+    wait_until(file.exists)
+    saved = page.wait_for(f"{PIXELS}('{base64.b64encode(file.read_bytes()).decode()}')")
+    assert saved["size"] == [width, height]
+    assert set(colours) <= set(saved["colours"])
+    assert page.console() == []
+
+
+def wait_until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
