@@ -17,10 +17,11 @@ from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Lanes, Note, Table
+from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Lanes, Note, Scatter, Table
 from nsw.analysis.comparable import ORDER
 from nsw.analysis.first_screen import HEADLINE
 from nsw.present.emit import strict_json
+from nsw.present.plot_frame import column_of
 from nsw.present.plots import svg_of
 from nsw.present.plots_of_planes import boxes_of
 from nsw.present.summary_view import as_text
@@ -229,11 +230,22 @@ def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) ->
     source = ", ".join(dict.fromkeys(proof.table for proof in block.evidence))
     shown = [list(row) for row in islice(zip(*texts, strict=True), _SHOWN)]
     count = len(block.rows)
-    about = {"boxes": boxes_of(block)} if isinstance(block, Lanes) and block.unmerged else {}
+    about = _about_plot(block) if picture else {}
     return _Sheet(
         block.name, anchor, block.title, source, columns, shown, _json(columns, data, count, **about), count,
         picture=picture,
     )  # fmt: skip
+
+
+def _about_plot(block: Table) -> dict[str, object]:
+    """What the script needs of a plot beside its table: the boxes of a timeline, the columns that choose points."""
+    if isinstance(block, Lanes) and block.unmerged:
+        return {"boxes": boxes_of(block)}
+    if isinstance(block, Scatter):
+        series, size, label = ([column_of(block, name) for name in names]
+                               for names in (block.series, block.size, (block.label,)))  # fmt: skip
+        return {"points": {"series": series, "size": size, "label": label}}
+    return {}
 
 
 def _add_anchors(block: Table, proof: Evidence, anchor: str, anchors: _Anchors) -> None:

@@ -163,19 +163,20 @@ def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: Axis, y: Axis) -> l
     highest = max((roof.y for roof in flat), default=y.high)
     for roof in flat:
         begin = x.low if steepest is None else min(max(roof.y / steepest, x.low), x.high)
-        parts.append(line(x.at(begin), y.at(roof.y), x.last, y.at(roof.y), "ceiling", width=1.5))
+        drawn = line(x.at(begin), y.at(roof.y), x.last, y.at(roof.y), "ceiling", width=1.5)
         label = f"{roof.name} {as_text(roof.y, 'FLOP/s')}"
-        parts.append(text(label, x.last - 2, y.at(roof.y) - 5, anchor="end", size=SMALL))
+        name = text(label, x.last - 2, y.at(roof.y) - 5, anchor="end", size=SMALL)
+        parts.append(node("g", drawn, name, data_roof=clean(roof.name)))
     for roof in slopes:
         begin, end = max(x.low, y.low / roof.slope), min(x.high, highest / roof.slope)
         if begin >= end:
             continue
         a, b = (x.at(begin), y.at(roof.slope * begin)), (x.at(end), y.at(roof.slope * end))
-        parts.append(path([a, b], "ceiling", width=1.5))
         turn = math.atan2(a[1] - b[1], b[0] - a[0])
         at = (b[0] - 24 * math.cos(turn) - 5 * math.sin(turn), b[1] + 24 * math.sin(turn) - 5 * math.cos(turn))
         label = f"{roof.name} {as_text(roof.slope, 'byte/s')}"
-        parts.append(text(label, *at, anchor="end", size=SMALL, turned=math.degrees(turn)))
+        name = text(label, *at, anchor="end", size=SMALL, turned=math.degrees(turn))
+        parts.append(node("g", path([a, b], "ceiling", width=1.5), name, data_roof=clean(roof.name)))
     return parts
 
 
@@ -203,9 +204,10 @@ def _names_of_points(
                 named[name] = box
                 taken += [box, lead]
                 ends = left < x  # text is about as wide as it is taken for: it is set at the end that is near the point
-                parts.append(text(name, left + wide * ends, base, anchor="end" if ends else "start", size=SMALL))
+                shown = [text(name, left + wide * ends, base, anchor="end" if ends else "start", size=SMALL)]
                 if lead[3] > lead[1] + 2:
-                    parts.append(line(x, lead[1], x, base - 11, "axis", width=0.7))
+                    shown.append(line(x, lead[1], x, base - 11, "axis", width=0.7))
+                parts.append(node("g", *shown, data_name=n))
                 break
     return parts
 

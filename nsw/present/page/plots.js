@@ -1,4 +1,8 @@
 /* What a plot can do with JavaScript: it is zoomed and moved by buttons, keys, wheel and pointer, and saved as PNG. */
+const LARGEST = 64; // times a picture's own size
+const SHARES = [1, 2, 5, 10, 20, 50]; // of the time, %
+const NAMES = 12; // of points
+const LETTERS = 28; // of such a name
 const DOTS = 2; // of a PNG for each px
 const KEPT = ["fill", "stroke", "display"]; // what the page's style sets of a plot's parts
 
@@ -118,4 +122,93 @@ class Plot {
 
   /* What is drawn over the SVG of a PNG. */
   over() {}
+}
+
+/* A roofline: its points are chosen by memory level and precision, and by the share of the time that a kernel takes. */
+class Points extends Plot {
+  constructor(figure, svg, whole, table) {
+    super(figure, svg, svg, whole, LARGEST);
+    this.table = table;
+    this.marks = [...svg.querySelectorAll("[data-row]")];
+    this.choices = table.points.series.map((at) => this.choice(at, "all", this.values(at))).filter(Boolean);
+    this.least = table.points.size.map((at) => this.choice(at, "any", SHARES))[0];
+    this.count = element("span", "", { className: "aside" });
+    this.count.setAttribute("role", "status");
+    this.bar.append(this.count);
+    this.names = svg.appendChild(document.createElementNS(svg.namespaceURI, "g"));
+  }
+
+  values(at) {
+    return [...new Set(this.marks.map((mark) => textOf(this.table.d[at], mark.dataset.row)))];
+  }
+
+  /* A list of a column's values, or of the least ones. */
+  choice(at, every, values) {
+    if (values.length < 2) return null;
+    const list = element("select", null, {});
+    const title = this.table.c[at][0];
+    list.ariaLabel = title + ": " + this.name();
+    const says = (value) => (typeof value === "number" ? title + " \u2265 " + value : value);
+    list.append(new Option(title + ": " + every, ""), ...values.map((value) => new Option(says(value), value)));
+    list.addEventListener("change", () => this.choose());
+    this.bar.append(list);
+    return { at, list, values };
+  }
+
+  choose() {
+    const chosen = this.choices.filter(({ list }) => list.value);
+    const least = this.least && this.least.list.value ? this.least : null;
+    const holds = (row) => chosen.every(({ at, list }) => textOf(this.table.d[at], row) === list.value)
+      && (!least || this.table.d[least.at].v[row] >= Number(least.list.value));
+    const shown = this.marks.filter((mark) => holds(mark.dataset.row));
+    const all = shown.length === this.marks.length;
+    const see = (part, is) => (is ? part.removeAttribute("display") : part.setAttribute("display", "none"));
+    this.marks.forEach((mark) => see(mark, shown.includes(mark)));
+    for (const roof of this.svg.querySelectorAll("[data-roof]")) {
+      see(roof, chosen.every(({ list, values }) => !values.includes(roof.dataset.roof) || list.value === roof.dataset.roof));
+    }
+    this.meet();
+    this.svg.querySelectorAll("[data-name]").forEach((name) => see(name, all));
+    this.names.replaceChildren();
+    if (!all) this.label(shown);
+    this.count.textContent = all ? "" : shown.length + " of " + this.marks.length + " points";
+  }
+
+  /* Flat roofs begin where the steepest slope that is seen reaches them. */
+  meet() {
+    const ends = (path) => [0, path.getTotalLength()].map((at) => path.getPointAtLength(at));
+    const slopes = [...this.svg.querySelectorAll("[data-roof]:not([display]) path")].map(ends);
+    const left = this.svg.querySelector("line.axis").x1.baseVal.value;
+    for (const roof of this.svg.querySelectorAll("[data-roof] line")) {
+      const up = roof.y1.baseVal.value;
+      const begins = slopes.map(([a, b]) => a.x + ((up - a.y) * (b.x - a.x)) / (b.y - a.y));
+      roof.setAttribute("x1", Math.max(left, slopes.length ? Math.min(...begins) : left));
+    }
+  }
+
+  /* The names of the largest points, where they have room: right of a point, left of it, or above it. */
+  label(marks) {
+    const taken = marks.map((mark) => mark.getBBox());
+    const apart = (a, b) => a.x > b.x + b.width || b.x > a.x + a.width || a.y > b.y + b.height || b.y > a.y + a.height;
+    const seen = new Set();
+    for (const mark of marks.sort((a, b) => b.getBBox().width - a.getBBox().width)) {
+      const name = textOf(this.table.d[this.table.points.label[0]], mark.dataset.row);
+      if (seen.has(name) || seen.size === NAMES) continue;
+      const label = this.names.appendChild(document.createElementNS(this.svg.namespaceURI, "text"));
+      label.textContent = name.length > LETTERS ? name.slice(0, LETTERS - 1) + "\u2026" : name;
+      Object.entries({ class: "label", "font-size": 11 }).forEach(([key, value]) => label.setAttribute(key, value));
+      const { x, y, width, height } = mark.getBBox();
+      const wide = label.getBBox().width;
+      const places = [[x + width + 5, y + height / 2 + 4], [x - wide - 5, y + height / 2 + 4], [x + width / 2 - wide / 2, y - 5]];
+      const free = places.find(([left, base]) => {
+        label.setAttribute("x", left);
+        label.setAttribute("y", base);
+        const box = label.getBBox();
+        return box.x > 0 && box.x + box.width < this.whole[2] && taken.every((other) => apart(box, other));
+      });
+      if (free) taken.push(label.getBBox());
+      else label.remove();
+      if (free) seen.add(name);
+    }
+  }
 }

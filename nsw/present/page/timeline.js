@@ -168,6 +168,8 @@ for (const figure of document.querySelectorAll("figure")) {
   const svg = figure.querySelector("svg");
   const table = tables[figure.querySelector("figcaption a").hash.slice(1)];
   const { x, y, width, height } = svg.viewBox.baseVal;
+  const whole = [x, y, width, height];
   if (table.boxes) new Timeline(figure, svg, table.boxes);
-  else new Plot(figure, svg, svg, [x, y, width, height], 64);
+  else if (table.points) new Points(figure, svg, whole, table);
+  else new Plot(figure, svg, svg, whole, LARGEST);
 }
