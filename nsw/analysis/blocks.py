@@ -212,13 +212,17 @@ class Lanes(Table):
 
 @dataclass(frozen=True, slots=True)
 class HeatMap(Table):
-    """A field a row: `value` at `x` and `y`."""
+    """A field a row: `value` at `x` and `y`; `others` are columns that may be shown instead.
+
+    A column of unit `range` is the scatter of the value before it.
+    """
 
     kind: ClassVar[str] = "heat map"
-    drawn: ClassVar[tuple[str, ...]] = ("x", "y", "value")
+    drawn: ClassVar[tuple[str, ...]] = ("x", "y", "value", "others")
     x: str = ""
     y: str = ""
     value: str = ""
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from nsw.analysis.first_screen import HEADLINE
 from nsw.present.emit import strict_json
 from nsw.present.plot_frame import column_of
 from nsw.present.plots import svg_of
-from nsw.present.plots_of_planes import boxes_of
+from nsw.present.plots_of_planes import boxes_of, places_of
 from nsw.present.summary_view import as_text
 from nsw.present.untrusted_text import clean
 from nsw.quantities import in_one_unit
@@ -245,6 +245,8 @@ def _about_plot(block: Table) -> dict[str, object]:
         series, size, label = ([column_of(block, name) for name in names]
                                for names in (block.series, block.size, (block.label,)))  # fmt: skip
         return {"points": {"series": series, "size": size, "label": label}}
+    if isinstance(block, HeatMap) and block.others:
+        return {"values": [[column_of(block, name), places_of(block, name)] for name in (block.value, *block.others)]}
     return {}
 
 

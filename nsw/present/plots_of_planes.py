@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Ceiling
 
-__all__ = ["boxes_of", "heat_map", "lanes", "scatter"]
+__all__ = ["boxes_of", "heat_map", "lanes", "places_of", "scatter"]
 
 
 # --- two parameters -------------------------------------------------------------------------------------------------
@@ -59,25 +59,29 @@ _FIELDS: Final = 40  # in a row or column: of more nobody reads the names
 def heat_map(block: Any, width: float, top: float) -> Picture | None:
     """A field a row, the darker the larger, with its value."""
     x_at, y_at, value_at = (column_of(block, name) for name in (block.x, block.y, block.value))
-    known = [(n, value) for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None]
-    xs, ys = (_in_order(block.rows[n][at] for n, _ in known) for at in (x_at, y_at))
-    if not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
+    known = {n: value for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None}
+    xs, ys = (_in_order(row[at] for row in block.rows) for at in (x_at, y_at))
+    if not known or not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
         return None
     unit = block.columns[value_at]
     names = [as_text(y, block.columns[y_at].unit) for y in ys]
     left = 40 + min(0.3 * width, max(room(name) for name in names))
     across, down = min(150.0, (width - left - 16) / len(xs)), 34.0
-    low, high = min(value for _, value in known), max(value for _, value in known)
+    low, high = min(known.values()), max(known.values())
     notes = f"{unit.title}: from {as_text(low, unit.unit)} to {as_text(high, unit.unit)}"
     top += 22
-    parts = [text(notes, left, top - 8, size=SMALL, within=width - left)]
-    for n, value in known:
-        x, y = left + xs.index(block.rows[n][x_at]) * across, top + (len(ys) - 1 - ys.index(block.rows[n][y_at])) * down
-        share = (value - low) / (high - low) if high > low else 1.0
-        parts.append(rect(x + 1, y + 1, across - 2, down - 2, "s1", says(block, n), row=n, opacity=0.08 + 0.57 * share))
-        shown = as_text(value, unit.unit)
-        if room(shown, SMALL) < across - 6:
-            parts.append(text(shown, x + across / 2, y + down / 2 + 4, anchor="middle", size=SMALL))
+    parts = [node("g", text(notes, left, top - 8, size=SMALL, within=width - left), data_note="")]
+    places = places_of(block, block.value)
+    for n, row in enumerate(block.rows):
+        x, y = left + xs.index(row[x_at]) * across, top + (len(ys) - 1 - ys.index(row[y_at])) * down
+        shade = 0.0 if n not in known else 0.65 if high == low else 0.08 + 0.57 * (known[n] - low) / (high - low)
+        said = says(block, n, places=places)
+        parts.append(rect(x + 1, y + 1, across - 2, down - 2, "s1", said, row=n, opacity=shade))
+        shown = as_text(row[value_at], unit.unit)
+        fits = room(shown, SMALL) < across - 6
+        if block.others or fits:
+            written = text(shown if fits else "", x + across / 2, y + down / 2 + 4, anchor="middle", size=SMALL)
+            parts.append(node("g", written, data_text=n))
     bottom = top + len(ys) * down
     parts += [
         text(name, left - 8, bottom - (n + 0.5) * down + 4, anchor="end", within=left - 40)
@@ -90,6 +94,14 @@ def heat_map(block: Any, width: float, top: float) -> Picture | None:
         text(block.columns[y_at].title, 16, (top + bottom) / 2, anchor="middle", turned=90, within=bottom - top)
     )
     return Picture(parts, bottom + 48, f"{plural(len(known), 'field')} of {unit.title}")
+
+
+def places_of(block: Any, value: str) -> list[int]:
+    """The columns that are said of a field: a value with its range, and those that are no values."""
+    at = column_of(block, value)
+    values = {column_of(block, name) for name in (block.value, *block.others)}
+    return [n for n, column in enumerate(block.columns)
+            if (n == at if n in values else column.unit != "range" or n == at + 1)]  # fmt: skip
 
 
 def _in_order(values: Iterable[Any]) -> list[Any]:

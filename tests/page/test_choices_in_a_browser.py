@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsw.analysis.blocks import Ceiling, Column, Evidence, Scatter
+from nsw.analysis.blocks import Ceiling, Column, Evidence, HeatMap, Scatter
 from nsw.present.page import page
 
 ROOFLINE = (
@@ -117,3 +117,41 @@ def test_a_point_says_its_limiter_and_its_distance_to_the_roof(roofline):
     } <= set(said)
     areas = roofline.run("return [0, 6].map(n => document.querySelector(`[data-row='${n}']`).getBBox().width)")
     assert areas[0] > areas[1], "gemm takes more of the time"
+
+
+FIELDS = (
+    Column("param.net", "net"), Column("param.n", "n", "plain"), Column("figure.speed", "speed (1/s)", "number"),
+    Column("range.speed", "range", "range"), Column("figure.took", "took", "ns"),
+)  # fmt: skip
+MAP = tuple(
+    (net, n, 10.0 * n + at, (10.0 * n, 11.0 * n), None if (net, n) == ("a", 4) else (9 - n) * 1e6 + 1e5 * at)
+    for at, net in enumerate(("a", "<i>b</i>")) for n in (1, 2, 4)
+)  # fmt: skip
+MAP_SEEN = (
+    "const svg = document.querySelector('figure svg'); return [...svg.querySelectorAll('[data-row]')].map(field =>"
+    " [Number(field.getAttribute('fill-opacity')), svg.querySelector(`[data-text='${field.dataset.row}'] text`).textContent,"
+    " field.querySelector('title').textContent.split('\\n')])"
+)
+
+
+def test_a_heat_map_shows_another_figure_of_its_table(browser, tmp_path):
+    block = HeatMap(
+        "map", "figures by n and net", FIELDS, MAP, x="param.n", y="param.net", value="figure.speed",
+        others=("figure.took",), evidence=(Evidence("figures", tuple(str(n) for n in range(len(MAP)))),),
+    )  # fmt: skip
+    file = tmp_path / "map.html"
+    file.write_text(page("map", [block]))
+    browser.open(file)
+    before, note = browser.run(MAP_SEEN), "return document.querySelector('[data-note]').textContent"
+    assert browser.run(note) == "speed (1/s): from 10.00 to 41.00"
+    assert before[0][2] == ["net: a", "n: 1", "speed (1/s): 10.00", "range: 10.00 .. 11.00", "source: table figures of 0"]
+    browser.run(CHOOSE, 0, "1")
+    seen = browser.run(MAP_SEEN)
+    assert [text for _, text, _ in seen] == ["8.000", "7.000", "-", "8.100", "7.100", "5.100"]
+    assert browser.run(note) == "took (ms): from 5.100 to 8.100"
+    shades = {row[4] or 0: shade for row, (shade, _, _) in zip(MAP, seen, strict=True)}
+    assert [shades[value] for value in sorted(shades)] == sorted(shades.values())
+    assert seen[3][2] == ["net: <i>b</i>", "n: 1", "took (ms): 8.100", "source: table figures of 3"]
+    browser.run(CHOOSE, 0, "0")
+    assert browser.run(MAP_SEEN) == before
+    assert browser.console() == []

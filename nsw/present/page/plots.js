@@ -1,6 +1,7 @@
 /* What a plot can do with JavaScript: it is zoomed and moved by buttons, keys, wheel and pointer, and saved as PNG. */
 const LARGEST = 64; // times a picture's own size
 const SHARES = [1, 2, 5, 10, 20, 50]; // of the time, %
+const [PALEST, DARKEST] = [0.08, 0.65]; // fields of a heat map
 const NAMES = 12; // of points
 const LETTERS = 28; // of such a name
 const DOTS = 2; // of a PNG for each px
@@ -210,5 +211,39 @@ class Points extends Plot {
       else label.remove();
       if (free) seen.add(name);
     }
+  }
+}
+
+/* A heat map: which figure or metric it shows. */
+class Fields extends Plot {
+  constructor(figure, svg, whole, table) {
+    super(figure, svg, svg, whole, LARGEST);
+    this.table = table;
+    this.list = element("select", null, {});
+    this.list.ariaLabel = "shown: " + this.name();
+    this.list.append(...table.values.map(([at], n) => new Option(table.c[at][0], n)));
+    this.list.addEventListener("change", () => this.choose(...table.values[this.list.value]));
+    this.bar.append(this.list);
+  }
+
+  choose(at, places) {
+    const { c: heads, d: columns } = this.table;
+    const values = columns[at].v;
+    const known = [...values.keys()].filter((row) => values[row] !== null).sort((a, b) => values[a] - values[b]);
+    const [low, high] = [known[0], known[known.length - 1]];
+    for (const mark of this.svg.querySelectorAll("[data-row]")) {
+      const row = Number(mark.dataset.row);
+      const share = values[high] > values[low] ? (values[row] - values[low]) / (values[high] - values[low]) : 1;
+      mark.setAttribute("fill-opacity", values[row] === null ? 0 : (PALEST + (DARKEST - PALEST) * share).toFixed(2));
+      const tip = mark.querySelector("title");
+      const source = tip.textContent.split("\n").filter((line) => line.startsWith("source: "));
+      tip.textContent = [...places.map((n) => [heads[n][0], textOf(columns[n], row)]).filter(([, text]) => text !== "-")
+        .map((pair) => pair.join(": ")), ...source].join("\n");
+      const label = this.svg.querySelector('[data-text="' + row + '"] text');
+      label.textContent = textOf(columns[at], row);
+      const fits = label.getComputedTextLength() < mark.width.baseVal.value;
+      label.setAttribute("visibility", fits ? "visible" : "hidden");
+    }
+    this.svg.querySelector("[data-note] text").textContent = heads[at][0] + ": from " + textOf(columns[at], low) + " to " + textOf(columns[at], high);
   }
 }

@@ -171,5 +171,6 @@ for (const figure of document.querySelectorAll("figure")) {
   const whole = [x, y, width, height];
   if (table.boxes) new Timeline(figure, svg, table.boxes);
   else if (table.points) new Points(figure, svg, whole, table);
+  else if (table.values) new Fields(figure, svg, whole, table);
   else new Plot(figure, svg, svg, whole, LARGEST);
 }
