@@ -195,6 +195,10 @@ class _Anchors:
     def add(self, table: str, case: str | None, place: str) -> None:
         self._places.setdefault((table, case), place)
 
+    def add_table(self, table: str, place: str) -> None:
+        """The table itself, which its name leads to."""
+        self._places[table, None] = place
+
     def proofs(self, evidence: Iterable[Evidence]) -> Iterator[_Proof]:
         """Links to the rows, of many cases to those of the first."""
         for proof in evidence:
@@ -259,13 +263,15 @@ def _add_anchors(block: Table, proof: Evidence, anchor: str, anchors: _Anchors) 
         for cell in row:
             if isinstance(cell, str) and cell in cases:
                 anchors.add(proof.table, cell, f"#{anchor}-{at}" if at < _SHOWN else f"#{anchor}")
+    if len(cases) == 1:  # no row names it: all are of it
+        anchors.add(proof.table, proof.cases[0], f"#{anchor}")
 
 
 def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
     """Rows behind the answer, as they are; of many the first of each case."""
     rows = _bounded(behind.rows)
     anchor = f"rows-{_SPARE.sub('-', behind.name)}"
-    anchors.add(behind.name, None, f"#{anchor}")
+    anchors.add_table(behind.name, f"#{anchor}")
     for at, row in enumerate(rows):
         if (case := row.get("case")) is not None:
             anchors.add(behind.name, str(case), f"#{anchor}-{at}" if at < _SHOWN else f"#{anchor}")

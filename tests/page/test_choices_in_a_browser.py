@@ -144,7 +144,13 @@ def test_a_heat_map_shows_another_figure_of_its_table(browser, tmp_path):
     browser.open(file)
     before, note = browser.run(MAP_SEEN), "return document.querySelector('[data-note]').textContent"
     assert browser.run(note) == "speed (1/s): from 10.00 to 41.00"
-    assert before[0][2] == ["net: a", "n: 1", "speed (1/s): 10.00", "range: 10.00 .. 11.00", "source: table figures of 0"]
+    assert before[0][2] == [
+        "net: a",
+        "n: 1",
+        "speed (1/s): 10.00",
+        "range: 10.00 .. 11.00",
+        "source: table figures of 0",
+    ]
     browser.run(CHOOSE, 0, "1")
     seen = browser.run(MAP_SEEN)
     assert [text for _, text, _ in seen] == ["8.000", "7.000", "-", "8.100", "7.100", "5.100"]

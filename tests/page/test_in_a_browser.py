@@ -110,6 +110,33 @@ def test_a_sentence_leads_to_the_rows_of_its_case(page):
     assert all(case in row for row in rows)
 
 
+def test_sentences_of_a_comparison_lead_to_the_rows_that_prove_them(browser, comparison):
+    links = (
+        "return [...document.querySelectorAll('.findings li')].map(s => [s.textContent, [...s.querySelectorAll('.proof')]"
+        ".map(p => [...p.querySelectorAll('a')].map(a => [a.textContent, a.hash]))])"
+    )
+    browser.open(comparison)
+    sentences = browser.run(links)
+    assert len(sentences) == 3
+    for sentence, proofs in sentences:
+        case = sentence.partition(":")[0]
+        assert [proof[0][0] for proof in proofs] == ["figures", "gpu_summary"]
+        (verdict, changes) = (link for _, (name, link) in proofs if name == case)
+        shown = browser.run("return [...document.querySelector(arguments[0]).cells].map(c => c.textContent)", verdict)
+        assert shown[0] == case
+        assert shown[-1] == "faster"
+        title = browser.run("return document.querySelector(arguments[0] + ' caption').textContent", changes)
+        assert title.startswith(f"what changed in an iteration of {case} ")
+        for (name, rows), _ in proofs:
+            browser.open(comparison, rows)
+            heads, *cells = browser.run(
+                "return [...document.querySelectorAll(':target tr')].map(r => [...r.cells].map(c => c.textContent))"
+            )
+            assert browser.run("return document.querySelector(':target').closest('details').open"), name
+            assert {row[heads.index("side")].partition("=")[2] for row in cells} <= {"1", "4"}
+            assert {row[heads.index("case")].partition("=")[0] for row in cells} == {"batch"}
+
+
 def test_every_link_of_the_page_leads_somewhere(page):
     targets = page.run("return [...document.querySelectorAll('a')].map(a => a.getAttribute('href'))")
     known = set(page.run("return [...document.querySelectorAll('[id]')].map(a => a.id)"))
