@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Behind", "page"]
 
-_SHOWN: Final = 20  # rows of a table without JavaScript
+_SHOWN: Final = 20  # rows of a table without JavaScript, and on paper
+_FOLDED: Final = 5  # rows on paper of a table behind the answer; both numbers are in page.js and page.css, too
 _MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases
 _WIDE: Final = 28  # characters of a text from which it may break, here and in page.js
 _NAMED: Final = 4  # cases of a sentence that have a link of their own
@@ -78,6 +79,7 @@ class _Column:
     title: str
     hint: str
     is_number: bool
+    unit: str = ""  # which neither the title nor the cells have
 
 
 @dataclass(slots=True)
@@ -169,7 +171,7 @@ def page(
         sheets=[sheet for sheet in sheets if sheet.name not in _FIRST],
         sections=sections, left=left, sources=sources, commands=commands,
         sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
-        island=_markup(_island(every)), wide=_WIDE,
+        island=_markup(_island(every)), wide=_WIDE, shown=_SHOWN, folded=_FOLDED,
     )  # fmt: skip
 
 
@@ -283,7 +285,10 @@ def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
         written = [] if is_number else ["-" if value is None else clean(value) for value in values]
         data.append({"v": values} if is_number else {"x": _packed(written)})
         texts.append(written[:_SHOWN] or list(map(_plain, values[:_SHOWN])))
-        columns.append(_Column(clean(name), _meaning(known[name]) if name in known else clean(name), is_number))
+        columns.append(
+            _Column(clean(name), _meaning(known[name]), is_number, known[name].unit or "")
+            if name in known else _Column(clean(name), clean(name), is_number)
+        )  # fmt: skip
     all_rows = behind.count or len(behind.rows)
     left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
     return _Sheet(

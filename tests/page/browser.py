@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -94,6 +95,12 @@ class Browser:
     def media(self, name: str) -> None:
         """What the page is shown on: `print`, or the screen if empty."""
         self._ask("POST", "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {"media": name}})
+
+    def pages_on_paper(self) -> int:
+        """How many pages of A4 it prints."""
+        params = {"preferCSSPageSize": True}
+        made = self._ask("POST", "/goog/cdp/execute", {"cmd": "Page.printToPDF", "params": params})
+        return len(re.findall(rb"/Type /Page\b", base64.b64decode(made["data"])))
 
     def console(self) -> list[str]:
         """What came on the console since it was last asked for: errors, and what the page's policy forbade."""

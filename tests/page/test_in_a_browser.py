@@ -274,3 +274,55 @@ def wait_until(condition):
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+TEXT = "return document.body.innerText"
+IN_SIGHT = "return [...document.querySelectorAll(arguments[0])].filter(part => part.checkVisibility()).length"
+
+
+@pytest.fixture
+def paper(browser, demo):
+    browser.resize(1000)
+    browser.open(demo)
+    browser.media("print")
+    yield browser
+    browser.media("")
+
+
+def test_paper_has_the_answer_and_the_first_rows_of_tables(paper):
+    text = paper.run(TEXT)
+    for part in (
+        "90 % efficiency",
+        "Recorded on",
+        "Findings",
+        "channels_last",
+        "weak scaling",
+        "Conditions",
+        "nsw run",
+    ):
+        assert part in text
+    assert paper.run(IN_SIGHT, "figure svg") >= 4
+    assert paper.run(IN_SIGHT, f"{LARGE} tbody tr") == 5
+    assert "5 of 267 rows are printed." in text
+    assert "The first 20 of" not in text
+    assert paper.run(IN_SIGHT, ".tools *") == 0
+    assert 5 <= paper.pages_on_paper() <= 9
+
+
+def test_paper_says_units_and_sources(paper):
+    assert "from table iterations" in paper.run(TEXT)
+    unit = "return getComputedStyle([...document.querySelectorAll('#rows-iterations th')].find(h => h.textContent === 'med_ns'), '::after').content"
+    assert paper.run(unit) == '" (ns)"'
+
+
+def test_paper_has_the_cases_that_are_open_and_the_rows_that_are_filtered(paper):
+    paper.media("")
+    paper.run("document.querySelector('#case-1').open = true")
+    paper.run("const d = document.querySelector(arguments[0]).closest('details'); d.open = true", LARGE)
+    paper.type(f"{LARGE} input", "max_pool_forward")
+    found = len(paper.run(ROWS, LARGE))
+    assert found > 0
+    paper.media("print")
+    assert [paper.run(IN_SIGHT, f"#case-{n} .sheet") > 0 for n in (0, 1, 2)] == [False, True, False]
+    assert paper.run(IN_SIGHT, "#case-0 summary, #case-2 summary") == 2
+    assert f"{min(found, 5)} of 267 rows are printed." in paper.run(TEXT)

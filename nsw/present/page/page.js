@@ -1,6 +1,7 @@
 /* What a table of the page can do with JavaScript: sort, filter, all rows, copy as CSV, and tell what a number is. */
 const STEP = 500; // rows added at a time: a browser lays out no 20,000 at once
-const FIRST = 20; // as without JavaScript
+const FIRST = 20; // as without JavaScript, and on paper
+const FOLDED = 5; // on paper of tables behind the answer
 const WIDE = 28; // characters of a text from which it may break
 const FEW = 8; // rows that nobody filters
 const tables = JSON.parse(document.getElementById("data").textContent);
@@ -64,7 +65,8 @@ class Sheet {
     this.count.setAttribute("role", "status");
     bar.append(this.more, this.input, copy, this.count);
     this.input.hidden = this.table.n < FEW;
-    this.root.append(bar);
+    this.printed = this.root.querySelector(".printed") || element("p", "", { className: "printed" });
+    this.root.append(this.printed, bar);
     const told = this.root.querySelector(".more");
     if (told) told.remove();
     this.tell(this.table.n);
@@ -127,6 +129,8 @@ class Sheet {
     this.more.hidden = left === 0;
     this.more.textContent = "show " + Math.min(left, STEP).toLocaleString("en-US") + " more";
     const all = this.table.n.toLocaleString("en-US") + (this.table.n === 1 ? " row" : " rows");
+    const printed = Math.min(matching, this.root.closest(".source") ? FOLDED : FIRST);
+    this.printed.textContent = printed === this.table.n ? "" : printed + " of " + all + " are printed.";
     this.count.textContent = matching === this.table.n ? all : matching.toLocaleString("en-US") + " of " + all;
   }
 
@@ -177,5 +181,4 @@ document.addEventListener("click", (event) => {
   open(sheet.root);
 });
 addEventListener("hashchange", () => open(document.getElementById(location.hash.slice(1))));
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
 open(document.getElementById(location.hash.slice(1)));
