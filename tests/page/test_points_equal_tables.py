@@ -179,21 +179,58 @@ def drawn(browser, file):
     return of
 
 
-@pytest.mark.parametrize(("name", "x", "y"), [("curve", "gpus", "images/s"), ("wide curve", "n", "took")])
-def test_points_of_a_curve(drawn, name, x, y):
-    plot = drawn(name)
+def points(plot, x, y):
     for mark in plot.marks:
         across, up = middle(mark["box"])
         same(plot.across(across), plot.cell(mark["row"], x))
         same(plot.up(up), plot.cell(mark["row"], y))
 
 
-def test_points_of_a_roofline(drawn):
-    plot = drawn("roofline")
+def stacks(plot, heads):
+    for row in range(len(plot.rows)):
+        end, parts = 0.0, [mark for mark in plot.marks if mark["row"] == row]
+        for mark, head in zip(parts, (head for head in heads if plot.cell(row, head)), strict=True):
+            same(plot.across(mark["box"][0]), end)
+            end += plot.cell(row, head)
+            same(plot.across(mark["box"][2]), end)
+
+
+def ratios(plot, ratio):
     for mark in plot.marks:
         across, up = middle(mark["box"])
-        same(plot.across(across), plot.cell(mark["row"], "FLOP/byte"))
-        same(plot.up(up), plot.cell(mark["row"], "reached"))
+        same(plot.across(across), plot.cell(mark["row"], ratio))
+        beside = [box for box in plot.whiskers if abs(middle(box)[1] - up) < NEAR]
+        ends = [number(part) for part in plot.text(mark["row"], "between").split(" .. ")]
+        same(plot.across(min(box[0] for box in beside)), ends[0])
+        same(plot.across(max(box[2] for box in beside)), ends[1])
+
+
+def steps(plot):
+    start = plot.across(min(mark["box"][0] for mark in plot.marks))[0]  # an axis may begin above zero
+    for mark in plot.marks:
+        low, high = sorted(plot.cell(mark["row"], head) for head in ("from", "to"))
+        same(plot.across(mark["box"][0]), max(low, start))
+        same(plot.across(mark["box"][2]), high)
+
+
+def fields(plot, value, x, y):
+    shades = []
+    for mark in plot.marks:
+        (inside,) = (text["text"] for text in plot.texts if within(middle(text["box"]), mark["box"]))
+        assert inside.removesuffix(" %") == plot.text(mark["row"], value)
+        across, up = middle(mark["box"])
+        assert plot.text(mark["row"], x) in texts_at(plot, 0, across)
+        assert plot.text(mark["row"], y) in texts_at(plot, 1, up)
+        shades.append((plot.cell(mark["row"], value), mark["shade"]))
+    assert [shade for _, shade in sorted(shades)] == sorted(shade for _, shade in shades)
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "y"),
+    [("curve", "gpus", "images/s"), ("wide curve", "n", "took"), ("roofline", "FLOP/byte", "reached")],
+)
+def test_points_of_curves_and_rooflines(drawn, name, x, y):
+    points(drawn(name), x, y)
 
 
 def test_lengths_of_bars(drawn):
@@ -204,13 +241,7 @@ def test_lengths_of_bars(drawn):
 
 
 def test_parts_of_stacked_bars(drawn):
-    plot = drawn("stacked bars")
-    for row in range(2):
-        end = 0.0
-        for mark, head in zip((m for m in plot.marks if m["row"] == row), ("GEMM", "NCCL", "idle"), strict=True):
-            same(plot.across(mark["box"][0]), end)
-            end += plot.cell(row, head)
-            same(plot.across(mark["box"][2]), end)
+    stacks(drawn("stacked bars"), ("GEMM", "NCCL", "idle"))
 
 
 def test_stretches_of_a_timeline(drawn):
@@ -222,35 +253,15 @@ def test_stretches_of_a_timeline(drawn):
 
 
 def test_ratios_and_their_intervals(drawn):
-    plot = drawn("intervals")
-    for mark in plot.marks:
-        across, up = middle(mark["box"])
-        same(plot.across(across), plot.cell(mark["row"], "ratio"))
-        beside = [box for box in plot.whiskers if abs(middle(box)[1] - up) < NEAR]
-        ends = [number(part) for part in plot.text(mark["row"], "between").split(" .. ")]
-        same(plot.across(min(box[0] for box in beside)), ends[0])
-        same(plot.across(max(box[2] for box in beside)), ends[1])
+    ratios(drawn("intervals"), "ratio")
 
 
 def test_steps_of_a_waterfall(drawn):
-    plot = drawn("waterfall")
-    for mark in plot.marks:
-        low, high = sorted(plot.cell(mark["row"], head) for head in ("from", "to"))
-        same(plot.across(mark["box"][0]), low)
-        same(plot.across(mark["box"][2]), high)
+    steps(drawn("waterfall"))
 
 
 def test_fields_of_a_heat_map(drawn):
-    plot = drawn("heat map")
-    shades = []
-    for mark in plot.marks:
-        inside = [text["text"] for text in plot.texts if within(middle(text["box"]), mark["box"])]
-        assert inside == [plot.text(mark["row"], "share") + " %"]
-        across, up = middle(mark["box"])
-        assert plot.text(mark["row"], "n") in texts_at(plot, 0, across)
-        assert plot.text(mark["row"], "net") in texts_at(plot, 1, up)
-        shades.append((plot.cell(mark["row"], "share"), mark["shade"]))
-    assert [shade for _, shade in sorted(shades)] == sorted(shade for _, shade in shades)
+    fields(drawn("heat map"), "share", x="n", y="net")
 
 
 def test_boxes_of_lanes(drawn):
@@ -260,6 +271,25 @@ def test_boxes_of_lanes(drawn):
         same(plot.across(mark["box"][0]), start)
         same(plot.across(mark["box"][2]), start + plot.cell(mark["row"], "duration"))
         assert plot.text(mark["row"], "stream") in texts_at(plot, 1, middle(mark["box"])[1])
+
+
+def test_plots_of_the_demo(browser, demo):
+    browser.open(demo)
+    curve, efficiency, parts, speed = (Drawn(browser.run(FIGURE, at)) for at in range(4))
+    points(curve, "gpus", "images/s")
+    fields(efficiency, "efficiency", x="gpus", y="batch")
+    stacks(parts, [head.partition(" (")[0] for head in parts.heads[1:]])
+    fields(speed, "images_per_sec", x="batch", y="gpus")
+    assert [len(plot.marks) >= 12 for plot in (curve, efficiency, parts, speed)] == [True] * 4
+
+
+def test_plots_of_a_comparison(browser, comparison):
+    browser.open(comparison)
+    intervals, *waterfalls = (Drawn(browser.run(FIGURE, at)) for at in range(4))
+    ratios(intervals, "gpus=4: times as fast as gpus=1")
+    for waterfall in waterfalls:
+        steps(waterfall)
+        assert len(waterfall.marks) == len(waterfall.rows) > 5
 
 
 def within(place, box):
