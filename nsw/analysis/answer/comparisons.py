@@ -321,7 +321,7 @@ def _map_of_figures(cases: Sequence[CaseSummary], names: Sequence[str], varied: 
         if any(_scatter(name, case) for case in cases):
             parts.append((Column(f"range.{name}", "range", "range"), partial(_scatter, name)))
     what = names[0] if len(names) == 1 else "figures"
-    return _map("map", what, cases, parts, varied, evidence="figures")
+    return _map("map", what, cases, parts=parts, varied=varied, evidence="figures")
 
 
 def _median(name: str, case: CaseSummary) -> Cell:
@@ -344,7 +344,9 @@ def _maps_of_metrics(cases: Sequence[CaseSummary], varied: Mapping[str, Sequence
         return []
     parts: list[_Part] = [(Column("kernel", "kernel", "name"), lambda case: case.kernels[0].short_name)]
     parts += [(metric_column(name), partial(_metric, name)) for name in names]
-    return [_map("metric_map", "metrics of the hottest kernel", measured, parts, varied, evidence="kernels")]
+    return [
+        _map("metric_map", "metrics of the hottest kernel", measured, parts=parts, varied=varied, evidence="kernels")
+    ]
 
 
 def _metric(name: str, case: CaseSummary) -> Cell:
@@ -352,8 +354,8 @@ def _metric(name: str, case: CaseSummary) -> Cell:
 
 
 def _map(
-    name: str, what: str, cases: Sequence[CaseSummary], parts: Sequence[_Part], varied: Mapping[str, Sequence[Any]], *,
-    evidence: str,
+    name: str, what: str, cases: Sequence[CaseSummary], *, parts: Sequence[_Part],
+    varied: Mapping[str, Sequence[Any]], evidence: str,
 ) -> Block:  # fmt: skip
     x, y = varied
     axes: list[_Part] = [
