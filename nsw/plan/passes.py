@@ -174,7 +174,14 @@ def _asked(one: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:
         graph_nodes=chooses,
         record=tuple(getattr(one, "record", ())),
         steps=(one.steps.skip, one.steps.count) if getattr(one, "steps", None) is not None else None,
+        analysis=getattr(one, "analysis", None),
+        knobs=tuple((name, _word(value)) for name, value in getattr(one, "knobs", {}).items()),
     )
+
+
+def _word(value: object) -> str:
+    """A setting as a profiler reads it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _counting(one: CountersPass, tool: str, chip: str | None) -> Counting:

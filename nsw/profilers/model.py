@@ -62,6 +62,7 @@ class Request:
     `counting` is what a counters pass measures; None: it is another kind of pass. `report` is what nvprof leaves of a
     timeline: summary, trace, file. `graph_nodes`: kernels of CUDA graphs are traced one by one. `record` is what a
     host pass records beside times, `steps` how many training steps it passes over and how many it records.
+    `analysis` is what it collects, in the profiler's own words, and `knobs` are that analysis' settings.
     """
 
     path: str
@@ -78,6 +79,8 @@ class Request:
     graph_nodes: bool = False
     record: tuple[str, ...] = ()
     steps: tuple[int, int] | None = None
+    analysis: str | None = None
+    knobs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

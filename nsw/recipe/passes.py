@@ -297,6 +297,14 @@ class HostPass(ProfiledPass):
     kind = "host"
 
     tool: Annotated[str, profiler("host")] = Field(description="Profiler of the host's side.")
+    analysis: Name | None = Field(
+        default=None,
+        description="What the profiler collects, in its own words (vtune: hotspots, uarch-exploration, memory-access;"
+        " perf: stat, record); by default what it collects first.",
+    )
+    knobs: dict[Name, str | bool | int | float] = Field(
+        default={}, description="Settings of that analysis, as the profiler names them (vtune: sampling-mode: hw)."
+    )
     record: list[Literal["shapes", "stacks", "memory", "flops"]] = Field(
         default=["shapes", "flops"],
         description="What torch records of operators beside their times: input shapes, Python stacks, memory, FLOP.",

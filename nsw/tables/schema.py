@@ -435,7 +435,8 @@ _ALL = (
     ),
     Table(
         "operators",
-        "PyTorch: one row an operator of key_averages(); 'device' is the accelerator (CUDA, XPU)",
+        "PyTorch: one row an operator of key_averages(); 'device' is the accelerator (CUDA, XPU). oneDNN: one row a"
+        " primitive, implementation and shape",
         (
             *ORIGIN,
             _s("name", "operator, as printed"),
@@ -456,7 +457,7 @@ _ALL = (
             _f("self_device_bytes", "byte", "the same, less that of its children", rounded=True),
             _f("flops", "FLOP", "floating-point operations, estimated by PyTorch", rounded=True),
             _s("input_shapes", "as printed"),
-            _s("source", "source location, as printed"),
+            _s("source", "source location, as printed; of a oneDNN primitive its implementation"),
         ),
     ),
     Table(
@@ -470,9 +471,21 @@ _ALL = (
             _s("module", "binary or Python module"),
             _i("calls", None, "calls; of a recursive function all of them"),
             _i("primitive_calls", None, "calls that were not recursive"),
-            _f("self_s", "s", "time less that of its callees"),
+            _f("self_s", "s", "time less that of its callees", rounded=True),
             _f("import_s", "s", "of self_s, the part within imports of modules, by the callers; null: not known"),
-            _f("cpu_time_s", "s", "time with its callees', where the profile tells them; cProfile's is wall time"),
+            _f(
+                "cpu_time_s",
+                "s",
+                "time with its callees', where the profile tells them; cProfile's is wall time",
+                rounded=True,
+            ),
+            _f("self_pct", "%", "share of self_s, or of the samples, of all functions", rounded=True),
+            _i("samples", None, "samples that hit the function itself"),
+            _f("effective_s", "s", "of cpu_time_s, what was spent on work", rounded=True),
+            _f("spin_s", "s", "of cpu_time_s, what was spent on waiting in a loop", rounded=True),
+            _f("overhead_s", "s", "of cpu_time_s, what the runtime of the threads spent", rounded=True),
+            _f("instructions", None, "instructions retired", rounded=True),
+            _f("cycles", None, "core cycles that were not halted", rounded=True),
         ),
     ),
     Table(
