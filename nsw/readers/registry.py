@@ -44,6 +44,7 @@ class Format:
 
 _BLANKS = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n\x0b\x0c"  # byte-order marks are left out too
 _DATABASE = b"SQLite format 3\0"
+_DIGITS = tuple(b"%d" % n for n in range(10))
 _TIMELINE = (
     "gpu_summary", "gpu_trace", "api_summary", "api_trace", "osrt_summary", "um_summary", "nvtx_summary",
     "nvtx_gpu_summary", "openacc_summary", "openmp_summary", "communication", "facts",
@@ -216,5 +217,39 @@ FORMATS: tuple[Format, ...] = (
         "the rest of a name that PyTorch cut",
         ("fixtures/h200/lenet-table.txt", "readers/test_torch_table.py"),
         most=92,
+    ),
+    Format(
+        "perf-stat",
+        "perf",
+        "nsw.readers.linux.perf_stat",
+        "perf stat: JSON lines (-j), cells with a separator (-x), or text",
+        "perf 6.1 as JSON, CSV and text; software events run, hardware events from documentation",
+        ("facts",),
+        "counts by core, socket or interval (-A, --per-..., -I: refused), statistics over repeats (-r)",
+        ("fixtures/linux/host.perfstat.json", "readers/test_perf.py"),
+        begins=(b"#", b"{", b"<", b"Perf", *_DIGITS),
+    ),
+    Format(
+        "perf-report",
+        "perf",
+        "nsw.readers.linux.perf_report",
+        "perf report --stdio: columns or separated cells, with call graphs or without",
+        "perf 6.1",
+        ("functions", "facts"),
+        "call graphs; of events that count another thing than the first one (a warning names them)",
+        ("fixtures/linux/host.perf.txt", "readers/test_perf.py"),
+        most=95,
+        begins=(b"#",),
+    ),
+    Format(
+        "perf-script",
+        "perf",
+        "nsw.readers.linux.perf_script",
+        "perf script: samples with their call stacks",
+        "perf 6.1",
+        ("functions", "facts"),
+        "who called whom, threads, times; registers, tracepoints' arguments",
+        ("fixtures/linux/host.perfscript.txt", "readers/test_perf.py"),
+        most=90,
     ),
 )  # fmt: skip
