@@ -10,7 +10,7 @@ in the recipe's order counts, so that nothing is counted twice.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,7 +38,7 @@ class Share:
     name: str
     short_name: str
     kind: str
-    total_ns: float
+    total_ns: float | None
     calls: float
     share_pct: float
     cumulative_pct: float
@@ -267,13 +267,22 @@ def _copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
     )  # fmt: skip
 
 
-def _functions(rows: Iterable[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
+def _functions(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
+    """The functions by their own time; where a profile has none by their share of its samples, without times."""
+    timed = any(row.get("self_s") is not None for row in rows)
+
+    def weight(row: Mapping[str, Any]) -> float:
+        if not timed:
+            return float(row.get("self_pct") or 0)
+        return ((row.get("self_s") or 0) - (row.get("import_s") or 0)) * 1e9
+
     as_time = (
-        {"name": _place(row), "short_name": row["name"], "kind": "function",
-         "total_ns": ((row.get("self_s") or 0) - (row.get("import_s") or 0)) * 1e9, "calls": row.get("calls")}
+        {"name": _place(row), "short_name": row["name"], "kind": "function", "total_ns": weight(row),
+         "calls": row.get("calls")}
         for row in rows
     )  # fmt: skip
-    return covering(as_time, cover, runs)
+    shares = covering(as_time, cover, runs)
+    return shares if timed else tuple(replace(share, total_ns=None) for share in shares)
 
 
 def _imports(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:

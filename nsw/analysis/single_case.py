@@ -48,7 +48,13 @@ def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any
         case: The case.
         tables: The rows that it was made of.
     """
-    return _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, tables)
+    return (
+        _parts_of(case)
+        or _kernels_of(case)
+        or _functions_of(case)
+        or _rows_of(case, tables)
+        or _facts_of(case, tables.get("facts", ()))
+    )
 
 
 _CAUSES: Final = {
@@ -233,8 +239,23 @@ def _functions_of(case: CaseSummary) -> Section | None:
     if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
         bare = [(name, ns, None, count) for name, ns, _, count in rows]
         return plural(round(calls), "CUDA API call"), _filled(case, _SHARES, bare, evidence=table, wide="name")
+    kind = kind if shares[0].total_ns is not None else "the samples"
     said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of {kind}"
-    return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
+    return said, _filled(case, _SHARES, rows, evidence=table, wide="name")
+
+
+_FIGURES: Final = (Column("key", "figure"), Column("value", "value", "number"), Column("unit", "unit"))
+
+
+def _facts_of(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) -> Section | None:
+    """The figures of a whole run, where a report has nothing else."""
+    rows = [(row["key"], row["value"], row.get("unit") or "") for row in facts if row.get("value") is not None]
+    if not rows:
+        return None
+    of = {key: value for key, value, _ in rows}
+    said = [f"{of['cpu_use_cores']:.3g} CPU cores at work on average"] if "cpu_use_cores" in of else []
+    said += [f"IPC {of['ipc']:.3g}"] if "ipc" in of else []
+    return ", ".join(said) or plural(len(rows), "figure"), _filled(case, _FIGURES, rows, evidence="facts", wide="key")
 
 
 _OTHERS: Final = (

@@ -20,7 +20,11 @@ PROFILERS: Final = {
     "timeline": {"nsys": "nsw.profilers.nsys", "nvprof": "nsw.profilers.nvprof"},
     "counters": {"ncu": "nsw.profilers.ncu", "nvprof": "nsw.profilers.nvprof"},
     "host": {
-        "cprofile": "nsw.profilers.cprofile", "torch": "nsw.profilers.torch", "perf": "nsw.profilers.perf",
+        "cprofile": "nsw.profilers.cprofile",
+        "torch": "nsw.profilers.torch",
+        "perf": "nsw.profilers.perf",
+        "py-spy": "nsw.profilers.pyspy",
+        "gprof": "nsw.profilers.gprof",
     },
 }
 LATER: Final = {"host": ("vtune", "aps")}  # a recipe may name them, and no file is here yet

@@ -117,7 +117,7 @@ def _case(case: CaseSummary, cover: float) -> list[Block]:
     if case.import_ns:
         text = f"imports of modules {duration(case.import_ns)}: not in what follows"
         found.append(Note("imports", text, **_full(case, "functions")))
-    functions = f"Python functions that take {portion} of self time"
+    functions = f"functions that take {portion} of self time"
     return [*found, *_shares(case, "functions", functions, case.functions)]
 
 
@@ -181,7 +181,14 @@ def _shares(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -
     # names of instances of one template look alike, and are not the same kernel
     distinct = numbered([s.name if s.kind == "function" else s.short_name for s in shares])
     rows = tuple(
-        (own, s.share_pct, s.cumulative_pct, s.total_ns, s.calls, s.total_ns / s.calls if s.calls else None)
+        (
+            own,
+            s.share_pct,
+            s.cumulative_pct,
+            s.total_ns,
+            s.calls,
+            s.total_ns / s.calls if s.calls and s.total_ns is not None else None,
+        )
         for own, s in zip(distinct, shares, strict=True)
     )
     return [

@@ -1,7 +1,7 @@
 """`perf report --stdio`: a row a function, in columns or with a separator between cells, with call graphs or without.
 
-What a share is of depends on the event that was sampled: ns of a clock, cycles, instructions; of other events only shares
-and samples are known.
+What a share is of depends on the event that was sampled: ns of a clock, cycles, instructions; of others only shares and
+samples are known.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Event:
 
     def amount(self, column: str, count: Quantity) -> Row:
         """A column with a count of this event: a clock's is in ns."""
-        value, pm = count if self.column != "self_s" else (count.value / 1e9, None if count.pm is None else count.pm / 1e9)
+        value, pm = (
+            count if self.column != "self_s" else (count.value / 1e9, None if count.pm is None else count.pm / 1e9)
+        )
         return {column: value, f"{column}_pm": pm}
 
 
@@ -183,7 +185,7 @@ def _share(text: str) -> Quantity | None:
 def _report_problems(report: Report, tables: Sequence[_Table], kept: Sequence[_Table]) -> None:
     others = sorted({table.event.name for table in tables if table.event.column != tables[0].event.column})
     if others:
-        report.warn(f"rows of {tables[0].event.name} only; the file has {', '.join(others)} too, which count another thing")
+        report.warn(f"rows of {tables[0].event.name} only; the file has {', '.join(others)} too, which count others")
     if any(table.event.is_of_user for table in kept):
         report.warn(OF_USER)
     bad = [number_ for table in kept for number_ in table.bad]

@@ -1,4 +1,4 @@
-"""`perf stat`: counts of events over a whole run, as JSON lines (-j), with separators (-x), or as printed for people."""
+"""`perf stat`: counts of events over a whole run, as JSON lines (-j), cells with a separator (-x), or text."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ __all__ = ["read", "sniff"]
 
 _KEYS: Final = {
     "cpu-cycles": "cycles", "duration_time": "elapsed_s", "user_time": "user_s", "system_time": "system_s",
-    "task-clock": "task_clock_s", "cpu-clock": "cpu_clock_s", "faults": "page_faults", "branch-instructions": "branches",
+    "task-clock": "task_clock_s", "cpu-clock": "cpu_clock_s", "faults": "page_faults",
+    "branch-instructions": "branches",
 }  # fmt: skip
 _METRICS: Final = {"CPUs utilized": "cpu_use_cores", "insn per cycle": "ipc"}
 _TIMES: Final = {"msec": 1e-3, "ns": 1e-9}
 _NS: Final = frozenset({"duration_time", "user_time", "system_time"})
 _TITLE: Final = "Performance counter stats for"
-_SEPARATED: Final = re.compile(r"(?:[\d.]{1,30}|<not \w{1,20}>)([^\w\s.<>])\w{0,8}\1[\w./:=-]{1,200}\1\d{1,20}\1\d{1,3}\.\d\d")
+_SEPARATED: Final = re.compile(
+    r"(?:[\d.]{1,30}|<not \w{1,20}>)([^\w\s.<>])\w{0,8}\1[\w./:=-]{1,200}\1\d{1,20}\1\d{1,3}\.\d\d"
+)
 _PRINTED: Final = re.compile(
     r" {0,40}(<not (?:counted|supported)>|[\d.,]{1,40}) {1,10}(?:(msec|ns) )?([\w./:=-]{1,200})(?: {1,40}#(.{0,200}))?"
 )
@@ -104,10 +107,10 @@ def _of_line(text: str, facts: list[Row]) -> Iterator[_Count]:
         yield _Count(cells[0], cells[1], cells[2], float(cells[4]), metric)
     elif found := _PRINTED.fullmatch(text):
         rest = found[4] or ""
-        metric, running = _METRIC.match(rest), _RUNNING.search(rest)
+        reckoned, running = _METRIC.match(rest), _RUNNING.search(rest)
         yield _Count(
             found[1].replace(",", ""), found[2] or "", found[3], float(running[1]) if running else None,
-            (metric[1].replace(",", ""), metric[2]) if metric else ("", ""),
+            (reckoned[1].replace(",", ""), reckoned[2]) if reckoned else ("", ""),
         )  # fmt: skip
 
 
