@@ -7,7 +7,7 @@ from typing import Final
 from nsw.profilers.model import MACHINERY, Profiled, Request, long_options, unknown_analysis, with_report
 
 TOOL = "gprof"
-ONE_PROCESS = False
+ONE_PROCESS = True
 EXECUTABLE: str | None = "gprof"
 
 TEXT: Final = ".gprof.txt"
@@ -17,13 +17,13 @@ nsw_gprof_print() {    # GPROF NAME PROGRAM OPTION...
   local data program
   program=$(command -v "$3") || program=$3
   for data in "$2"*.gmon.*; do
-    [ -e "$data" ] || { echo "nsw: $3 wrote no profile: it was not built with -pg, or was ended by a signal" >&2; exit 1; }
+    [ -e "$data" ] || { echo "nsw: $3 wrote no profile: it was not built with -pg, or a signal ended it" >&2; exit 1; }
     "$1" --brief "${@:4}" "$program" "$data" >"${data/.gmon./.}.gprof.txt" || exit
   done
 }
 """
 _REPORT: Final = "host"
-_STARTED: Final = ("bash", "-c", 'export GMON_OUT_PREFIX=$0; exec "$@"')
+_STARTED: Final = ("bash", "-c", 'export GMON_OUT_PREFIX="$PWD/$0"; exec "$@"')  # the program may change its folder
 
 
 def profile(request: Request) -> Profiled:

@@ -25,6 +25,7 @@ PROFILERS: Final = {
         "perf": "nsw.profilers.perf",
         "py-spy": "nsw.profilers.pyspy",
         "gprof": "nsw.profilers.gprof",
+        "tau": "nsw.profilers.tau",
     },
 }
 LATER: Final = {"host": ("vtune", "aps")}  # a recipe may name them, and no file is here yet

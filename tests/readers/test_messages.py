@@ -53,7 +53,7 @@ SAID = {
         "Permission Denied: Try running again with elevated permissions by going 'sudo env ...": "ptrace_scope",
         "py-spy> 1.24s behind in sampling, results may be inaccurate. Try reducing the sampling rate": "rate: 50",
     },
-    "gprof": {"nsw: ./a wrote no profile: it was not built with -pg, or was ended by a signal": "-pg"},
+    "gprof": {"nsw: ./a wrote no profile: it was not built with -pg, or a signal ended it": "-pg"},
     "pytorch": {
         "WARNING: CUPTI initialization failed - CUDA profiler activities will be missing": "driver",
         "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES": "NVreg_",
