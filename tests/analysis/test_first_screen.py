@@ -153,7 +153,7 @@ def test_of_a_python_profile_the_functions_are_shown_and_of_api_calls_alone_thos
         {"run": "r", "report": "a", "name": name, "self_s": s, "calls": 2} for name, s in (("load", 3.0), ("step", 1.0))
     ]
     shown = screen([make_run()], functions=rows)
-    assert shown["headline"] == "c: load takes 75 % of CPU time (self) (1 run each)"
+    assert shown["headline"] == "c: load takes 75 % of self time (1 run each)"
     assert [row[:3] for row in shown["answer"].rows] == [("load", 3e9, 75.0), ("step", 1e9, 25.0)]
     calls = [{"run": "r", "report": "a", "name": "cudaFree", "total_ns": 5.0, "calls": 100}]
     assert screen([make_run()], api_summary=calls)["headline"].startswith("c: cudaFree takes 100 % of CUDA API time")
