@@ -37,7 +37,8 @@ def test_the_time_of_all_is_that_of_the_rows():
 
 
 @pytest.mark.parametrize(
-    ("part", "names"), [("flat", {"step", "norm", "iterate", "levels"}), ("graph", {"step", "norm", "iterate", "levels", "main"})]
+    ("part", "names"),
+    [("flat", {"step", "norm", "iterate", "levels"}), ("graph", {"step", "norm", "iterate", "levels", "main"})],
 )
 def test_each_part_is_read_alone(tmp_path, part, names):
     flat, graph = PROFILE.read_text().split("\t\t\tCall graph")

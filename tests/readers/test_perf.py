@@ -103,7 +103,8 @@ def test_lost_samples_are_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "old"), [("host.perf.txt", " 15.52% \t"), ("perf-report-flat.txt", "15.52%"), ("perf-script.txt", "norm.*\n")]
+    ("name", "old"),
+    [("host.perf.txt", " 15.52% \t"), ("perf-report-flat.txt", "15.52%"), ("perf-script.txt", "norm.*\n")],
 )
 def test_a_row_that_is_damaged_is_said(tmp_path, name, old):
     path = changed(tmp_path, name, old, "#?!\n")
@@ -128,7 +129,9 @@ def test_what_was_not_counted_is_absent_with_the_reason(name):
     report = read(CPU / name)
     assert not {"cycles", "instructions", "ipc"} & facts(CPU / name).keys()
     (said,) = report.problems
-    assert said.message.startswith("perf did not count cycles, instructions, branches, branch-misses: this machine does")
+    assert said.message.startswith(
+        "perf did not count cycles, instructions, branches, branch-misses: this machine does"
+    )
 
 
 HARDWARE = """\
