@@ -270,7 +270,7 @@ FORMATS: tuple[Format, ...] = (
         "perf 6.1 as JSON, CSV and text; software events run, hardware events from documentation",
         ("facts",),
         "counts by core, socket or interval (-A, --per-..., -I: refused), statistics over repeats (-r)",
-        ("fixtures/linux/host.perfstat.json", "readers/test_perf.py"),
+        ("fixtures/cpu/host.perfstat.json", "readers/test_perf.py"),
         begins=(b"#", b"{", b"<", b"Perf", *_DIGITS),
     ),
     Format(
@@ -281,7 +281,7 @@ FORMATS: tuple[Format, ...] = (
         "perf 6.1",
         ("functions", "facts"),
         "call graphs; of events that count another thing than the first one (a warning names them)",
-        ("fixtures/linux/host.perf.txt", "readers/test_perf.py"),
+        ("fixtures/cpu/host.perf.txt", "readers/test_perf.py"),
         most=95,
         begins=(b"#",),
     ),
@@ -293,7 +293,7 @@ FORMATS: tuple[Format, ...] = (
         "perf 6.1",
         ("functions", "facts"),
         "who called whom, threads, times; registers, tracepoints' arguments",
-        ("fixtures/linux/host.perfscript.txt", "readers/test_perf.py"),
+        ("fixtures/cpu/perf-script.txt", "readers/test_perf.py"),
         most=90,
     ),
 )  # fmt: skip
