@@ -98,11 +98,9 @@ def _add_row(rows: list[Row], text: str, bad: list[int], line: int) -> None:
     if found is None or share is None or own is None:
         bad.append(line)
         return
-    calls = int(found[4]) if found[4] else None
-    rows.append(
-        {"name": found[5], "self_s": own.value, "self_s_pm": own.pm, "self_pct": share.value, "self_pct_pm": share.pm,
-         "calls": calls}
-    )  # fmt: skip
+    row: Row = {"name": found[5], "self_s": own.value, "self_s_pm": own.pm}
+    row |= {"self_pct": share.value, "self_pct_pm": share.pm}
+    rows.append(row | ({"primitive_calls": int(found[4])} if found[4] else {}))  # the graph has recursive ones too
 
 
 def _add_entry(graph: list[tuple[str, _Entry]], text: str, bad: list[int], line: int) -> None:

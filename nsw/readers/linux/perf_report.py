@@ -89,11 +89,9 @@ class _Table:
             self.rows.append(row)
 
     def _row(self, text: str) -> Row | None:
-        cells = text.split(self.mark) if self.mark else ruled_cells(text, self.spans, is_last_open=True)
-        if cells is None or len(cells) < len(self.titles):
+        cells = text.split(self.mark) if self.mark else self._under_dots(text)
+        if cells is None or len(cells) != len(self.titles):
             return None
-        if self.mark:
-            cells = [*cells[: len(self.titles) - 1], self.mark.join(cells[len(self.titles) - 1 :])]
         of = dict(zip(self.titles, (cell.strip() for cell in cells), strict=True))
         own = _share(of.get("Self", of.get("Overhead", "")))
         symbol = _PLACE.sub("", of["Symbol"], count=1)
@@ -104,6 +102,10 @@ class _Table:
             if title in of and (row.setdefault(column, whole(of[title])) is None):
                 return None
         return row | self._amounts(own, row.pop("period", None), of.get("Children"))
+
+    def _under_dots(self, text: str) -> list[str] | None:
+        whole = len(self.spans) == len(self.titles)
+        return ruled_cells(text, self.spans, is_last_open=True) if whole else None
 
     def _amounts(self, own: Quantity, period: int | None, children: str | None) -> Row:
         """How much of the event is the function's own, and with its callees."""
@@ -205,7 +207,7 @@ def _facts(header: dict[str, str], kept: Sequence[_Table]) -> list[Row]:
     if found := _HZ.search(header.get("event", "")):
         facts.append(("sampling_hz", int(found[1]), "Hz", None))
     samples = [row["samples"] for table in kept for row in table.rows if row.get("samples") is not None]
-    if samples:
+    if samples and not any(table.bad for table in kept):
         facts.append(("samples", sum(samples), None, None))
     column, counts = kept[0].event.column, [table.count.value for table in kept if table.count is not None]
     if column is not None and len(counts) == len(kept):

@@ -46,9 +46,15 @@ def read(path: Path, options: Options) -> Report:
     events: dict[str, _Event] = {}
     current: _Event | None = None
     bad = []
+    has_periods: bool | None = None
     for number, text in text_lines(path):
         if found := _SAMPLE.match(text):
             _finish(current)
+            has_periods = found[1] is not None if has_periods is None else has_periods
+            if has_periods != (found[1] is not None):
+                current = None
+                bad.append(number)
+                continue
             current = events.setdefault(found[2], _Event(Event(found[2])))
             current.begin(found[1], found[3])
         elif not text.strip():
@@ -89,11 +95,9 @@ class _Event:
     stacks: Stacks[Frame] = field(default_factory=Stacks)
     frames: list[Frame] = field(default_factory=list)
     period: int | None = None
-    has_periods: bool = True
 
     def begin(self, period: str | None, place: str) -> None:
         self.period = int(period) if period is not None else None
-        self.has_periods = self.has_periods and period is not None
         if place:
             self.take(place)
 
@@ -119,7 +123,7 @@ class _Event:
         row: Row = {
             "name": frame[0], "module": frame[1], "samples": samples, "self_pct": 100 * own / (self.stacks.weight or 1)
         }  # fmt: skip
-        column = self.event.column if self.has_periods else None
+        column = self.event.column if self.period is not None else None
         if column is not None:
             row |= self.event.amount(column, Quantity(own, None))
         if column == "self_s":

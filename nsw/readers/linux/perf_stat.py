@@ -33,7 +33,8 @@ _SEPARATED: Final = re.compile(
     r"(?:[\d.]{1,30}|<not \w{1,20}>)([^\w\s.<>])\w{0,8}\1[\w./:=-]{1,200}\1\d{1,20}\1\d{1,3}\.\d\d"
 )
 _PRINTED: Final = re.compile(
-    r" {0,40}(<not (?:counted|supported)>|[\d.,]{1,40}) {1,10}(?:(msec|ns) )?([\w./:=-]{1,200})(?: {1,40}#(.{0,200}))?"
+    r" {0,40}(<not (?:counted|supported)>|[\d.,]{1,40}) {1,10}(?:(msec|ns) )?"
+    r"(?!(?:msec|ns|seconds)\b)([\w./:=-]{1,200})(?: {1,40}#(.{0,200}))?"
 )
 _METRIC: Final = re.compile(r" {1,20}([\d.,]{1,30}) {1,10}([A-Za-z][\w /]{0,60}\w)")
 _RUNNING: Final = re.compile(r"\((\d{1,3}\.\d\d)%\)")
@@ -51,6 +52,26 @@ class _Count:
     event: str
     running_pct: float | None  # of the time; less than all: scaled up from there
     metric: tuple[str, str] = ("", "")
+
+    @property
+    def plain_event(self) -> str:
+        """The event without its modifiers, such as :u."""
+        return re.sub(r":[ukhGHpPSDe]+\Z", "", self.event)
+
+    @property
+    def key(self) -> str:
+        """The key of its fact."""
+        return _KEYS.get(self.plain_event) or re.sub(r"\W+", "_", self.plain_event).strip("_")
+
+    @property
+    def scale(self) -> float | None:
+        """What makes seconds of the count; None: it is no time."""
+        return _TIMES.get("ns" if self.plain_event in _NS else self.unit)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a time has its unit."""
+        return self.scale is not None or self.value.startswith("<") or not self.key.endswith("_s")
 
 
 def sniff(sample: Sample) -> int:
@@ -78,8 +99,8 @@ def read(path: Path, options: Options) -> Report:
         except ValueError as fault:
             report.error(str(fault), line=line)
             continue
-        counts += found
-        if not found and not _SECONDS.match(text):
+        counts += [count for count in found if count.is_whole]
+        if not all(count.is_whole for count in found) or (not found and not _SECONDS.match(text)):
             bad.append(line)
     wrong = "no count of an event; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
@@ -146,22 +167,19 @@ def _warn(report: Report, counts: Sequence[_Count]) -> None:
 
 
 def _facts(count: _Count) -> Iterator[Row]:
-    event = re.sub(r":[ukhGHpPSDe]+\Z", "", count.event)
-    value = number(count.value)
-    if value is not None and event:
-        scale = _TIMES.get("ns" if event in _NS else count.unit)
-        key = _KEYS.get(event) or re.sub(r"\W+", "_", event).strip("_")
+    value, scale = number(count.value), count.scale
+    if value is not None and count.event:
         if scale is not None:
             value = Quantity(value.value * scale, None if value.pm is None else value.pm * scale)
         elif value.pm is not None and value.value.is_integer():  # JSON has six places behind each count
             value = Quantity(value.value, None)
-        yield _fact(key, value, "s" if scale is not None else count.unit or None)
+        yield _fact(count.key, value, "s" if scale is not None else count.unit or None)
     metric = number(count.metric[0])
     if metric is None:
         return
     if count.metric[1] in _METRICS:
         yield _fact(_METRICS[count.metric[1]], metric, None)
-    elif count.metric[1] == "GHz" and event in {"cycles", "cpu-cycles"}:
+    elif count.metric[1] == "GHz" and count.key == "cycles":
         yield _fact("frequency_hz", Quantity(metric.value * 1e9, (metric.pm or 0) * 1e9), "Hz")
 
 

@@ -33,6 +33,7 @@ _CLOCK: Final = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d\d)\.(\d{3})|(\d{1,2}),
 class _Thread:
     rank: int | None
     is_total: bool = False
+    is_unnamed: bool = False
     in_msec: bool = False
     timers: list[Timer] = field(default_factory=list)
 
@@ -47,17 +48,18 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="tau", format="tau-pprof")
     threads: list[_Thread] = []
     bad = []
-    in_table = False
+    in_table, is_named = False, False
     for line, text in text_lines(path):
         if found := _THREAD.match(text):
             threads.append(_Thread(int(found[1])))
+            is_named = True
         elif found := _SUMMARY.match(text):
             threads.append(_Thread(None, is_total=found[1] == "total"))
-            in_table = False
+            in_table, is_named = False, True
         elif _TITLES.match(text):
-            if not threads:
-                threads.append(_Thread(None, is_total=True))
-            in_table = True
+            if not is_named:
+                threads.append(_Thread(None, is_unnamed=True))
+            in_table, is_named = True, False
         elif _UNITS.match(text) and threads:
             threads[-1].in_msec = True
         elif not text.strip():
@@ -68,7 +70,9 @@ def read(path: Path, options: Options) -> Report:
                 bad.append(line)
             else:
                 threads[-1].timers.append(timer)
-    kept = [one for one in threads if one.rank is not None] or [one for one in threads if one.is_total]
+    kept = [one for one in threads if one.rank is not None] or [t for t in threads if t.is_total or t.is_unnamed]
+    if unnamed := sum(one.is_unnamed for one in threads if one not in kept):
+        report.error(f"{unnamed} of its tables do not say of which thread they are, and were left out")
     if any(not one.in_msec for one in kept):
         report.error("pprof's table is not in msec: counts of other metrics are not read", fix="read profile.N.C.T")
         kept = [one for one in kept if one.in_msec]

@@ -70,7 +70,8 @@ def read(path: Path, options: Options) -> Report:
     if options.wants("functions"):
         report.tables["functions"] = [origin | row for row in functions(timers, lambda t: _amount(column, t))]
     if options.wants("facts"):
-        report.tables["facts"] = [origin | fact for fact in _facts(about, timers, mpi, column)]
+        is_whole = len(timers) == promised
+        report.tables["facts"] = [origin | fact for fact in _facts(about, timers if is_whole else [], mpi, column)]
     return report
 
 
