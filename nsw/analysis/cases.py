@@ -39,7 +39,7 @@ class Share:
     short_name: str
     kind: str
     total_ns: float | None
-    calls: float
+    calls: float | None
     share_pct: float
     cumulative_pct: float
 
@@ -230,9 +230,12 @@ def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> 
     """
     merged: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
-        entry = merged.setdefault((row.get("kind") or "", row["name"]), [row.get("short_name") or row["name"], 0.0, 0])
+        entry = merged.setdefault(
+            (row.get("kind") or "", row["name"]), [row.get("short_name") or row["name"], 0.0, None]
+        )
         entry[1] += row.get("total_ns") or 0
-        entry[2] += row.get("calls") or 0
+        if row.get("calls") is not None:
+            entry[2] = (entry[2] or 0) + row["calls"]
     whole = sum(entry[1] for entry in merged.values())
     result: list[Share] = []
     running = 0.0
@@ -241,7 +244,15 @@ def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> 
             break
         running += total
         result.append(
-            Share(name, short, kind, total / runs, _each(calls, runs), 100 * total / whole, 100 * running / whole)
+            Share(
+                name,
+                short,
+                kind,
+                total / runs,
+                None if calls is None else _each(calls, runs),
+                100 * total / whole,
+                100 * running / whole,
+            )
         )
     return tuple(result)
 

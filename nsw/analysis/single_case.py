@@ -236,7 +236,7 @@ def _functions_of(case: CaseSummary) -> Section | None:
         return None
     rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
     kind, table = ("self time", "functions") if case.functions else ("CUDA API time", "api")
-    if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
+    if not case.functions and (calls := sum(share.calls or 0 for share in shares)) < _FEW_CALLS:
         bare = [(name, ns, None, count) for name, ns, _, count in rows]
         return plural(round(calls), "CUDA API call"), _filled(case, _SHARES, bare, evidence=table, wide="name")
     kind = kind if shares[0].total_ns is not None else "the samples"
