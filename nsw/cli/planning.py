@@ -28,7 +28,7 @@ _RECIPE = Path("recipe.yaml")
 _OUTPUT = ("-o", "--output")
 _UNDERSTOOD = 12  # rows of what a script's lines became: with those below a screen of 24 lines
 _NOT_UNDERSTOOD = 7
-_TEXT = 36  # characters of a line of it
+_TEXT = 30  # characters of a line of it
 
 
 def _say(text: str) -> None:

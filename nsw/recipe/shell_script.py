@@ -34,6 +34,7 @@ _OPENING: Final = {
 _CLOSING: Final = frozenset({"fi", "done", "esac", "}"})
 _WITHIN: Final = frozenset({"then", "do", "else", "elif", "!", "time"})  # keywords that a command follows
 _DECLARING: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
+_JOINING: Final = frozenset({"&&", "||", "|", "|&"})
 _END_OF_HEAD: Final = re.compile(r";|(?<!\S)#")
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _PROCESSES: Final = ("<(", ">(")
@@ -218,28 +219,30 @@ class _Reader:
         return self._text.count("\n", 0, self._at) + 1
 
     def statements(self) -> Iterator[_Raw]:
-        before, raw = "", self._new("")
+        """The commands in order."""
+        raw = self._new("")
         while self._at < len(self._text):
             if self._skip_blanks():
                 continue
-            if (operator := self._operator()) is not None:
-                if operator == "(" and raw.words and self._text[self._at : self._at + 1] == ")":
-                    self._at += 1
-                    self._open("}", raw.line, f"function {_written(raw.words[0])}")
-                    raw = self._new("")
-                    self._skip_to("{")
-                    continue
+            if (operator := self._operator()) is None:
+                self._take(raw)
+            elif operator == "(" and raw.words and self._text.startswith(")", self._at):
+                self._begin_function(raw)
+                raw = self._new("")
+            else:
                 yield from self._finished(raw, operator)
-                if operator == "\n":
-                    self._skip_documents()
-                before = operator if operator in {"&&", "||", "|", "|&"} or (operator == "\n" and raw.is_empty) else ""
-                raw = self._new(before if operator != "\n" or raw.is_empty is False else raw.before)
-                continue
-            self._take(raw)
+                is_blank_line = operator == "\n" and raw.is_empty  # which may follow an operator
+                raw = self._new(operator if operator in _JOINING else raw.before if is_blank_line else "")
         yield from self._finished(raw, "\n")
         if self._blocks:
             block = self._blocks[-1][1]
             raise UsageError(f"{self._name}:{block.line}: {block.head} has no end")
+
+    def _begin_function(self, raw: _Raw) -> None:
+        """`NAME() {`: what is read so far is the name, and stands behind the parenthesis."""
+        self._at += 1
+        self._open("}", raw.line, f"function {_written(raw.words[0])}")
+        self._skip_to("{")
 
     def _new(self, before: str) -> _Raw:
         return _Raw(self._line, begin=self._at, before=before)
@@ -388,7 +391,9 @@ class _Reader:
                     break
 
     def _finished(self, raw: _Raw, operator: str) -> Iterator[_Raw]:
-        """The command that ends here, with subshells and patterns of a `case` taken care of."""
+        """The command that ends here, with subshells, here-documents and patterns of a `case` taken care of."""
+        if operator == "\n":
+            self._skip_documents()
         if operator == ")" and self._blocks and self._blocks[-1][0] == "esac":
             return  # a pattern
         raw.blocks = tuple(block for _, block in self._blocks)

@@ -30,7 +30,7 @@ from nsw.site_check.profiler_words import PassWords, pass_of, reads_reports
 from nsw.site_check.starter import scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.recipe.shell_script import Block, Script, Statement
 
@@ -365,9 +365,7 @@ class _Conversion:
             elif not any(
                 line.first <= run.statement.line <= line.last and not line.is_understood for line in self._lines
             ):
-                self._tell(
-                    run.statement, "another program, which is not profiled: nsw does not run it", understood=False
-                )
+                self._tell(run.statement, "another program: nsw does not run it", understood=False)
         if not groups:
             raise UsageError(
                 f"{self._path} starts no profiler and no program that nsw recognises",
@@ -395,8 +393,8 @@ class _Conversion:
         nodes = number.get("nodes") or asked.nodes or 1
         processes = start.processes or number.get("per_node", 0) * nodes or asked.tasks or 1
         if start.processes is None and _is_count_computed(options):
-            what = f"the number of processes is computed: nsw takes {processes}, {nodes} x {processes // nodes}"
-            self._tell(run.statement, what, understood=False, text=start.kind)
+            what = f"the number is computed: nsw takes {processes}"
+            self._tell(run.statement, what, understood=False, text=f"{start.kind} -n")
         return _Start(start.kind, processes, self._known_options(run, start.kind, options), number)
 
     def _known_options(self, run: _Run, kind: str, options: list[str]) -> list[str]:
@@ -414,39 +412,42 @@ class _Conversion:
     # --- the texts ----------------------------------------------------------------------------------------------------
 
     def _recipe(self, group: list[_Run], number: int, plan: str) -> str:
+        """The text of a recipe, for runs of one program."""
         first = group[0]
-        start = self._started(first)
-        asked = self.asked
-        command = self._command(first)
-        files = [] if first.folder else self._files(group)
-        env, passes = dict(self._env), self._passes(group)
+        start, matrix = self._started(first), self._matrix(group)
         for run in group:
-            env |= self._own_env(run)
             self._tell_redirects(run)
+        name = _recipe_name(self.asked.name, first, number)
         out = [
-            (f"# Made by `nsw init --from-script {self._path.name}`. Numbers of lines are those of that script.\n#\n"
-            f"#   {plan}\nnsw: 1\n"
-            f"name: {_yaml(_recipe_name(asked.name, first, number))}\n\napp:\n"
-            f"  command: {_yaml(command)} # line {first.statement.line}\n")
-        ]  # fmt: skip
-        if files:
-            out.append(f"  files: {_flow(files)} # put beside the program where it runs\n")
-        if self._setup:
-            out.append("  setup: # the job's shell runs these lines before the program\n")
-            out += [f"    - {_yaml(line)}\n" for line in self._setup]
-        if env:
-            out.append("  env:\n")
-            out += [f"    {name}: {_yaml(as_text(value))}\n" for name, value in env.items()]
-        if start.kind != "none":
-            out.append(f"  launcher: {_flow(_launcher_keys(start, group))}\n")
-        if self._build:
-            out.append(f"  build: {_flow({'command': self._build_command()})}\n")
-        matrix = self._matrix(group)
+            f"# Made by `nsw init --from-script {self._path.name}`. Numbers of lines are those of that script.\n",
+            f"#\n#   {plan}\nnsw: 1\nname: {_yaml(name)}\n\napp:\n",
+            *self._app(group, start),
+        ]
         if matrix:
             out.append("\nmatrix:\n")
             out += [f"  {name}: [{', '.join(map(_value, values))}]\n" for name, values in matrix.items()]
-        out += ["\npasses:\n", *passes, "\n", self._resources(start)]
+        out += ["\npasses:\n", *self._passes(group), "\n", self._resources(start)]
         return "".join(out) + self._not_understood()
+
+    def _app(self, group: list[_Run], start: _Start) -> Iterator[str]:
+        """The lines below `app:`."""
+        first = group[0]
+        yield f"  command: {_yaml(self._command(first))} # line {first.statement.line}\n"
+        if files := [] if first.folder else self._files(group):
+            yield f"  files: {_flow(files)} # put beside the program where it runs\n"
+        if self._setup:
+            yield "  setup: # the job's shell runs these lines before the program\n"
+            yield from (f"    - {_yaml(line)}\n" for line in self._setup)
+        env = dict(self._env)
+        for run in group:
+            env |= self._own_env(run)
+        if env:
+            yield "  env:\n"
+            yield from (f"    {name}: {_yaml(as_text(value))}\n" for name, value in env.items())
+        if start.kind != "none":
+            yield f"  launcher: {_flow(_launcher_keys(start, group))}\n"
+        if self._build:
+            yield f"  build: {_flow({'command': self._build_command()})}\n"
 
     def _command(self, run: _Run) -> str:
         line = run.statement.line
@@ -522,39 +523,35 @@ class _Conversion:
                 self._tell_block(block, what, understood=name in used)
         return {name: values for run in group for name, values in run.statement.loops.items() if name in used}
 
-    def _passes(self, group: Sequence[_Run]) -> list[str]:
-        kinds = [run.words.kind if run.words else "baseline" for run in group]
+    def _passes(self, group: Sequence[_Run]) -> Iterator[str]:
+        """The lines below `passes:`; of the program alone there is one pass."""
+        kinds = [run.words.kind for run in group if run.words]
+        alone = [run for run in group if run.words is None]
         names: set[str] = set()
-        made = []
-        for run, kind in zip(group, kinds, strict=True):
-            line, words = run.statement.line, run.words
-            if words is None:
-                if "baseline" not in names:
-                    names.add("baseline")
-                    made.append(f"  - baseline: {{}} # line {line}: the program alone\n")
+        for run in group:
+            if run.words is None:
                 self._tell(run.statement, "passes: baseline")
-                continue
-            keys: dict[str, Any] = {}
-            if kinds.count(kind) > 1:
-                keys["name"] = _unique(words.tool, names)
-            if kind == "counters" and run.start is not None and not run.is_outside:
-                keys["ranks"] = "all"  # by default nsw's is the first alone
-            keys |= {"tool": words.tool, **words.fields} | ({"options": words.options} if words.options else {})
-            made.append(f"  - {kind}: {_flow(keys)} # line {line}\n")
-            self._tell(run.statement, f"passes: {kind} by {words.tool}")
-            for text, why in words.left_out:
-                self._tell(run.statement, why, text=text)
-            for text, why in words.unknown:
-                self._tell(run.statement, why, understood=False, text=text)
-            if words.tool == "nsys" and not any(o.startswith(("-s", "--sample", "--cpuctxsw")) for o in words.options):
-                made.append(
-                    "    # nsw adds --sample=none --cpuctxsw=none: nsys samples CPUs only where options say so\n"
-                )
-            if words.tool == "ncu" and "processes" not in words.fields:
-                made.append(
-                    "    # nsw adds --target-processes all; processes: application is the older ncu's default\n"
-                )
-        return made
+                if run is alone[0]:
+                    yield f"  - baseline: {{}} # line {run.statement.line}: the program alone\n"
+            else:
+                keys = {"name": _unique(run.words.tool, names)} if kinds.count(run.words.kind) > 1 else {}
+                yield from self._pass(run, run.words, keys)
+
+    def _pass(self, run: _Run, words: PassWords, keys: dict[str, Any]) -> Iterator[str]:
+        """A pass that has a profiler, and what nsw adds to its command line."""
+        if words.kind == "counters" and run.start is not None and not run.is_outside:
+            keys["ranks"] = "all"  # by default nsw's is the first alone
+        keys |= {"tool": words.tool, **words.fields} | ({"options": words.options} if words.options else {})
+        yield f"  - {words.kind}: {_flow(keys)} # line {run.statement.line}\n"
+        self._tell(run.statement, f"passes: {words.kind} by {words.tool}")
+        for text, why in words.left_out:
+            self._tell(run.statement, why, text=text)
+        for text, why in words.unknown:
+            self._tell(run.statement, why, understood=False, text=text)
+        if words.tool == "nsys" and not any(o.startswith(("-s", "--sample", "--cpuctxsw")) for o in words.options):
+            yield "    # nsw adds --sample=none --cpuctxsw=none: nsys samples CPUs only where options say so\n"
+        if words.tool == "ncu" and "processes" not in words.fields:
+            yield "    # nsw adds --target-processes all; processes: application is the older ncu's default\n"
 
     def _resources(self, start: _Start) -> str:
         asked, said = self.asked, start.said

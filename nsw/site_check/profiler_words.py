@@ -194,7 +194,7 @@ def _nsys(made: PassWords, option: _Option) -> None:
 
 
 def _nsys_nvprof(made: PassWords, option: _Option) -> None:
-    why = "nsys nvprof translates it; the pass is nsys profile, whose report holds every event"
+    why = "nsys nvprof translates it: nsys's report has all events"
     made.unknown.append((option.shown, why))
 
 
