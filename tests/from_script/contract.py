@@ -93,8 +93,8 @@ class Rendered:
 
     @property
     def last_job(self):
-        """The text of the last job: a build has a job of its own, with the same set-up."""
-        return self.text.split("# ==== ")[-1]
+        """The text of the last job that measures: builds and reductions have jobs of their own, with the same set-up."""
+        return [job for job in self.text.split("# ==== ") if "-reduce-" not in job.partition("\n")[0]][-1]
 
     @property
     def runs(self):
@@ -169,6 +169,8 @@ def compare_call(call, words, program, lines):
     """Each word of the script's command is in nsw's or named in a line, and nsw's others are its own."""
     named = " ".join(line.text for line in lines if not line.what.startswith("passes"))
     theirs, _ = split_program(call.words, program)
+    if Path(theirs[profiler_of(theirs)]).name in {"vtune", "amplxe-cl"}:
+        theirs[profiler_of(theirs) :] = ["-collect" if w == "-c" else w for w in theirs[profiler_of(theirs) :]]
     ours, before = split_program(words, program)
     tools = {"bash", "$nsw", "rank", "profile", "nvprof", "--"}
     have = options_of([word for word in ours if word not in tools])
