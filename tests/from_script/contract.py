@@ -123,10 +123,12 @@ def profiler_of(words):
 
 def measured(calls):
     """The calls of a profiler that measures."""
-    return [
-        call for call in calls
-        if (at := profiler_of(call.words)) is not None and not any(READING.fullmatch(w) for w in call.words[at + 1 : at + 3])
-    ]  # fmt: skip
+    return [call for call in calls if call.words[0] not in SETTING and _measures(call.words)]
+
+
+def _measures(words):
+    at = profiler_of(words)
+    return at is not None and not any(READING.fullmatch(word) for word in words[at + 1 : at + 3])
 
 
 def options_of(words):
