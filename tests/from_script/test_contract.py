@@ -94,13 +94,14 @@ def made(nsw, home, example):
 
 @pytest.fixture(autouse=True)
 def _machine(home, tmp_path, monkeypatch):
-    """No sites file, and profilers that are on PATH."""
+    """No sites file, profilers that are on PATH, and a Slurm that cannot be asked: another test's may run here."""
     (home / "sites.yaml").unlink()
     monkeypatch.delenv("NSW_SITES")
     folder = tmp_path / "tools"
     folder.mkdir()
-    for name in ("nsys", "ncu", "nvprof"):
-        (folder / name).write_text("#!/bin/sh\n")
+    silent = "echo 'sbatch: fatal: Could not establish a configuration source' >&2; exit 1"
+    for name, text in {"nsys": "", "ncu": "", "nvprof": "", "sbatch": silent}.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
