@@ -93,7 +93,7 @@ def init_from_script(script: Path, site: str | None, output: Path | None, force:
     _show_lines([line for line in made.lines if line.is_understood and line.matters], _UNDERSTOOD, "")
     unknown = [line for line in made.lines if not line.is_understood]
     if unknown:
-        _say(f"not understood of {script.name}, and at the end of the recipe:")
+        _say(f"not understood of {script.name} (listed at the end of the recipe):")
         _show_lines(unknown, _NOT_UNDERSTOOD, f"; {made.recipes[-1]} has all")
     for text in made.warnings:
         warn(text)
