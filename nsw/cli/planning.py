@@ -109,9 +109,9 @@ def _show_lines(lines: Sequence[Line], most: int, more: str) -> None:
         where = first.numbers if first.numbers == last.numbers else f"{first.first}..{last.last}"
         shown = f"{first.text} and {len(row) - 1} more" if len(row) > 1 else first.text
         short = shown if len(shown) <= _TEXT else f"{shown[: _TEXT - 3]}..."
-        print(harmless(f"  {where:<9} {short:<{_TEXT}}  {first.what}"))
+        say(f"  {where:<9} {short:<{_TEXT}}  {first.what}")
     if len(rows) > most:
-        print(f"  and {sum(map(len, rows[most:]))} more{more}")
+        say(f"  and {sum(map(len, rows[most:]))} more{more}")
 
 
 def init_site(name: str, host: str | None, output: Path | None, force: bool) -> int:
