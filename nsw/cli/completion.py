@@ -434,8 +434,8 @@ def _chips(_: Given, __: str) -> list[str]:
 
 # the names of blocks that plots.py draws
 _PLOTS: Final = (
-    "scaling", "efficiency", "compare", "time", "sweep", "map", "rooflines", "roofline", "timeline", "phases",
-    "hotspots", "api", "functions",
+    "scaling", "efficiency", "compare", "time", "sweep", "map", "metric_map", "rooflines", "roofline", "timeline",
+    "phases", "hotspots", "api", "functions",
 )  # fmt: skip
 _OF_COMPARISONS: Final = ("intervals", "waterfall")
 
@@ -456,6 +456,7 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "summarize table": _all_tables,
     "plot": lambda _given, _begun: list(_OF_COMPARISONS),
     "summarize plot": lambda _given, _begun: list(_PLOTS),
+    "read plot": lambda _given, _begun: list(_PLOTS),
     "names": _metric_names,
     "chip": _chips,
     "action": lambda _given, _begun: ["check"],

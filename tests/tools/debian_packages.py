@@ -29,6 +29,7 @@ GROUPS = {
     "mpi": ("openmpi-bin", "mpich"),
     # perf is in other packages on Ubuntu, where the other groups are to be named
     "profilers": ("linux-perf", "binutils", "gcc", "libc6-dev"),
+    "browser": ("chromium", "chromium-driver"),
 }
 LOCK = Path("/var/lock/nsw-test-packages")
 POLICY = Path("/usr/sbin/policy-rc.d")
