@@ -66,6 +66,18 @@ def test_perf_counts_events_and_says_which_it_could_not(road):
     assert facts["task_clock_s"] == pytest.approx(float(report["counter-value"]) / 1e3)
 
 
+@needs("perf")
+@pytest.mark.parametrize("analysis", ["record", "stat"])
+def test_a_program_that_a_signal_ends_has_failed_under_perf_too(road, analysis):
+    (road.home / "crash.sh").write_text("kill -SEGV $$\n")
+    road.run(
+        HEAD + "app: {command: bash crash.sh, files: [crash.sh]}\n"
+        f"passes: [host: {{tool: perf, analysis: {analysis}}}]\n"
+    )
+    (run,) = road.runs().values()
+    assert (run["state"], run["reason"].startswith("exit status 139")) == ("failed", True)
+
+
 @needs("perf", "gcc")
 def test_only_the_table_comes_back_where_tables_are_wanted(road):
     done(road, HEAD + built(road) + "collect: tables\npasses: [host: {tool: perf}]\n")
