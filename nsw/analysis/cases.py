@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
-from nsw.analysis.host import HostSide, host_side, own_weight
+from nsw.analysis.host import HostSide, host_side, own_weights
 from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
 from nsw.analysis.spent import Spent, spent
@@ -285,13 +285,12 @@ def _copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
 
 
 def _functions(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
-    """The functions by their own time; by samples, or their share, where the profile has no times."""
-    timed = any(row.get("self_s") is not None for row in rows)
+    """The functions by their own time; by their share of the samples, without times, where a profile has none."""
+    weights, timed = own_weights(rows)
     weighed = (
-        {"name": _place(row), "short_name": row["name"], "kind": "function",
-         "total_ns": own_weight(row) * 1e9 if not timed or row.get("self_s") is not None else 0.0,
+        {"name": _place(row), "short_name": row["name"], "kind": "function", "total_ns": weight * 1e9,
          "calls": row.get("calls")}
-        for row in rows
+        for row, weight in zip(rows, weights, strict=True)
     )  # fmt: skip
     shares = covering(weighed, cover, runs)
     return shares if timed else tuple(replace(share, total_ns=None) for share in shares)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 __all__ = [
-    "LOADER", "MPI", "OTHER", "WAITS", "HostSide", "Primitives", "Work", "host_side", "own_weight", "work_of",
+    "LOADER", "MPI", "OTHER", "WAITS", "HostSide", "Primitives", "Work", "host_side", "own_weights", "work_of",
 ]  # fmt: skip
 
 OTHER: Final = "other work"
@@ -40,9 +40,9 @@ waiting: =e?poll =ppoll =select =epoll_ =futex lock_wait pthread_cond 'acquire' 
   sched_yield =recv =accept =join cpu_idle =idle
 importing modules: frozen.importlib importlib _find_and_load exec_module get_code marshal.loads imp\.create
 decoding JPEG: jpe?g huff idct jdhuff decode_mcu ycc_rgb turbojpeg
-decoding PNG: =png pngdecode libpng
+decoding images: imagingdecoder imagefile imdecode imread =png libpng webp
 compression: inflate zstd lz4 bz2 lzma gzip blosc snappy libz\b zlib compress
-resizing images: resample =resize resize bilinear bicubic torchvision.*transforms
+resizing images: resample =resize resize bilinear bicubic torchvision.*transforms imagingcore
 reading files: 'read' =pread =read readinto fread =readline 'readline' h5py =lmdb tarfile zipfile ='?open'? \bio\.open
 parsing text: json =csv strtod read_csv tokeniz =loads literal_eval regex =sre_
 pickling: pickle =dumps reduction\.py
@@ -75,10 +75,18 @@ def _pattern(word: str) -> str:
 _CLASSES: Final = _classes(_TABLE)
 
 
+_LIBRARY: Final = re.compile(r"(?:site|dist)-packages|/lib/python|\.so\b|^(?!.*\.py\b)")
+# functions that launch GPU work or wait for it; those of torch.utils are the host's own
+_ON_GPU: Final = re.compile(r"\btorch\b(?!.utils)|\bcu(?:da|dnn|blas|py)|\bjax|run_backward", re.IGNORECASE)
+
+
 @cache
 def work_of(name: str, where: str = "") -> str:
-    """The class of a function by its name, else by where it is: the end of its file's path, its module."""
-    for text in (name, "/".join(where.split("/")[-2:])):
+    """The class of a function by its name, else by the library that it is of: the end of its file's path, its module.
+
+    What users call their own files and modules says little.
+    """
+    for text in (name, "/".join(where.split("/")[-2:]) if _LIBRARY.search(where) else ""):
         known = next((known for known, pattern in _CLASSES if text and pattern.search(text)), None)
         if known is not None:
             return known
@@ -112,6 +120,7 @@ class HostSide:
     Attributes:
         work: Classes of work without waits, the largest first.
         waits: Classes of waiting, their shares of all time.
+        beside_gpu: The same as work, of the functions alone that launch nothing on a GPU.
         facts: What profilers found of the whole program, by key as in table facts: the first pass that has one;
             sums over the ranks for times of CPUs, the longest rank for elapsed_s, the mean over ranks for shares.
         rank_s: The CPU time of each rank without waits, by its number, where functions are known rank by rank.
@@ -121,6 +130,7 @@ class HostSide:
 
     work: tuple[Work, ...] = ()
     waits: tuple[Work, ...] = ()
+    beside_gpu: tuple[Work, ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
     rank_s: Mapping[int, float] = field(default_factory=dict)
     primitives: Primitives | None = None
@@ -149,13 +159,15 @@ def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Ro
     functions, by = _first_pass(mine, tables.get("functions", {}))
     operators, of_operators = _first_pass(mine, tables.get("operators", {}))
     weighed = _weighed(functions) or [
-        (_name(row), "", row["self_cpu_ns"], row) for row in operators if row.get("self_cpu_ns")
+        (_name(row), "", row["self_cpu_ns"]) for row in operators if row.get("self_cpu_ns")
     ]
     facts = _facts(mine, tables.get("facts", {}))
     if not weighed and not facts:
         return None
+    works = [part for part in weighed if work_of(*part[:2]) not in WAITS]
     return HostSide(
-        work=_shares([part for part in weighed if work_of(*part[:2]) not in WAITS]),
+        work=_shares(works),
+        beside_gpu=_shares([part for part in works if not any(map(_ON_GPU.search, part[:2]))]),
         waits=_shares([part for part in weighed if work_of(*part[:2]) in WAITS], sum(part[2] for part in weighed)),
         facts=facts,
         rank_s=_rank_times(functions),
@@ -175,28 +187,31 @@ def _name(row: Row) -> str:
     return str(row.get("name") or "")
 
 
-def _weighed(functions: Iterable[Row]) -> list[tuple[str, str, float, Row]]:
-    """Name, place, weight and row of each function that has any time of its own, imports of modules left out."""
-    found = []
-    for row in functions:
-        weight = own_weight(row)
-        if weight:
-            where = f"{row.get('file') or ''} {row.get('module') or ''}".strip()
-            found.append((_name(row), where, weight, row))
-    return found
+def _weighed(functions: Sequence[Row]) -> list[tuple[str, str, float]]:
+    """Name, place and weight of each function that has any time of its own, imports of modules left out."""
+    weights, _ = own_weights(functions)
+    return [(_name(row), _where(row), weight) for row, weight in zip(functions, weights, strict=True) if weight]
 
 
-def own_weight(row: Row) -> float:
-    """What a function weighs among those of its report: its own seconds without imports, else samples, else share."""
-    if row.get("self_s") is not None:
-        return float(row["self_s"] - (row.get("import_s") or 0.0))
-    return float(row.get("samples") or row.get("self_pct") or 0.0)
+def _where(row: Row) -> str:
+    return f"{row.get('file') or ''} {row.get('module') or ''}".strip()
 
 
-def _shares(parts: Sequence[tuple[str, str, float, Row]], whole: float | None = None) -> tuple[Work, ...]:
+def own_weights(rows: Iterable[Row]) -> tuple[list[float], bool]:
+    """What each function weighs among those of its report, and whether that is seconds.
+
+    Its own time without imports; where a profile has no times, its share of the samples, else their number.
+    """
+    some = list(rows)
+    if any(row.get("self_s") is not None for row in some):
+        return [(row.get("self_s") or 0.0) - (row.get("import_s") or 0.0) for row in some], True
+    return [float(row.get("self_pct") or row.get("samples") or 0.0) for row in some], False
+
+
+def _shares(parts: Sequence[tuple[str, str, float]], whole: float | None = None) -> tuple[Work, ...]:
     """The classes of functions with their shares, largest first."""
     of: dict[str, dict[str, float]] = {}
-    for name, where, weight, _ in parts:
+    for name, where, weight in parts:
         members = of.setdefault(work_of(name, where), {})
         members[name] = members.get(name, 0.0) + weight
     total = whole or sum(part[2] for part in parts)
@@ -208,11 +223,10 @@ def _rank_times(functions: Iterable[Row]) -> dict[int, float]:
     """Seconds of work by rank, the mean of a run's repeats; empty where there are no two ranks."""
     by: dict[int, dict[Any, float]] = {}
     for row in functions:
-        if row.get("rank") is not None and row.get("self_s") is not None:
-            where = f"{row.get('file') or ''} {row.get('module') or ''}".strip()
-            if work_of(_name(row), where) not in WAITS:
-                runs = by.setdefault(row["rank"], {})
-                runs[row.get("run")] = runs.get(row.get("run"), 0.0) + own_weight(row)
+        if row.get("rank") is None or row.get("self_s") is None or work_of(_name(row), _where(row)) in WAITS:
+            continue
+        runs = by.setdefault(row["rank"], {})
+        runs[row.get("run")] = runs.get(row.get("run"), 0.0) + row["self_s"] - (row.get("import_s") or 0.0)
     return {rank: fmean(runs.values()) for rank, runs in sorted(by.items())} if len(by) > 1 else {}
 
 

@@ -262,10 +262,11 @@ def _functions_said(case: CaseSummary) -> str:
     """The function that works most, and how much of the time is waiting."""
     first = next((share for share in case.functions if _work(share) not in WAITS), None)
     wait = next(iter(case.host.waits if case.host else ()), None)
-    of = "CPU time" if case.import_ns is None else "its time"  # cProfile's is wall time
-    waits = f"{wait.share_pct:.0f} % of {of} is {wait.name} ({wait.top})" if wait else ""
-    said = f"{first.short_name} takes {first.share_pct:.0f} % of {of}" if first else ""
-    return ", ".join(filter(None, (said, waits if wait and wait.share_pct >= _TELLING_PCT else "")))
+    of = "self time" if case.functions[0].total_ns is not None else "the samples"
+    said = [f"{first.short_name} takes {first.share_pct:.0f} % of {of}"] if first else []
+    if wait and wait.share_pct >= _TELLING_PCT:
+        said.append(f"{wait.share_pct:.0f} %{'' if first else f' of {of}'} is {wait.name} ({wait.top})")
+    return ", ".join(said)
 
 
 _FIGURES: Final = (Column("key", "figure"), Column("value", "value", "number"), Column("unit", "unit"))

@@ -19,12 +19,12 @@ def read(path, *words):
 @pytest.mark.parametrize(
     ("name", "headline"),
     [
-        ("host.perf.txt", "step takes 81 % of CPU time"),
-        ("perf-script.txt", "step takes 81 % of CPU time"),
-        ("host.gprof.txt", "step takes 79 % of CPU time"),
-        ("host.rate100.pyspy.txt", "square takes 98 % of CPU time"),
-        ("pyspy-native.txt", "square takes 98 % of CPU time"),
-        ("profile.1.0.0", "step takes 83 % of CPU time"),
+        ("host.perf.txt", "step takes 81 % of self time"),
+        ("perf-script.txt", "step takes 81 % of self time"),
+        ("host.gprof.txt", "step takes 79 % of self time"),
+        ("host.rate100.pyspy.txt", "square takes 98 % of self time"),
+        ("pyspy-native.txt", "square takes 98 % of the samples"),
+        ("profile.1.0.0", "step takes 83 % of self time"),
         ("pprof.txt", "rank 0 works 97 % longer"),
         ("perfstat.txt", "0.85 CPU cores at work on average"),
     ],
@@ -41,7 +41,7 @@ def test_what_is_not_known_has_no_column():
 def test_cycles_are_shares_and_cycles(tmp_path):
     path = tmp_path / "cycles.txt"
     path.write_text((CPU / "host.perf.txt").read_text().replace("cpu-clock:ppp", "cycles:P"))
-    assert read(path).startswith("cycles.txt: step takes 81 % of CPU time")
+    assert read(path).startswith("cycles.txt: step takes 81 % of the samples")
     assert "474747470" in read(path, "--full").replace(",", "")
 
 

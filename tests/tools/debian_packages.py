@@ -27,9 +27,9 @@ GROUPS = {
     "faults": ("faketime", "btrfs-progs"),
     "queue": ("task-spooler",),
     "mpi": ("openmpi-bin", "mpich"),
+    "browser": ("chromium", "chromium-driver"),
     # perf is in other packages on Ubuntu, where the other groups are to be named
     "profilers": ("linux-perf", "binutils", "gcc", "libc6-dev"),
-    "browser": ("chromium", "chromium-driver"),
 }
 LOCK = Path("/var/lock/nsw-test-packages")
 POLICY = Path("/usr/sbin/policy-rc.d")
