@@ -156,6 +156,9 @@ TEXTS: Final = {
     "ncu-text": (", Context ", ", Invocations ", "Session Attribute"),
     "ncu-csv": ("Process ID", "Session Attribute", '"Source"', "Metric Name", "Kernel Name", "PL_Type"),
     "torch-table": ("Self CPU", "CPU total", "CPU time", "Self CUDA", "CUDA total", "CUDA time", "Self XPU"),
+    "vtune": ("CPU Time", "Elapsed Time:", "Hardware Event Count"),
+    "aps": ("Summary information", "Metric Table", "MPI Time per Rank"),
+    "onednn": ("onednn_verbose,", "dnnl_verbose,", "mkldnn_verbose,"),
 }
 _RESULTS: Final = 75  # how sure a reader is at least of what has tables
 _NO_RESULT: Final = "facts"

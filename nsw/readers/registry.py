@@ -217,4 +217,41 @@ FORMATS: tuple[Format, ...] = (
         ("fixtures/h200/lenet-table.txt", "readers/test_torch_table.py"),
         most=92,
     ),
+    Format(
+        "vtune",
+        "vtune",
+        "nsw.readers.intel.vtune",
+        "vtune -report (amplxe-cl): CSV, text tables and summaries, also inside job output",
+        "hotspots, hw-events, summary, uarch-exploration, memory-access, memory-consumption, hpc-performance of"
+        " Amplifier 2018 to VTune 2026, grouped by anything; any delimiter. A real CSV of 2018 was read; the rest is"
+        " from documentation and printed examples, not run",
+        ("functions", "facts"),
+        "metrics of single functions that have no column (cache misses, latencies, CPU utilization by class); source"
+        " lines; time with callees; result folders (run `vtune -report`)",
+        ("readers/test_vtune.py",),
+        most=95,
+    ),
+    Format(
+        "aps",
+        "aps",
+        "nsw.readers.intel.aps",
+        "aps --report: text, tables of aps-report (text, CSV), and the HTML report",
+        "Application Performance Snapshot 2019 to 2025: two real texts and a real page of 2021 were read; tables of"
+        " aps-report are from documentation, not run",
+        ("facts",),
+        "messages between ranks, communicators, metrics of single devices",
+        ("readers/test_aps.py",),
+        most=95,
+    ),
+    Format(
+        "onednn",
+        "onednn",
+        "nsw.readers.onednn.verbose",
+        "ONEDNN_VERBOSE, DNNL_VERBOSE, MKLDNN_VERBOSE: lines in a program's output",
+        "MKL-DNN 0.18 to oneDNN 3.12 (PyTorch 2.13 was run; older lines are from documentation, not run)",
+        ("operators", "facts"),
+        "memory formats and attributes of a primitive; partitions of oneDNN Graph; dispatch and check messages",
+        ("fixtures/onednn/convolution.txt", "readers/test_onednn.py"),
+        most=90,
+    ),
 )  # fmt: skip

@@ -19,7 +19,7 @@ AUTO: Final = "auto"  # the first of a kind that the site has
 PROFILERS: Final = {
     "timeline": {"nsys": "nsw.profilers.nsys", "nvprof": "nsw.profilers.nvprof"},
     "counters": {"ncu": "nsw.profilers.ncu", "nvprof": "nsw.profilers.nvprof"},
-    "host": {"cprofile": "nsw.profilers.cprofile", "torch": "nsw.profilers.torch"},
+    "host": {"cprofile": "nsw.profilers.cprofile", "torch": "nsw.profilers.torch", "onednn": "nsw.profilers.onednn"},
 }
 LATER: Final = {"host": ("perf", "vtune", "aps")}  # a recipe may name them, and no file is here yet
 NOT_YET: Final = frozenset(tool for tools in LATER.values() for tool in tools)

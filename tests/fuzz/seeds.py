@@ -13,9 +13,14 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
+from tests.fakes import intel_reports as intel
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "h200"
+ONEDNN = Path(__file__).parents[1] / "fixtures" / "onednn" / "convolution.txt"
 _SHORT = 4500  # characters
 _LINES = {"naive-source.csv": 4}  # of long ones that are kept; each of these makes 58 rows
+# summaries, where a name that lost a word is that of another metric, and sums
+_OF_METRICS = frozenset({"vtune-summary.txt", "vtune-summary.csv", "memory.txt", "vtune-events.csv", "tree.csv"})
 _MOST = 60_000  # bytes of a fixture: several thousand are read in all
 
 NVPROF_SUMMARY = """==4242== NVPROF is profiling process 4242, command: ./a 1
@@ -247,14 +252,27 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
         "ncu-text": {"details.txt": NCU_TEXT.encode(), **{n: _fixture(n) for n in ("naive-details.txt", "ncu-stdout.txt")}},
         "ncu-binary": {"blocked.ncu-rep": _fixture("blocked.ncu-rep")},
         "torch-table": {"lenet-table.txt": _fixture("lenet-table.txt")},
+        "vtune": {
+            "hotspots.csv": intel.HOTSPOTS_CSV.encode(), "hotspots.txt": intel.HOTSPOTS_TEXT.encode(),
+            "modules.csv": intel.MODULES_CSV.encode(), "tree.csv": intel.TREE_CSV.encode(),
+            "vtune-events.csv": intel.FUNCTION_EVENTS.encode(), "vtune-summary.txt": intel.SUMMARY.encode(),
+            "vtune-summary.csv": intel.SUMMARY_CSV.encode(), "memory.txt": intel.MEMORY.encode(),
+        },
+        "aps": {
+            "aps.txt": intel.APS.encode(), "aps-ranks.txt": intel.APS_RANKS.encode(),
+            "aps-metrics.txt": intel.APS_METRICS.encode(), "aps.html": intel.APS_HTML.encode(),
+        },
+        "onednn": {"convolution.txt": ONEDNN.read_bytes()[:6000]},
     }  # fmt: skip
 
 
 def texts() -> dict[str, str]:
     """The reports that are text, of long ones the beginning: short enough to try every word of."""
     found = {}
-    for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table"):
+    for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table", "vtune"):
         for name, data in make()[format_id].items():
+            if name in _OF_METRICS:
+                continue
             text = data.decode() if isinstance(data, bytes) else ""
             found[name] = text if len(text) < _SHORT else "\n".join(text.split("\n")[: _LINES.get(name, 14)])
     return found
