@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.profilers.model import Profiled, Request
+from nsw.profilers.model import Profiled, Request, unknown_analysis, with_report
 
 TOOL = "onednn"
 ONE_PROCESS = True
@@ -40,14 +40,12 @@ exit "$status"
 
 def profile(request: Request) -> Profiled:
     """The program with its environment, and its output split in two."""
-    level = _LEVELS.get(request.analysis or "exec")
-    if level is None:
-        return Profiled(impossible=f"oneDNN has no analysis {request.analysis!r}: {' and '.join(_LEVELS)} are known")
+    if (why := unknown_analysis(request, "oneDNN", tuple(_LEVELS))) is not None:
+        return Profiled(impossible=why)
     if request.options or request.knobs:
         return Profiled(
             impossible="oneDNN's tracing takes no options: `analysis: create` adds the making of primitives"
         )
-    rank = f'.rank"${{{request.rank_variable}:-0}}"' if request.per_rank else ""
-    text = f'set -- "$1" "$2" {_REPORT}{rank}.onednn.txt "${{@:3}}"\n{_RUN}'
-    command = ("bash", "-c", text, "nsw", level, _SPLIT, *request.program)
+    before = ("bash", "-c", _RUN, "nsw", _LEVELS[request.analysis or "exec"], _SPLIT)
+    command = with_report(request, before, f"{_REPORT}.onednn.txt", request.program)
     return Profiled(command, reports=(f"{_REPORT}*.onednn.txt",))

@@ -84,12 +84,12 @@ def test_all_faults_are_told_at_once_each_with_its_own_line(planner):
         nsw: 1
         name: t
         app: {command: ./prog}
-        passes: [baseline, counters: {}, host: {tool: vtune}]
+        passes: [baseline, counters: {}, host: {tool: perf}]
         resources: {gpus: 3, time: 2h}
         """
     faults = planner.faults(recipe, "scheduler: local, limits: {max_walltime: 1h}", gpus_per_node=1)
     told = "\n".join(f.message for f in faults)
-    for part in ("tool vtune", "3 GPUs asked", "a job would need"):
+    for part in ("tool perf", "3 GPUs asked", "a job would need"):
         assert part in told
     assert all(f.mark is not None for f in faults)
 
