@@ -5,9 +5,12 @@ A result is a folder. It has no report before it is finalised where the collecti
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.fakes import intel_reports as printed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VTUNE = r"""#!/bin/bash
 tool=${0##*/}

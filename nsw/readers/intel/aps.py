@@ -70,9 +70,9 @@ def sniff(sample: Sample) -> int:
     if text.lstrip()[:1] == "<":
         return 95 if _PAGE.search(text) and _JSON.search(text) else 0
     if _BEGIN in text and any(word in text for word in _HEAD):
-        return 92
+        return 92 if text.lstrip().startswith(_BEGIN) else 80  # it may be amid the output of a job
     if any(_METRICS.match(line) or _RANKS.match(line) for line in text.splitlines()):
-        return 91
+        return 80
     return 60 if sample.contains(_BEGIN) else 0
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["read", "sniff"]
 
 _PREFIX: Final = re.compile(r"^(?:\w+: Executing actions.{0,40}?)?Generating a report\s*")
-_ELAPSED: Final = re.compile(r"Elapsed Time: +\d")
+_ELAPSED: Final = re.compile(r"Elapsed Time: [\d.]+s")  # APS has blanks before the number and before its unit
 _METRIC: Final = re.compile(r"( *)(\S[^|]*?): +(\S.*)\Z")
 _SECTION: Final = re.compile(r"( *)([A-Z][\w /()-]{1,60}):?\Z")
 _RULE: Final = re.compile(r" *-{3,}(?: +-{2,})* *\Z")
