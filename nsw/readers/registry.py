@@ -211,7 +211,8 @@ FORMATS: tuple[Format, ...] = (
         "pytorch",
         "nsw.readers.pytorch.torch_table",
         "key_averages().table() of PyTorch, in text",
-        "PyTorch 1.4 to 2.11: CPU, CUDA, XPU and other accelerators, memory, FLOP, shapes, stacks; with tabs out of a document",
+        "PyTorch 1.4 to 2.11: CPU, CUDA, XPU and other accelerators, memory, FLOP, shapes, stacks; with tabs, out of a"
+        " document",
         ("operators", "facts"),
         "the rest of a name that PyTorch cut",
         ("fixtures/h200/lenet-table.txt", "readers/test_torch_table.py"),

@@ -43,6 +43,11 @@ SAID = {
         "dlopen failed: libcudnn.so.9: cannot open shared object file: No such file or directory": "leave that trace away",
         "[Errno 2] No such file or directory: 'report.nsys-rep'": "check its name",
     },
+    "vtune": {
+        "Error: Cannot start data collection because the scope of ptrace system call is limited. To enable": "sampling-mode: hw",
+        "Error: This analysis requires one of these actions: a) Install Intel Sampling Drivers. b) Config": "sampling-mode: sw",
+        "Error: 0x40000024 (No data) -- No data is collected.": "runs for seconds",
+    },
     "pytorch": {
         "WARNING: CUPTI initialization failed - CUDA profiler activities will be missing": "driver",
         "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES": "NVreg_",
@@ -152,7 +157,7 @@ def test_they_are_found_on_the_lines_that_the_tools_write(tool):
 def test_every_pattern_compiles_and_every_error_has_an_explanation():
     for message in messages():
         assert message.explanation
-        assert message.tools <= {"nvprof", "ncu", "nsys", "pytorch"}
+        assert message.tools <= {"nvprof", "ncu", "nsys", "pytorch", "vtune", "aps"}
 
 
 @pytest.mark.parametrize("tool", ["nsys", "ncu", "nvprof"])
