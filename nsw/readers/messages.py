@@ -132,7 +132,7 @@ _NSYS: Final = re.compile(r"(?P<severity>)(?P<text>.+)")
 _WATCHDOG: Final = re.compile(r"(?P<severity>)(?P<text>.*Watchdog caught collective operation timeout.*)")
 _AVAILABLE: Final = re.compile(r"^Available Kernels:[^\S\n]*+$((?:\s*+^\d+\. .+$)+)", re.MULTILINE)
 _SHOWN: Final = 10  # kernels that a filter could have matched
-_INTEL: Final = re.compile(r"(?:vtune|amplxe|aps): (?P<severity>Error|Warning): (?P<text>.*)")
+_INTEL: Final = re.compile(r"(?:vtune|amplxe|aps):? (?P<severity>Error|Warning): (?P<text>.*)")
 _LINES: Final = {"nvprof": _NVPROF, "ncu": _NCU, "nsys": _NSYS, "vtune": _INTEL, "aps": _INTEL}
 
 

@@ -119,6 +119,13 @@ def test_a_summary_in_csv_says_the_same(reads):
     assert [row["name"] for row in report.tables["functions"]] == ["conv_forward", "decode_jpeg"]
 
 
+def test_waits_are_times_though_their_names_end_like_shares(reads):
+    text = printed.SUMMARY_CSV.replace(
+        "0,Memory Bound,", "1,Wait Time with poor CPU Utilization,48.359\n0,Memory Bound,"
+    )
+    assert facts(reads(text))["wait_time_with_poor_cpu_utilization_s"] == 48.359
+
+
 def test_memory_consumption_tells_what_each_function_allocated(reads):
     report = reads(printed.MEMORY)
     assert [(r["name"], r["allocated_bytes"], r["allocations"]) for r in report.tables["functions"]] == [
@@ -181,3 +188,12 @@ def test_a_row_that_is_cut_short_is_said_with_its_line(reads):
 def test_other_tables_are_not_vtunes(reads):
     assert reads("Function,Calls\nf,3\n").tool is None
     assert reads("Elapsed Time: 3.5s\nall is well\n").tool is None
+
+
+def test_a_result_is_told_how_to_print(tmp_path):
+    folder = tmp_path / "r000hs"
+    folder.mkdir()
+    (folder / "r000hs.vtune").write_text("<?xml version='1.0'?><bag/>\n")
+    [problem] = read(folder / "r000hs.vtune").problems
+    assert "only VTune opens" in problem.message
+    assert f"vtune -report hotspots -result-dir {folder} -format csv" in problem.fix

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
-__all__ = ["Summary", "facts_of", "is_known", "snake"]
+__all__ = ["Summary", "facts_of", "is_known", "seconds", "snake"]
 
 # A metric's name in lower case -> the beginning of its key; the unit is the end: _s, _pct, _hz, _bytes ...
 _STEMS: Final = {
@@ -60,7 +60,7 @@ _LOWEST_HZ: Final = 1e6  # of a CPU; a number below it is in GHz
 
 # what a bare number is, by the end of the metric's name; others are plain numbers
 _BARE: Final = (
-    ("s", re.compile(r"(?:time|\(sec\))\Z", re.IGNORECASE)),
+    ("s", re.compile(r"(?:time|\(sec\))\Z|\A(?:inactive )?wait time\b", re.IGNORECASE)),
     ("hz", re.compile(r"frequency\Z", re.IGNORECASE)),
     ("bytes", re.compile(r"size\Z|consumption\Z", re.IGNORECASE)),
     ("cores", re.compile(r"\Aaverage .*(?:utilization|usage)\Z", re.IGNORECASE)),
@@ -125,6 +125,12 @@ def is_known(name: str) -> bool:
     return name.strip().lower() in {**_STEMS, **_TEXTS}
 
 
+def seconds(text: str) -> Quantity | None:
+    """A time in s; `0s` is none at all, and not one below half a second."""
+    time = duration(text)
+    return time and Quantity(time.value / 1e9, time.pm / 1e9 if time.pm and time.value else None)
+
+
 def snake(name: str) -> str:
     """A name as part of a key: `FP Arith/Mem Rd Instr. Ratio` is fp_arith_mem_rd_instr_ratio."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
@@ -175,8 +181,8 @@ def _figure(name: str, text: str) -> _Figure | None:
         return _of("bytes_per_s", rate(printed, unit))
     if unit and (bytes_ := size(printed, unit)) is not None:
         return _of("bytes", bytes_)
-    if unit and (time := duration(printed, unit)) is not None:
-        return _of("s", _seconds(time))
+    if unit and (time := seconds(f"{printed}{unit}")) is not None:
+        return _of("s", time)
     if text.strip() not in {printed, found[1]}:  # a date, an address
         return None
     return _bare(name, number(printed))
@@ -194,10 +200,6 @@ def _bare(name: str, value: Quantity | None) -> _Figure | None:
 
 def _of(end: str, value: Quantity | None) -> _Figure | None:
     return None if value is None else _Figure(end, value)
-
-
-def _seconds(time: Quantity) -> Quantity:
-    return Quantity(time.value / 1e9, time.pm and time.pm / 1e9)
 
 
 def _fact(stem: str, figure: _Figure) -> Row:

@@ -12,10 +12,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.intel.figures import Summary, snake
+from nsw.readers.intel.figures import Summary, seconds, snake
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
-from nsw.readers.text.quantities import QUANTITY, Quantity, duration, number, percent, size
+from nsw.readers.text.quantities import QUANTITY, Quantity, number, percent, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
-_PREFIX: Final = re.compile(r"^(?:\w+: Executing actions.{0,40}?)?Generating a report\s*")
+_PREFIX: Final = re.compile(r"^(?:\W{0,9}\w+: Executing actions.{0,40}?)?Generating a report\s*")
 _ELAPSED: Final = re.compile(r"Elapsed Time: [\d.]+s")  # APS has blanks before the number and before its unit
 _METRIC: Final = re.compile(r"( *)(\S[^|]*?): +(\S.*)\Z")
 _SECTION: Final = re.compile(r"( *)([A-Z][\w /()-]{1,60}):?\Z")
@@ -355,9 +355,7 @@ def _value(column: str | None, cell: str, factor: float) -> Quantity | None:
     if column == "self_pct":
         return percent(cell)
     if (column or "").endswith("_s"):
-        if (time := duration(cell)) is not None:
-            return Quantity(time.value / 1e9, time.pm and time.pm / 1e9)
-        return number(cell)
+        return seconds(cell) or number(cell)
     value = number(cell)
     return value and Quantity(value.value * factor, None if factor == 1 else factor / 2)
 
