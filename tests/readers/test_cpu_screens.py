@@ -20,7 +20,13 @@ def busy_summary():
     return text
 
 
+LOADER = """\
+Name\tSelf CPU %\tSelf CPU\tCPU total %\tCPU total\tSelf CUDA\tSelf CUDA %\t# of Calls
+DataLoader\t62.95%\t46.285ms\t80.59%\t59.257ms\t0.000us\t0.00%\t3
+aten::item\t0.06%\t42.000us\t0.16%\t117.000us\t3.000us\t0.16%\t519
+"""
 SCREENS = {
+    "no device that does next to nothing": (LOADER, "DataLoader takes 63 % of CPU time", "46.2"),
     "functions": (printed.HOTSPOTS_CSV, "conv_forward takes 76 % of CPU time", "reduce<float, 4>"),
     "what is named": (busy_summary(), "conv_forward takes 23 % of CPU time", "[Others]"),
     "allocations": (printed.MEMORY, "malloc_check takes 100 % of the memory that is allocated", "GiB"),

@@ -292,6 +292,7 @@ Name\tSelf CPU %\tSelf CPU\tCPU total %\tCPU total\tCPU time avg\tSelf CUDA\tSel
 ProfilerStep*\t5.25%\t3.654ms\t97.50%\t68.334ms\t22.778ms\t0.000us\t0.00%\t1.161ms\t387.000us\t3
 aten::select\t1.50%\t1.030ms\t1.75%\t1.184ms\t6.167us\t0.000us\t0.00%\t0.000us\t0.000us\t192
 aten::copy_\t1.93%\t\t2.95%\t\t3.866us\t383.000us\t20.10%\t383.000us\t\t561
+aten::rand\t\t915.000us\t0.86%\t915.000us\t1.783us\t0.000us\t0.00%\t0.000us\t0.000us\t513
 aten::empty\t0.86%\t915.000us\t0.86%\t915.000us\t1.784us\t0.000us\t0.00%\t0.000us\t0.000us\t51
 D. (1) CL *\t0.40%\t7.740\t05.46%\t00.000
 void wgrad<float, 128,="" 3,="" fa<="" td=""><td>0.00%</td>\t0.00%\t0.000us\t0.00%\t0.000us\t0.000us\t403.000us\t17.19%\t403.000us\t67.167us\t6
@@ -319,6 +320,6 @@ def test_a_table_out_of_a_document_has_tabs_and_only_whole_rows_are_read(tmp_pat
         (0, "self_cpu_time_total_ns", 70108000), (0, "self_cuda_time_total_ns", 1539000),
     ]  # fmt: skip
     torn, total = sorted(report.problems, key=lambda p: "total" in p.message)
-    assert "3 rows of tables with tabs are torn" in torn.message
-    assert torn.message.endswith("lines 5, 6, 7")
+    assert "4 rows of tables with tabs are torn" in torn.message
+    assert torn.message.endswith("lines 5, 6, 7, 8")
     assert "a total below a table is damaged" in total.message

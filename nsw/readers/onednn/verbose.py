@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from nsw.readers.model import Options, Report, Sample
@@ -28,6 +29,7 @@ _VERSION: Final = re.compile(r"\b(?:oneDNN|DNNL|MKL-DNN) v?(\d[\w.]*)")
 _ISA: Final = re.compile(r"(?:\bisa:|Detected ISA is )(.+)")
 _THREADS: Final = re.compile(r"\bnthr:(\d+)")
 _TEMPLATE: Final = re.compile(r"\b(?:prim_)?template:(.+)")
+_FORMAT: Final = re.compile(r"v\d+\Z")  # of the lines
 _TIMESTAMP: Final = re.compile(r"\d+\.\d+\Z")
 _COMPONENTS: Final = frozenset({"primitive", "graph", "ukernel", "common"})
 _MADE: Final = "create:cache_miss"
@@ -61,9 +63,9 @@ def read(path: Path, options: Options) -> Report:
     for rank, lines in by_rank(text_lines(path)):
         log = _Log()
         for number, text in lines:
-            begins = [found.end() for found in _MARK.finditer(text)]
-            for begin, end in zip(begins, [*begins[1:], len(text) + 1], strict=False):
-                log.take(number, text[begin:end].rstrip(), is_whole=end > len(text))
+            marks = list(_MARK.finditer(text))
+            for mark, cut in zip_longest(marks, marks[1:]):  # a line that another one cuts ends where that begins
+                log.take(number, text[mark.end() : cut and cut.start()].rstrip(), is_whole=cut is None)
         report.errors(
             ["a line of oneDNN is cut short or damaged and is left out"] * len(log.torn),
             f"{len(log.torn)} lines of oneDNN in all are cut short or damaged",
@@ -109,7 +111,7 @@ class _Log:
     def take(self, number: int, text: str, *, is_whole: bool) -> None:
         """Take what stands behind the mark of a line."""
         cells = text.split(",")
-        if cells[:1] == ["v1"]:
+        if _FORMAT.match(cells[0]):
             cells = cells[1:]
         if cells and _TIMESTAMP.match(cells[0]):
             cells = cells[1:]
