@@ -39,7 +39,7 @@ _PAGES: Final[Mapping[str, frozenset[str]]] = {
     ".session.csv": frozenset({"facts"}),
 }
 _SUMMARY: Final = ".summary.csv"  # of VTune, whose functions are the first of all that are in the file beside it
-_FUNCTIONS: Final = ".hotspots.csv"
+_HOTSPOTS: Final = ".hotspots.csv"
 _RESULT: Final = ".vtune.tar.gz"  # of which these are the tables
 _SNAPSHOT: Final = ".aps.txt"
 _PAGE: Final = "aps_report_"  # the same figures
@@ -50,6 +50,8 @@ _EXPORT: Final = ".sqlite"  # which needs no nsys to be read
 _PACKED: Final = ".gz"
 _VISUAL: Final = ".nvvp"
 _PRINTED: Final = ".nvprof.csv"
+_SAMPLES: Final = ".perf.data"
+_FUNCTIONS: Final = ".perf.txt"  # printed from the samples where the program's own files are
 
 
 def parts(names: Iterable[str]) -> dict[str, Part]:
@@ -66,7 +68,7 @@ def _part(name: str, there: frozenset[str]) -> Part | None:
     for ending, only in _PAGES.items():
         if name.endswith(ending) and (stem := name.removesuffix(ending)) + _RAW in there:
             return Part(_source(stem, there), only)
-    if name.endswith(_SUMMARY) and name.removesuffix(_SUMMARY) + _FUNCTIONS in there:
+    if name.endswith(_SUMMARY) and name.removesuffix(_SUMMARY) + _HOTSPOTS in there:
         return Part(name, frozenset({"facts"}))
     if name.endswith(_RAW):
         return Part(_source(name.removesuffix(_RAW), there))
@@ -79,6 +81,8 @@ def _part(name: str, there: frozenset[str]) -> Part | None:
     if plain.endswith(_EXPORT) and (report := plain.removesuffix(_EXPORT) + _TIMELINE) in there:
         return Part(report)
     if name.endswith(_VISUAL) and name.removesuffix(_VISUAL) + _PRINTED in there:
+        return None
+    if name.endswith(_SAMPLES) and name.removesuffix(_SAMPLES) + _FUNCTIONS in there:
         return None
     if name.endswith(_TRACE) and name.removesuffix(_TRACE) + _OPERATORS in there:
         return Part(name, without=frozenset({"operators"}))

@@ -17,6 +17,16 @@ from tests.fakes import intel_reports as intel
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "h200"
 ONEDNN = Path(__file__).parents[1] / "fixtures" / "onednn" / "convolution.txt"
+CPU = FIXTURES.parent / "cpu"
+_OF_CPU = {
+    "pyspy-raw": ("host.rate100.pyspy.txt", "pyspy-native.txt"),
+    "gprof": ("host.gprof.txt",),
+    "tau-profile": ("profile.1.0.0",),
+    "tau-pprof": ("pprof.txt",),
+    "perf-stat": ("host.perfstat.json", "perfstat.csv", "perfstat.txt"),
+    "perf-report": ("host.perf.txt", "perf-report-graph.txt", "perf-report-flat.txt"),
+    "perf-script": ("perf-script.txt",),
+}
 _SHORT = 4500  # characters
 _LINES = {"naive-source.csv": 4}  # of long ones that are kept; each of these makes 58 rows
 # summaries, where a name that lost a word is that of another metric, and sums
@@ -252,6 +262,7 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
         "ncu-text": {"details.txt": NCU_TEXT.encode(), **{n: _fixture(n) for n in ("naive-details.txt", "ncu-stdout.txt")}},
         "ncu-binary": {"blocked.ncu-rep": _fixture("blocked.ncu-rep")},
         "torch-table": {"lenet-table.txt": _fixture("lenet-table.txt")},
+        **{format_id: {n: (CPU / n).read_bytes() for n in names} for format_id, names in _OF_CPU.items()},
         "vtune": {
             "hotspots.csv": intel.HOTSPOTS_CSV.encode(), "hotspots.txt": intel.HOTSPOTS_TEXT.encode(),
             "modules.csv": intel.MODULES_CSV.encode(), "tree.csv": intel.TREE_CSV.encode(),
@@ -266,10 +277,14 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
     }  # fmt: skip
 
 
-def texts() -> dict[str, str]:
-    """The reports that are text, of long ones the beginning: short enough to try every word of."""
+# of which a row is a row of the text, and no sum over many lines
+ROWS_OF_CPU = ("gprof", "tau-profile", "tau-pprof", "perf-stat", "perf-report")
+
+
+def texts(*more: str) -> dict[str, str]:
+    """The reports that are text, of long ones the beginning: short enough to try every word of; `more` formats."""
     found = {}
-    for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table", "vtune"):
+    for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table", "vtune", *more):
         for name, data in make()[format_id].items():
             if name in _OF_METRICS:
                 continue

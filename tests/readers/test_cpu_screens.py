@@ -27,8 +27,8 @@ aten::item\t0.06%\t42.000us\t0.16%\t117.000us\t3.000us\t0.16%\t519
 """
 SCREENS = {
     "no device that does next to nothing": (LOADER, "DataLoader takes 63 % of CPU time", "46.2"),
-    "functions": (printed.HOTSPOTS_CSV, "conv_forward takes 76 % of CPU time", "reduce<float, 4>"),
-    "what is named": (busy_summary(), "conv_forward takes 23 % of CPU time", "[Others]"),
+    "functions": (printed.HOTSPOTS_CSV, "conv_forward takes 76 % of self time", "reduce<float, 4>"),
+    "what is named": (busy_summary(), "conv_forward takes 23 % of self time", "[Others]"),
     "allocations": (printed.MEMORY, "malloc_check takes 100 % of the memory that is allocated", "GiB"),
     "instructions": (printed.FUNCTION_EVENTS, "conv_forward takes 97 % of the instructions", "41,000,500,000"),
     "what to mend": (printed.UARCH, "0.868 of 128 logical CPUs are at work", "pipeline slots that wait for memory   30 %"),

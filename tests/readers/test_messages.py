@@ -48,6 +48,17 @@ SAID = {
         "Error: This analysis requires one of these actions: a) Install Intel Sampling Drivers. b) Config": "sampling-mode: sw",
         "Error: 0x40000024 (No data) -- No data is collected.": "runs for seconds",
     },
+    "perf": {
+        "Error: Access to performance monitoring and observability operations is limited.": "perf_event_paranoid=2",
+        "Error: unknown switch `j'": "profilers: {perf:",
+        "WARNING: perf not found for kernel 5.15.0-1019": "profilers: {perf:",
+        "Processed 6513 events and lost 4 chunks!": "freq",
+    },
+    "py-spy": {
+        "Permission Denied: Try running again with elevated permissions by going 'sudo env ...": "ptrace_scope",
+        "py-spy> 1.24s behind in sampling, results may be inaccurate. Try reducing the sampling rate": "rate: 50",
+    },
+    "gprof": {"nsw: ./a wrote no profile: it was not built with -pg, or a signal ended it": "-pg"},
     "pytorch": {
         "WARNING: CUPTI initialization failed - CUDA profiler activities will be missing": "driver",
         "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES": "NVreg_",
@@ -157,7 +168,9 @@ def test_they_are_found_on_the_lines_that_the_tools_write(tool):
 def test_every_pattern_compiles_and_every_error_has_an_explanation():
     for message in messages():
         assert message.explanation
-        assert message.tools <= {"nvprof", "ncu", "nsys", "pytorch", "vtune", "aps"}
+        assert message.tools <= {
+            "nvprof", "ncu", "nsys", "pytorch", "perf", "py-spy", "gprof", "tau", "vtune", "aps",
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("tool", ["nsys", "ncu", "nvprof"])

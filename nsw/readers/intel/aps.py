@@ -28,7 +28,7 @@ __all__ = ["read", "sniff"]
 _BEGIN: Final = "| Summary information"
 _HEAD: Final = ("HW Platform", "Used statistics", "Collector type", "Elapsed Time:", "Elapsed time:")
 _END: Final = re.compile(r"Graphical representation|\$ |Intel\(R\) VTune")
-_METRIC: Final = re.compile(r"( *)(\S[^|:]*?)\s*: *(\S.*)\Z")
+_METRIC: Final = re.compile(r"( *)(\S[^|:]*): *(\S.*)\Z")
 _SECTION: Final = re.compile(r"( +)([A-Z][\w /()%.-]{1,60}):?\Z")
 _METRICS: Final = re.compile(r"\W{0,9}Metric Name\W+Node Name\W.*\bMetric Value\b")
 _RANKS: Final = re.compile(r"[|\s\"]*Rank\W+LifeTime\(sec\)")
@@ -144,7 +144,7 @@ class _Text(_Block):
     def take(self, text: str) -> bool:
         found, section = _METRIC.match(text), _SECTION.match(text)
         if found is not None and (found[1] or is_known(found[2])):
-            self._summary.take(self._below(len(found[1]), found[2]), found[3])
+            self._summary.take(self._below(len(found[1]), found[2].rstrip()), found[3])
         elif section is not None:
             self._below(len(section[1]), section[2])
         else:

@@ -42,7 +42,7 @@ _OLD: Final = {
     8: tuple(name for name in _SHAPES if name not in {"attributes", "engine"}),  # MKL-DNN to 1.0
 }
 # the two memory formats of a reorder: `src:f32::blocked:abcd::f0`, `src_f32::blocked:abcd:f0`, `in:f32_oihw`
-_FORMATS: Final = re.compile(r"(?:src|dst)[:_]\w+:\w*:blocked:(\w+)|(?:in|out):[a-z]+\d+_(\w+)")
+_FORMATS: Final = re.compile(r"(?:src|dst)[:_]\w{1,60}:\w{0,60}:blocked:(\w+)|(?:in|out):[a-z]+\d+_(\w+)")
 _AGAIN: Final = "run it again, with its output in a file that no other process writes to"
 
 
