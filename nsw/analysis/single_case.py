@@ -13,7 +13,7 @@ from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.analysis.timeline_rules import idle_reason
 from nsw.metrics import find
-from nsw.quantities import duration, rate
+from nsw.quantities import duration, rate, size
 from nsw.tables.names import numbered
 from nsw.wording import plural
 
@@ -54,6 +54,7 @@ def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any
         or _kernels_of(case)
         or _functions_of(case)
         or _rows_of(case, tables)
+        or _whole_of(case)
         or _facts_of(case, tables.get("facts", ()))
     )
 
@@ -258,9 +259,13 @@ def _work(function: Share) -> str:
     return "" if work == OTHER else work
 
 
+_REST: Final = "[Others]"  # of a report that names the largest only
+
+
 def _functions_said(case: CaseSummary) -> str:
     """The function that works most, and how much of the time is waiting."""
-    first = next((share for share in case.functions if _work(share) not in WAITS), None)
+    named = (share for share in case.functions if share.short_name != _REST)
+    first = next((share for share in named if _work(share) not in WAITS), None)
     wait = next(iter(case.host.waits if case.host else ()), None)
     of = "self time" if case.functions[0].total_ns is not None else "the samples"
     said = [f"{first.short_name} takes {first.share_pct:.0f} % of {of}"] if first else []
@@ -283,11 +288,17 @@ def _facts_of(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) -> Section 
     return ", ".join(said) or plural(len(rows), "figure"), _filled(case, _FIGURES, rows, evidence="facts", wide="key")
 
 
+# a table, the column by which its rows are weighed, and what they are shares of
 _OTHERS: Final = (
     ("operators", "self_device_ns", "the device's time"), ("operators", "self_cpu_ns", "CPU time"),
     ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"), ("nvtx_summary", "total_ns", "the ranges' time"),
     ("osrt_summary", "total_ns", "the time in system calls that do not wait; no GPU work"),
+    ("functions", "allocated_bytes", "the memory that is allocated"), ("functions", "instructions", "the instructions"),
 )  # fmt: skip
+_WEIGHTS: Final = {
+    "allocated_bytes": Column("bytes", "allocated", "byte"),
+    "instructions": Column("instructions", "instructions", "count"),
+}
 # calls in which threads wait as a matter of course
 _WAITS: Final = re.compile(
     r"poll|ppoll|select|epoll_|sem_|pthread_cond_|futex|wait|nanosleep|usleep|sleep|accept|sigwait"
@@ -318,18 +329,74 @@ def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
     return [100 * row[column] / whole for row in timed]
 
 
+def _by_name(rows: Sequence[Mapping[str, Any]], column: str) -> list[Mapping[str, Any]]:
+    """Rows of one name together: an operator may have a row a shape."""
+    share = column.removesuffix("_ns") + "_pct"
+    merged: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        known = merged.setdefault(row["name"], {**row, **dict.fromkeys((column, "calls", share))})
+        for name in (column, "calls", share):
+            if row.get(name) is not None:
+                known[name] = (known[name] or 0) + row[name]
+    return list(merged.values())
+
+
 def _rows_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
-    """The rows that take most time of the first table that has times."""
+    """The rows that weigh most of the first table in which one is worth a word, else of the first that has any."""
+    first = None
     for table, column, of in _OTHERS:
-        timed = _timed(table, column, tables.get(table, ()))
-        if timed:
-            timed.sort(key=lambda row: -row[column])
-            shares = _shares(timed, column)
-            rows = tuple(
-                (str(row["name"]), row[column], share, row.get("calls"))
-                for row, share in zip(timed[:_PARTS], shares, strict=False)
-                if share >= _TELLING_PCT
-            )
-            said = f"{timed[0]['name']} takes {shares[0]:.0f} % of {of}"
-            return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
-    return None
+        timed = _by_name(_timed(table, column, tables.get(table, ())), column)
+        if not timed:
+            continue
+        timed.sort(key=lambda row: -row[column])
+        shares = _shares(timed, column)
+        rows = tuple(
+            (str(row["name"]), row[column], share, row.get("calls"))
+            for row, share in zip(timed[:_PARTS], shares, strict=False)
+            if share >= _TELLING_PCT
+        )
+        columns = (_SHARES[0], _WEIGHTS.get(column, _SHARES[1]), *_SHARES[2:])
+        section = (f"{timed[0]['name']} takes {shares[0]:.0f} % of {of}",
+                   _filled(case, columns, rows, evidence=table, wide="name"))  # fmt: skip
+        if rows:
+            return section
+        first = first or section
+    return first
+
+
+# facts of a whole run that people look at first, as HostSide has them
+_WHOLE: Final = (
+    ("elapsed_s", "elapsed time"), ("cpu_time_s", "CPU time"), ("cpu_use_cores", "logical CPUs at work"),
+    ("ipc", "instructions a cycle"), ("cpi", "cycles an instruction"),
+    ("memory_bound_pct", "pipeline slots that wait for memory"),
+    ("memory_stalls_pct", "pipeline slots that wait for memory"), ("vectorization_pct", "FP operations in vectors"),
+    ("mpi_pct", "elapsed time in MPI"), ("mpi_imbalance_pct", "elapsed time in waits for other ranks"),
+    ("openmp_imbalance_pct", "elapsed time in waits for other threads"), ("serial_s", "outside of parallel regions"),
+    ("io_wait_s", "waits for files"), ("peak_memory_bytes", "memory of the largest process"),
+)  # fmt: skip
+
+
+_OF_PROGRAMS: Final = frozenset(
+    {"mpi_pct", "memory_bound_pct", "memory_stalls_pct", "vectorization_pct", "peak_memory_bytes"}
+)
+
+
+def _whole_of(case: CaseSummary) -> Section | None:
+    """What was found of the whole run, beside counts of events, where nothing is known of its parts."""
+    facts = case.host.facts if case.host else {}
+    rows = tuple((title, _fact(key, facts[key])) for key, title in _WHOLE if key in facts)
+    if "elapsed_s" not in facts or not _OF_PROGRAMS & facts.keys():
+        return None
+    mpi = f", {facts['mpi_pct']:.0f} % of it in MPI" if facts.get("mpi_pct") else ""
+    columns = (Column("metric", "of the whole run"), Column("value", "value"))
+    said = f"takes {duration(1e9 * facts['elapsed_s'])}{mpi}"
+    return said, Table(TABLE, "", columns, rows, evidence=(Evidence("facts", (case.id,)),))
+
+
+def _fact(key: str, value: float) -> str:
+    """A fact for people, by the unit at the end of its key."""
+    if key.endswith("_s"):
+        return duration(1e9 * value)
+    if key.endswith("_bytes"):
+        return size(value)
+    return f"{value:.0f} %" if key.endswith("_pct") else f"{value:.3g}"

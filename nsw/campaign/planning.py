@@ -101,13 +101,13 @@ class Planned:
         Raises:
             InputError: A template of the site may have been written by another user.
         """
-        from nsw.recipe.profiler_names import versioned
+        from nsw.recipe.profiler_names import on_a_site
         from nsw.schedulers.create import adapter_of
         from nsw.scripts.render import render_job
 
         site = self.place.site
         used = {run.tool for run in self.plan.runs}
-        there = self.facts.tools or {tool: tool for tool in versioned()} | {
+        there = self.facts.tools or {tool: tool for tool in on_a_site()} | {
             str(t): path for t, path in site.profilers.items()
         }
         tools = {tool: path for tool, path in there.items() if tool in used}

@@ -25,7 +25,7 @@ from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, p
 from nsw.plan.layout import Demand, Layout, layout_of
 from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
 from nsw.plan.passes import CaseProgram, profiled
-from nsw.plan.refusals import faults_on_site, marks, not_yet
+from nsw.plan.refusals import faults_on_site, marks
 from nsw.plan.resolve import Resolver, UnresolvedError, standing_at
 from nsw.profilers import Profiled
 from nsw.profilers.model import SCRIPTS
@@ -59,7 +59,7 @@ def build_plan(
     cases = loaded.cases
     if (too_many := too_many_runs(loaded)) is not None:
         raise InputError([too_many])
-    faults = [*not_yet(loaded, facts), *_axis_faults(loaded), *faults_on_site(loaded, place, facts)]
+    faults = [*_axis_faults(loaded), *faults_on_site(loaded, place, facts)]
     faults += counters.unknown_sources(loaded)
     builder = _Builder(loaded, place, facts, fit=fit, part=part)
     runs: list[Run] = []

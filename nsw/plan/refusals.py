@@ -8,7 +8,7 @@ from nsw.errors import Diagnostic, Mark, did_you_mean
 from nsw.metrics import Chip, check, find_chip, unsupported
 from nsw.metrics.catalogue import chips
 from nsw.metrics.requests import Tool, tool_for, tool_named
-from nsw.recipe.profiler_names import AUTO, LATER, kinds
+from nsw.recipe.profiler_names import AUTO
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -17,31 +17,7 @@ if TYPE_CHECKING:
     from nsw.recipe.load import LoadedRecipe
     from nsw.site.load import LoadedSite
 
-__all__ = ["faults_on_site", "marks", "metric_faults", "not_yet", "refused_at"]
-
-
-def not_yet(loaded: LoadedRecipe, facts: SiteFacts) -> list[Diagnostic]:
-    """A diagnostic for each thing that this version cannot do. The demo replays whatever was recorded."""
-    found: list[Diagnostic] = []
-    known = kinds()
-    if facts.replay is not None:
-        return found
-    for number, one in enumerate(loaded.recipe.passes):
-        if one.kind == "baseline":
-            continue
-        tool = getattr(one, "tool", None) or "auto"
-        if one.kind not in known or tool in LATER.get(one.kind, ()):
-            what = f"pass {one.kind}" if one.kind not in known else f"tool {tool} for pass {one.kind}"
-            have = ", ".join(f"{k} ({', '.join(t)})" for k, t in known.items())
-            found.append(
-                loaded.document.diagnostic(
-                    ("passes", number, one.kind),
-                    f"{what}: not yet",
-                    key=True,
-                    hint=f"this version does baseline, {have}",
-                )
-            )
-    return found
+__all__ = ["faults_on_site", "marks", "metric_faults", "refused_at"]
 
 
 ASKED: Final = ("nodes", "gpus", "cpus_per_task", "memory", "time", "queue", "partition", "account", "qos", "gres",

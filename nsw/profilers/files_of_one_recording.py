@@ -38,6 +38,11 @@ _PAGES: Final[Mapping[str, frozenset[str]]] = {
     ".details.csv": frozenset({"rules"}),
     ".session.csv": frozenset({"facts"}),
 }
+_SUMMARY: Final = ".summary.csv"  # of VTune, whose functions are the first of all that are in the file beside it
+_HOTSPOTS: Final = ".hotspots.csv"
+_RESULT: Final = ".vtune.tar.gz"  # of which these are the tables
+_SNAPSHOT: Final = ".aps.txt"
+_PAGE: Final = "aps_report_"  # the same figures
 _TRACE: Final = ".pt.trace.json"
 _OPERATORS: Final = ".operators.txt"  # with the memory and FLOP that a trace lacks
 _TIMELINE: Final = ".nsys-rep"
@@ -58,9 +63,13 @@ def parts(names: Iterable[str]) -> dict[str, Part]:
 def _part(name: str, there: frozenset[str]) -> Part | None:
     if name.endswith(_PACKED) and name.removesuffix(_PACKED) in there:  # unpacked, and kept
         return None
+    if name.endswith(_RESULT) or (name.startswith(_PAGE) and any(other.endswith(_SNAPSHOT) for other in there)):
+        return None
     for ending, only in _PAGES.items():
         if name.endswith(ending) and (stem := name.removesuffix(ending)) + _RAW in there:
             return Part(_source(stem, there), only)
+    if name.endswith(_SUMMARY) and name.removesuffix(_SUMMARY) + _HOTSPOTS in there:
+        return Part(name, frozenset({"facts"}))
     if name.endswith(_RAW):
         return Part(_source(name.removesuffix(_RAW), there))
     if name.endswith(_REPORT) and name.removesuffix(_REPORT) + _RAW in there:

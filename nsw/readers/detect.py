@@ -156,9 +156,13 @@ TEXTS: Final = {
     "ncu-text": (", Context ", ", Invocations ", "Session Attribute"),
     "ncu-csv": ("Process ID", "Session Attribute", '"Source"', "Metric Name", "Kernel Name", "PL_Type"),
     "torch-table": ("Self CPU", "CPU total", "CPU time", "Self CUDA", "CUDA total", "CUDA time", "Self XPU"),
+    "vtune": ("CPU Time", "Elapsed Time:", "Hardware Event Count"),
+    "aps": ("Summary information", "Metric Table", "MPI Time per Rank"),
+    "onednn": ("onednn_verbose,", "dnnl_verbose,", "mkldnn_verbose,"),
 }
 _RESULTS: Final = 75  # how sure a reader is at least of what has tables
 _NO_RESULT: Final = "facts"
+_OF_WHOLE_RUNS: Final = frozenset({"vtune", "aps"})  # whose facts are results
 
 
 def add_others(report: Report, sample: Sample, chosen: Format, options: Options) -> None:
@@ -177,7 +181,8 @@ def add_others(report: Report, sample: Sample, chosen: Format, options: Options)
             continue
         other = reader.read(sample.path, options)
         names = [name for name, table in other.tables.items() if len(table) and name != _NO_RESULT]
-        if not names:
+        facts = other.tables.get(_NO_RESULT, [])
+        if not names and not (len(facts) and format_.id in _OF_WHOLE_RUNS):
             continue
         if any(len(report.tables.get(name, ())) for name in names):
             report.error(
@@ -185,8 +190,8 @@ def add_others(report: Report, sample: Sample, chosen: Format, options: Options)
                 fix="put each report into a file of its own",
             )
             continue
-        report.warn(f"holds a report of {format_.tool} too: its tables are {', '.join(sorted(names))}")
+        report.warn(f"holds a report of {format_.tool} too: its tables are {', '.join(sorted(names or [_NO_RESULT]))}")
         report.tables |= {name: other.tables[name] for name in names}
         report.problems += other.problems
-        if facts := other.tables.get(_NO_RESULT):
+        if len(facts):
             report.tables[_NO_RESULT] = [*report.tables.get(_NO_RESULT, []), *facts]

@@ -132,7 +132,13 @@ _UNMARKED: Final = re.compile(r"(?P<severity>)(?P<text>.+)")
 _WATCHDOG: Final = re.compile(r"(?P<severity>)(?P<text>.*Watchdog caught collective operation timeout.*)")
 _AVAILABLE: Final = re.compile(r"^Available Kernels:[^\S\n]*+$((?:\s*+^\d+\. .+$)+)", re.MULTILINE)
 _SHOWN: Final = 10  # kernels that a filter could have matched
-_LINES: Final = {"nvprof": _NVPROF, "ncu": _NCU, **dict.fromkeys(("nsys", "perf", "py-spy", "gprof", "tau"), _UNMARKED)}
+_INTEL: Final = re.compile(r"(?:vtune|amplxe|aps):? (?P<severity>Error|Warning): (?P<text>.*)")
+_LINES: Final = {
+    "nvprof": _NVPROF,
+    "ncu": _NCU,
+    **dict.fromkeys(("nsys", "perf", "py-spy", "gprof", "tau"), _UNMARKED),
+    **dict.fromkeys(("vtune", "aps"), _INTEL),
+}
 
 
 def said(tool: str, text: str) -> list[Problem]:

@@ -19,6 +19,7 @@ _LFS = b"version https://git-lfs.github.com/spec/v1"
 _LFS_SIZE = re.compile(rb"^size (\d{1,15})$", re.MULTILINE)
 _ANNEX = re.compile(rb"\A(?:\.\./)*(?:/annex/objects/|\.git/annex/objects/)")
 _HTML = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
+_OF_VTUNE = (".vtune", ".amplxe")
 _PROFILE_LOG = re.compile(
     r"^(?:# (?:CUDA|OPENCL)_PROFILE_LOG_VERSION |(?:[ \t]*\d+[ \t]+)?method=\[ \S+ \] gputime=\[)", re.MULTILINE
 )
@@ -106,6 +107,10 @@ def special(path: Path) -> NotReport | None:
 def explain(sample: Sample) -> NotReport | None:
     """What the file is, when it is one of the usual stand-ins for a report; None when it may be a report."""
     head = sample.head
+    if sample.suffix in _OF_VTUNE:
+        folder = shlex.quote(str(sample.path.parent))
+        command = f"`vtune -report hotspots -result-dir {folder} -format csv -report-output hotspots.csv`"
+        return NotReport("a result of VTune, which only VTune opens", f"{command}, and so with `-report summary`")
     if (pointing := pointer(sample)) is not None:
         return pointing
     if not sample.is_binary and (found := _HTML.match(sample.text)) is not None:

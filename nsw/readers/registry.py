@@ -212,7 +212,8 @@ FORMATS: tuple[Format, ...] = (
         "pytorch",
         "nsw.readers.pytorch.torch_table",
         "key_averages().table() of PyTorch, in text",
-        "PyTorch 1.4 to 2.11: CPU, CUDA, XPU and other accelerators, memory, FLOP, shapes, stacks",
+        "PyTorch 1.4 to 2.11: CPU, CUDA, XPU and other accelerators, memory, FLOP, shapes, stacks; with tabs, out of a"
+        " document",
         ("operators", "facts"),
         "the rest of a name that PyTorch cut",
         ("fixtures/h200/lenet-table.txt", "readers/test_torch_table.py"),
@@ -293,6 +294,43 @@ FORMATS: tuple[Format, ...] = (
         ("functions", "facts"),
         "who called whom, threads, times; registers, tracepoints' arguments",
         ("fixtures/cpu/perf-script.txt", "readers/test_perf.py"),
+        most=90,
+    ),
+    Format(
+        "vtune",
+        "vtune",
+        "nsw.readers.intel.vtune",
+        "vtune -report (amplxe-cl): CSV, text tables and summaries, also inside job output",
+        "hotspots, hw-events, summary, uarch-exploration, memory-access, memory-consumption, hpc-performance of"
+        " Amplifier 2018 to VTune 2026, grouped by anything; any delimiter. A real CSV of 2018 was read; the rest is"
+        " from documentation and printed examples, not run",
+        ("functions", "facts"),
+        "metrics of single functions that have no column (cache misses, latencies, CPU utilization by class); source"
+        " lines; time with callees; result folders (run `vtune -report`)",
+        ("readers/test_vtune.py",),
+        most=95,
+    ),
+    Format(
+        "aps",
+        "aps",
+        "nsw.readers.intel.aps",
+        "aps --report: text, tables of aps-report (text, CSV), and the HTML report",
+        "Application Performance Snapshot 2019 to 2025: two real texts and a real page of 2021 were read; tables of"
+        " aps-report are from documentation, not run",
+        ("facts",),
+        "messages between ranks, communicators, metrics of single devices",
+        ("readers/test_aps.py",),
+        most=95,
+    ),
+    Format(
+        "onednn",
+        "onednn",
+        "nsw.readers.onednn.verbose",
+        "ONEDNN_VERBOSE, DNNL_VERBOSE, MKLDNN_VERBOSE: lines in a program's output",
+        "MKL-DNN 0.18 to oneDNN 3.12 (PyTorch 2.13 was run; older lines are from documentation, not run)",
+        ("operators", "facts"),
+        "memory formats and attributes of a primitive; partitions of oneDNN Graph; dispatch and check messages",
+        ("fixtures/onednn/convolution.txt", "readers/test_onednn.py"),
         most=90,
     ),
 )  # fmt: skip

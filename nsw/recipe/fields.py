@@ -20,7 +20,7 @@ from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.faults import Fault, each, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
 
 __all__ = [
     "FREE", "AmountOf", "AmountOrTemplate", "CanaryRule", "Command", "Count", "CountOrTemplate", "Duration",
@@ -360,16 +360,15 @@ CanaryRule = Annotated[
 ]
 
 
-def one_of(names: Callable[[], tuple[str, ...]], later: Collection[str] = ()) -> Callable[[object], str]:
-    """A parser of a name that a registry holds; an error offers none of `later`, which are refused elsewhere."""
+def one_of(names: Callable[[], tuple[str, ...]]) -> Callable[[object], str]:
+    """A parser of a name that a registry holds."""
 
     def parse(value: object) -> str:
         known = names()
         if value in known:
             return str(value)
-        offered = [name for name in known if name not in later]
-        hint = did_you_mean(value, offered) if isinstance(value, str) else None
-        raise Fault(f"expected one of {', '.join(offered)}; found {shown(value)}", hint=hint)
+        hint = did_you_mean(value, known) if isinstance(value, str) else None
+        raise Fault(f"expected one of {', '.join(known)}; found {shown(value)}", hint=hint)
 
     return parse
 

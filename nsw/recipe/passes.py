@@ -22,7 +22,7 @@ from nsw.recipe.fields import (
     empty_as_map,
     one_of,
 )
-from nsw.recipe.profiler_names import AUTO, LATER, NOT_YET, PROFILERS, nameable
+from nsw.recipe.profiler_names import AUTO, PROFILERS, of_kind
 
 __all__ = ["AT_MOST", "COVER", "NCCL", "SAMPLE", "CountersPass", "Pass", "PassEntry", "TimelinePass"]
 
@@ -58,8 +58,8 @@ RANKS = (
 
 def profiler(kind: Kind, *before: str) -> Parsed:
     """The type of `tool`: what the registry of profilers holds for a kind of pass, behind the words `before`."""
-    own = [*before, *PROFILERS[kind], *LATER.get(kind, ())]
-    return Parsed(one_of(lambda: (*before, *nameable(kind)), NOT_YET), {"type": "string", "enum": own})
+    own = [*before, *PROFILERS[kind]]
+    return Parsed(one_of(lambda: (*before, *of_kind(kind))), {"type": "string", "enum": own})
 
 
 class ProfiledPass(PassBase):

@@ -22,16 +22,17 @@ PROFILERS: Final = {
     "host": {
         "cprofile": "nsw.profilers.cprofile",
         "torch": "nsw.profilers.torch",
+        "onednn": "nsw.profilers.onednn",
         "perf": "nsw.profilers.perf",
         "py-spy": "nsw.profilers.pyspy",
         "gprof": "nsw.profilers.gprof",
         "tau": "nsw.profilers.tau",
+        "vtune": "nsw.profilers.vtune",
+        "aps": "nsw.profilers.aps",
     },
 }
-LATER: Final = {"host": ("vtune", "aps")}  # a recipe may name them, and no file is here yet
-NOT_YET: Final = frozenset(tool for tools in LATER.values() for tool in tools)
 PROGRAMS: Final = ("nsys", "ncu", "nvprof")  # those of nsw's own that a site must have
-WITHIN_PYTHON: Final = frozenset({"cprofile", "torch"})  # for which a site needs no program
+WITHIN_PYTHON: Final = frozenset({"cprofile", "torch", "onednn"})  # for which a site needs no program
 HOST_PROGRAMS: Final = tuple(tool for tool in PROFILERS["host"] if tool not in WITHIN_PYTHON)
 _OPEN: Final = ("timeline", "host")  # what a counters pass measures is told in each tool's own metric names
 
@@ -47,11 +48,6 @@ def of_kind(kind: str) -> dict[str, str]:
     return found
 
 
-def kinds() -> dict[str, tuple[str, ...]]:
-    """Kind of pass -> tools that can do it; `auto` takes the first that the site has."""
-    return {kind: tuple(of_kind(kind)) for kind in PROFILERS}
-
-
 def module_of(tool: str) -> str:
     """The module of a profiler."""
     return next(tools[tool] for tools in map(of_kind, PROFILERS) if tool in tools)
@@ -62,17 +58,6 @@ def with_files() -> tuple[str, ...]:
     return tuple(dict.fromkeys(tool for tools in map(of_kind, PROFILERS) for tool in tools))
 
 
-def nameable(kind: str) -> tuple[str, ...]:
-    """What `tool` of a kind of pass may be."""
-    return (*of_kind(kind), *LATER.get(kind, ()))
-
-
 def on_a_site() -> tuple[str, ...]:
-    """The profilers whose paths a site may tell."""
-    later = (tool for tools in LATER.values() for tool in tools)
-    return tuple(dict.fromkeys(tool for tool in (*PROGRAMS, *with_files(), *later) if tool not in WITHIN_PYTHON))
-
-
-def versioned() -> tuple[str, ...]:
-    """The programs whose versions jobs write down."""
-    return tuple(tool for tool in on_a_site() if tool not in NOT_YET)
+    """The profilers whose paths a site may tell, and whose versions jobs write down."""
+    return tuple(dict.fromkeys(tool for tool in (*PROGRAMS, *with_files()) if tool not in WITHIN_PYTHON))

@@ -24,7 +24,7 @@ from nsw.metrics.ncu_names import listed_names, query_words
 from nsw.metrics.requests import tool_for
 from nsw.plan.model import SiteFacts
 from nsw.profilers import load
-from nsw.recipe.profiler_names import versioned
+from nsw.recipe.profiler_names import on_a_site
 from nsw.safe_files import read_plain
 from nsw.scripts.quoting import quote_all
 from nsw.user_folders import user_folder
@@ -105,7 +105,7 @@ def _tools(configured: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str
     """Profilers of this machine: found ones with their path, and why the others are not."""
     found: dict[str, str] = {}
     missing: dict[str, str] = {}
-    for tool in versioned():
+    for tool in on_a_site():
         variable = f"NSW_{tool.upper().replace('-', '_')}"
         named = configured.get(tool) or os.environ.get(variable)
         name = named or load(tool).EXECUTABLE or tool

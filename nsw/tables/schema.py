@@ -476,7 +476,7 @@ _ALL = (
             _f(
                 "cpu_time_s",
                 "s",
-                "time with its callees', where the profile tells them; cProfile's is wall time",
+                "time with its callees', where the profile tells them; cProfile's is wall time, VTune's its own",
                 rounded=True,
             ),
             _f("self_pct", "%", "share of self_s, or of the samples, of all functions", rounded=True),
@@ -486,6 +486,8 @@ _ALL = (
             _f("overhead_s", "s", "of cpu_time_s, what the runtime of the threads spent", rounded=True),
             _f("instructions", None, "instructions retired", rounded=True),
             _f("cycles", None, "core cycles that were not halted", rounded=True),
+            _f("allocated_bytes", "byte", "memory that the function allocated", rounded=True),
+            _i("allocations", None, "how often it did"),
         ),
     ),
     Table(

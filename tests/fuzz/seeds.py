@@ -13,7 +13,10 @@ from contextlib import closing
 from functools import cache
 from pathlib import Path
 
+from tests.fakes import intel_reports as intel
+
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "h200"
+ONEDNN = Path(__file__).parents[1] / "fixtures" / "onednn" / "convolution.txt"
 CPU = FIXTURES.parent / "cpu"
 _OF_CPU = {
     "pyspy-raw": ("host.rate100.pyspy.txt", "pyspy-native.txt"),
@@ -26,6 +29,8 @@ _OF_CPU = {
 }
 _SHORT = 4500  # characters
 _LINES = {"naive-source.csv": 4}  # of long ones that are kept; each of these makes 58 rows
+# summaries, where a name that lost a word is that of another metric, and sums
+_OF_METRICS = frozenset({"vtune-summary.txt", "vtune-summary.csv", "memory.txt", "vtune-events.csv", "tree.csv"})
 _MOST = 60_000  # bytes of a fixture: several thousand are read in all
 
 NVPROF_SUMMARY = """==4242== NVPROF is profiling process 4242, command: ./a 1
@@ -258,6 +263,17 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
         "ncu-binary": {"blocked.ncu-rep": _fixture("blocked.ncu-rep")},
         "torch-table": {"lenet-table.txt": _fixture("lenet-table.txt")},
         **{format_id: {n: (CPU / n).read_bytes() for n in names} for format_id, names in _OF_CPU.items()},
+        "vtune": {
+            "hotspots.csv": intel.HOTSPOTS_CSV.encode(), "hotspots.txt": intel.HOTSPOTS_TEXT.encode(),
+            "modules.csv": intel.MODULES_CSV.encode(), "tree.csv": intel.TREE_CSV.encode(),
+            "vtune-events.csv": intel.FUNCTION_EVENTS.encode(), "vtune-summary.txt": intel.SUMMARY.encode(),
+            "vtune-summary.csv": intel.SUMMARY_CSV.encode(), "memory.txt": intel.MEMORY.encode(),
+        },
+        "aps": {
+            "aps.txt": intel.APS.encode(), "aps-ranks.txt": intel.APS_RANKS.encode(),
+            "aps-metrics.txt": intel.APS_METRICS.encode(), "aps.html": intel.APS_HTML.encode(),
+        },
+        "onednn": {"convolution.txt": ONEDNN.read_bytes()[:6000]},
     }  # fmt: skip
 
 
@@ -268,8 +284,10 @@ ROWS_OF_CPU = ("gprof", "tau-profile", "tau-pprof", "perf-stat", "perf-report")
 def texts(*more: str) -> dict[str, str]:
     """The reports that are text, of long ones the beginning: short enough to try every word of; `more` formats."""
     found = {}
-    for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table", *more):
+    for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table", "vtune", *more):
         for name, data in make()[format_id].items():
+            if name in _OF_METRICS:
+                continue
             text = data.decode() if isinstance(data, bytes) else ""
             found[name] = text if len(text) < _SHORT else "\n".join(text.split("\n")[: _LINES.get(name, 14)])
     return found

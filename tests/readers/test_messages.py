@@ -43,6 +43,11 @@ SAID = {
         "dlopen failed: libcudnn.so.9: cannot open shared object file: No such file or directory": "leave that trace away",
         "[Errno 2] No such file or directory: 'report.nsys-rep'": "check its name",
     },
+    "vtune": {
+        "Error: Cannot start data collection because the scope of ptrace system call is limited. To enable": "sampling-mode: hw",
+        "Error: This analysis requires one of these actions: a) Install Intel Sampling Drivers. b) Config": "sampling-mode: sw",
+        "Error: 0x40000024 (No data) -- No data is collected.": "runs for seconds",
+    },
     "perf": {
         "Error: Access to performance monitoring and observability operations is limited.": "perf_event_paranoid=2",
         "Error: unknown switch `j'": "profilers: {perf:",
@@ -163,7 +168,9 @@ def test_they_are_found_on_the_lines_that_the_tools_write(tool):
 def test_every_pattern_compiles_and_every_error_has_an_explanation():
     for message in messages():
         assert message.explanation
-        assert message.tools <= {"nvprof", "ncu", "nsys", "pytorch", "perf", "py-spy", "gprof", "tau"}
+        assert message.tools <= {
+            "nvprof", "ncu", "nsys", "pytorch", "perf", "py-spy", "gprof", "tau", "vtune", "aps",
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("tool", ["nsys", "ncu", "nvprof"])

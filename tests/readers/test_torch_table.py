@@ -284,3 +284,42 @@ def test_the_published_tables_hold():
         report = torch_table.read(path, Options())
         assert len(operators(report)) >= 7, path
         assert not report.problems, path
+
+
+TABS = """\
+MLP
+Name\tSelf CPU %\tSelf CPU\tCPU total %\tCPU total\tCPU time avg\tSelf CUDA\tSelf CUDA %\tCUDA total\tCUDA time avg\t# of Call
+ProfilerStep*\t5.25%\t3.654ms\t97.50%\t68.334ms\t22.778ms\t0.000us\t0.00%\t1.161ms\t387.000us\t3
+aten::select\t1.50%\t1.030ms\t1.75%\t1.184ms\t6.167us\t0.000us\t0.00%\t0.000us\t0.000us\t192
+aten::copy_\t1.93%\t\t2.95%\t\t3.866us\t383.000us\t20.10%\t383.000us\t\t561
+aten::rand\t\t915.000us\t0.86%\t915.000us\t1.783us\t0.000us\t0.00%\t0.000us\t0.000us\t513
+aten::empty\t0.86%\t915.000us\t0.86%\t915.000us\t1.784us\t0.000us\t0.00%\t0.000us\t0.000us\t51
+D. (1) CL *\t0.40%\t7.740\t05.46%\t00.000
+void wgrad<float, 128,="" 3,="" fa<="" td=""><td>0.00%</td>\t0.00%\t0.000us\t0.00%\t0.000us\t0.000us\t403.000us\t17.19%\t403.000us\t67.167us\t6
+Self CPU time total: 70.108ms Self CUDA time total: 1.539ms\t\t\t\t\t\t\t\t\t\t
+
+Fig 1: memory and time
+
+\tName\tSelf CPU %\tSelf CPU\tCPU total %\tCPU total\tCPU time avg\tSelf CUDA\tSelf CUDA %\tCUDA total\tCUDA time avg\t# of Calls
+\taten::mm\t0.50%\t309.000us\t0.58%\t408.000us\t27.200us\t205.000us\t13.25%\t205.000us\t13.667us\t15
+elf CPU time total: 91.056ms
+"""
+
+
+def test_a_table_out_of_a_document_has_tabs_and_only_whole_rows_are_read(tmp_path):
+    """A cell that is lost, cut, or contradicts others: 51 calls of 1.784 us are no 915 us."""
+    path = tmp_path / "page.txt"
+    path.write_text(TABS)
+    report = torch_table.read(path, Options())
+    rows_ = list(rows("operators", report.tables["operators"]))
+    assert [(r["block"], r["name"], r["calls"], r["self_cpu_ns"], r["self_device_ns"]) for r in rows_] == [
+        (0, "ProfilerStep*", 3, 3654000, 0), (0, "aten::select", 192, 1030000, 0),
+        (0, "void wgrad<float, 128, 3, fa", 6, 0, 403000), (1, "aten::mm", 15, 309000, 205000),
+    ]  # fmt: skip
+    assert [(f["block"], f["key"], f["value"]) for f in report.tables["facts"]] == [
+        (0, "self_cpu_time_total_ns", 70108000), (0, "self_cuda_time_total_ns", 1539000),
+    ]  # fmt: skip
+    torn, total = sorted(report.problems, key=lambda p: "total" in p.message)
+    assert "4 rows of tables with tabs are torn" in torn.message
+    assert torn.message.endswith("lines 5, 6, 7, 8")
+    assert "a total below a table is damaged" in total.message

@@ -9,7 +9,7 @@ import pytest
 
 from nsw.recipe import jsonschema as recipe_schemas
 from nsw.recipe.document import parse
-from nsw.recipe.profiler_names import AUTO, NOT_YET, PROFILERS
+from nsw.recipe.profiler_names import AUTO, PROFILERS
 from nsw.site import model as site_schemas
 
 FULL_RECIPE = Path(__file__).with_name("full.yaml").read_text()
@@ -90,4 +90,4 @@ def test_the_design_is_what_these_tests_take_for_it():
 @pytest.mark.parametrize("kind", PROFILERS)
 def test_the_profilers_that_a_pass_may_name_are_those_of_the_registry(kind):
     named = set(RECIPE["$defs"][f"{kind.title()}Pass"]["properties"]["tool"]["enum"])
-    assert named - {AUTO, *NOT_YET} == set(PROFILERS[kind])
+    assert named - {AUTO} == set(PROFILERS[kind])

@@ -1,4 +1,8 @@
-"""PyTorch's `key_averages().table()`: the tables in a program's output or in Markdown, of PyTorch 0.4 to today."""
+"""PyTorch's `key_averages().table()`: the tables in a program's output or in Markdown, of PyTorch 0.4 to today.
+
+A table that was copied out of a document has tabs between its cells and no dashes, and some of its rows are torn: only
+whole ones are read.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,10 @@ from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.text.lines import as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
 from nsw.readers.text.quantities import Quantity, digits, duration, percent, size, whole
+from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from nsw.readers.text.lines import Line, Span
@@ -21,18 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["read", "sniff"]
 
 # a line that may be the header; `_Table.is_known` decides
-_NAME = re.compile(r"\bName\b(?=\s\s| *\|)")
+_NAME = re.compile(r"\bName\b(?=\s\s|\t| *\|)")
 _TIMES = re.compile(r"\b(?:Self \w+|(?:CPU|CUDA|XPU|HPU|MPS) (?:total|time))\b")
 _LEAD = re.compile(r"^(?:\d{4}-\S+Z|\s*(?:#|//|>|\*)+) ")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _DASHES = re.compile(r"(?<!-)-{4,}+(?: {2,}+-{4,}+)++")
 _RULE = re.compile(r"[|\s:-]+")
 _FOOTER = re.compile(r"\b((?:Self )?[A-Za-z0-9]+) time total: +([\d.]+ ?(?:us|ms|s))\b")
+_TORN_FOOTER = re.compile(r"\b(?!Self\b)\w{0,2}lf (?:CPU|CUDA) time total:")
 _ANY_FOOTER = re.compile(r"\bSelf [A-Za-z0-9]+ time total:")
 _SPOKEN = re.compile("CUPTI|CUDA profil|[Pp]rofiler ")
 _MOST_SAID = 50
 _TITLES = re.compile(r"\s{2,}|\s*\|\s*")
 _ENOUGH_TITLES = 4
+_CALLS = re.compile(r"# of Call[s:]{0,2}")  # the last title, which a page may have cut
+_MARKUP = re.compile(r"""(?:<|\b)(?:="" )?td="".*|<td>.*|=\"\"""")  # what is left of a page's cells in a name
+_MOST_TORN = 40  # rows whose lines are named
 _AGAIN = "copy or print the table again"
 _ABSENT = frozenset({"", "-", "--", "n/a", "none", "nan", "nan%", "inf", "nanus"})  # what stands for no figure
 
@@ -76,6 +85,7 @@ def read(path: Path, options: Options) -> Report:
     operators: list[Row] = []
     facts: list[Row] = []
     odd: list[tuple[int, str, str]] = []
+    torn: list[int] = []
     block = -1
     for rank, lines in by_rank(text_lines(path)):
         table: _Table | None = None
@@ -85,16 +95,10 @@ def read(path: Path, options: Options) -> Report:
             if _may_be_header(text) and (found_table := _Table(text, before)).is_known:
                 table = found_table
                 block += 1
-            elif (found := _FOOTER.search(text)) is not None:
+            elif _TORN_FOOTER.search(text) is None and (totals := [_total(found) for found in _FOOTER.finditer(text)]):
                 table = None
-                fact = _total(found)
-                block = max(block, 0)
-                if any(f == fact | {"block": block, "rank": rank} for f in facts[-2:]):
-                    continue  # a line that is there twice
-                if any((f["key"], f["block"], f["rank"]) == (fact["key"], block, rank) for f in facts[-8:]):
-                    block += 1  # of a table that is not here
-                facts.append(fact | {"block": block, "rank": rank})
-            elif _ANY_FOOTER.search(text):
+                block = _add_totals(totals, facts, {"block": max(block, 0), "rank": rank})
+            elif _ANY_FOOTER.search(text) or _TORN_FOOTER.search(text):
                 table = None
                 report.error("a total below a table is damaged: it is left out", line=number, fix=_AGAIN)
             elif _are_damaged_titles(text):
@@ -103,6 +107,7 @@ def read(path: Path, options: Options) -> Report:
             elif table is not None:
                 rows, taking = len(operators), table
                 table = _take(taking, (number, text), operators, {"block": block, "rank": rank}, report)
+                torn += [number] if taking.is_torn else []
                 odd += [(number, *cell) for cell in taking.odd] if len(operators) > rows else []
             elif _SPOKEN.search(text) and (problem := known_message("pytorch", text, line=number)):
                 _note(report, problem)
@@ -113,6 +118,12 @@ def read(path: Path, options: Options) -> Report:
         lines=[number for number, _, _ in odd],
         fix=_AGAIN,
     )
+    if torn:
+        named = ", ".join(map(str, torn[:_MOST_TORN])) + (" ..." if len(torn) > _MOST_TORN else "")
+        what = f"{plural(len(torn), 'row')} of tables with tabs are torn"
+        report.error(
+            f"{what}, with cells that are lost or cut, and are left out: lines {named}", line=torn[0], fix=_AGAIN
+        )
     if facts and not operators:
         report.warn("a table has totals, but none of its rows can be read", fix=_AGAIN)
     if options.wants("operators"):
@@ -120,6 +131,18 @@ def read(path: Path, options: Options) -> Report:
     if options.wants("facts") and facts:
         report.tables["facts"] = facts
     return report
+
+
+def _add_totals(totals: Sequence[Row], facts: list[Row], origin: Row) -> int:
+    """Add the totals of a line; give the block that they are of: one more where its own totals are there already."""
+    block, rank = origin["block"], origin["rank"]
+    for total in totals:
+        if any(f == total | {"block": block, "rank": rank} for f in facts[-2:]):
+            continue  # a line that is there twice
+        if any((f["key"], f["block"], f["rank"]) == (total["key"], block, rank) for f in facts[-8:]):
+            block += 1  # of a table that is not here
+        facts.append(total | {"block": block, "rank": rank})
+    return int(block)
 
 
 def _may_be_header(line: str) -> bool:
@@ -146,6 +169,7 @@ def _note(report: Report, problem: Problem) -> None:
 def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
     """Take one line below a header; None where the table ends with it."""
     number, text = line[0], table.own(line[1])
+    table.is_torn = False
     if _FENCE.match(text):
         return None
     if not text.strip():
@@ -161,6 +185,9 @@ def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: 
     if row is not None:
         table.rows += 1
         operators.append(row | origin)
+    elif table.has_tabs:
+        table.is_torn = "\t" in text.strip()
+        return table if table.is_torn else None
     elif table.rows and (place := table.more_source(text)):
         operators[-1]["source"] = f"{operators[-1].get('source') or ''}\n{place}".strip()
     elif spread:  # a row may follow a blank line where an author put one between all lines; this is none
@@ -182,6 +209,8 @@ class _Table:
     def __init__(self, header: str, before: str) -> None:
         self.rows = 0
         self.after_blank = False
+        self.is_torn = False  # whether the last line is a row with tabs, and not whole
+        self.has_tabs = "\t" in header.strip() and "|" not in header
         self.odd: list[tuple[str, str]] = []  # of the last row, title and text of cells that are no figures
         self.ruled = False
         self._spans: tuple[Span, ...] = ()
@@ -213,12 +242,22 @@ class _Table:
 
     def row(self, text: str) -> Row | None:
         """A row of `operators`, or None where the line is none."""
+        if self.has_tabs:
+            return self._whole(text.rstrip("\n").split("\t"))
         for cells in (self._cut(text), self._split(text)):
             if cells is not None and len(cells) == len(self._columns):
                 row = self._fill(self._unswapped(cells))
                 if row is not None:
                     return row
         return None
+
+    def _whole(self, cells: Sequence[str]) -> Row | None:
+        """A row with tabs, where no cell is lost or cut: the mean of its times is their sum over its calls."""
+        cells = [cell.strip() for cell in cells[len(cells) - len(self._columns) :]]
+        if len(cells) != len(self._columns) or not all(cells):
+            return None
+        row = self._fill([_MARKUP.sub("", cells[0]).strip(), *cells[1:]])
+        return None if row is None or self.odd or any(_contradicts(row, *of) for of in _MEANS) else row
 
     def more_source(self, text: str) -> str:
         """The text of a line that holds nothing but a further place in the source."""
@@ -231,10 +270,14 @@ class _Table:
         return ruled_cells(text, self._spans)
 
     def _split(self, text: str) -> list[str]:
+        if self.has_tabs:
+            return [cell.strip() for cell in text.strip().split("\t")]
         return spaced_cells(text[self._spans[0][0] if self._spans else 0 :])
 
     def _column(self, header: str) -> _Column:
         name = " ".join(header.split())
+        if _CALLS.fullmatch(name):
+            name = "# of Calls"
         if name in _FIXED:
             return _Column(_FIXED[name], _reader(_FIXED[name]))
         if flops := _FLOPS.fullmatch(name):
@@ -274,6 +317,17 @@ class _Table:
         if not row.get("name") or any(row.get(column) is None for column in self._needed):
             return None
         return None if (row.get("calls") or 0) >= 2**63 else row
+
+
+_MEANS = (("cpu_ns", "cpu_avg_ns"), ("device_ns", "device_avg_ns"))
+
+
+def _contradicts(row: Row, total: str, mean: str) -> bool:
+    """Whether a sum is not the mean times the calls, as far as they are printed."""
+    if row.get(total) is None or row.get(mean) is None:
+        return False
+    slack = row.get(f"{total}_pm", 0.0) + row["calls"] * row.get(f"{mean}_pm", 0.0)
+    return bool(abs(row[total] - row["calls"] * row[mean]) > 2 * slack)
 
 
 def _reader(column: str) -> Callable[[str], Quantity | None] | None:

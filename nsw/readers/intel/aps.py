@@ -1,0 +1,257 @@
+"""Intel's Application Performance Snapshot: the text of `aps --report`, tables of `aps-report`, and the HTML report.
+
+The text is a summary of metrics that stand below each other, with remarks behind `|`. A table has a row a rank, or a
+row a metric and rank. The HTML report is a page whose figures are one JSON object in its script.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.readers.intel.figures import Summary, facts_of, is_known
+from nsw.readers.model import Options, Report, Sample, read_text
+from nsw.readers.text.lines import by_rank, spaced_cells, text_lines
+from nsw.readers.text.quantities import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from nsw.readers.text.lines import Line
+    from nsw.tables import Row
+
+__all__ = ["read", "sniff"]
+
+_BEGIN: Final = "| Summary information"
+_HEAD: Final = ("HW Platform", "Used statistics", "Collector type", "Elapsed Time:", "Elapsed time:")
+_END: Final = re.compile(r"Graphical representation|\$ |Intel\(R\) VTune")
+_METRIC: Final = re.compile(r"( *)(\S[^|:]*): *(\S.*)\Z")
+_SECTION: Final = re.compile(r"( +)([A-Z][\w /()%.-]{1,60}):?\Z")
+_METRICS: Final = re.compile(r"\W{0,9}Metric Name\W+Node Name\W.*\bMetric Value\b")
+_RANKS: Final = re.compile(r"[|\s\"]*Rank\W+LifeTime\(sec\)")
+_DELIMITERS: Final = (";", "\t", ",")
+_PAGE: Final = re.compile(r"<title>\s*(?:APS|Application Performance Snapshot|MPI Performance Snapshot)", re.IGNORECASE)
+_JSON: Final = re.compile(r"\bvar\s+json\s*=\s*(?=\{)")
+_NO_FIGURES: Final = "a page of APS in which no figures were found"
+_TEXT: Final = "aps --report=RESULT prints them as text"
+
+# Metric of the page -> its name in the text, where that is not the same in words.
+_OF_PAGE: Final = {
+    "WALLCLOCK": "Elapsed Time", "OMP_IMBALANCE_TIME": "OpenMP Imbalance", "OMP_SERIAL_TIME": "Serial Time",
+    "SPGFLOPS": "SP GFLOPS", "DPGFLOPS": "DP GFLOPS", "AVG_FREQUENCY": "Average CPU Frequency",
+    "CPU_USAGE": "CPU Utilization", "PHYSICAL_CORE_USAGE": "Physical Core Utilization",
+    "MEMORY_BOUND": "Memory Stalls", "CACHE_BOUND": "Cache Stalls", "DRAM_BOUND": "DRAM Stalls",
+    "BACK_END_BOUND": "Back-End Stalls", "NUMA_USE": "NUMA: % of Remote Accesses",
+    "DRAM_BANDWIDTH": "DRAM Bandwidth Average", "IOWAIT_USEC": "Disk I/O Bound",
+    "PEAK_RSS": "Per rank Peak resident set size", "MEAN_RSS": "Per rank Average resident set size",
+    "PEAK_RSS_PER_NODE": "Per node Peak resident set size", "MEAN_RSS_PER_NODE": "Per node Average resident set size",
+    "PEAK_MEM": "Per rank Peak memory consumption", "MEAN_MEM": "Per rank Average memory consumption",
+    "PEAK_MEM_PER_NODE": "Per node Peak memory consumption",
+    "MEAN_MEM_PER_NODE": "Per node Average memory consumption",
+    "APPLICATION_NAME": "Application", "NUM_RANKS": "Number of ranks", "HW_PLATFORM": "HW Platform",
+    "NUM_OMP_THREADS": "OpenMP threads number per Rank", "NUM_LOGIC_CORE": "Logical core count per node",
+    "COLLECTOR_TYPE": "Collector type",
+}  # fmt: skip
+_PARTS: Final = ("_AVG", "_MAX", "CPU_USE", "CORE_USE", "OUT_OF")  # said of a rank, or in two parts
+_OUT_OF: Final = (
+    ("Average CPU Utilization", "AVERAGE_CPU_USE", "CPU_OUT_OF"),
+    ("Average Physical Core Utilization", "PH_CORE_USE", "PH_CORE_OUT_OF"),
+)
+
+
+def sniff(sample: Sample) -> int:
+    """By the page's title and script; of text by the first line of a summary, or the titles of a table."""
+    text = sample.text
+    if sample.is_binary:
+        return 0
+    if text.lstrip()[:1] == "<":
+        return 95 if _PAGE.search(text) and _JSON.search(text) else 0
+    if _BEGIN in text and any(word in text for word in _HEAD):
+        return 92 if text.lstrip().startswith(_BEGIN) else 80  # it may be amid the output of a job
+    if any(_METRICS.match(line) or _RANKS.match(line) for line in text.splitlines()):
+        return 80
+    return 60 if sample.contains(_BEGIN) else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill `facts`, a block a summary or table."""
+    report = Report(str(path), tool="aps", format="aps")
+    facts = _of_page(path, report) if Sample(path).text.lstrip()[:1] == "<" else _of_text(path, report)
+    if options.wants("facts") and facts:
+        report.tables["facts"] = facts
+    return report
+
+
+def _of_text(path: Path, report: Report) -> list[Row]:
+    blocks: list[_Block] = []
+    for rank, lines in by_rank(text_lines(path)):
+        _take_all(lines, rank, blocks, report)
+    return [fact for block in blocks for fact in block.facts]
+
+
+def _take_all(lines: Iterable[Line], rank: int | None, blocks: list[_Block], report: Report) -> None:
+    """Take the lines of one rank; each block takes those that belong to it."""
+    block: _Block | None = None
+    for number, text in lines:
+        begun = _begun(text, {"block": len(blocks), "rank": rank})
+        if begun is not None:
+            block = begun
+            blocks.append(block)
+        elif block is not None and not block.take(text):
+            if block.is_torn(text):
+                report.error("a row of a table is cut short or damaged and is left out", line=number, fix=_TEXT)
+            elif block.ends(text):
+                block = None
+
+
+def _begun(text: str, origin: Row) -> _Block | None:
+    if text.startswith(_BEGIN):
+        return _Text(origin)
+    kind = _Metrics if _METRICS.match(text) else _Ranks if _RANKS.match(text) else None
+    table = kind(text, origin) if kind is not None else None
+    return table if table is not None and table.needed <= set(table.titles) else None
+
+
+class _Block:
+    """A summary or a table: the lines that belong to it, and their facts."""
+
+    facts: list[Row]
+
+    def take(self, text: str) -> bool:
+        """Take a line; False where it is none of the block's."""
+        raise NotImplementedError
+
+    def is_torn(self, text: str) -> bool:
+        """Whether a line that was not taken is a damaged row."""
+        raise NotImplementedError
+
+    def ends(self, text: str) -> bool:
+        """Whether the block ends with a line that was not taken."""
+        raise NotImplementedError
+
+
+class _Text(_Block):
+    """The summary: metrics below each other by their blanks."""
+
+    def __init__(self, origin: Row) -> None:
+        self._summary = Summary(origin)
+        self.facts = self._summary.facts
+        self._path: list[tuple[int, str]] = []
+
+    def take(self, text: str) -> bool:
+        found, section = _METRIC.match(text), _SECTION.match(text)
+        if found is not None and (found[1] or is_known(found[2])):
+            self._summary.take(self._below(len(found[1]), found[2].rstrip()), found[3])
+        elif section is not None:
+            self._below(len(section[1]), section[2])
+        else:
+            return False
+        return True
+
+    def _below(self, depth: int, name: str) -> list[str]:
+        self._path = [(at, above) for at, above in self._path if at < depth]
+        self._path.append((depth, name))
+        return [above for _, above in self._path]
+
+    def is_torn(self, text: str) -> bool:  # noqa: ARG002  what is no metric is a remark
+        return False
+
+    def ends(self, text: str) -> bool:
+        return _END.match(text) is not None
+
+
+class _Table(_Block):
+    """A table: blanks between the cells, or a delimiter."""
+
+    needed: frozenset[str]
+
+    def __init__(self, titles: str, origin: Row) -> None:
+        self.facts = []
+        self._origin = origin
+        self._delimiter = next((mark for mark in _DELIMITERS if mark in titles), None)
+        self.titles = self._cells(titles)
+
+    def _cells(self, text: str) -> list[str]:
+        text = text.strip().lstrip("| ")
+        if self._delimiter is None:
+            return spaced_cells(text)
+        return [cell.strip() for cell in next(csv.reader([text], delimiter=self._delimiter), [])]
+
+    def take(self, text: str) -> bool:
+        if not text.strip() or text.startswith("|"):  # a rule, a total
+            return True
+        cells = self._cells(text)
+        return len(cells) == len(self.titles) and self._row(dict(zip(self.titles, cells, strict=True)))
+
+    def _row(self, row: Mapping[str, str]) -> bool:
+        raise NotImplementedError
+
+    def is_torn(self, text: str) -> bool:
+        return len(self._cells(text)) >= len(self.titles) // 2
+
+    def ends(self, text: str) -> bool:  # noqa: ARG002  a table ends with the first other line
+        return True
+
+
+class _Ranks(_Table):
+    """`MPI Time per Rank`: a row a rank, a column a metric."""
+
+    needed = frozenset({"Rank"})
+
+    def _row(self, row: Mapping[str, str]) -> bool:
+        rank = whole(row["Rank"])
+        found = [fact for title, cell in row.items() if title != "Rank" for fact in facts_of((title,), cell)]
+        if rank is None or not found:
+            return False
+        self.facts += [fact | self._origin | {"rank": rank} for fact in found]
+        return True
+
+
+class _Metrics(_Table):
+    """`Metric Table`: a row a metric of a rank, or of a node; those of single devices are left out."""
+
+    needed = frozenset({"Metric Name", "Node Name", "Metric Value"})
+
+    def _row(self, row: Mapping[str, str]) -> bool:
+        name, _, unit = row["Metric Name"].rpartition(", ")
+        found = facts_of((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
+        if row.get("Device Type", "N/A") == "N/A":
+            origin = self._origin | {"host": row.get("Node Name")}
+            rank = whole(row.get("Rank", ""))
+            self.facts += [fact | origin | ({} if rank is None else {"rank": rank}) for fact in found]
+        return bool(found) or row["Metric Value"].startswith("N/A")
+
+
+def _of_page(path: Path, report: Report) -> list[Row]:
+    text = read_text(path)
+    found = _JSON.search(text)
+    try:
+        page = json.JSONDecoder().raw_decode(text, found.end())[0] if found else {}
+    except (ValueError, RecursionError):
+        page = {}
+    summary = Summary({"block": 0})
+    for path_, value in _metrics_of(page):
+        summary.take(path_, value)
+    if not summary.facts:
+        report.error(_NO_FIGURES, fix=_TEXT)
+    return summary.facts
+
+
+def _metrics_of(page: Mapping[str, Any]) -> list[tuple[Sequence[str], str]]:
+    """Names and values of a page as the text has them."""
+    flat = {name: group for name, group in page.items() if isinstance(group, dict)}
+    values = {key: value.strip() for group in flat.values() for key, value in group.items() if isinstance(value, str)}
+    metrics: list[tuple[Sequence[str], str]] = []
+    for key, value in values.items():
+        name = key.removesuffix("_VAL").removesuffix("_PERC")
+        if key in flat.get("INFO", ()) or (name != key and not name.endswith(_PARTS)):
+            metrics.append(((_OF_PAGE.get(name) or name.replace("_", " "),), value))
+    whole_ = [metric for metric in metrics if not (metric[0] == ("Elapsed Time",) and metric[1].endswith("%"))]
+    for name, used, out_of in _OUT_OF:
+        if (cores := values.get(f"{used}_VAL")) and (total := values.get(f"{out_of}_VAL")):
+            whole_.append(((name,), f"{cores} out of {total}"))
+    # shares of the elapsed time
+    return whole_ + [((f"MPI_{name}",), f"{share}%") for name, share in flat.get("TOP_5", {}).items()]

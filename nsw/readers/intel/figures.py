@@ -1,0 +1,208 @@
+"""What VTune and APS print of a whole run -> facts, whose keys tell the same as those of other profilers.
+
+A metric is known by its name and those of the metrics that it stands below: `Packed` below `SP FLOPs`. Its unit is in
+the value (`8.7% of Pipeline Slots`, `3.218 GHz`); VTune's CSV has none, and there the name tells it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from nsw.readers.text.quantities import Quantity, duration, number, percent, rate, size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.tables import Row
+
+__all__ = ["Summary", "facts_of", "is_known", "seconds", "snake"]
+
+# A metric's name in lower case -> the beginning of its key; the unit is the end: _s, _pct, _hz, _bytes ...
+_STEMS: Final = {
+    "elapsed time": "elapsed", "cpu time": "cpu_time",
+    "lifetime": "elapsed", "mpitime": "mpi", "imbalance": "mpi_imbalance",  # of a table of ranks
+    **dict.fromkeys(("effective cpu utilization", "average effective cpu utilization", "cpu utilization",
+                     "average cpu utilization", "average cpu usage", "effective logical core utilization",
+                     "logical core utilization"), "cpu_use"),
+    **dict.fromkeys(("effective physical core utilization", "physical core utilization",
+                     "average physical core utilization"), "physical_core_use"),
+    "instructions retired": "instructions", "clockticks": "cycles", "cpi rate": "cpi", "ipc rate": "ipc",
+    "instructions per cycle rate": "ipc", "average cpu frequency": "frequency", "frequency": "nominal_frequency",
+    "total thread count": "threads", "number of ranks": "ranks", "openmp threads number per rank": "threads_per_rank",
+    "logical cpu count": "logical_cpus", "logical core count per node": "logical_cpus",
+    "cache stalls": "cache_bound", "dram stalls": "dram_bound", "disk i/o bound": "io_wait",
+    "numa: % of remote accesses": "numa_remote_accesses", "gpu stack utilization": "gpu_busy",
+    "dram bandwidth average": "dram_bandwidth", "average dram bandwidth": "dram_bandwidth",
+    "per rank peak resident set size": "peak_memory",
+}  # fmt: skip
+_TEXTS: Final = {
+    "application": "application", "application command line": "command", "hw platform": "cpu_name",
+    "cpu name": "cpu_name", "computer name": "host", "collector type": "collector",
+}  # fmt: skip
+# names that mean nothing without that of the metric above them
+_PARTS: Final = frozenset({
+    "packed", "scalar", "128-bit", "256-bit", "512-bit", "active", "stalled", "idle", "poor", "ok", "ideal", "over",
+    "peak", "average", "bound", "name", "peak resident set size", "average resident set size",
+    "peak memory consumption", "average memory consumption", "inbound pcie read", "inbound pcie write",
+    "outbound pcie read", "outbound pcie write",
+})  # fmt: skip
+_CORES: Final = "-core)"  # `Performance-core (P-core)`: some of the cores, whose metrics are not the CPU's
+_WHOLE: Final = {"cpu_use": "logical_cpus", "physical_core_use": "physical_cores"}  # what the cores at work are out of
+_REMARK: Final = re.compile(r"\s*\([^()]*\)\Z")
+_OUT_OF: Final = re.compile(r"([\d.,]{1,20}) out of ([\d.,]+)")
+_FIRST: Final = re.compile(r"([\d.,]+)\s*([^\s\d(]+(?:/\w+)?)?")
+_SHARE: Final = re.compile(r"[\d.]+\s*s(?:ec)?\s+\(?([\d.]+%)")
+_HERTZ: Final = {"hz": 0, "khz": 3, "mhz": 6, "ghz": 9}
+_RATES: Final = re.compile(r"[KMGT]?B/s(?:ec)?\Z", re.IGNORECASE)
+_LONGEST: Final = 120  # characters of a name
+_LOWEST_HZ: Final = 1e6  # of a CPU; a number below it is in GHz
+
+# what a bare number is, by the end of the metric's name; others are plain numbers
+_BARE: Final = (
+    ("s", re.compile(r"(?:time|\(sec\))\Z|\A(?:inactive )?wait time\b", re.IGNORECASE)),
+    ("hz", re.compile(r"frequency\Z", re.IGNORECASE)),
+    ("bytes", re.compile(r"size\Z|consumption\Z", re.IGNORECASE)),
+    ("cores", re.compile(r"\Aaverage .*(?:utilization|usage)\Z", re.IGNORECASE)),
+    ("pct", re.compile(r"bound\Z|stalls\Z|utilization\Z|usage\Z|latency\Z|bandwidth\Z|vectorization\Z|retiring\Z"
+                       r"|speculation\Z|flops\Z|-fp\Z|-bit\Z|packed\Z|scalar\Z|remote accesses\Z|\(%\)\Z"
+                       r"|\b(?:l\d|dram|cache)\Z", re.IGNORECASE)),
+)  # fmt: skip
+_RATES_OF_FLOP: Final = "gflops"  # no share of anything, though its name ends so
+_UNITS: Final = {"s": "s", "pct": "%", "hz": "Hz", "bytes": "byte", "bytes_per_s": "byte/s", "cores": None, "": None}
+
+
+class _Figure(NamedTuple):
+    """A value with the end of its key."""
+
+    end: str
+    quantity: Quantity
+
+
+class Summary:
+    """The facts of one block of a report: each key once, as it comes first."""
+
+    def __init__(self, origin: Row) -> None:
+        self.origin = origin
+        self.facts: list[Row] = []
+        self._keys: set[str] = set()
+
+    def take(self, path: Sequence[str], text: str) -> bool:
+        """Take a metric where it has a figure, or a text that is known by its name; tell whether it did."""
+        found = facts_of(path, text)
+        for fact in found:
+            if fact["key"] not in self._keys:
+                self._keys.add(fact["key"])
+                self.facts.append(fact | self.origin)
+        return bool(found)
+
+
+def facts_of(path: Sequence[str], text: str) -> list[Row]:
+    """The facts that a metric tells: its value, its share, and how many of how many cores.
+
+    Args:
+        path: Its name, behind those of the metrics that it stands below.
+        text: Its value, as printed.
+    """
+    name = _name(path)
+    if len(name) > _LONGEST:
+        return []
+    if (key := _TEXTS.get(name.lower())) is not None:
+        return [{"key": key, "text": text.strip()}] if text.strip() else []
+    stem = _stem(path, name)
+    facts = [] if (figure := _figure(name, text)) is None else [_fact(stem, figure)]
+    if (share := _SHARE.match(text)) is not None and (of := percent(share[1])) is not None:
+        facts.append(_fact(stem, _Figure("pct", of)))
+    if stem in _WHOLE and (cores := _OUT_OF.search(text)) is not None:
+        used, whole = number(cores[1]), number(cores[2])
+        facts += [_fact(stem, _Figure("cores", used))] if used is not None else []
+        facts += [_fact(_WHOLE[stem], _Figure("", whole))] if whole is not None else []
+    return facts
+
+
+def is_known(name: str) -> bool:
+    """Whether it is a metric of which the key is that of other profilers, or a text that is kept."""
+    return name.strip().lower() in {**_STEMS, **_TEXTS}
+
+
+def seconds(text: str) -> Quantity | None:
+    """A time in s; `0s` is none at all, and not one below half a second."""
+    time = duration(text)
+    return time and Quantity(time.value / 1e9, time.pm / 1e9 if time.pm and time.value else None)
+
+
+def snake(name: str) -> str:
+    """A name as part of a key: `FP Arith/Mem Rd Instr. Ratio` is fp_arith_mem_rd_instr_ratio."""
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+
+
+def _name(path: Sequence[str]) -> str:
+    """The name, with those above it without which it means nothing, less a remark in parentheses."""
+    at = len(path) - 1
+    while at > 0 and path[at].strip().lower() in _PARTS:
+        at -= 1
+    name = " ".join(part.strip().rstrip(":") for part in path[at:])
+    if len(name) > _LONGEST:
+        return name
+    return name if name.endswith(("(%)", "(sec)")) else _REMARK.sub("", name)
+
+
+def _stem(path: Sequence[str], name: str) -> str:
+    """The beginning of the key; of a GPU, or of one kind of a machine's cores, with its name before it."""
+    plain = re.sub(r"\s*\((?:%|sec)\)\Z", "", name)
+    if (part := _part(path[:-1])) is not None:
+        mine = snake(plain)
+        return mine if mine.startswith(part) else f"{part}_{mine}"
+    known = _STEMS.get(plain.lower())
+    return known if known is not None else re.sub(r"(?<=[a-z\d])_time\Z", "", snake(plain))
+
+
+def _part(above: Sequence[str]) -> str | None:
+    """The part of the machine whose metrics are below these: `gpu`, `p_core`; None: it is the CPU."""
+    for name in map(str.strip, above):
+        if name == "GPU" or name.endswith(_CORES):
+            return snake(name.rpartition("(")[2])
+    return None
+
+
+def _figure(name: str, text: str) -> _Figure | None:
+    """The first value of a text; None: it has none (N/A), or counts cores out of others."""
+    found = _FIRST.match(text.strip())
+    if found is None or re.match(r"[\d.,]+ out of", text.strip()):
+        return None
+    printed, unit = found[1].rstrip(".,"), found[2] or ""
+    if unit.startswith("%"):
+        return _of("pct", percent(printed))
+    if unit.lower() in _HERTZ:
+        hertz = number(printed)
+        power = 10.0 ** _HERTZ[unit.lower()]
+        return _of("hz", hertz and Quantity(hertz.value * power, (hertz.pm or 0.5) * power))
+    if _RATES.match(unit):
+        return _of("bytes_per_s", rate(printed, unit))
+    if unit and (bytes_ := size(printed, unit)) is not None:
+        return _of("bytes", bytes_)
+    if unit and (time := seconds(f"{printed}{unit}")) is not None:
+        return _of("s", time)
+    if text.strip() not in {printed, found[1]}:  # a date, an address
+        return None
+    return _bare(name, number(printed))
+
+
+def _bare(name: str, value: Quantity | None) -> _Figure | None:
+    """A number without a unit, which is that of the metric."""
+    if value is None or name.lower().endswith(_RATES_OF_FLOP):
+        return _of("", value)
+    end = next((end for end, names in _BARE if names.search(name)), "")
+    if end == "hz" and value.value < _LOWEST_HZ:
+        value = Quantity(value.value * 1e9, value.pm and value.pm * 1e9)
+    return _Figure(end, value)
+
+
+def _of(end: str, value: Quantity | None) -> _Figure | None:
+    return None if value is None else _Figure(end, value)
+
+
+def _fact(stem: str, figure: _Figure) -> Row:
+    """A row of `facts`."""
+    key = f"{stem}_{figure.end}" if figure.end else stem
+    return {"key": key, "value": figure.quantity.value, "value_pm": figure.quantity.pm, "unit": _UNITS[figure.end]}

@@ -1,0 +1,419 @@
+"""VTune's reports: `vtune -report` (`amplxe-cl` before 2020) as text and CSV, and the summary that a collection prints.
+
+A report is a table of functions (or loops, modules, processes, threads), or a summary: metrics that stand below each
+other, with tables among them. In CSV a summary is one table, whose first column is the level of a metric. All of it may
+stand amid the output of a job.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.intel.figures import Summary, seconds, snake
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.text.lines import as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
+from nsw.readers.text.quantities import QUANTITY, Quantity, number, percent, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from nsw.readers.text.lines import Line, Span
+    from nsw.tables import Row
+
+__all__ = ["read", "sniff"]
+
+_PREFIX: Final = re.compile(r"^(?:\W{0,9}\w+: Executing actions.{0,40}?)?Generating a report\s*")
+_ELAPSED: Final = re.compile(r"Elapsed Time: [\d.]+s")  # APS has blanks before the number and before its unit
+_METRIC: Final = re.compile(r"( *)(\S[^|]*?): +(\S.*)\Z")
+_SECTION: Final = re.compile(r"( *)([A-Z][\w /()-]{1,60}):?\Z")
+_RULE: Final = re.compile(r" *-{3,}(?: +-{2,})* *\Z")
+_ENDED: Final = re.compile(r"\w+: (?:Executing actions|Collection|Using result path)|If you want to skip descriptions")
+_REPORTS: Final = ("Collection and Platform Info", "Top Hotspots", "CPI Rate:", "Effective CPU Utilization",
+                   "Effective Physical Core Utilization", "Logical Core Utilization", "Pipeline Slots",
+                   "vtune: Executing actions", "amplxe: Executing actions", "Top Memory-Consuming")  # fmt: skip
+
+_DELIMITERS: Final = "\t,;|"
+_LEVELS: Final = ("Hierarchy Level", "Metric Name", "Metric Value")
+_EVENTS: Final = "Hardware Event Count:"
+# what makes a table one of VTune's: a column of which it begins so
+_MEASURED: Final = re.compile(
+    r"(?:CPU Time|Instructions Retired|Clockticks|Hardware Event (?:Sample )?Count|Allocation Size|Memory Consumption"
+    r"|Wait Time)(?::|\Z)"
+)
+_GROUPS: Final = re.compile(
+    r"(?:(?:Source )?Function(?: Stack)?|Source File|Source Line|Module|Process|Thread|TID|PID|Package|Core|Call Stack"
+    r"|H/W Context|Task Type|Frame Domain|Memory Object|Allocation Stack|OpenMP Region|Computing Task)\b"
+)
+_TREE: Final = re.compile(r"(?:Function|Call) Stack\Z")
+_NONE: Final = frozenset({"", "[Unknown]", "N/A", "N/A*"})
+_MULTIPLES: Final = {"K": 1e3, "M": 1e6, "G": 1e9}
+_COLUMNS: Final = {
+    "CPU Time": "self_s", "CPU Time:Effective Time": "effective_s", "CPU Time:Spin Time": "spin_s",
+    "CPU Time:Overhead Time": "overhead_s", "Instructions Retired": "instructions", "Clockticks": "cycles",
+    f"{_EVENTS}INST_RETIRED.ANY": "instructions", f"{_EVENTS}CPU_CLK_UNHALTED.THREAD": "cycles",
+    "Allocation Size": "allocated_bytes", "Memory Consumption": "allocated_bytes", "Allocations": "allocations",
+    "% of CPU Time": "self_pct", "Module": "module", "Source File": "file",
+}  # fmt: skip
+_TORN: Final = "a row of a table is cut short or damaged and is left out"
+_AGAIN: Final = "print the report again: vtune -report NAME -result-dir FOLDER -format csv -report-output FILE"
+
+
+def sniff(sample: Sample) -> int:
+    """By the titles of a table, or by the first line of a summary and another that only VTune prints."""
+    if sample.is_binary:
+        return 0
+    if any(_titles(as_shown(line)) for line in sample.text.splitlines()):
+        return 95
+    text = sample.text
+    if _ELAPSED.search(text) and any(word in text for word in _REPORTS):
+        return 88
+    return 70 if sample.contains("vtune: Executing actions", "amplxe: Executing actions") else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill `functions`, a block a table, and `facts` with what a summary tells of the whole run."""
+    report = Report(str(path), tool="vtune", format="vtune")
+    found = _Found(report)
+    for rank, lines in by_rank(text_lines(path)):
+        _Stream(found, rank).take_all(lines)
+    if options.wants("functions") and found.functions:
+        report.tables["functions"] = found.functions
+    if options.wants("facts") and found.facts:
+        report.tables["facts"] = found.facts
+    return report
+
+
+@dataclass(slots=True)
+class _Found:
+    """The rows of a file."""
+
+    report: Report
+    functions: list[Row] = field(default_factory=list)
+    facts: list[Row] = field(default_factory=list)
+    block: int = -1
+
+
+class _Stream:
+    """Reads lines; of one rank, where a launcher told them apart."""
+
+    def __init__(self, found: _Found, rank: int | None) -> None:
+        self._found = found
+        self._rank = rank
+        self._summary: Summary | None = None
+        self._path: list[tuple[int, str]] = []  # the metrics above the next, each with its blanks or level
+        self._table: _Separated | _Ruled | _Levels | None = None
+        self._before = ""
+
+    def take_all(self, lines: Iterable[Line]) -> None:
+        """Take every line."""
+        for line in lines:
+            text = _PREFIX.sub("", line[1].rstrip())
+            if not self._in_table(line[0], text):
+                self._outside(text)
+            self._before = text
+        self._end_table()
+        self._end_summary()
+
+    def _outside(self, text: str) -> None:
+        """A line that is no row of a table."""
+        titles = _titles(text)
+        if titles is not None:
+            self._begin(titles)
+        elif _RULE.match(text) and self._before.strip():
+            self._end_table()
+            self._table = _Ruled(self._before, ruled_spans(text), self._block_of_table())
+        elif _ELAPSED.match(text):
+            self._begin_summary()
+            self._metric(text)
+        elif _ENDED.match(text):
+            self._end_summary()
+        elif self._summary is not None and not text.lstrip().startswith("|"):
+            self._metric(text)
+
+    def _begin(self, titles: _Titles) -> None:
+        self._end_table()
+        if titles.is_summary:
+            self._begin_summary()
+            self._table = _Levels(titles.delimiter, len(titles.names))
+        else:
+            self._table = _Separated(titles, self._block_of_table())
+
+    def _block_of_table(self) -> int:
+        """A table in a summary has the summary's block, another one of its own."""
+        return self._found.block if self._summary is not None else self._found.block + 1
+
+    def _begin_summary(self) -> None:
+        self._end_summary()
+        self._found.block += 1
+        self._summary = Summary({"block": self._found.block, "rank": self._rank})
+
+    def _end_summary(self) -> None:
+        if self._summary is not None:
+            self._found.facts += self._summary.facts
+        self._summary, self._path = None, []
+
+    def _metric(self, text: str) -> None:
+        """A metric, or the name of those below it."""
+        if (found := _METRIC.match(text)) is not None:
+            # of `NUMA: % of Remote Accesses: 0.0%` the last part is the value; a text may have colons of its own
+            name, _, value = text.strip().rpartition(": ")
+            if not self._fact(len(found[1]), name, value):
+                self._fact(len(found[1]), found[2], found[3])
+        elif (section := _SECTION.match(text)) is not None:
+            self._below(len(section[1]), section[2])
+
+    def _below(self, depth: int, name: str) -> list[str]:
+        """Put a metric below those that it stands under, and give their names and its own."""
+        self._path = [(at, above) for at, above in self._path if at < depth]
+        self._path.append((depth, name))
+        return [above for _, above in self._path]
+
+    def _fact(self, depth: int, name: str, value: str) -> bool:
+        return self._summary is not None and self._summary.take(self._below(depth, name), value)
+
+    def _in_table(self, number_: int, text: str) -> bool:
+        """Take a row; False where there is no table, or it ends before this line."""
+        table = self._table
+        if table is None or (isinstance(table, _Ruled) and _RULE.match(text)):
+            return False
+        if isinstance(table, _Levels):
+            took = self._level(table, text)
+        elif not (took := table.take(text)) and table.is_torn(text):
+            self._found.report.error(_TORN, line=number_, fix=_AGAIN)
+            return True
+        if not took:
+            self._end_table()
+        return took
+
+    def _level(self, table: _Levels, text: str) -> bool:
+        """A line of a summary's CSV: level, name, value; or a row of a table in it. False: the summary ends."""
+        if (cells := table.cells(text)) is None:
+            return False
+        depth = len(self._path) if (found := number(cells[0])) is None else int(found.value)
+        if len(cells) <= table.width:
+            self._give(table.inner)
+            table.inner = None
+            if not self._fact(depth, cells[-2], cells[-1]):
+                self._below(depth, cells[-2])
+        elif table.inner is None or not table.inner.take_cells(cells[1:]):
+            self._give(table.inner)
+            table.inner = _Rows(cells[1:], self._found.block)
+        return True
+
+    def _end_table(self) -> None:
+        table, self._table = self._table, None
+        self._give(table.inner if isinstance(table, _Levels) else table)
+        if isinstance(table, _Levels):
+            self._end_summary()
+
+    def _give(self, table: _Rows | None) -> None:
+        """Keep what a table had."""
+        if table is None:
+            return
+        origin = {"block": table.block, "rank": self._rank}
+        if self._summary is not None:
+            for path, value in table.metrics():
+                self._summary.take(path, value)
+        if not table.count:
+            return
+        self._found.block = max(self._found.block, table.block)
+        self._found.functions += [row | origin for row in table.functions]
+        self._found.facts += [
+            {"key": snake(name), "value": value, "unit": None} | origin for name, value in table.events.items()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Titles:
+    """The titles of a table with a delimiter."""
+
+    names: tuple[str, ...]
+    delimiter: str
+
+    @property
+    def is_summary(self) -> bool:
+        return self.names[-2:] == _LEVELS[1:]
+
+
+def _titles(text: str) -> _Titles | None:
+    """The titles in a line of CSV, where they are VTune's."""
+    if "Metric Value" not in text and not _GROUPS.match(text.lstrip('" ')):
+        return None
+    for delimiter in _DELIMITERS:
+        if delimiter not in text:
+            continue
+        names = tuple(cell.strip() for cell in _split(text, delimiter))
+        if names in {_LEVELS, _LEVELS[1:]} or (
+            len(names) > 1 and _GROUPS.match(names[0]) and any(map(_MEASURED.match, names))
+        ):
+            return _Titles(names, delimiter)
+    return None
+
+
+def _split(text: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([text], delimiter=delimiter), [])
+    except csv.Error:  # a field too long for a cell
+        return text.split(delimiter)
+
+
+class _Rows:
+    """The rows of a table whose titles are known."""
+
+    def __init__(self, titles: Sequence[str], block: int) -> None:
+        self.titles = [title.strip() for title in titles]
+        self.block = block
+        self.count = 0
+        self.functions: list[Row] = []
+        self.events: dict[str, float] = {}
+        self._bandwidth: list[tuple[tuple[str, ...], str]] = []
+        self._group = re.sub(r"^Source ", "", self.titles[0]) if self.titles else ""
+        self._is_tree = _TREE.search(self.titles[0] if self.titles else "") is not None
+        self._columns = [_column(title) for title in self.titles]
+        self._is_of_vtune = any(name is not None and name not in {"module", "file"} for name, _ in self._columns)
+        self._is_of_bandwidth = self._group == "Bandwidth Domain"
+
+    def take_cells(self, cells: Sequence[str]) -> bool:
+        """Take a row; False where it is none."""
+        if len(cells) != len(self.titles) or not cells[0].strip() or not any(map(_has_figure, cells[1:])):
+            return False
+        self.count += 1
+        if self._is_of_bandwidth:
+            self._take_bandwidth(cells)
+        elif _GROUPS.match(self.titles[0]):
+            self._take_function(cells)
+        return True
+
+    def metrics(self) -> list[tuple[tuple[str, ...], str]]:
+        """What a table in a summary tells of the whole run."""
+        return self._bandwidth
+
+    def _take_bandwidth(self, cells: Sequence[str]) -> None:
+        """A row of the table of bandwidths: the most that the memory can, and what was reached."""
+        domain, _, unit = cells[0].rpartition(",")
+        if not domain or not unit.strip().endswith("/sec"):
+            return
+        for title, name in (("Average", ""), ("Observed Maximum", " peak"), ("Platform Maximum", " limit")):
+            if title in self.titles:
+                value = cells[self.titles.index(title)]
+                self._bandwidth.append(((f"{domain} bandwidth{name}",), f"{value} {unit.strip()}"))
+
+    def _take_function(self, cells: Sequence[str]) -> None:
+        name = cells[0].strip()
+        if self._is_tree and name == "Total":
+            return
+        row: Row = {"name": name}
+        for (column, factor), title, cell in zip(self._columns, self.titles, cells, strict=True):
+            if column in {"module", "file"}:
+                row[column] = None if cell.strip() in _NONE else cell.strip()
+            elif (value := _value(column, cell.strip(), factor)) is None:
+                continue
+            elif column is not None:
+                row[column] = int(value.value) if column == "allocations" else value.value
+                row[f"{column}_pm"] = value.pm
+            if column in {None, "instructions", "cycles"} and title.startswith(_EVENTS):
+                self._count(title, cell, factor)
+        if self._group == "Module":
+            row["module"] = name
+        row.pop("allocations_pm", None)
+        if not self._is_of_vtune:
+            return
+        if "self_s" in row and not self._is_tree:
+            row |= {"cpu_time_s": row["self_s"], "cpu_time_s_pm": row["self_s_pm"]}
+        self.functions.append(row)
+
+    def _count(self, title: str, cell: str, factor: float) -> None:
+        """Add up a hardware event over the rows."""
+        if (value := number(cell.strip())) is not None:
+            name = _own(title).removeprefix(_EVENTS)
+            name = {"INST_RETIRED.ANY": "instructions", "CPU_CLK_UNHALTED.THREAD": "cycles"}.get(name, name)
+            self.events[name] = self.events.get(name, 0.0) + value.value * factor
+
+
+def _own(title: str) -> str:
+    """A title less what says that it is a function's own, less the sign of a share and a multiple."""
+    for sign in ("(%)", *(f"({multiple})" for multiple in _MULTIPLES)):
+        title = title.removesuffix(sign)
+    return title.rstrip().removesuffix(":Self")
+
+
+def _column(title: str) -> tuple[str | None, float]:
+    """The column of `functions` that a title is of, and by what its numbers are multiplied."""
+    multiple = re.search(r"\(([KMG])\)\Z", title)
+    is_share = title.endswith("(%)") and not title.startswith("% ")
+    return (None if is_share else _COLUMNS.get(_own(title))), _MULTIPLES[multiple[1]] if multiple else 1.0
+
+
+def _value(column: str | None, cell: str, factor: float) -> Quantity | None:
+    """A cell in the unit of its column."""
+    if column == "allocated_bytes":
+        return size(cell, "B")
+    if column == "self_pct":
+        return percent(cell)
+    if (column or "").endswith("_s"):
+        return seconds(cell) or number(cell)
+    value = number(cell)
+    return value and Quantity(value.value * factor, None if factor == 1 else factor / 2)
+
+
+def _has_figure(cell: str) -> bool:
+    """Whether a cell is a number, with a unit or without."""
+    return QUANTITY.fullmatch(cell.strip()) is not None
+
+
+class _Separated(_Rows):
+    """A table with a delimiter."""
+
+    def __init__(self, titles: _Titles, block: int) -> None:
+        super().__init__(titles.names, block)
+        self._delimiter = titles.delimiter
+
+    def take(self, text: str) -> bool:
+        """Take a line; False: it is none of the table's, or a damaged row."""
+        if not text.strip():
+            return self.count == 0  # one may stand behind the titles
+        cells = _split(text, self._delimiter)
+        if len(cells) == len(self.titles) + 1 and not cells[-1].strip():  # a delimiter at the end
+            cells.pop()
+        return self.take_cells(cells)
+
+    def is_torn(self, text: str) -> bool:
+        """Whether a line that was not taken is a damaged row."""
+        return len(_split(text, self._delimiter)) >= max(2, len(self.titles) // 2)
+
+
+class _Ruled(_Rows):
+    """A table with dashes below its titles."""
+
+    def __init__(self, titles: str, spans: tuple[Span, ...], block: int) -> None:
+        self._spans = spans
+        found = ruled_cells(titles, spans, is_last_open=True)
+        super().__init__(found or (), block)
+
+    def take(self, text: str) -> bool:
+        """Take a line; False: it is none of the table's."""
+        ruled = ruled_cells(text, self._spans, is_last_open=True) if text.strip() else None
+        # each row has something in its last column: what has not lost a cell, and those behind it moved
+        return any(cells and cells[-1] and self.take_cells(cells) for cells in (ruled, spaced_cells(text)))
+
+    def is_torn(self, text: str) -> bool:
+        """Whether a line that was not taken is a damaged row; another line may follow the table at once."""
+        return len(spaced_cells(text)) >= max(2, len(self.titles) // 2)
+
+
+class _Levels:
+    """A summary's CSV; `inner` is a table in it."""
+
+    def __init__(self, delimiter: str, width: int) -> None:
+        self._delimiter = delimiter
+        self.width = width
+        self.inner: _Rows | None = None
+
+    def cells(self, text: str) -> list[str] | None:
+        """The cells of a line; None where the summary ends."""
+        cells = [cell.strip() for cell in _split(text, self._delimiter)] if text.strip() else []
+        return cells if len(cells) >= self.width else None
