@@ -77,7 +77,7 @@ def test_matmul_is_right_on_a_gpu(variant: str, tmp_path: Path):
 
 
 @needs_torch
-@pytest.mark.parametrize("arch", ["mlp", "lenet", "alexnet", "vgg16", "resnet50"])
+@pytest.mark.parametrize("arch", ["mlp", "lenet", "alexnet", "vgg11", "vgg16", "resnet50"])
 def test_every_network_trains(arch: str):
     result = run(sys.executable, APPS / "train.py", "-a", arch, "-b", 2, "--steps", 2, "--warmup", 1)
     assert result.returncode == 0, result.stderr
@@ -86,7 +86,7 @@ def test_every_network_trains(arch: str):
 
 
 @needs_torch
-@pytest.mark.parametrize(("arch", "millions"), [("alexnet", 61.10), ("vgg16", 138.36), ("resnet50", 25.56)])
+@pytest.mark.parametrize(("arch", "millions"), [("alexnet", 61.10), ("vgg11", 132.86), ("vgg16", 138.36), ("resnet50", 25.56)])
 def test_a_network_has_the_published_number_of_parameters(arch: str, millions: float):
     code = f"import train; print(sum(p.numel() for p in train.NETWORKS[{arch!r}]().parameters()))"
     result = run(sys.executable, "-c", code, PYTHONPATH=str(APPS))
@@ -103,7 +103,7 @@ def test_two_processes_train_together():
 
 @needs_torch
 def test_the_profile_is_printed_and_traced(tmp_path: Path):
-    words = ["-a", "lenet", "-b", 2, "--steps", 2, "--warmup", 1, "--profile", "torch", "--amp"]
+    words = ["-a", "lenet", "-b", 2, "--steps", 2, "--warmup", 1, "--profile", "torch", "--precision", "amp"]
     result = run(sys.executable, APPS / "train.py", *words, cwd=tmp_path)
     assert "Self CPU time total" in result.stdout
     assert json.loads((tmp_path / "torch-trace-0.json").read_text())["traceEvents"]
