@@ -1,8 +1,9 @@
 """Trains a network of two layers on synthetic digits: how fast it learns, and how long an iteration takes by its parts.
 
     python digits.py --hidden 512 --rate 1 --epochs 10
-    torchrun --nproc_per_node=2 digits.py --batch 3000      each process has half of a batch; gradients go through the host
+    torchrun --nproc_per_node=2 digits.py --batch 3000
 
+Of several processes each has its part of a batch, and gradients are summed through the host.
 Prints one line: precision=... loss=... seconds=... iteration_ms=... p_flops=..., and with several processes p_pci=...
 and p_mpi=...: FLOP/s of the products of matrices, and byte/s of copies and reductions of the gradients. The parts of an
 iteration are marked with NVTX ranges, and the GPU is waited for at the end of each. Needs PyTorch and nothing else.
@@ -78,7 +79,7 @@ class Network:
         self.gradients = torch.zeros_like(self.parameters)
         self.on_host = torch.zeros(sum(sizes))
         views = [
-            [part.view(shape) for part, shape in zip(flat.split(sizes), self.shapes)]
+            [part.view(shape) for part, shape in zip(flat.split(sizes), self.shapes, strict=True)]
             for flat in (self.parameters, self.gradients)
         ]
         (self.w1, self.b1, self.w2, self.b2), (self.dw1, self.db1, self.dw2, self.db2) = views
@@ -152,8 +153,8 @@ def main() -> None:
     torch.manual_seed(1)
     images, labels = digits(TRAINING + TEST)
     batches = [
-        (some.chunk(processes, 1)[rank].contiguous(), their_labels.chunk(processes)[rank])
-        for some, their_labels in zip(images[:, :TRAINING].split(options.batch, 1), labels[:TRAINING].split(options.batch))
+        (images[:, part].contiguous(), labels[part])
+        for part in (batch.chunk(processes)[rank] for batch in torch.arange(TRAINING).split(options.batch))
     ]
     clock = Clock(device)
     network = Network(options.hidden, clock, device)

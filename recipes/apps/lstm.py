@@ -12,11 +12,13 @@ from __future__ import annotations
 import argparse
 import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Callable
+from typing import TYPE_CHECKING
 
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
 GATES = 4  # input, forget, output, cell

@@ -2,8 +2,8 @@
 
     python mnist_cnn.py --steps 60
 
-The network is that of Keras' example mnist_cnn.py. Prints one line: `threads=... batch=... images_per_sec=... loss=...`.
-Needs PyTorch and nothing else.
+The network is that of Keras' example mnist_cnn.py. Prints one line:
+`threads=... batch=... images_per_sec=... loss=...`. Needs PyTorch and nothing else.
 """
 
 from __future__ import annotations

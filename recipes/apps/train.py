@@ -68,7 +68,7 @@ def vgg(*depths: int) -> nn.Module:
     """Simonyan and Zisserman 2015, with so many convolutions before each pooling."""
     layers: list[nn.Module] = []
     channels = 3
-    for out, depth in zip((64, 128, 256, 512, 512), depths):
+    for out, depth in zip((64, 128, 256, 512, 512), depths, strict=True):
         for _ in range(depth):
             layers += conv(channels, out, 3, padding=1)
             channels = out

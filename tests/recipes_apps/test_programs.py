@@ -86,7 +86,9 @@ def test_every_network_trains(arch: str):
 
 
 @needs_torch
-@pytest.mark.parametrize(("arch", "millions"), [("alexnet", 61.10), ("vgg11", 132.86), ("vgg16", 138.36), ("resnet50", 25.56)])
+@pytest.mark.parametrize(
+    ("arch", "millions"), [("alexnet", 61.10), ("vgg11", 132.86), ("vgg16", 138.36), ("resnet50", 25.56)]
+)
 def test_a_network_has_the_published_number_of_parameters(arch: str, millions: float):
     code = f"import train; print(sum(p.numel() for p in train.NETWORKS[{arch!r}]().parameters()))"
     result = run(sys.executable, "-c", code, PYTHONPATH=str(APPS))
