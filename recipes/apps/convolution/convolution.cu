@@ -158,9 +158,14 @@ __global__ void conv_fused(Layer layer, const float *x, const float *w, float *y
     conv_product<true>(layer, x, w, y);
 }
 
-// A thread computes a pixel of all maps: each value of x is loaded once and used MAPS times, from a register.
+// A thread computes a pixel of all maps: each value of x is loaded once and used MAPS times, from a register. The
+// weights are in shared memory, those of all maps side by side, so that one load brings several.
 template <int MAPS, class Number>
-__global__ void conv_registers(Layer layer, const Number *x, Number *y) {
+__global__ void conv_registers(Layer layer, const Number *x, const float *w, Number *y) {
+    __shared__ __align__(16) float weights[MOST_WEIGHTS];
+    int depth = layer.depth();
+    for (int i = threadIdx.x; i < MAPS * depth; i += blockDim.x) weights[i % depth * MAPS + i / depth] = w[i];
+    __syncthreads();
     int pixel = blockIdx.x * blockDim.x + threadIdx.x, n = blockIdx.y;
     if (pixel >= layer.pixels()) return;
     int row = pixel / layer.out, col = pixel % layer.out;
@@ -169,7 +174,7 @@ __global__ void conv_registers(Layer layer, const Number *x, Number *y) {
         for (int p = 0; p < K; ++p)
             for (int q = 0; q < K; ++q) {
                 float value = x[layer.x(n, c, row + p, col + q)];
-                for (int m = 0; m < MAPS; ++m) sum[m] += value * constant_weights[layer.w(m, c, p, q)];
+                for (int m = 0; m < MAPS; ++m) sum[m] += value * weights[layer.w(0, c, p, q) * MAPS + m];
             }
     for (int m = 0; m < MAPS; ++m) y[layer.y(n, m, row, col)] = sum[m];
 }
@@ -197,8 +202,8 @@ dim3 products(const Data &d) {
 template <class Number>
 void launch_registers(const Data &d, const Number *x, Number *y) {
     dim3 grid((d.layer.pixels() + 127) / 128, d.images);
-    if (d.layer.maps == 6) conv_registers<6><<<grid, 128>>>(d.layer, x, y);
-    else conv_registers<16><<<grid, 128>>>(d.layer, x, y);
+    if (d.layer.maps == 6) conv_registers<6><<<grid, 128>>>(d.layer, x, d.w, y);
+    else conv_registers<16><<<grid, 128>>>(d.layer, x, d.w, y);
 }
 
 struct Variant {
