@@ -5,7 +5,7 @@
 
 Of several processes each has its part of a batch, and gradients are summed through the host.
 Prints one line: precision=... loss=... seconds=... iteration_ms=... p_flops=..., and with several processes p_pci=...
-and p_mpi=...: FLOP/s of the products of matrices, and byte/s of copies and reductions of the gradients. The parts of an
+and p_mpi=...: TFLOP/s of the products of matrices, GB/s of copies and reductions of the gradients. The parts of an
 iteration are marked with NVTX ranges, and the GPU is waited for at the end of each. Needs PyTorch and nothing else.
 """
 
@@ -171,11 +171,11 @@ def main() -> None:
     flop = 4 * options.batch / processes * options.hidden * (PIXELS + CLASSES)
     line = (
         f"precision={precision:.4f} loss={loss:.4f} seconds={seconds:.3f} "
-        f"iteration_ms={1e3 * clock.seconds('batch iteration'):.3f} p_flops={flop / clock.seconds(*COMPUTING):.4g}"
+        f"iteration_ms={1e3 * clock.seconds('batch iteration'):.3f} p_flops={flop / clock.seconds(*COMPUTING) / 1e12:.4f}"
     )
     if processes > 1:
         size = 2 * 4 * len(network.gradients)  # bytes there and back
-        line += f" p_pci={size / clock.seconds(*COPYING):.4g} p_mpi={size / clock.seconds(REDUCING):.4g}"
+        line += f" p_pci={size / clock.seconds(*COPYING) / 1e9:.3f} p_mpi={size / clock.seconds(REDUCING) / 1e9:.3f}"
         dist.destroy_process_group()
     if rank == 0:
         print(line)
