@@ -89,6 +89,14 @@ def duration(ns: float | None) -> str:
     return Quantity.of(_in_units(ns, TIMES), ns, TIMES)
 
 
+def about(ns: float | None) -> str:
+    """Nanoseconds for sentences, three digits: 1.23 ms."""
+    if ns is None:
+        return "-"
+    return next((f"{ns / size:.3g} {unit}" for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if ns >= size),
+                duration(ns))  # fmt: skip
+
+
 def size(count: float | None) -> str:
     """Bytes for people, powers of 1024: 1.234 GiB."""
     if count is None:

@@ -10,11 +10,12 @@ in the recipe's order counts, so that nothing is counted twice.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
+from nsw.analysis.host import HostSide, host_side, own_weight
 from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
 from nsw.analysis.spent import Spent, spent
@@ -33,12 +34,15 @@ _LOADER: Final = re.compile(r"DataLoader.*__next__")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One kernel, copy, API call or function with its part of the whole; `share_pct` and `cumulative_pct` 0 to 100."""
+    """One kernel, copy, API call or function with its part of the whole; `share_pct` and `cumulative_pct` 0 to 100.
+
+    `total_ns` is None where only samples or shares are known.
+    """
 
     name: str
     short_name: str
     kind: str
-    total_ns: float
+    total_ns: float | None
     calls: float
     share_pct: float
     cumulative_pct: float
@@ -88,6 +92,7 @@ class CaseSummary:
     one_phase: str | None = None
     spent: Spent | None = None
     loading_ns: float | None = None  # what PyTorch's DataLoader keeps a step waiting, the median
+    host: HostSide | None = None
 
 
 def summarize_cases(
@@ -179,6 +184,7 @@ def _case(
             shared=may_share_gpus(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
         ),
         loading_ns=_loading(rows("nvtx_summary", with_gpu)),
+        host=host_side(runs, by_run),
     )
 
 
@@ -267,13 +273,17 @@ def _copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
     )  # fmt: skip
 
 
-def _functions(rows: Iterable[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
-    as_time = (
+def _functions(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
+    """The functions by their own time; by samples, or their share, where the profile has no times."""
+    timed = any(row.get("self_s") is not None for row in rows)
+    weighed = (
         {"name": _place(row), "short_name": row["name"], "kind": "function",
-         "total_ns": ((row.get("self_s") or 0) - (row.get("import_s") or 0)) * 1e9, "calls": row.get("calls")}
+         "total_ns": own_weight(row) * 1e9 if not timed or row.get("self_s") is not None else 0.0,
+         "calls": row.get("calls")}
         for row in rows
     )  # fmt: skip
-    return covering(as_time, cover, runs)
+    shares = covering(weighed, cover, runs)
+    return shares if timed else tuple(replace(share, total_ns=None) for share in shares)
 
 
 def _imports(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
@@ -283,7 +293,10 @@ def _imports(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
 
 
 def _place(row: Mapping[str, Any]) -> str:
-    return f"{row['name']} ({row['file']}:{row['line']})" if row.get("file") and row.get("line") else str(row["name"])
+    """A function with where it is: its file and line, else its module."""
+    line = f":{row['line']}" if row.get("line") else ""
+    where = f"{row['file']}{line}" if row.get("file") else row.get("module")
+    return f"{row['name']} ({where})" if where else str(row["name"])
 
 
 def _total(rows: Iterable[Mapping[str, Any]]) -> float:

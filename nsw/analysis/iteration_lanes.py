@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["BOXES", "TIMELINE", "iteration_lanes"]
+__all__ = ["BOXES", "TIMELINE", "iteration_lanes", "origin", "process_names"]
 
 TIMELINE: Final = "timeline"
 BOXES: Final = 2_000  # of a plot without a program in it
@@ -58,14 +58,14 @@ def iteration_lanes(
     steady = [row for row in iterations if row["phase"] == "steady" and row["duration_ns"]]
     if not steady:
         return None
-    ranked = sorted((row for row in steady if _origin(row) == _origin(steady[0])), key=lambda row: row["duration_ns"])
+    ranked = sorted((row for row in steady if origin(row) == origin(steady[0])), key=lambda row: row["duration_ns"])
     middle = ranked[len(ranked) // 2]
     span, number = middle["duration_ns"], middle["iteration"]
     starts = {middle["report"]: middle["start_ns"]}
     for row in steady:
         if row["iteration"] == number:
             starts.setdefault(row["report"], row["start_ns"])
-    names = _process_names([*gpu, *nvtx])
+    names = process_names([*gpu, *nvtx])
     made = [*_of_gpu(gpu, starts, span, names, classes), *_of_ranges(nvtx, starts, span, names)]
     made = _at_most(made, boxes, span)
     rows = tuple((b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations) for b in made)
@@ -81,25 +81,26 @@ def iteration_lanes(
     )  # fmt: skip
 
 
-def _origin(row: Row) -> tuple[Any, ...]:
+def origin(row: Row) -> tuple[Any, ...]:
+    """The process that a row is of."""
     return row.get("report"), row.get("rank"), row.get("pid")
 
 
-def _process_names(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:
+def process_names(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:
     """Each process by its rank, else by its GPU, else by its number."""
     devices: dict[tuple[Any, ...], set[Any]] = {}
     for row in rows:
-        devices.setdefault(_origin(row), set()).add(row.get("device"))
+        devices.setdefault(origin(row), set()).add(row.get("device"))
     names = {}
-    for origin, some in devices.items():
+    for key, some in devices.items():
         known = sorted(device for device in some if device is not None)
-        _, rank, pid = origin
-        names[origin] = (
+        _, rank, pid = key
+        names[key] = (
             f"rank {rank}" if rank is not None else
             f"GPU {', '.join(map(str, known))}" if known else f"process {pid}" if pid is not None else "process"
         )  # fmt: skip
     if len(set(names.values())) < len(names):
-        names = {origin: f"{name}, process {origin[2]}" for origin, name in names.items()}
+        names = {key: f"{name}, process {key[2]}" for key, name in names.items()}
     return names
 
 
@@ -121,7 +122,7 @@ def _of_gpu(
     classes: Mapping[str, str] | None,
 ) -> list[_Box]:  # fmt: skip
     return [
-        _Box(names[_origin(row)], f"stream {row['stream']}" if row.get("stream") is not None else "GPU", start, end,
+        _Box(names[origin(row)], f"stream {row['stream']}" if row.get("stream") is not None else "GPU", start, end,
              row.get("short_name") or row["name"], class_of(row["name"], row["kind"], classes))
         for start, end, row in _within(rows, starts, span)
     ]  # fmt: skip
@@ -134,13 +135,13 @@ def _of_ranges(
     found: list[_Box] = []
     open_: dict[tuple[Any, ...], list[float]] = {}
     for start, end, row in sorted(_within(rows, starts, span), key=lambda item: (item[0], -item[1])):
-        ends = open_.setdefault((*_origin(row), row.get("tid")), [])
+        ends = open_.setdefault((*origin(row), row.get("tid")), [])
         while ends and ends[-1] <= start:
             ends.pop()
         ends.append(end)
         if len(ends) <= _DEPTH:
             lane = _RANGES if len(ends) == 1 else f"{_RANGES}, level {len(ends)}"
-            found.append(_Box(names[_origin(row)], lane, start, end, row["name"] or "", _RANGES))
+            found.append(_Box(names[origin(row)], lane, start, end, row["name"] or "", _RANGES))
     return found
 
 

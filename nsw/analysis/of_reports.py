@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports", "tables_of_reports"]
 
-_WANTED: Final = (*TABLES, "operators", "osrt_summary")
+_WANTED: Final = (*TABLES, "osrt_summary")
 LOOKED_AT: Final = (*_WANTED, "gpu_trace", "api_trace", "um_summary")  # tables that the answer needs, or is made of
 
 _KEPT: Final = (*_WANTED, "metrics")

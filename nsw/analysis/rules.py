@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis import counter_rules, timeline_rules
+from nsw.analysis import counter_rules, host_rules, timeline_rules
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.hits import Context, Hit
 from nsw.entry_points import registered
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["RULES", "as_findings", "hits_of"]
 
 GROUP: Final = "nsw.rules"
-RULES: Final[Mapping[str, Rule]] = {**timeline_rules.RULES, **counter_rules.RULES}
+RULES: Final[Mapping[str, Rule]] = {**timeline_rules.RULES, **counter_rules.RULES, **host_rules.RULES}
 _KERNELS: Final = "kernels"
 _ALIKE: Final = 4  # other cases of a rule that are named
 

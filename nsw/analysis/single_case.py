@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table
 from nsw.analysis.counter_rules import LATENCY, about, bound_by, room_pct
+from nsw.analysis.host import OTHER, WAITS, work_of
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.analysis.timeline_rules import idle_reason
@@ -19,7 +20,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.cases import CaseSummary, Share
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.spent import Part, Spent
 
@@ -224,17 +225,41 @@ _SHARES: Final = (Column("name", "name", "name"), Column("ns", "time", "ns"), Co
                   Column("calls", "calls", "count"))  # fmt: skip
 
 
+_FUNCTIONS: Final = (Column("name", "function", "name"), Column("work", "work"), *_SHARES[1:])
+
+
 def _functions_of(case: CaseSummary) -> Section | None:
-    shares = case.functions or case.api
+    if case.functions:
+        return _functions_said(case), _filled(
+            case, _FUNCTIONS,
+            [(s.short_name, _work(s), s.total_ns, s.share_pct, s.calls or None) for s in case.functions[:_PARTS]],
+            evidence="functions", wide="name",
+        )  # fmt: skip
+    shares = case.api
     if not shares:
         return None
     rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
-    kind, table = ("CPU time (self)", "functions") if case.functions else ("CUDA API time", "api")
-    if not case.functions and (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
+    if (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
         bare = [(name, ns, None, count) for name, ns, _, count in rows]
-        return plural(round(calls), "CUDA API call"), _filled(case, _SHARES, bare, evidence=table, wide="name")
-    said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of {kind}"
-    return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence(table, (case.id,)),))
+        return plural(round(calls), "CUDA API call"), _filled(case, _SHARES, bare, evidence="api", wide="name")
+    said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of CUDA API time"
+    return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence("api", (case.id,)),))
+
+
+def _work(function: Share) -> str:
+    """The class of a function's work; empty where its name does not tell."""
+    work = work_of(function.short_name, function.name.removeprefix(function.short_name))
+    return "" if work == OTHER else work
+
+
+def _functions_said(case: CaseSummary) -> str:
+    """The function that works most, and how much of the time is waiting."""
+    first = next((share for share in case.functions if _work(share) not in WAITS), None)
+    wait = next(iter(case.host.waits if case.host else ()), None)
+    of = "CPU time" if case.import_ns is None else "its time"  # cProfile's is wall time
+    waits = f"{wait.share_pct:.0f} % of {of} is {wait.name} ({wait.top})" if wait else ""
+    said = f"{first.short_name} takes {first.share_pct:.0f} % of {of}" if first else ""
+    return ", ".join(filter(None, (said, waits if wait and wait.share_pct >= _TELLING_PCT else "")))
 
 
 _OTHERS: Final = (

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from nsw.tables import TableData
 
 TABLES = (
-    "gpu_summary", "api_summary", "communication", "functions", "figures", "facts", "phases", "phase_summary",
-    "iterations", "nvtx_summary", "nvtx_gpu_summary", "ranks",
+    "gpu_summary", "api_summary", "communication", "functions", "operators", "figures", "facts", "phases",
+    "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "ranks",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules")  # as columns: a row a metric of a launch is many
 

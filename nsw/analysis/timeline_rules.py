@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.analysis.comparison import is_time
 from nsw.analysis.hits import Context, Hit, direction
+from nsw.analysis.host_rules import meanwhile
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
 from nsw.metrics import find_chip
-from nsw.quantities import duration, rate
+from nsw.quantities import about, rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -58,6 +59,8 @@ _WORTH_IDLE_PCT: Final = 10.0
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _SMALL_PAGE: Final = 64 << 10  # bytes of a migration
 _MIGRATIONS: Final = 1000
+
+_OF_HOST: Final = frozenset({"gap", "host"})  # reasons that only a profile of the host explains
 
 Reason = Literal["call", "gap", "host", "synchronisation", "launches"]
 
@@ -121,9 +124,12 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
         if idle.busy_pct >= BUSY_PCT:
             return None
         what, do, why, advice = _WHY[reason](idle)
-        if reason in {"gap", "host"} and (case.loading_ns or 0.0) >= _PART * idle.idle_ns:
-            what, do = f"waits {_time(case.loading_ns)} for the DataLoader", "more loader workers"
-            why = f"for {_time(case.loading_ns)} of that the program waits for its DataLoader"
+        profiled = meanwhile(case, _longest_wait(idle)) if reason in _OF_HOST else None
+        if profiled is not None:
+            what, do, why, advice = profiled
+        elif reason in _OF_HOST and (case.loading_ns or 0.0) >= _PART * idle.idle_ns:
+            what, do = f"waits {about(case.loading_ns)} for the DataLoader", "more loader workers"
+            why = f"for {about(case.loading_ns)} of that the program waits for its DataLoader"
             advice = (
                 "More workers (num_workers), cheaper decoding, or data that are ready (cached, resized) shorten that."
             )
@@ -142,16 +148,22 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
     return rule
 
 
+def _longest_wait(idle: IdleGpu) -> float:
+    """What a GPU waits at once, or in all where no gap stands out; medians differ: never more than all idle time."""
+    gap = idle.gap_ns or 0.0
+    return min(gap, idle.idle_ns) if gap >= _LONG * idle.idle_ns else idle.idle_ns
+
+
 def _an_iteration(case: CaseSummary, med_ns: float) -> str:
     """An iteration with its time: of a few their range, whose median says little."""
     of = case.iterations
     if of is None or of.count >= _FEW_ITERATIONS:
-        return f"an iteration of {_time(med_ns)}"
-    return f"iterations of {_time(of.least_ns)} to {_time(of.most_ns)}"
+        return f"an iteration of {about(med_ns)}"
+    return f"iterations of {about(of.least_ns)} to {about(of.most_ns)}"
 
 
 def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
-    took = f"{idle.call} {_time(idle.call_ns)} an iteration"
+    took = f"{idle.call} {about(idle.call_ns)} an iteration"
     if _ALLOCATES.match(idle.call):
         do, advice = (
             "allocate once, or pool",
@@ -161,11 +173,11 @@ def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
         do, advice = "copy from pinned memory", "Copy from pinned memory with cudaMemcpyAsync, while kernels run."
     else:
         do, advice = "move it out of the loop", "Move it out of the loop."
-    return took, do, f"the host spends {_time(idle.call_ns)} of it in {idle.call}", advice
+    return took, do, f"the host spends {about(idle.call_ns)} of it in {idle.call}", advice
 
 
 def _gap(idle: IdleGpu) -> tuple[str, str, str, str]:
-    gap = _time(min(idle.gap_ns or 0.0, idle.idle_ns))  # medians of different things: never more than all idle time
+    gap = about(_longest_wait(idle))
     calls = "and no CUDA call explains it" if idle.calls_known else "CUDA calls were not recorded"
     return (
         f"one gap of {gap}{', no CUDA call' if idle.calls_known else ''}",
@@ -193,7 +205,7 @@ def _waits(idle: IdleGpu) -> tuple[str, str, str, str]:
 def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
     work = idle.busy_pct / 100 * idle.med_ns / idle.operations
     spacing = idle.med_ns / idle.operations
-    call = f", a launch call {_time(idle.launch_ns)}" if idle.launch_ns is not None else ""
+    call = f", a launch call {about(idle.launch_ns)}" if idle.launch_ns is not None else ""
     graphs = "more CUDA graphs" if idle.graph_launches >= 1 else "CUDA graphs, larger batch"
     advice = (
         "CUDA graphs launch some of them: put more of the iteration into graphs."
@@ -202,8 +214,8 @@ def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
         " operations (fused kernels, torch.compile, a larger batch)."
     )
     return (
-        f"{idle.operations:,.0f} operations of {_time(work)}", graphs,
-        f"{idle.operations:,.0f} operations, one every {_time(spacing)}, keep it busy for {_time(work)} each{call}",
+        f"{idle.operations:,.0f} operations of {about(work)}", graphs,
+        f"{idle.operations:,.0f} operations, one every {about(spacing)}, keep it busy for {about(work)} each{call}",
         advice,
     )  # fmt: skip
 
@@ -385,7 +397,7 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
     return Hit(
         "unified memory", case.id, min(100.0, 100 * ns / case.gpu_ns),
         f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB", "cudaMemPrefetchAsync",
-        f"unified memory moves in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average, {_time(ns)} in all",
+        f"unified memory moves in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average, {about(ns)} in all",
         "Prefetch what a kernel needs (cudaMemPrefetchAsync), or copy it explicitly.", f"{calls:,.0f}", "copies",
     )  # fmt: skip
 
@@ -509,23 +521,15 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
     )
     return Hit(
         "slow iteration", case.id, 100 * (of.most_ns - of.med_ns) / all_ns,
-        f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}", do,
-        f"iteration {number} of {of.count + of.warmup} takes {_time(of.most_ns)}, {of.most_ns / of.med_ns:.0f} times"
-        f" the median of {_time(of.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
-        advice, _time(of.most_ns), "iterations",
+        f"iteration {number} of {of.count + of.warmup} takes {about(of.most_ns)}", do,
+        f"iteration {number} of {of.count + of.warmup} takes {about(of.most_ns)}, {of.most_ns / of.med_ns:.0f} times"
+        f" the median of {about(of.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
+        advice, about(of.most_ns), "iterations",
     )  # fmt: skip
 
 
 def _gigabytes(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB/s"
-
-
-def _time(ns: float | None) -> str:
-    """A time in three digits: 1.17 ms."""
-    if ns is None:
-        return "-"
-    return next((f"{ns / size:.3g} {unit}" for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)) if ns >= size),
-                duration(ns))  # fmt: skip
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {

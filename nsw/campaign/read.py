@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Landed", "fault_of", "landed_ranks", "missing_nodes", "missing_ranks", "read_reports", "read_trace", "reading",
+    "Landed", "fault_of", "landed_ranks", "missing_nodes", "missing_ranks", "read_reports", "read_traces", "reading",
     "sentence", "severity",
 ]  # fmt: skip
 
@@ -338,12 +338,14 @@ def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int
         progress(done, total)
 
 
-def read_trace(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], name: str) -> list[dict[str, Any]]:
-    """The rows of a trace, from the collected reports of these runs; nothing is written."""
+def read_traces(
+    folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], names: Collection[str]
+) -> Iterator[tuple[RunRow, dict[str, list[dict[str, Any]]]]]:
+    """The rows of traces by their names, run after run, from the collected reports; nothing is written."""
     folder.require_trust()  # it names the program that exports reports
     reader = _Reader(folder, ledger)
-    options = replace(reader.options, tables=frozenset({name}), max_unpacked=folder.max_unpacked, limits=folder.limits)
-    return [row for read in reader.read(runs, options) for row in read.tables.get(name, [])]
+    options = replace(reader.options, tables=frozenset(names), max_unpacked=folder.max_unpacked, limits=folder.limits)
+    return ((read.run, read.tables) for read in reader.read(runs, options))
 
 
 def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]) -> str | None:

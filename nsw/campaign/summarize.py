@@ -13,7 +13,7 @@ from nsw.campaign.selection import Selection, job_ids, selected
 from nsw.wording import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from nsw.analysis.blocks import Lanes
     from nsw.analysis.summary import Summary
@@ -90,14 +90,20 @@ class Results:
         return [row for row in load_rows(self.folder, table) if row["run"] in ids]
 
     def trace(self, table: str, runs: Sequence[RunRow]) -> list[dict[str, Any]]:
-        """The rows of a trace, which is read from the collected reports of these runs.
+        """The rows of one trace; it raises what `traces` does."""
+        return [row for _, tables in self.traces(runs, [table]) for row in tables.get(table, [])]
+
+    def traces(
+        self, runs: Sequence[RunRow], names: Collection[str]
+    ) -> Iterator[tuple[RunRow, dict[str, list[dict[str, Any]]]]]:
+        """The rows of traces by their names, run after run, which are read from the collected reports.
 
         Raises:
             CampaignError: The campaign was made elsewhere, and so were the reports and the program that exports them.
         """
-        from nsw.campaign.read import read_trace
+        from nsw.campaign.read import read_traces
 
-        return read_trace(self.folder, self._ledger, runs, table)
+        return read_traces(self.folder, self._ledger, runs, names)
 
     def timeline(self, case: str | None = None) -> Lanes | None:
         """One iteration of a case by process and stream, read from its report; None where no timeline tells of any.
@@ -106,7 +112,7 @@ class Results:
             case: Which; None: the first one of which there is a timeline.
 
         Raises:
-            CampaignError: As `trace`.
+            CampaignError: As `traces`.
         """
         from nsw.analysis.iteration_lanes import iteration_lanes
 
@@ -114,8 +120,9 @@ class Results:
         run = next((run for run in self.runs if run.id in of and case in {None, run.case_id}), None)
         if run is None:
             return None
-        gpu, nvtx, iterations = (self.trace(name, [run]) for name in ("gpu_trace", "nvtx_trace", "iteration_trace"))
-        return iteration_lanes(run.case_id, gpu, nvtx, iterations)
+        names = ("gpu_trace", "nvtx_trace", "iteration_trace")
+        ((_, tables),) = self.traces([run], names)
+        return iteration_lanes(run.case_id, *(tables.get(name, []) for name in names))
 
 
 def prepare(folder: CampaignFolder) -> None:

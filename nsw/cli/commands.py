@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsw.cli.application import app, command
-from nsw.cli.output import Target, chosen, output_path
+from nsw.cli.output import Folder, Target, chosen, output_path
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ option = partial(typer.Option, show_default=False)
 Formats = StrEnum("Formats", ["TABLE", "JSON", "CSV", "PARQUET"])
 AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML"])
 PlotFormats = StrEnum("PlotFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML", "SVG", "PNG"])
-ReadFormats = StrEnum("ReadFormats", ["TABLE", "JSON", "CSV", "PARQUET", "HTML"])
+ReadFormats = StrEnum("ReadFormats", ["TABLE", "JSON", "CSV", "PARQUET", "HTML", "SVG", "PNG"])
 By = StrEnum("By", ["CASE", "FIGURE", "KERNEL", "CLASS", "RANGE", "METRIC"])
 BaselineAction = StrEnum("BaselineAction", ["SET", "LS", "RM"])
 Action = StrEnum("Action", ["LS", "SHOW", "CHECK", "TRANSLATE"])
@@ -726,6 +726,48 @@ def report(
     return summarizing.report(which, output, limits(max_memory, max_time), timeline)
 
 
+@command()
+def export(
+    campaign: CampaignOrRuns = None,
+    named: CampaignOption = None,
+    root: Root = None,
+    case: Only = None,
+    exclude: Without = None,
+    trace: Annotated[
+        Path | None,
+        option("--trace", metavar="FILE", help="The timelines, for https://ui.perfetto.dev; its size is shown first."),
+    ] = None,
+    ranks: Annotated[list[int] | None, option("--rank", help="With --trace: only this rank; may be repeated.")] = None,
+    step: Annotated[
+        str | None,
+        option("--step", metavar="N", help="With --trace: only this iteration, or these: 5-7; the first of all is 0."),
+    ] = None,
+    csv: Annotated[Path | None, option("--csv", metavar="FOLDER", help="All tables, a CSV file each.")] = None,
+    parquet: Annotated[
+        Path | None, option("--parquet", metavar="FOLDER", help="All tables, a Parquet file each.")
+    ] = None,
+    yes: Yes = False,
+    max_memory: MaxMemory = None,
+    max_time: MaxTime = None,
+) -> int:
+    """Write what a campaign measured for other programs: timelines for Perfetto, all tables as CSV or Parquet."""
+    from nsw.cli import exporting
+
+    which = (campaign, named, root, selection(case, exclude))
+    bounds = limits(max_memory, max_time)
+    if (trace is not None) + (csv is not None) + (parquet is not None) != 1:
+        raise UsageError(
+            "nsw export needs one of: --trace FILE, --csv FOLDER, --parquet FOLDER",
+            hint="`nsw export --trace timeline.pftrace`, `nsw export --csv tables/`",
+        )
+    if trace is None and (ranks or step):
+        raise UsageError("--rank and --step belong to --trace")
+    if trace is not None:
+        return exporting.export_trace(which, trace, bounds, ranks=ranks, steps=exporting.steps_of(step), yes=yes)
+    target = Target("csv", Folder(csv)) if csv is not None else Target("parquet", Folder(parquet or ""))
+    return exporting.export_tables(which, target, bounds)
+
+
 Sides = Annotated[
     list[str] | None,
     argument(
@@ -842,6 +884,7 @@ def read(
     top: Annotated[int | None, option("--top", min=1, help="At most this many rows of each table.")] = None,
     full: Annotated[bool, option("--full", help="All tables instead of the answer.")] = False,
     formats: Annotated[bool, option("--formats", help="List the formats that can be read.")] = False,
+    plot: Plot = None,
     format: ReadFormat = None,
     json: Json = False,
     output: Output = None,
@@ -857,6 +900,7 @@ def read(
     return reading.read(
         files or [], table or [], goal, formats=formats, max_unpacked=quantity(max_unpacked, "--max-unpacked"),
         limits=bounds, steps=steps, where=where or (), launch=launch, top=top, full=full,
+        plot=plot,
     )  # fmt: skip
 
 

@@ -456,6 +456,7 @@ _BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
     "summarize table": _all_tables,
     "plot": lambda _given, _begun: list(_OF_COMPARISONS),
     "summarize plot": lambda _given, _begun: list(_PLOTS),
+    "read plot": lambda _given, _begun: list(_PLOTS),
     "names": _metric_names,
     "chip": _chips,
     "action": lambda _given, _begun: ["check"],

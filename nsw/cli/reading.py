@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
 from nsw.apart import Limits, apart, can_fork
 from nsw.cli.output import several, tell
 from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
@@ -26,6 +27,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from nsw.analysis.blocks import Block
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.of_reports import ReadReport
     from nsw.analysis.summary import Summary
@@ -38,6 +40,7 @@ __all__ = ["COMPUTED", "read"]
 COMPUTED: Final = ("kernels", "roofline")
 _SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
 _MOST_ROWS: Final = 20
+_OF_TIMELINE: Final = ("gpu_trace", "nvtx_trace", "iteration_trace")
 _SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
 _STDIN: Final = "<stdin>"
@@ -58,6 +61,7 @@ def read(
     launch: int | None = None,
     top: int | None = None,
     full: bool = False,
+    plot: str | None = None,
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
     from nsw.readers.model import Options
@@ -77,13 +81,21 @@ def read(
                 f"there is no table {name}", hint=did_you_mean(name, known) or f"tables: {', '.join(known)}"
             )
     computed = _computed(tables)
+    target.check_plot(plot)
+    if target.is_of_plot and (tables or tests or top or full):
+        raise UsageError(
+            "--table, --where, --launch, --top and --full choose rows, and a plot has none",
+            hint="`nsw read FILE --plot NAME -o plot.svg`",
+        )
     wanted = _SOURCES if computed else frozenset(tables) if tables else None
+    if plot == TIMELINE:
+        wanted = frozenset(_OF_TIMELINE)
     options = Options(wanted, max_unpacked=max_unpacked, steps=steps, limits=limits or Limits())
     search = ReportSearch()
     with _standard_input(files) as given:
         paths = list(search.files(given.files))
         forks, is_long = can_fork(), takes_long(paths)
-        command = _Command(tables, target, tests, top, computed, search, given, several=len(paths) > 1, full=full)
+        command = _Command(tables, target, tests, top, computed, search, given, plot, several=len(paths) > 1, full=full)
         if len(paths) == 1 and forks:
             return _answer_apart(command, paths[0], options)
         found = read_many(paths, options, 1 if forks and not is_long else None)
@@ -114,6 +126,7 @@ class _Command:
     computed: str | None
     search: ReportSearch
     given: _Input
+    plot: str | None
     several: bool
     full: bool
 
@@ -121,7 +134,10 @@ class _Command:
         """Print or write the tables of the reports; the exit code."""
         asked = _Asked(self.tables, several=self.several)
         known = self.search.known(self.given.named(found))
-        if self.computed:
+        if self.target.is_of_plot:
+            reports = _Reports(known)
+            code = _put_plot(reports, self.plot, self.target)
+        elif self.computed:
             reports = _Reports(_chosen(known, self.tests, None))
             code = _put_computed(self.computed, reports, self.target, self.top)
         else:
@@ -173,6 +189,37 @@ def _put(reports: _Reports, tables: list[str], target: Target, *, most: int, ans
         _write_folder(reports, target)
     else:
         _one_table(reports, tables, target)
+
+
+def _put_plot(reports: _Reports, name: str | None, target: Target) -> int:
+    """Write a plot of what the reports show; a timeline is of their traces.
+
+    Raises:
+        UsageError: There is no such plot.
+    """
+    from nsw.analysis.answer.registry import blocks_of
+    from nsw.present.plot_files import plot_of
+
+    if name == TIMELINE:
+        blocks: list[Block] = _timeline(reports)
+    else:
+        looked_at = [_looked_at(report) for report in reports if report.tables]
+        blocks = list(blocks_of(_summary(looked_at))) if looked_at else []
+    reports.tell()
+    target.put_plot(plot_of(blocks, name))
+    return Exit.GOOD
+
+
+def _timeline(reports: Iterable[Report]) -> list[Block]:
+    """One iteration of the reports together, as a block; none where they have no iterations."""
+    traces: dict[str, list[dict[str, Any]]] = {name: [] for name in _OF_TIMELINE}
+    names = []
+    for report in reports:
+        names.append(Path(report.path).name)
+        for name in _OF_TIMELINE:
+            traces[name] += (row | {"report": report.path} for row in rows(name, report.tables.get(name, [])))
+    lanes = iteration_lanes(names[0] if len(names) == 1 else plural(len(names), "report"), *traces.values())
+    return [lanes] if lanes else []
 
 
 def _tell(search: ReportSearch) -> int:
@@ -331,7 +378,7 @@ def _conditions(report: Report) -> dict[str, str]:
 def _print_page(reports: _Reports, *, answers: bool) -> None:
     """The answer as a page, with the tables of the reports; only these where rows of them were asked for."""
     from nsw.analysis.answer.registry import blocks_of
-    from nsw.analysis.blocks import Block, Note
+    from nsw.analysis.blocks import Note
     from nsw.present.page import Behind, page
 
     looked_at: list[ReadReport] = []

@@ -36,6 +36,7 @@ __all__ = [
     "cancel",
     "carry_out",
     "clean",
+    "confirm",
     "fetch",
     "reread",
     "resume",
@@ -132,10 +133,10 @@ def _warn(text: str) -> None:
 def _confirm_cost(cost: str | None) -> None:
     if cost:
         alone = f"{cost}; there is no terminal to confirm this on"
-        _confirm(f"{cost}. Go on?", alone, "not confirmed; nothing was submitted", err=False)
+        confirm(f"{cost}. Go on?", alone, "not confirmed; nothing was submitted", err=False)
 
 
-def _confirm(question: str, alone: str, refused: str, *, default: bool = False, err: bool = True) -> None:
+def confirm(question: str, alone: str, refused: str, *, default: bool = False, err: bool = True) -> None:
     """Ask a person whether to go on.
 
     Raises:
@@ -177,7 +178,7 @@ def _consent(*, yes: bool) -> Callable[[str, list[str]], object]:
         for line in lines:
             say(line, sys.stderr)
         if not yes:
-            _confirm(question, f"{question} There is no terminal to answer on; nothing was done", "nothing was done")
+            confirm(question, f"{question} There is no terminal to answer on; nothing was done", "nothing was done")
 
     return consent
 
@@ -451,7 +452,7 @@ def fetch(
         # without a terminal only what is above the limit needs a yes
         if not yes and (over or sys.stdin.isatty()):
             alone = f"{what}: there is no terminal to confirm this on; nothing was downloaded"
-            _confirm(f"Bring {what}?", alone, "nothing was downloaded", default=not over)
+            confirm(f"Bring {what}?", alone, "nothing was downloaded", default=not over)
         with DownloadBar() as bar:
             there.bring(bar.show)
     say(str(folder.path / "fetched"))
@@ -481,7 +482,7 @@ def clean(folder: CampaignFolder, selection: Selection, *, everything: bool, dry
             return Exit.GOOD
         if not yes:
             alone = "there is no terminal to confirm this on; nothing was removed"
-            _confirm("Remove them?", alone, "nothing was removed")
+            confirm("Remove them?", alone, "nothing was removed")
         cleaning.remove(everything=everything)
     tell(f"removed; reports and tables are kept in {folder.path}")
     return Exit.GOOD

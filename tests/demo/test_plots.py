@@ -55,6 +55,35 @@ def test_what_is_no_plot_is_refused_with_what_to_do(demo, words, says):
     assert "hint" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["timeline", None])
+def test_reports_without_a_campaign_have_plots_too(demo, tmp_path, name):
+    files = sorted(demo.folder.glob("reports/gpus-*_batch-8.*/*.sqlite"))
+    chosen, file = (files[-1:] if name else files), tmp_path / "plot.svg"
+    done = demo.nsw("read", *map(str, chosen), "-o", str(file), *(["--plot", name] if name else []))
+    assert done.returncode == 0, done.stderr
+    root = ET.parse(file).getroot()
+    assert_allowed(root)
+    if name:
+        assert {"GPU 0", "GPU 3", "stream 7", "NVTX", "NCCL", "GEMM"} <= set(texts(root))
+        same = plot(demo, tmp_path, "--plot", "timeline", "--case", "gpus=4,batch=8")
+        assert [mark.attrib for (mark,) in marks(root).values()] == [mark.attrib for (mark,) in marks(same).values()]
+    else:
+        assert marks(root)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(["--plot", "nothing", "-o", "x.svg"], "there is no plot nothing"), (["--plot", "time"], "--plot needs a file"),
+     (["--table", "gpu_summary", "-o", "x.svg"], "choose rows, and a plot has none")],
+)  # fmt: skip
+def test_what_is_no_plot_of_a_report_is_refused(demo, words, says):
+    (file,) = demo.folder.glob("reports/gpus-1_batch-8.*/*.sqlite")
+    done = demo.nsw("read", str(file), *words)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "hint" in done.stderr
+
+
 def test_a_png_needs_its_library_or_is_one(demo, tmp_path):
     file = tmp_path / "plot.png"
     done = demo.nsw("summarize", str(demo.folder), "-o", str(file))

@@ -27,6 +27,7 @@ GROUPS = {
     "faults": ("faketime", "btrfs-progs"),
     "queue": ("task-spooler",),
     "mpi": ("openmpi-bin", "mpich"),
+    "browser": ("chromium", "chromium-driver"),
 }
 LOCK = Path("/var/lock/nsw-test-packages")
 POLICY = Path("/usr/sbin/policy-rc.d")

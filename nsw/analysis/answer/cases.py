@@ -72,6 +72,8 @@ def _wall(case: CaseSummary, name: str) -> float | None:
     return next((p.duration_ns for p in case.phases if p.phase == name), None)
 
 
+_LITTLE_PCT: Final = 1.0
+_WAITS: Final = 2  # classes of waiting that are named
 _WORDS: Final = {"setup": "set-up", "warmup": "warm-up", "steady": "steady state", "end": "end"}
 _SHARES: Final = (
     Column("name", "name", "name"), Column("share_pct", "share", "%"), Column("cumulative_pct", "together", "%"),
@@ -117,8 +119,23 @@ def _case(case: CaseSummary, cover: float) -> list[Block]:
     if case.import_ns:
         text = f"imports of modules {duration(case.import_ns)}: not in what follows"
         found.append(Note("imports", text, **_full(case, "functions")))
-    functions = f"Python functions that take {portion} of self time"
-    return [*found, *_shares(case, "functions", functions, case.functions)]
+    functions = f"functions that take {portion} of the CPU's time, each without those that it calls"
+    return [*found, *_host(case), *_shares(case, "functions", functions, case.functions)]
+
+
+_WORK: Final = (Column("work", "the CPU's work", "name"), Column("share_pct", "share", "whole %"),
+                Column("top", "largest function", "name"))  # fmt: skip
+
+
+def _host(case: CaseSummary) -> list[Block]:
+    """What the CPU works on by class, and what it waits for."""
+    host = case.host
+    if host is None or not (host.work or host.waits):
+        return []
+    rows = tuple((work.name, work.share_pct, work.top) for work in host.work if work.share_pct >= _LITTLE_PCT)
+    waits = "".join(f"; {wait.share_pct:.0f} % of all time {wait.name}" for wait in host.waits[:_WAITS])
+    title = f"what the CPU works on, by its functions{waits}"
+    return [Table("host", title, _WORK, rows, wide="top", **_full(case, "functions"))]
 
 
 def _full(case: CaseSummary, table: str) -> dict[str, Any]:
@@ -181,7 +198,14 @@ def _shares(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -
     # names of instances of one template look alike, and are not the same kernel
     distinct = numbered([s.name if s.kind == "function" else s.short_name for s in shares])
     rows = tuple(
-        (own, s.share_pct, s.cumulative_pct, s.total_ns, s.calls, s.total_ns / s.calls if s.calls else None)
+        (
+            own,
+            s.share_pct,
+            s.cumulative_pct,
+            s.total_ns,
+            s.calls,
+            s.total_ns / s.calls if s.calls and s.total_ns is not None else None,
+        )
         for own, s in zip(distinct, shares, strict=True)
     )
     return [

@@ -1,0 +1,267 @@
+"""The CPU's side of a case: what its functions work on, what its profilers found of the whole program, its ranks.
+
+Functions come from any CPU profiler (table functions), else from operators (PyTorch, oneDNN). Classes of work are data,
+as those of kernels: the first pattern that a function's name, else its file or module, matches decides. Time in which
+a thread only waits is a class too, and counts for nothing where shares of work are meant.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cache
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+__all__ = [
+    "LOADER", "MPI", "OTHER", "WAITS", "HostSide", "Primitives", "Work", "host_side", "own_weight", "work_of",
+]  # fmt: skip
+
+OTHER: Final = "other work"
+MPI: Final = "MPI"
+_GPU_WAIT: Final = "waiting for the GPU"
+LOADER: Final = "waiting for loader workers"
+_WAITING: Final = "waiting"
+_BARRIERS: Final = "waiting at OpenMP barriers"
+WAITS: Final = frozenset({_GPU_WAIT, LOADER, MPI, _WAITING, _BARRIERS})
+
+# a class a line, with patterns of which any may be in `name file module`, those with = as a word; indented lines go on
+_TABLE: Final = r"""
+waiting for the GPU: cu(?:da|ctx|stream|event|device)\w*synchronize '(?:item|cpu|tolist)'.of.'torch =cuda.synchronize
+waiting for loader workers: _try_get_data _get_data dataloaderiter\b.*_next
+waiting at OpenMP barriers: kmp_\w*barrier kmp_\w*wait gomp_\w*barrier gomp_\w*wait kmp_fork kmp_hyper
+MPI: =p?mpi_ libmpi mpidi ucp_worker uct_ psm2 ofi_ opal_progress ompi_ =gloo =barrier
+waiting: =e?poll =ppoll =select =epoll_ =futex lock_wait pthread_cond 'acquire' nanosleep =sleep =wait =waitpid
+  sched_yield =recv =accept =join cpu_idle =idle
+importing modules: frozen.importlib importlib _find_and_load exec_module get_code marshal.loads imp\.create
+decoding JPEG: jpe?g huff idct jdhuff decode_mcu ycc_rgb turbojpeg
+decoding PNG: =png pngdecode libpng
+compression: inflate zstd lz4 bz2 lzma gzip blosc snappy libz\b zlib compress
+resizing images: resample =resize resize bilinear bicubic torchvision.*transforms
+reading files: 'read' =pread =read readinto fread =readline 'readline' h5py =lmdb tarfile zipfile ='?open'? \bio\.open
+parsing text: json =csv strtod read_csv tokeniz =loads literal_eval regex =sre_
+pickling: pickle =dumps reduction\.py
+random numbers: random mt19937 mersenne philox shuffle randint =rand
+convolution: conv(?!ert) im2col winograd
+matrix products: gemm gemv dgemm sgemm cblas openblas mkl_blas libblis matmul addmm bmm =mm =dot inner_product
+memory formats: reorder =contiguous ascontiguous permute
+normalisation and pooling: norm pool softmax
+elementwise: relu gelu =add_? =mul_? elementwise vectorized copysign =exp =tanh eltwise binary
+launching GPU work: cu(?:da)?(?:graph)?launch run_backward =backward _execution_engine \btorch\._c _foreach_ torch.nn
+  torch/nn torch/autograd torch/optim
+copying memory: memcpy memmove memset =copy_ =copy 'copy_' 'to'.of.'torch tobytes =cat concat stack
+allocating memory: malloc =free munmap =mmap page_fault clear_page madvise brk alloc empty
+loading data: dataloader dataset fetch collate loader
+the Python interpreter: _pyeval pyobject_ py_eval libpython ^\W*python[\d.]*\W*$
+the operating system: kernel\.kallsyms vmlinux \[k\] entry_syscall do_syscall
+"""
+
+
+def _classes(table: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
+    lines = table.replace("\n  ", " ").strip().splitlines()
+    pairs = (line.partition(": ")[::2] for line in lines)
+    return tuple((name, re.compile("|".join(map(_pattern, words.split())), re.IGNORECASE)) for name, words in pairs)
+
+
+def _pattern(word: str) -> str:
+    return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
+
+
+_CLASSES: Final = _classes(_TABLE)
+
+
+@cache
+def work_of(name: str, where: str = "") -> str:
+    """The class of a function by its name, else by where it is: the end of its file's path, its module."""
+    for text in (name, "/".join(where.split("/")[-2:])):
+        known = next((known for known, pattern in _CLASSES if text and pattern.search(text)), None)
+        if known is not None:
+            return known
+    return OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A class of work: its share of the CPU's working time (0 to 100; of all time for a wait), its largest function."""
+
+    name: str
+    share_pct: float
+    top: str
+
+
+@dataclass(frozen=True, slots=True)
+class Primitives:
+    """Those of oneDNN: their time, the shares of it (0 to 100) in reorders and in reference implementations."""
+
+    total_ns: float
+    reorder_pct: float
+    reorders: float
+    reference_pct: float
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostSide:
+    """The CPU's side of a case.
+
+    Attributes:
+        work: Classes of work without waits, the largest first.
+        waits: Classes of waiting, their shares of all time.
+        facts: What profilers found of the whole program, by key as in table facts: the first pass that has one;
+            sums over the ranks for times of CPUs, the longest rank for elapsed_s, the mean over ranks for shares.
+        rank_s: The CPU time of each rank without waits, by its number, where functions are known rank by rank.
+        primitives: oneDNN's; None: it was not recorded.
+        profiled_by: The pass whose functions these are; empty: none.
+    """
+
+    work: tuple[Work, ...] = ()
+    waits: tuple[Work, ...] = ()
+    facts: Mapping[str, float] = field(default_factory=dict)
+    rank_s: Mapping[int, float] = field(default_factory=dict)
+    primitives: Primitives | None = None
+    profiled_by: str = ""
+
+
+_SUMMED: Final = frozenset({"cpu_time_s", "cpu_use_cores", "spin_s", "overhead_s", "sp_gflops", "dp_gflops",
+                            "instructions", "cycles", "task_clock_s", "user_s", "system_s"})  # fmt: skip
+_KEYS: Final = _SUMMED | {
+    "elapsed_s", "logical_cpus", "cpu_use_pct", "ipc", "cpi", "memory_bound_pct", "memory_stalls_pct",
+    "dram_bound_pct", "cache_bound_pct", "vectorization_pct", "mpi_s", "mpi_pct", "mpi_imbalance_s",
+    "mpi_imbalance_pct", "openmp_imbalance_s", "openmp_imbalance_pct", "serial_s", "io_wait_s", "peak_memory_bytes",
+    "ranks",
+}  # fmt: skip
+_OF_PASSES: Final = frozenset({"host", "report"})
+
+
+def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Row]]]) -> HostSide | None:
+    """What a case's runs tell of its CPU's side; None: nothing.
+
+    Args:
+        runs: The case's runs, in the plan's order.
+        tables: Rows of functions, operators and facts by run.
+    """
+    mine = [run for run in runs if run.pass_kind in _OF_PASSES]
+    functions, by = _first_pass(mine, tables.get("functions", {}))
+    operators, of_operators = _first_pass(mine, tables.get("operators", {}))
+    weighed = _weighed(functions) or [
+        (_name(row), "", row["self_cpu_ns"], row) for row in operators if row.get("self_cpu_ns")
+    ]
+    facts = _facts(mine, tables.get("facts", {}))
+    if not weighed and not facts:
+        return None
+    return HostSide(
+        work=_shares([part for part in weighed if work_of(*part[:2]) not in WAITS]),
+        waits=_shares([part for part in weighed if work_of(*part[:2]) in WAITS], sum(part[2] for part in weighed)),
+        facts=facts,
+        rank_s=_rank_times(functions),
+        primitives=_primitives(mine, tables.get("operators", {})),
+        profiled_by=by or of_operators,
+    )
+
+
+def _first_pass(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> tuple[list[Row], str]:
+    """The rows of the first pass that has any, and its name."""
+    some = [run for run in runs if by_run.get(run.id)]
+    first = some[0].pass_name if some else ""
+    return [row for run in some if run.pass_name == first for row in by_run[run.id]], first
+
+
+def _name(row: Row) -> str:
+    return str(row.get("name") or "")
+
+
+def _weighed(functions: Iterable[Row]) -> list[tuple[str, str, float, Row]]:
+    """Name, place, weight and row of each function that has any time of its own, imports of modules left out."""
+    found = []
+    for row in functions:
+        weight = own_weight(row)
+        if weight:
+            where = f"{row.get('file') or ''} {row.get('module') or ''}".strip()
+            found.append((_name(row), where, weight, row))
+    return found
+
+
+def own_weight(row: Row) -> float:
+    """What a function weighs among those of its report: its own seconds without imports, else samples, else share."""
+    if row.get("self_s") is not None:
+        return float(row["self_s"] - (row.get("import_s") or 0.0))
+    return float(row.get("samples") or row.get("self_pct") or 0.0)
+
+
+def _shares(parts: Sequence[tuple[str, str, float, Row]], whole: float | None = None) -> tuple[Work, ...]:
+    """The classes of functions with their shares, largest first."""
+    of: dict[str, dict[str, float]] = {}
+    for name, where, weight, _ in parts:
+        members = of.setdefault(work_of(name, where), {})
+        members[name] = members.get(name, 0.0) + weight
+    total = whole or sum(part[2] for part in parts)
+    found = (Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name])) for k, m in of.items())
+    return tuple(sorted(found, key=lambda work: -work.share_pct))
+
+
+def _rank_times(functions: Iterable[Row]) -> dict[int, float]:
+    """Seconds of work by rank, the mean of a run's repeats; empty where there are no two ranks."""
+    by: dict[int, dict[Any, float]] = {}
+    for row in functions:
+        if row.get("rank") is not None and row.get("self_s") is not None:
+            where = f"{row.get('file') or ''} {row.get('module') or ''}".strip()
+            if work_of(_name(row), where) not in WAITS:
+                runs = by.setdefault(row["rank"], {})
+                runs[row.get("run")] = runs.get(row.get("run"), 0.0) + own_weight(row)
+    return {rank: fmean(runs.values()) for rank, runs in sorted(by.items())} if len(by) > 1 else {}
+
+
+def _facts(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> dict[str, float]:
+    """Each key from the first pass that has it: over a run's ranks together, over repeats the median."""
+    found: dict[str, dict[Any, list[float]]] = {}
+    passes: dict[str, str] = {}
+    for run in runs:
+        for row in by_run.get(run.id, ()):
+            key, value = row.get("key"), row.get("value")
+            if key in _KEYS and value is not None and passes.setdefault(key, run.pass_name) == run.pass_name:
+                found.setdefault(key, {}).setdefault(run.id, []).append(value)
+    return {key: median(_together(key, some) for some in of.values()) for key, of in found.items()}
+
+
+def _together(key: str, values: Sequence[float]) -> float:
+    if key in _SUMMED:
+        return sum(values)
+    return max(values) if key in {"elapsed_s", "logical_cpus", "ranks"} else fmean(values)
+
+
+_REORDER: Final = re.compile(r"\breorder\b")
+_REFERENCE: Final = re.compile(r"\bref(?:\b|_)")
+_IMPLEMENTATION: Final = re.compile(r"[^\s/]+:[^\s/]+")
+
+
+def _primitives(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> Primitives | None:
+    """Those of oneDNN, operators that name their implementation, of a run of the first pass that has some."""
+    by_pass: dict[str, list[list[Row]]] = {}
+    for run in runs:
+        if timed := [row for row in by_run.get(run.id, ()) if _is_primitive(row)]:
+            by_pass.setdefault(run.pass_name, []).append(timed)
+    several = next(iter(by_pass.values()), [])
+    if not several:
+        return None
+    timed = [row for some in several for row in some]
+    total = sum(row["self_cpu_ns"] for row in timed)
+    reorders = [row for row in timed if _REORDER.search(_name(row))]
+    plain = [row for row in timed if _REFERENCE.search(row["source"]) and not _REORDER.search(_name(row))]
+    slowest = max(plain, key=lambda row: row["self_cpu_ns"], default=None)
+    return Primitives(
+        total_ns=total / len(several),
+        reorder_pct=100 * sum(row["self_cpu_ns"] for row in reorders) / total,
+        reorders=sum(row.get("calls") or 0 for row in reorders) / len(several),
+        reference_pct=100 * sum(row["self_cpu_ns"] for row in plain) / total,
+        reference=_name(slowest) if slowest else "",
+    )
+
+
+def _is_primitive(row: Row) -> bool:
+    """Whether an operator is oneDNN's, whose `source` is an implementation such as `jit:avx512_core`."""
+    return bool(row.get("self_cpu_ns")) and _IMPLEMENTATION.fullmatch(row.get("source") or "") is not None

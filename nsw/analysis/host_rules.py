@@ -1,0 +1,234 @@
+"""Rules over the CPU's side: idle cores, memory, scalar code, MPI, imbalance, reorders; the host while the GPU waits.
+
+The thresholds of shares of pipeline slots, of elapsed time and of vector instructions are those at which APS and VTune
+mark a value themselves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.hits import Hit
+from nsw.analysis.host import LOADER, MPI
+from nsw.quantities import about, seconds
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.hits import Context
+
+__all__ = ["RULES", "Meanwhile", "meanwhile"]
+
+_MEMORY_PCT: Final = 20.0  # of the pipeline slots
+_MPI_PCT: Final = 10.0  # of elapsed time
+_IMBALANCE_PCT: Final = 10.0
+_VECTOR_PCT: Final = 50.0  # of the floating-point operations
+_CPU_USE_PCT: Final = 60.0  # of the logical CPUs
+_SPIN_PCT: Final = 10.0  # of CPU time
+_REORDER_PCT: Final = 10.0  # of oneDNN's time
+_WORK_PCT: Final = 20.0  # of the CPU's working time: a class that is worth a sentence
+_WAIT_PCT: Final = 30.0  # of all time of the profile
+_FACTS: Final = "facts"
+
+Meanwhile = tuple[str, str, str, str]  # what the host does while the GPU waits: what, do, why, advice
+
+# class of work -> what to try, in a few words and as a sentence
+_ADVICE: Final[Mapping[str, tuple[str, str]]] = {
+    "decoding JPEG": ("more loader workers, or decode on the GPU",
+                      "Decode in more loader workers, in advance (smaller pictures), or on the GPU (nvJPEG, DALI)."),
+    "decoding PNG": ("more loader workers, or store arrays", "Decode in more loader workers, or store arrays instead."),
+    "compression": ("cheaper compression, more workers", "Compress with LZ4 or zstd -1, or unpack in more workers."),
+    "resizing images": ("resize in advance", "Resize once, in advance, or on the GPU."),
+    "reading files": ("read ahead", "Read ahead in more workers, in larger records, or from a disk of the node."),
+    "parsing text": ("store it as binary", "Parse once and store it as binary (NPY, Parquet)."),
+    "pickling": ("share memory", "Pass arrays through shared memory instead of pickling them."),
+    "random numbers": ("draw on the GPU", "Draw them on the GPU, or many at once."),
+    "matrix products": ("compute on the GPU", "Compute them on the GPU."),
+    "convolution": ("compute on the GPU", "Compute them on the GPU."),
+    "copying memory": ("copy less, pin it", "Copy less often, and into pinned memory that is allocated once."),
+    "allocating memory": ("allocate once", "Allocate before the loop."),
+    "launching GPU work": ("CUDA graphs, larger batch",
+                            "Launch fewer and larger operations: CUDA graphs, torch.compile, a larger batch."),
+    "loading data": ("more loader workers", "More loader workers (num_workers), or data that are ready."),
+    "the Python interpreter": ("fewer, larger operations", "Work on whole arrays instead of items in Python."),
+}  # fmt: skip
+
+
+def meanwhile(case: CaseSummary, waits_ns: float) -> Meanwhile | None:
+    """What the host works on while the GPU waits `waits_ns` for it, by the profile of the case's CPU; None: not known.
+
+    A profile is of the whole run, so it says what the CPU's time goes to, and the timeline how long the GPU waits.
+    """
+    host = case.host
+    if host is None or not host.profiled_by:
+        return None
+    loader = next((wait for wait in host.waits if wait.name == LOADER), None)
+    waited = f"it waits {about(waits_ns)} for the host, "
+    if loader is not None and loader.share_pct >= _WAIT_PCT:
+        why = f"which waits for its loader workers {loader.share_pct:.0f} % of its time"
+        advice = "More workers (num_workers), or cheaper work in them: py-spy shows what they do."
+        return f"waits {about(waits_ns)} for loader workers", "more loader workers", waited + why, advice
+    known = next((work for work in host.work if work.name in _ADVICE), None)
+    if known is None or known.share_pct < _WORK_PCT:
+        return None
+    why = f"whose CPU time goes to {known.name} ({known.share_pct:.0f} %, most in {known.top}; pass {host.profiled_by})"
+    what = f"waits {about(waits_ns)}, {known.share_pct:.0f} % {known.name}"
+    do, advice = _ADVICE[known.name]
+    return what, do, waited + why, advice
+
+
+def _fact(case: CaseSummary, key: str) -> float | None:
+    return case.host.facts.get(key) if case.host else None
+
+
+def _memory(case: CaseSummary, _: Context) -> Hit | None:
+    """Pipeline slots that wait for memory."""
+    bound, stalls = _fact(case, "memory_bound_pct"), _fact(case, "memory_stalls_pct")
+    share = bound if bound is not None else stalls
+    if share is None or share < _MEMORY_PCT:
+        return None
+    dram, cache = _fact(case, "dram_bound_pct"), _fact(case, "cache_bound_pct")
+    if dram is not None and (cache is None or dram >= cache):
+        where, do = f", mostly for DRAM ({dram:.0f} % of the cycles)", "move fewer bytes"
+        advice = "Move fewer bytes: fuse loops, use smaller types, keep each thread's data on its own NUMA node."
+    elif cache is not None:
+        where, do = f", mostly for caches ({cache:.0f} % of the cycles)", "block for the caches"
+        advice = "Block loops so that they work within L2, and lay data out in the order in which loops read them."
+    else:
+        where, do = "", "look at memory access"
+        advice = "`host: {tool: vtune, analysis: memory-access}` tells whether it is DRAM or caches."
+    return Hit(
+        "cpu: memory", case.id, share, f"{share:.0f} % of CPU slots wait for memory", do,
+        f"{share:.0f} % of the CPU's pipeline slots wait for memory{where}", advice, f"{share:.0f} %", _FACTS,
+    )  # fmt: skip
+
+
+def _scalar(case: CaseSummary, _: Context) -> Hit | None:
+    """Floating-point operations that are not packed into vectors."""
+    share = _fact(case, "vectorization_pct")
+    if share is None or share >= _VECTOR_PCT:
+        return None
+    return Hit(
+        "cpu: scalar code", case.id, 0.5 * (100 - share), f"{share:.0f} % of FP operations packed", "vectorise",
+        f"only {share:.0f} % of the floating-point operations are packed into vectors",
+        "Compile for the CPU (-O3 -march=native), let the compiler say why it does not vectorise the hottest loop"
+        " (-qopt-report, -fopt-info-vec-missed), or call a library.",
+        f"{share:.0f} %", _FACTS,
+    )  # fmt: skip
+
+
+def _idle_cores(case: CaseSummary, _: Context) -> Hit | None:
+    """Logical CPUs without work, in a program that does not compute on a GPU."""
+    cores, of = _fact(case, "cpu_use_cores"), _fact(case, "logical_cpus")
+    share = 100 * cores / of if cores is not None and of else _fact(case, "cpu_use_pct")
+    if share is None or share >= _CPU_USE_PCT or case.gpu_ns:
+        return None
+    said = (
+        f"{cores:.3g} of {of:.0f} logical CPUs are at work on average"
+        if cores is not None and of
+        else f"{share:.0f} % of the logical CPUs are at work on average"
+    )
+    serial, elapsed = _fact(case, "serial_s"), _fact(case, "elapsed_s")
+    alone = f", {100 * serial / elapsed:.0f} % of the time one alone" if serial and elapsed else ""
+    return Hit(
+        "cpu: idle cores", case.id, 0.5 * (100 - share), said.removesuffix(" on average"), "more threads or processes",
+        said + alone,
+        "Start more threads or processes (OMP_NUM_THREADS, ranks a node), and check that they are not all pinned to"
+        " the same cores.",
+        f"{share:.0f} %", _FACTS,
+    )  # fmt: skip
+
+
+def _mpi(case: CaseSummary, _: Context) -> Hit | None:
+    """Time in MPI, with what of it is waiting for others."""
+    elapsed, took = _fact(case, "elapsed_s"), _fact(case, "mpi_s")
+    share = _fact(case, "mpi_pct")
+    if share is None and elapsed and took is not None:
+        share = 100 * took / elapsed
+    if share is None or share < _MPI_PCT:
+        return None
+    lost = _fact(case, "mpi_imbalance_s")
+    waits = f", {seconds(lost)} of {seconds(took)} waiting for slower ranks" if lost and took else ""
+    balance = bool(lost and took and lost >= took / 2)
+    return Hit(
+        "cpu: MPI", case.id, share, f"{share:.0f} % in MPI", "balance the ranks" if balance else "fewer messages",
+        f"{share:.0f} % of the elapsed time is MPI{waits}",
+        "Give each rank the same work." if balance else
+        "Send less often and more at once, or let messages go while ranks compute (MPI_Isend, MPI_Iallreduce).",
+        f"{share:.0f} %", _FACTS,
+    )  # fmt: skip
+
+
+def _imbalance(case: CaseSummary, _: Context) -> Hit | None:
+    """A rank that works longer than the others."""
+    times = case.host.rank_s if case.host else {}
+    if len(times) < 2:
+        return None
+    most = max(times, key=lambda rank: times[rank])
+    mean = sum(times.values()) / len(times)
+    more = 100 * (times[most] / mean - 1) if mean else 0.0
+    if more < _IMBALANCE_PCT:
+        return None
+    return Hit(
+        "cpu: imbalance", case.id, 100 * (1 - mean / times[most]), f"rank {most} works {more:.0f} % longer",
+        "balance the ranks",
+        f"rank {most} works {seconds(times[most])}, {more:.0f} % more than the mean of {plural(len(times), 'rank')}"
+        f" ({seconds(mean)}); {MPI} and other waits are not counted",
+        "Give each rank the same work: the others wait for the slowest.", f"{more:.0f} %", "functions",
+    )  # fmt: skip
+
+
+def _spinning(case: CaseSummary, _: Context) -> Hit | None:
+    """CPU time of threads that wait in a loop."""
+    spin, cpu = _fact(case, "spin_s"), _fact(case, "cpu_time_s")
+    imbalance = _fact(case, "openmp_imbalance_pct")
+    if spin is not None and cpu:
+        share, what, fact = 100 * spin / cpu, "spinning", "CPU time is threads that wait in a loop"
+    elif imbalance is not None:
+        share, what, fact = imbalance, "OpenMP imbalance", "elapsed time is OpenMP imbalance"
+    else:
+        return None
+    if share < _SPIN_PCT:
+        return None
+    return Hit(
+        "cpu: threads wait", case.id, share, f"{share:.0f} % {what}", "balance the threads",
+        f"{share:.0f} % of the {fact}",
+        "Share loops out in smaller pieces (schedule(dynamic)), or start fewer threads.", f"{share:.0f} %", _FACTS,
+    )  # fmt: skip
+
+
+def _reorders(case: CaseSummary, _: Context) -> Hit | None:
+    """Copies of oneDNN between memory formats."""
+    of = case.host.primitives if case.host else None
+    if of is None or of.reorder_pct < _REORDER_PCT:
+        return None
+    return Hit(
+        "onednn: reorders", case.id, of.reorder_pct, f"{of.reorder_pct:.0f} % reorders", "keep one memory format",
+        f"{of.reorder_pct:.0f} % of oneDNN's time, {about(of.reorder_pct * of.total_ns / 100)} in"
+        f" {of.reorders:,.0f} calls, is reorders: copies between memory formats",
+        "Keep one format from layer to layer (channels_last), and let weights be packed once (inference: freeze the"
+        " model, torch.compile).",
+        f"{of.reorder_pct:.0f} %", "operators",
+    )  # fmt: skip
+
+
+def _reference(case: CaseSummary, _: Context) -> Hit | None:
+    """Primitives of oneDNN that run in the reference implementation."""
+    of = case.host.primitives if case.host else None
+    if of is None or of.reference_pct < _REORDER_PCT:
+        return None
+    return Hit(
+        "onednn: reference", case.id, of.reference_pct, f"{of.reference_pct:.0f} % reference code", "change its shape",
+        f"{of.reference_pct:.0f} % of oneDNN's time is its reference implementation, most in {of.reference}",
+        "oneDNN has nothing faster for this type, layout or shape on this CPU: try another type or format.",
+        f"{of.reference_pct:.0f} %", "operators",
+    )  # fmt: skip
+
+
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
+    "cpu: memory": _memory, "cpu: scalar code": _scalar, "cpu: idle cores": _idle_cores, "cpu: MPI": _mpi,
+    "cpu: imbalance": _imbalance, "cpu: threads wait": _spinning, "onednn: reorders": _reorders,
+    "onednn: reference": _reference,
+}  # fmt: skip

@@ -1,0 +1,232 @@
+"""The CPU's side: classes of work, facts over ranks and repeats, rules, and what the host does while the GPU waits."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from nsw.analysis.cases import CaseSummary, summarize_cases
+from nsw.analysis.host import HostSide, Primitives, Work, host_side, work_of
+from nsw.analysis.host_rules import RULES
+from nsw.analysis.idle_gpu import IdleGpu
+from nsw.analysis.rules import hits_of
+
+MS = 1e6
+CASE = CaseSummary("c", {}, 1, None, None, None)
+IDLE = IdleGpu(
+    busy_pct=40.0, med_ns=30 * MS, operations=100.0, gap_ns=17 * MS, calls_known=True, graph_launches=0.0,
+    synchronisations=0.0, launch_ns=8e3, call="", call_ns=0.0, processes=1, collectives=False, process="",
+)  # fmt: skip
+
+
+@dataclass
+class Run:
+    id: str
+    pass_name: str = "host"
+    pass_kind: str = "host"
+    case_id: str = "c"
+    params: tuple = ()
+    seconds: float | None = None
+    state: str = "done"
+    repeat: int = 1
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "work"),
+    [
+        ("decode_mcu", "/usr/lib/libjpeg.so.62", "decoding JPEG"),
+        ("<method 'decode' of 'ImagingDecoder' objects>", "JpegImagePlugin.py", "decoding JPEG"),
+        ("ImagingResampleHorizontal_8bpc", "_imaging.so", "resizing images"),
+        ("inflate_fast", "libz.so.1", "compression"),
+        ("<method 'poll' of 'select.poll' objects>", "", "waiting"),
+        ("<built-in method time.sleep>", "", "waiting"),
+        ("cudaStreamSynchronize", "libcudart.so", "waiting for the GPU"),
+        ("<method 'item' of 'torch._C.TensorBase' objects>", "", "waiting for the GPU"),
+        ("_try_get_data", "torch/utils/data/dataloader.py", "waiting for loader workers"),
+        ("__kmp_hyper_barrier_release", "libiomp5.so", "waiting at OpenMP barriers"),
+        ("PMPI_Allreduce", "libmpi.so.40", "MPI"),
+        ("mkl_blas_avx512_sgemm_kernel_0", "libmkl_avx512.so", "matrix products"),
+        ("__memmove_avx_unaligned_erms", "libc.so.6", "copying memory"),
+        ("run_backward", "torch/autograd/__init__.py", "launching GPU work"),
+        ("convert_units", "solver.py", "other work"),
+        ("time_step", "physics.py", "other work"),
+        ("joined_rows", "tables.py", "other work"),
+        ("advance", "/home/json/python3.11/site-packages/model/solver.py", "other work"),
+        ("0x7f00", "python3.11", "the Python interpreter"),
+        ("standard", "norms.py", "normalisation and pooling"),
+    ],
+)
+def test_a_function_belongs_to_a_class_by_its_name_else_by_where_it_is(name, where, work):
+    assert work_of(name, where) == work
+
+
+def function(name, self_s=None, **more):
+    return {"name": name, "self_s": self_s, **more}
+
+
+def test_work_is_shared_out_without_waits_and_waits_are_of_all_time():
+    rows = [function("decode_mcu", 6.0), function("step", 2.0), function("select.poll", 2.0)]
+    host = host_side([Run("r")], {"functions": {"r": rows}})
+    assert host.work == (Work("decoding JPEG", 75.0, "decode_mcu"), Work("other work", 25.0, "step"))
+    assert host.waits == (Work("waiting", 20.0, "select.poll"),)
+    assert host.profiled_by == "host"
+
+
+def test_functions_without_times_count_by_their_samples_and_have_no_time():
+    rows = [function("a", samples=30), function("b", samples=10)]
+    (case,) = summarize_cases([Run("r")], {"functions": [row | {"run": "r"} for row in rows]}, 0.99)
+    assert [(s.short_name, s.share_pct, s.total_ns) for s in case.functions] == [("a", 75.0, None), ("b", 25.0, None)]
+
+
+def fact(key, value, **more):
+    return {"key": key, "value": value, **more}
+
+
+def test_facts_are_summed_or_averaged_over_ranks_and_the_median_over_repeats():
+    def of(rank, scale):
+        return [fact("cpu_time_s", 10 * scale, rank=rank), fact("elapsed_s", 4 + rank * scale, rank=rank),
+                fact("memory_bound_pct", 20 + 20 * rank, rank=rank)]  # fmt: skip
+
+    by_run = {f"r{n}": of(0, n) + of(1, n) for n in (1, 2, 6)}
+    host = host_side([Run(name) for name in by_run], {"facts": by_run})
+    assert host.facts == {"cpu_time_s": 40, "elapsed_s": 6, "memory_bound_pct": 30}
+
+
+def test_each_fact_is_of_the_first_pass_that_has_it_and_none_is_of_a_timeline():
+    runs = [Run("t", "timeline", "timeline"), Run("a", "aps"), Run("v", "vtune")]
+    facts = {
+        "t": [fact("elapsed_s", 99.0)],
+        "a": [fact("elapsed_s", 4.0)],
+        "v": [fact("elapsed_s", 9.0), fact("ipc", 1.5)],
+    }
+    assert host_side(runs, {"facts": facts}).facts == {"elapsed_s": 4.0, "ipc": 1.5}
+
+
+def test_operators_stand_in_for_functions():
+    rows = [{"name": "aten::conv2d", "self_cpu_ns": 3e6}, {"name": "cudaStreamSynchronize", "self_cpu_ns": 1e6}]
+    host = host_side([Run("r", "torch")], {"operators": {"r": rows}})
+    assert [(w.name, w.share_pct) for w in host.work] == [("convolution", 100.0)]
+    assert [(w.name, w.share_pct) for w in host.waits] == [("waiting for the GPU", 25.0)]
+
+
+def test_primitives_are_operators_that_name_an_implementation():
+    rows = [{"name": "convolution forward_training", "source": "brgconv:avx512_core", "self_cpu_ns": 6e6, "calls": 3},
+            {"name": "reorder undef", "source": "jit:uni", "self_cpu_ns": 2e6, "calls": 40},
+            {"name": "pooling forward_training", "source": "ref:any", "self_cpu_ns": 2e6, "calls": 3},
+            {"name": "aten::mm", "source": "model.py(12): forward", "self_cpu_ns": 9e6}]  # fmt: skip
+    host = host_side([Run("r", "onednn")], {"operators": {"r": rows}})
+    assert host.primitives == Primitives(1e7, 20.0, 40, 20.0, "pooling forward_training")
+
+
+def with_host(gpu_ns=None, **changed):
+    return replace(CASE, gpu_ns=gpu_ns, host=HostSide(**changed))
+
+
+def facts(**known):
+    return with_host(facts=known)
+
+
+BUSY = {"elapsed_s": 10.0, "mpi_s": 2.0, "mpi_pct": 20.0}
+RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, what it says
+    ("cpu: memory", facts(memory_bound_pct=20.0), [facts(memory_bound_pct=19.0), facts()], "20 % of CPU slots wait for memory"),
+    ("cpu: memory", facts(memory_stalls_pct=62.9), [], "63 % of CPU slots wait for memory"),
+    ("cpu: scalar code", facts(vectorization_pct=49.0), [facts(vectorization_pct=50.0)], "49 % of FP operations packed"),
+    ("cpu: idle cores", facts(cpu_use_cores=2.1, logical_cpus=64.0), [facts(cpu_use_cores=39.0, logical_cpus=64.0),
+     with_host(gpu_ns=1.0, facts={"cpu_use_pct": 3.0})], "2.1 of 64 logical CPUs are at work"),
+    ("cpu: MPI", facts(**BUSY), [facts(**BUSY | {"mpi_pct": 9.0})], "20 % in MPI"),
+    ("cpu: MPI", facts(elapsed_s=10.0, mpi_s=2.0), [facts(elapsed_s=10.0, mpi_s=0.9)], "20 % in MPI"),
+    ("cpu: imbalance", with_host(rank_s={0: 1.0, 1: 1.0, 2: 1.0, 3: 1.4}), [with_host(rank_s={0: 1.0, 1: 1.1}),
+     with_host(rank_s={0: 1.0})], "rank 3 works 27 % longer"),
+    ("cpu: threads wait", facts(spin_s=1.0, cpu_time_s=10.0), [facts(spin_s=0.9, cpu_time_s=10.0)], "10 % spinning"),
+    ("cpu: threads wait", facts(openmp_imbalance_pct=12.0), [facts(openmp_imbalance_pct=9.0)], "12 % OpenMP imbalance"),
+    ("onednn: reorders", with_host(primitives=Primitives(1e9, 10.0, 40, 0.0, "")),
+     [with_host(primitives=Primitives(1e9, 9.0, 40, 0.0, ""))], "10 % reorders"),
+    ("onednn: reference", with_host(primitives=Primitives(1e9, 0.0, 0, 30.0, "pooling")), [], "30 % reference code"),
+]  # fmt: skip
+
+
+def test_the_table_has_every_rule():
+    assert {name for name, *_ in RULES_HOLD} == set(RULES)
+
+
+def hit(name, some):
+    return next((hit for hit in hits_of([some])["c"] if hit.rule == name), None)
+
+
+@pytest.mark.parametrize(("name", "some", "what"), [(name, some, what) for name, some, _, what in RULES_HOLD])
+def test_a_rule_holds(name, some, what):
+    found = hit(name, some)
+    assert found is not None
+    assert found.what.startswith(what)
+    assert 0 < found.gain_pct <= 100
+    assert all((found.do, found.advice.endswith("."), found.size, found.table))
+    assert not found.fact.endswith(".")
+
+
+@pytest.mark.parametrize(("name", "near"), [(name, near) for name, _, others, _ in RULES_HOLD for near in others])
+def test_a_rule_does_not_hold_for_a_case_that_is_only_near(name, near):
+    assert hit(name, near) is None
+
+
+def test_what_memory_is_waited_for_decides_the_advice():
+    found = hit("cpu: memory", facts(memory_stalls_pct=62.9, cache_bound_pct=66.6, dram_bound_pct=4.0))
+    assert found.fact == "63 % of the CPU's pipeline slots wait for memory, mostly for caches (67 % of the cycles)"
+    found = hit("cpu: memory", facts(memory_bound_pct=40.0, dram_bound_pct=30.0))
+    assert "mostly for DRAM (30 %" in found.fact
+
+
+def test_ranks_that_wait_for_others_are_said_with_what_they_lose():
+    found = hit("cpu: MPI", facts(**BUSY, mpi_imbalance_s=1.5))
+    assert (found.do, found.fact) == (
+        "balance the ranks", "20 % of the elapsed time is MPI, 1.50 s of 2.00 s waiting for slower ranks",
+    )  # fmt: skip
+
+
+# --- joined to the GPU's answer -----------------------------------------------------------------------------------
+
+
+def waiting(*work, waits=(), **changed):
+    host = HostSide(work=work, waits=waits, profiled_by="cpu")
+    return replace(CASE, idle_gpu=replace(IDLE, **changed), host=host)
+
+
+JPEG = Work("decoding JPEG", 62.0, "decode_mcu")
+
+
+@pytest.mark.parametrize(
+    ("rule", "some", "waits"),
+    [
+        ("idle: gap", waiting(JPEG), "17 ms"),  # one gap
+        ("idle: host", waiting(Work("other work", 30.0, "step"), JPEG, operations=10.0, gap_ns=1 * MS), "18 ms"),
+    ],
+)
+def test_what_the_host_works_on_while_the_gpu_waits_is_said(rule, some, waits):
+    found = hit(rule, some)
+    assert found.what == f"waits {waits}, 62 % decoding JPEG"
+    assert found.fact == (
+        f"the GPU is idle 60 % of an iteration of 30 ms: it waits {waits} for the host, whose CPU time goes"
+        " to decoding JPEG (62 %, most in decode_mcu; pass cpu)"
+    )
+    assert "nvJPEG" in found.advice
+
+
+def test_a_host_that_waits_for_its_loader_workers_says_so():
+    found = hit("idle: gap", waiting(JPEG, waits=(Work("waiting for loader workers", 55.0, "_try_get_data"),)))
+    assert found.what == "waits 17 ms for loader workers"
+    assert found.do == "more loader workers"
+
+
+@pytest.mark.parametrize(
+    "some",
+    [
+        waiting(Work("other work", 90.0, "step")),
+        waiting(replace(JPEG, share_pct=19.0)),
+        replace(CASE, idle_gpu=IDLE, host=HostSide(facts={"ipc": 1.0})),
+        replace(CASE, idle_gpu=IDLE),
+    ],
+)
+def test_a_profile_that_does_not_tell_leaves_the_timelines_answer(some):
+    assert hit("idle: gap", some).what == "one gap of 17 ms, no CUDA call"
+
+
+def test_gpus_that_wait_for_launches_are_not_explained_by_a_profile():
+    assert hit("idle: launches", waiting(JPEG, gap_ns=0.1 * MS)).what.startswith("100 operations")
