@@ -171,7 +171,8 @@ def main() -> None:
     flop = 4 * options.batch / processes * options.hidden * (PIXELS + CLASSES)
     line = (
         f"precision={precision:.4f} loss={loss:.4f} seconds={seconds:.3f} "
-        f"iteration_ms={1e3 * clock.seconds('batch iteration'):.3f} p_flops={flop / clock.seconds(*COMPUTING) / 1e12:.4f}"
+        f"iteration_ms={1e3 * clock.seconds('batch iteration'):.3f} "
+        f"p_flops={flop / clock.seconds(*COMPUTING) / 1e12:.4f}"
     )
     if processes > 1:
         size = 2 * 4 * len(network.gradients)  # bytes there and back
