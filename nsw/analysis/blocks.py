@@ -195,7 +195,10 @@ class Waterfall(Table):
 
 @dataclass(frozen=True, slots=True)
 class Lanes(Table):
-    """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; coloured by `series`."""
+    """A box a row, `length` ns from `start` on, in the lane that the columns `lane` name; coloured by `series`.
+
+    `unmerged` are the same boxes before short neighbours became one, where a row stands for several: for zooming.
+    """
 
     kind: ClassVar[str] = "lanes"
     drawn: ClassVar[tuple[str, ...]] = ("lane", "start", "length", "label", "series")
@@ -204,17 +207,22 @@ class Lanes(Table):
     length: str = ""
     label: str = ""
     series: tuple[str, ...] = ()
+    unmerged: tuple[tuple[Cell, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class HeatMap(Table):
-    """A field a row: `value` at `x` and `y`."""
+    """A field a row: `value` at `x` and `y`; `others` are columns that may be shown instead.
+
+    A column of unit `range` is the scatter of the value before it.
+    """
 
     kind: ClassVar[str] = "heat map"
-    drawn: ClassVar[tuple[str, ...]] = ("x", "y", "value")
+    drawn: ClassVar[tuple[str, ...]] = ("x", "y", "value", "others")
     x: str = ""
     y: str = ""
     value: str = ""
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

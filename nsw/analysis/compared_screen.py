@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Intervals, Note, Table, Waterfall
 from nsw.analysis.certainty import Verdict
 from nsw.analysis.first_screen import HEADLINE
+from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME
 from nsw.quantities import TIMES, common
 from nsw.wording import and_more, plural
 
@@ -187,8 +188,19 @@ def _table(comparison: Comparison) -> Table:
     return Table(
         "comparison", title=title, columns=tuple(columns), rows=tuple(map(cells, kept)),
         wide="what" if whats else "case" if cases else None, least=("runs",),
-        evidence=(Evidence("figures", tuple(dict.fromkeys(row.case for row in kept))),),
+        evidence=(Evidence(_table_behind(comparison, kept[0]), tuple(dict.fromkeys(row.case for row in kept))),),
     )  # fmt: skip
+
+
+_BEHIND: Final = {
+    "kernel": "gpu_summary", "class": "gpu_summary", "range": "nvtx_gpu_summary", "metric": "metrics",
+    ITERATION: "iterations", GPU_TIME: "gpu_summary", RUN_TIME: "runs",
+}  # fmt: skip
+
+
+def _table_behind(comparison: Comparison, row: Compared) -> str:
+    """The table that a row was measured in."""
+    return _BEHIND.get(comparison.by) or _BEHIND.get(row.what, "figures")
 
 
 def _unit(rows: Sequence[Compared]) -> tuple[str, float]:
@@ -244,7 +256,7 @@ def _intervals(comparison: Comparison) -> list[Block]:
         Intervals(
             "intervals", title, columns, rows, label="what", value="ratio", interval="interval", verdict="verdict",
             shown="data",
-            evidence=(Evidence("figures", tuple(row.case for row in kept)),),
+            evidence=(Evidence(_table_behind(comparison, kept[0]), tuple(row.case for row in kept)),),
         )
     ]  # fmt: skip
 
@@ -296,7 +308,7 @@ def _explained(comparison: Comparison) -> list[Block]:
         Finding(
             "difference",
             f"{_of_case(comparison, row)}{said(row)}. {_what_did_it(row, comparison.explained[case])}.",
-            evidence=(Evidence("gpu_summary", (case,)),),
+            evidence=(Evidence(_table_behind(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
         for case, row in seen.items()
         if case in comparison.explained
@@ -334,7 +346,7 @@ def _undecided(comparison: Comparison) -> list[Block]:
         f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {least} % or more;"
         f" {_what_decides(estimate)}.{others}"
     )
-    return [Finding("cannot tell", text, evidence=(Evidence("figures", (row.case,)),))]
+    return [Finding("cannot tell", text, evidence=(Evidence(_table_behind(comparison, row), (row.case,)),))]
 
 
 def _what_decides(estimate: Estimate) -> str:

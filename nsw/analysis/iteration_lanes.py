@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["BOXES", "TIMELINE", "iteration_lanes", "origin", "process_names"]
 
 TIMELINE: Final = "timeline"
-BOXES: Final = 2_000  # of a plot without a program in it
+BOXES: Final = 2_000  # of a plot that is a picture
+ZOOMED: Final = 50_000  # of one that can be zoomed
 _DEPTH: Final = 3  # NVTX ranges inside each other
 _GRAIN: Final = 2_000  # of the iteration's time: what is shorter can hardly be seen
 _RANGES: Final = "NVTX"
@@ -53,7 +54,7 @@ def iteration_lanes(
         nvtx: Rows of nvtx_trace.
         iterations: Rows of iteration_trace.
         classes: Classes of kernels that the recipe names.
-        boxes: How many there may be: shorter ones become one with their neighbours.
+        boxes: How many there may be in a picture: shorter ones become one with their neighbours.
     """
     steady = [row for row in iterations if row["phase"] == "steady" and row["duration_ns"]]
     if not steady:
@@ -67,8 +68,7 @@ def iteration_lanes(
             starts.setdefault(row["report"], row["start_ns"])
     names = process_names([*gpu, *nvtx])
     made = [*_of_gpu(gpu, starts, span, names, classes), *_of_ranges(nvtx, starts, span, names)]
-    made = _at_most(made, boxes, span)
-    rows = tuple((b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations) for b in made)
+    rows, every = (_rows(_at_most(made, most, grain)) for most, grain in ((boxes, span / _GRAIN), (ZOOMED, 0.0)))
     columns = (
         Column("process", "process", "name"), Column("lane", "stream", "name"), Column("start_ns", "start", "ns"),
         Column("length_ns", "duration", "ns"), Column("name", "what", "name"), Column("class", "class"),
@@ -77,6 +77,7 @@ def iteration_lanes(
     return Lanes(
         TIMELINE, f"iteration {number} of {case}", columns, rows, lane=("process", "lane"), start="start_ns",
         length="length_ns", label="name", series=("class",), case=case, shown="data",
+        unmerged=every if len(every) > len(rows) else (),
         evidence=(Evidence("gpu_trace", (case,)), Evidence("nvtx_trace", (case,))),
     )  # fmt: skip
 
@@ -145,15 +146,18 @@ def _of_ranges(
     return found
 
 
-def _at_most(boxes: Iterable[_Box], most: int, span: float) -> list[_Box]:
-    """The boxes by process and lane, so many at most: neighbours that are nearer than can be seen become one."""
+def _rows(boxes: Iterable[_Box]) -> tuple[tuple[Any, ...], ...]:
+    return tuple((b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations) for b in boxes)
+
+
+def _at_most(boxes: Iterable[_Box], most: int, grain: float) -> list[_Box]:
+    """The boxes by process and lane, so many at most: short neighbours, nearer than the grain (ns), become one."""
     ordered = sorted(boxes, key=_order)
-    grain = span / _GRAIN
     while True:
         merged = [box for _, lane in groupby(ordered, lambda b: (b.process, b.lane)) for box in _merged(lane, grain)]
         if len(merged) <= most:
             return merged
-        grain *= 2
+        grain = max(2 * grain, 1.0)
 
 
 def _order(box: _Box) -> tuple[Any, ...]:

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-__all__ = ["BY", "Compared", "Match", "Quantity", "Side", "compare_sides", "matches", "pairs_of_figures", "unmatched"]
+__all__ = [
+    "BY", "GPU_TIME", "ITERATION", "RUN_TIME", "Compared", "Match", "Quantity", "Side", "compare_sides", "matches",
+    "pairs_of_figures", "unmatched",
+]  # fmt: skip
 
 BY: Final = ("case", "figure", "kernel", "class", "range", "metric")
 By = Literal["case", "figure", "kernel", "class", "range", "metric"]

@@ -434,8 +434,8 @@ def _chips(_: Given, __: str) -> list[str]:
 
 # the names of blocks that plots.py draws
 _PLOTS: Final = (
-    "scaling", "efficiency", "compare", "time", "sweep", "map", "rooflines", "roofline", "timeline", "phases",
-    "hotspots", "api", "functions",
+    "scaling", "efficiency", "compare", "time", "sweep", "map", "metric_map", "rooflines", "roofline", "timeline",
+    "phases", "hotspots", "api", "functions",
 )  # fmt: skip
 _OF_COMPARISONS: Final = ("intervals", "waterfall")
 

@@ -241,6 +241,7 @@ class Block(TypedDict):
     label: NotRequired[str]
     value: NotRequired[str]
     values: NotRequired[list[str]]
+    others: NotRequired[list[str]]
     interval: NotRequired[str]
     verdict: NotRequired[str]
     lane: NotRequired[list[str]]

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Column, Note, Table
 from nsw.analysis.compared_screen import blocks_of_comparison, percent_of
 from nsw.analysis.first_screen import HEADLINE, headline_of
+from nsw.analysis.sides import matches
 from nsw.present import emit
 from nsw.present.summary_view import as_markdown, block_data, show_blocks, show_first_screen
 from nsw.present.terminal import console
 from nsw.present.untrusted_text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.analysis.blocks import Block
     from nsw.analysis.compared_screen import Comparison
@@ -52,27 +53,27 @@ def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
     from nsw.present.page import Behind, page
 
     sides = (comparison.first, comparison.second)
+    pairs = matches(comparison.first, comparison.second)
+    cases = {run.id: pair.name for pair in pairs for run in (*pair.first, *pair.second)}
     names = dict.fromkeys(proof.table for block in blocks for proof in block.evidence)
     return page(
         f"{comparison.second.name} beside {comparison.first.name}",
         blocks,
         behind=[
             Behind("compared", rows_of(comparison), f"{command} --format csv"),
-            *(
-                Behind(
-                    name, [row for side in sides for row in _rows_of_side(side, name)], f"nsw summarize --table {name}"
-                )
-                for name in names
-            ),
+            *(Behind(name, _rows_of(sides, name, cases), f"nsw summarize --table {name}") for name in names),
         ],
         conditions=[(side.name, side.conditions) for side in sides],
         commands=[command],
     )
 
 
-def _rows_of_side(side: Side, table: str) -> list[dict[str, Any]]:
-    rows = side.rows(table)
-    return [{"side": side.name, "case": run.case_id} | dict(row) for run in side.runs for row in rows(run.id)]
+def _rows_of(sides: Iterable[Side], table: str, cases: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The rows of a table of both sides; their cases are called as in the comparison, those of one side as there."""
+    return [
+        {"side": side.name, "case": cases.get(run.id, run.case_id)} | dict(row)
+        for side in sides for run in side.runs for row in side.rows(table)(run.id)
+    ]  # fmt: skip
 
 
 def rows_of(comparison: Comparison) -> list[dict[str, Any]]:

@@ -17,11 +17,13 @@ from importlib.resources import files
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Note, Table
+from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Lanes, Note, Scatter, Table
 from nsw.analysis.comparable import ORDER
 from nsw.analysis.first_screen import HEADLINE
 from nsw.present.emit import strict_json
+from nsw.present.plot_frame import column_of
 from nsw.present.plots import svg_of
+from nsw.present.plots_of_planes import boxes_of, places_of
 from nsw.present.summary_view import as_text
 from nsw.present.untrusted_text import clean
 from nsw.quantities import in_one_unit
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Behind", "page"]
 
-_SHOWN: Final = 20  # rows of a table without JavaScript
+_SHOWN: Final = 20  # rows of a table without JavaScript, and on paper
+_FOLDED: Final = 5  # rows on paper of a table behind the answer; both numbers are in page.js and page.css, too
 _MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases
 _WIDE: Final = 28  # characters of a text from which it may break, here and in page.js
 _NAMED: Final = 4  # cases of a sentence that have a link of their own
@@ -47,6 +50,7 @@ _ABOVE: Final = frozenset({"note", "sides"})  # what campaigns say of themselves
 _ANSWER: Final = "answer"  # the table that sums up all others
 _FIRST: Final = frozenset({_ANSWER, "comparison", "gate"})  # the tables of first screens
 _TEMPLATE: Final = "page.html.j2"
+_SCRIPTS: Final = ("page.js", "plots.js", "timeline.js")  # each uses those before it
 _CODE: Final = re.compile("`([^`]+)`")
 _SPARE: Final = re.compile(r"[^\w-]")
 _ESCAPES: Final = {ord("<"): r"\u003c", ord(">"): r"\u003e", ord("&"): r"\u0026"}
@@ -75,6 +79,7 @@ class _Column:
     title: str
     hint: str
     is_number: bool
+    unit: str = ""  # which neither the title nor the cells have
 
 
 @dataclass(slots=True)
@@ -151,7 +156,7 @@ def page(
     sections, left = _sections(cases, findings, anchors)
     sources = [_rows_sheet(rows, anchors) for rows in behind if rows.rows]
     every = (*sheets, *(sheet for section in sections for sheet in section.sheets), *sources)
-    script, style = _file("page.js"), _file("page.css")
+    script, style = _script(), _file("page.css")
     return _templates().get_template(_TEMPLATE).render(
         title=title,
         policy=_policy(script, style),
@@ -166,7 +171,7 @@ def page(
         sheets=[sheet for sheet in sheets if sheet.name not in _FIRST],
         sections=sections, left=left, sources=sources, commands=commands,
         sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
-        island=_markup(_island(every)), wide=_WIDE,
+        island=_markup(_island(every)), wide=_WIDE, shown=_SHOWN, folded=_FOLDED,
     )  # fmt: skip
 
 
@@ -191,6 +196,10 @@ class _Anchors:
 
     def add(self, table: str, case: str | None, place: str) -> None:
         self._places.setdefault((table, case), place)
+
+    def add_table(self, table: str, place: str) -> None:
+        """The table itself, which its name leads to."""
+        self._places[table, None] = place
 
     def proofs(self, evidence: Iterable[Evidence]) -> Iterator[_Proof]:
         """Links to the rows, of many cases to those of the first."""
@@ -227,9 +236,24 @@ def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) ->
     source = ", ".join(dict.fromkeys(proof.table for proof in block.evidence))
     shown = [list(row) for row in islice(zip(*texts, strict=True), _SHOWN)]
     count = len(block.rows)
+    about = _about_plot(block) if picture else {}
     return _Sheet(
-        block.name, anchor, block.title, source, columns, shown, _json(columns, data, count), count, picture=picture,
+        block.name, anchor, block.title, source, columns, shown, _json(columns, data, count, **about), count,
+        picture=picture,
     )  # fmt: skip
+
+
+def _about_plot(block: Table) -> dict[str, object]:
+    """What the script needs of a plot beside its table: the boxes of a timeline, the columns that choose points."""
+    if isinstance(block, Lanes) and block.unmerged:
+        return {"boxes": boxes_of(block)}
+    if isinstance(block, Scatter):
+        series, size, label = ([column_of(block, name) for name in names]
+                               for names in (block.series, block.size, (block.label,)))  # fmt: skip
+        return {"points": {"series": series, "size": size, "label": label}}
+    if isinstance(block, HeatMap) and block.others:
+        return {"values": [[column_of(block, name), places_of(block, name)] for name in (block.value, *block.others)]}
+    return {}
 
 
 def _add_anchors(block: Table, proof: Evidence, anchor: str, anchors: _Anchors) -> None:
@@ -241,13 +265,15 @@ def _add_anchors(block: Table, proof: Evidence, anchor: str, anchors: _Anchors) 
         for cell in row:
             if isinstance(cell, str) and cell in cases:
                 anchors.add(proof.table, cell, f"#{anchor}-{at}" if at < _SHOWN else f"#{anchor}")
+    if len(cases) == 1:  # no row names it: all are of it
+        anchors.add(proof.table, proof.cases[0], f"#{anchor}")
 
 
 def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
     """Rows behind the answer, as they are; of many the first of each case."""
     rows = _bounded(behind.rows)
     anchor = f"rows-{_SPARE.sub('-', behind.name)}"
-    anchors.add(behind.name, None, f"#{anchor}")
+    anchors.add_table(behind.name, f"#{anchor}")
     for at, row in enumerate(rows):
         if (case := row.get("case")) is not None:
             anchors.add(behind.name, str(case), f"#{anchor}-{at}" if at < _SHOWN else f"#{anchor}")
@@ -259,7 +285,10 @@ def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
         written = [] if is_number else ["-" if value is None else clean(value) for value in values]
         data.append({"v": values} if is_number else {"x": _packed(written)})
         texts.append(written[:_SHOWN] or list(map(_plain, values[:_SHOWN])))
-        columns.append(_Column(clean(name), _meaning(known[name]) if name in known else clean(name), is_number))
+        columns.append(
+            _Column(clean(name), _meaning(known[name]), is_number, known[name].unit or "")
+            if name in known else _Column(clean(name), clean(name), is_number)
+        )  # fmt: skip
     all_rows = behind.count or len(behind.rows)
     left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
     return _Sheet(
@@ -322,10 +351,10 @@ def _island(sheets: Iterable[_Sheet]) -> str:
     return f"{{{', '.join(parts)}}}".translate(_ESCAPES)
 
 
-def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int) -> str:
-    """What the script needs of a table: how many rows, the columns, and the cells column by column."""
+def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int, **about: object) -> str:
+    """What the script needs of a table: how many rows, the columns, the cells column by column, `about` its plot."""
     heads = [[column.title, column.hint, int(column.is_number)] for column in columns]
-    return strict_json({"n": count, "c": heads, "d": data})
+    return strict_json({"n": count, "c": heads, "d": data} | about)
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------
@@ -387,14 +416,18 @@ def _side_by_side(conditions: Sequence[Mapping[str, str]]) -> list[tuple[str, li
 def _policy(script: str, style: str) -> str:
     """What the page may do: run its own script and style, nothing else."""
     own = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
-    return f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; {own}; img-src blob:; base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-@lru_cache(maxsize=4)
+def _script() -> str:
+    return "\n".join(("(() => {", '"use strict";', *map(_file, _SCRIPTS), "})();"))
+
+
+@lru_cache(maxsize=8)
 def _file(name: str) -> str:
     return files("nsw.present").joinpath("page", name).read_text(encoding="utf-8")
 

@@ -10,7 +10,7 @@ from nsw.present.summary_view import as_text
 from nsw.present.svg import Axis, cut, line, path, room, text, tip
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from nsw.analysis.blocks import Table
 
@@ -55,9 +55,11 @@ def range_of(block: Table, row: Sequence[Any]) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def says(block: Table, row: int, *more: str) -> str:
-    """A row in words, a cell a line, and where it is from."""
-    cells = zip(block.columns, block.rows[row], strict=True)
+def says(block: Table, row: int, *more: str, places: Collection[int] | None = None) -> str:
+    """A row in words, a cell a line (all, or those at some places), and where it is from."""
+    cells = [
+        cell for n, cell in enumerate(zip(block.columns, block.rows[row], strict=True)) if not places or n in places
+    ]
     known = [f"{column.title}: {as_text(cell, column.unit)}" for column, cell in cells if cell not in {None, ""}]
     return tip(*more, *known, *source_of(block, row))
 

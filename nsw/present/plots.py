@@ -301,7 +301,7 @@ def _stacked_bars(block: Any, width: float, top: float) -> Picture | None:
     names = [block.columns[at].title for at in columns]
     colours = _colours([block.columns[at].name for at in columns])
     unit = block.columns[columns[0]].unit if columns else "number"
-    return _stacks(labels, bars, names, colours, unit=unit, size=(width, top))
+    return _stacks(labels, bars, names, colours, unit=unit, size=(width, top), left_out=block.rows[_MOST:])
 
 
 def _timeline(block: Any, width: float, top: float) -> Picture | None:
@@ -326,7 +326,7 @@ def _colours(names: Sequence[str]) -> list[int]:
 
 def _stacks(
     labels: Sequence[str], bars: Sequence[Sequence[_Piece]], names: Sequence[str], colours: Sequence[int], *,
-    unit: Any, size: tuple[float, float],
+    unit: Any, size: tuple[float, float], left_out: Sequence[Any] = (),
 ) -> Picture | None:  # fmt: skip
     """Stacked bars with a legend above them; a part that has room for it bears its share."""
     width, top = size
@@ -351,6 +351,7 @@ def _stacks(
             else:
                 parts.append(hatch(x, at, end - x, _BAR, colours[piece.series]))
             done += piece.length
+    parts += _left_out(left_out, rows)
     return Picture(parts, rows.bottom + 48, f"{plural(len(bars), 'bar')}, each of {', '.join(names)}")
 
 

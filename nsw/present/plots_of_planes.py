@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.plot_frame import (
@@ -37,6 +39,7 @@ from nsw.present.svg import (
     tip,
     words,
 )  # fmt: skip
+from nsw.present.untrusted_text import clean
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -44,7 +47,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Ceiling
 
-__all__ = ["heat_map", "lanes", "scatter"]
+__all__ = ["boxes_of", "heat_map", "lanes", "places_of", "scatter"]
 
 
 # --- two parameters -------------------------------------------------------------------------------------------------
@@ -56,25 +59,29 @@ _FIELDS: Final = 40  # in a row or column: of more nobody reads the names
 def heat_map(block: Any, width: float, top: float) -> Picture | None:
     """A field a row, the darker the larger, with its value."""
     x_at, y_at, value_at = (column_of(block, name) for name in (block.x, block.y, block.value))
-    known = [(n, value) for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None]
-    xs, ys = (_in_order(block.rows[n][at] for n, _ in known) for at in (x_at, y_at))
-    if not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
+    known = {n: value for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None}
+    xs, ys = (_in_order(row[at] for row in block.rows) for at in (x_at, y_at))
+    if not known or not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
         return None
     unit = block.columns[value_at]
     names = [as_text(y, block.columns[y_at].unit) for y in ys]
     left = 40 + min(0.3 * width, max(room(name) for name in names))
     across, down = min(150.0, (width - left - 16) / len(xs)), 34.0
-    low, high = min(value for _, value in known), max(value for _, value in known)
+    low, high = min(known.values()), max(known.values())
     notes = f"{unit.title}: from {as_text(low, unit.unit)} to {as_text(high, unit.unit)}"
     top += 22
-    parts = [text(notes, left, top - 8, size=SMALL, within=width - left)]
-    for n, value in known:
-        x, y = left + xs.index(block.rows[n][x_at]) * across, top + (len(ys) - 1 - ys.index(block.rows[n][y_at])) * down
-        share = (value - low) / (high - low) if high > low else 1.0
-        parts.append(rect(x + 1, y + 1, across - 2, down - 2, "s1", says(block, n), row=n, opacity=0.08 + 0.57 * share))
-        shown = as_text(value, unit.unit)
-        if room(shown, SMALL) < across - 6:
-            parts.append(text(shown, x + across / 2, y + down / 2 + 4, anchor="middle", size=SMALL))
+    parts = [node("g", text(notes, left, top - 8, size=SMALL, within=width - left), data_note="")]
+    places = places_of(block, block.value)
+    for n, row in enumerate(block.rows):
+        x, y = left + xs.index(row[x_at]) * across, top + (len(ys) - 1 - ys.index(row[y_at])) * down
+        shade = 0.0 if n not in known else 0.65 if high == low else 0.08 + 0.57 * (known[n] - low) / (high - low)
+        said = says(block, n, places=places)
+        parts.append(rect(x + 1, y + 1, across - 2, down - 2, "s1", said, row=n, opacity=shade))
+        shown = as_text(row[value_at], unit.unit)
+        fits = room(shown, SMALL) < across - 6
+        if block.others or fits:
+            written = text(shown if fits else "", x + across / 2, y + down / 2 + 4, anchor="middle", size=SMALL)
+            parts.append(node("g", written, data_text=n))
     bottom = top + len(ys) * down
     parts += [
         text(name, left - 8, bottom - (n + 0.5) * down + 4, anchor="end", within=left - 40)
@@ -87,6 +94,14 @@ def heat_map(block: Any, width: float, top: float) -> Picture | None:
         text(block.columns[y_at].title, 16, (top + bottom) / 2, anchor="middle", turned=90, within=bottom - top)
     )
     return Picture(parts, bottom + 48, f"{plural(len(known), 'field')} of {unit.title}")
+
+
+def places_of(block: Any, value: str) -> list[int]:
+    """The columns that are said of a field: a value with its range, and those that are no values."""
+    at = column_of(block, value)
+    values = {column_of(block, name) for name in (block.value, *block.others)}
+    return [n for n, column in enumerate(block.columns)
+            if (n == at if n in values else column.unit != "range" or n == at + 1)]  # fmt: skip
 
 
 def _in_order(values: Iterable[Any]) -> list[Any]:
@@ -160,19 +175,20 @@ def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: Axis, y: Axis) -> l
     highest = max((roof.y for roof in flat), default=y.high)
     for roof in flat:
         begin = x.low if steepest is None else min(max(roof.y / steepest, x.low), x.high)
-        parts.append(line(x.at(begin), y.at(roof.y), x.last, y.at(roof.y), "ceiling", width=1.5))
+        drawn = line(x.at(begin), y.at(roof.y), x.last, y.at(roof.y), "ceiling", width=1.5)
         label = f"{roof.name} {as_text(roof.y, 'FLOP/s')}"
-        parts.append(text(label, x.last - 2, y.at(roof.y) - 5, anchor="end", size=SMALL))
+        name = text(label, x.last - 2, y.at(roof.y) - 5, anchor="end", size=SMALL)
+        parts.append(node("g", drawn, name, data_roof=clean(roof.name)))
     for roof in slopes:
         begin, end = max(x.low, y.low / roof.slope), min(x.high, highest / roof.slope)
         if begin >= end:
             continue
         a, b = (x.at(begin), y.at(roof.slope * begin)), (x.at(end), y.at(roof.slope * end))
-        parts.append(path([a, b], "ceiling", width=1.5))
         turn = math.atan2(a[1] - b[1], b[0] - a[0])
         at = (b[0] - 24 * math.cos(turn) - 5 * math.sin(turn), b[1] + 24 * math.sin(turn) - 5 * math.cos(turn))
         label = f"{roof.name} {as_text(roof.slope, 'byte/s')}"
-        parts.append(text(label, *at, anchor="end", size=SMALL, turned=math.degrees(turn)))
+        name = text(label, *at, anchor="end", size=SMALL, turned=math.degrees(turn))
+        parts.append(node("g", path([a, b], "ceiling", width=1.5), name, data_roof=clean(roof.name)))
     return parts
 
 
@@ -200,9 +216,10 @@ def _names_of_points(
                 named[name] = box
                 taken += [box, lead]
                 ends = left < x  # text is about as wide as it is taken for: it is set at the end that is near the point
-                parts.append(text(name, left + wide * ends, base, anchor="end" if ends else "start", size=SMALL))
+                shown = [text(name, left + wide * ends, base, anchor="end" if ends else "start", size=SMALL)]
                 if lead[3] > lead[1] + 2:
-                    parts.append(line(x, lead[1], x, base - 11, "axis", width=0.7))
+                    shown.append(line(x, lead[1], x, base - 11, "axis", width=0.7))
+                parts.append(node("g", *shown, data_name=n))
                 break
     return parts
 
@@ -252,8 +269,7 @@ def lanes(block: Any, width: float, top: float) -> Picture | None:
         return None
     start_at, length_at = column_of(block, block.start), column_of(block, block.length)
     rows = series_of(block, block.series)
-    by_time = sorted(rows, key=lambda name: -sum(block.rows[n][length_at] for n in rows[name]))
-    colours = _OWN | dict(zip((name for name in by_time if name not in _OWN), _TURNS, strict=False))
+    colours, by_time = _colours(block)
     named = [name for name in by_time if name in colours]
     signs = [*(colours[name] for name in named), _OTHER]
     entries = [*named, *(["other"] if len(named) < len(by_time) else [])]
@@ -265,7 +281,9 @@ def lanes(block: Any, width: float, top: float) -> Picture | None:
     left = 24 + max(room(key[0]) for key in keys) + max(room(key[-1], SMALL) for key in keys)
     end = max(row[start_at] + row[length_at] for row in block.rows)
     axis = linear(0.0, end, left, width - 16, unit="ns", exact=True)
-    parts = [*legend, *x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, places, left)]
+    field = node("rect", x=left, y=top - 2, width=axis.last - left, height=bottom - top + 2, fill="none",
+                 data_end=end, data_lanes=" ".join(f"{places[key]:g}" for key in keys))  # fmt: skip
+    parts = [field, *legend, *x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, places, left)]
     for name, members in rows.items():
         of = class_of(colours.get(name, _OTHER))
         boxes = [_box(block, n, axis, places) for n in members]
@@ -273,6 +291,38 @@ def lanes(block: Any, width: float, top: float) -> Picture | None:
         parts += [_upon(box) for box in boxes if box.width > _NAMED_FROM]
     said = f"{len(block.rows):,} boxes in {plural(len(keys), 'lane')} over {as_text(end, 'ns')}"
     return Picture(parts, bottom + 48, said)
+
+
+def boxes_of(block: Any) -> dict[str, Any]:
+    """The boxes of a timeline before short ones were merged, for a program that zooms: lane after lane in columns.
+
+    `lanes` and `classes` have names with the number of boxes and the class of colour, `names` what a box is with the
+    place of its class. Times are whole ns: `from` since the start of the box before it, `length`; `name` is a place.
+    """
+    start_at, length_at, name_at = (column_of(block, part) for part in (block.start, block.length, block.label))
+    whole = replace(block, rows=block.unmerged)
+    colours, classes = _colours(block)
+    class_of_row = {n: name for name, members in series_of(whole, whole.series).items() for n in members}
+    named = [(clean(row[name_at]), classes.index(class_of_row[n])) for n, row in enumerate(whole.rows)]
+    places = {name: at for at, name in enumerate(dict.fromkeys(named))}
+    starts = [round(row[start_at]) for row in whole.rows]
+    lengths = Counter(_lane(whole, row) for row in whole.rows)
+    return {
+        "lanes": [[*map(clean, key), count] for key, count in lengths.items()],
+        "classes": [[clean(name), class_of(colours.get(name, _OTHER))] for name in classes],
+        "names": list(places),
+        "from": [start - before for before, start in pairwise([0, *starts])],
+        "length": [round(row[length_at]) for row in whole.rows],
+        "name": [places[name] for name in named],
+    }
+
+
+def _colours(block: Any) -> tuple[dict[str, int], list[str]]:
+    """The colour of each class that has its own, and all classes, those that take most first."""
+    whole = replace(block, rows=block.unmerged) if block.unmerged else block
+    length_at, rows = column_of(whole, whole.length), series_of(whole, whole.series)
+    by_time = sorted(rows, key=lambda name: -sum(whole.rows[n][length_at] for n in rows[name]))
+    return _OWN | dict(zip((name for name in by_time if name not in _OWN), _TURNS, strict=False)), by_time
 
 
 def _lane(block: Any, row: Sequence[Any]) -> tuple[str, ...]:

@@ -1,11 +1,12 @@
 """Blocks that only plots show: sweeps, heat maps, where time goes, what changed, one iteration as a timeline."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from nsw.analysis.answer.comparisons import scaling_blocks, sweep_blocks, time_blocks
-from nsw.analysis.blocks import Bars, Curve, HeatMap, StackedBars
+from nsw.analysis.blocks import Bars, Curve, Evidence, HeatMap, StackedBars
 from nsw.analysis.cases import CaseSummary
 from nsw.analysis.comparison import scaling
 from nsw.analysis.figures import Figure
@@ -35,9 +36,35 @@ def test_words_and_two_values_are_bars_and_two_parameters_a_heat_map_too():
     bars, heat = sweep_blocks(summary(*(case(n * 1.0, net=net, n=n) for net in "ab" for n in (1, 2))))
     assert isinstance(bars, Bars)
     assert isinstance(heat, HeatMap)
-    assert (heat.x, heat.y, heat.value) == ("param.n", "param.net", "figure")
+    assert (heat.x, heat.y, heat.value, heat.others) == ("param.n", "param.net", "figure.speed", ())
+    assert heat.rows[1] == ("a", 2, 2.0, (1.9, 2.1))
     assert len(heat.rows) == 4
     assert sweep_blocks(summary(case(n=1))) == []
+
+
+def test_figures_and_metrics_of_the_hottest_kernel_are_chosen_of_a_heat_map_each():
+    def measured(n, net):
+        kernels = [SimpleNamespace(short_name=f"{name} of {net}", metrics={"ipc": n * of, "sm_throughput": 9.0 * n, "blocks": 4.0})
+                   for name, of in (("hottest", 1.0), ("other", 7.0))]  # fmt: skip
+        loss = Figure.of("loss", None, "baseline", (0.5 / n,), profiled=False)
+        made = case(n * 1.0, net=net, n=n)
+        return replace(
+            made, kernels=tuple(kernels) if n < 3 else (), figures=(*made.figures, *([loss] if n > 1 else []))
+        )
+
+    heat, metrics = (
+        block for block in sweep_blocks(summary(*(measured(n, net) for net in "ab" for n in (1, 2, 3))))
+        if isinstance(block, HeatMap)
+    )  # fmt: skip
+    assert (heat.title, heat.value, heat.others) == ("figures by n and net", "figure.speed", ("figure.loss",))
+    assert heat.rows[:2] == (("a", 1, 1.0, (0.9, 1.1), None), ("a", 2, 2.0, (1.9, 2.1), 0.25))
+    assert metrics.title == "metrics of the hottest kernel by n and net"
+    assert (metrics.value, metrics.others) == ("metric.sm_throughput", ("metric.ipc",)), "blocks are the same in all"
+    assert metrics.rows == (
+        ("a", 1, "hottest of a", 9.0, 1.0), ("a", 2, "hottest of a", 18.0, 2.0),
+        ("b", 1, "hottest of b", 9.0, 1.0), ("b", 2, "hottest of b", 18.0, 2.0),
+    )  # fmt: skip
+    assert metrics.evidence == (Evidence("kernels", ("net-a_n-1", "net-a_n-2", "net-b_n-1", "net-b_n-2")),)
 
 
 @pytest.mark.parametrize(
@@ -120,3 +147,13 @@ def test_neighbours_that_cannot_be_seen_become_one_box():
     assert len(block.rows) <= 10
     assert sum(row[6] for row in block.rows) == 100
     assert "short operations, the longest gemm" in block.rows[0][4]
+    assert [row[4] for row in block.unmerged if row[1] == "stream 1"] == [f"gemm {n}" for n in range(1, 100, 3)]
+
+
+def test_boxes_for_zooming_are_merged_only_where_they_are_too_many(monkeypatch):
+    gpu = [operation(2_000 + 12 * (n // 3) + 2 * (n % 3), 1, name=f"gemm {n}") for n in range(30)]
+    assert iteration_lanes("c", gpu, [], ITERATIONS).unmerged == (), "the picture has all"
+    monkeypatch.setattr("nsw.analysis.iteration_lanes.ZOOMED", 12)
+    block = iteration_lanes("c", gpu, [], ITERATIONS, boxes=2)
+    assert len(block.rows) <= 2 < len(block.unmerged) <= 12
+    assert sum(row[6] for row in block.unmerged) == 30

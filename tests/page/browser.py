@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -69,6 +70,18 @@ class Browser:
         """Type into an element; `\\ue007` is Enter."""
         self._ask("POST", f"{self._element(selector)}/value", {"text": text})
 
+    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        """What the mouse does at a point of the window: Moved, Pressed, Released, Wheel."""
+        params = {"type": f"mouse{kind}", "x": x, "y": y, **more}
+        self._ask("POST", "/goog/cdp/execute", {"cmd": "Input.dispatchMouseEvent", "params": params})
+        if kind == "Wheel":  # which reaches the page with its next frame
+            self.wait_for("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def save_to(self, folder: Path) -> None:
+        """Where what the page saves goes."""
+        params = {"behavior": "allow", "downloadPath": str(folder)}
+        self._ask("POST", "/goog/cdp/execute", {"cmd": "Browser.setDownloadBehavior", "params": params})
+
     def resize(self, width: int, height: int = 900) -> None:
         """The size of the page's window, in px; smaller than a window may be."""
         metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
@@ -78,6 +91,16 @@ class Browser:
         """What the person prefers: dark or light."""
         params = {"features": [{"name": "prefers-color-scheme", "value": name}]}
         self._ask("POST", "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": params})
+
+    def media(self, name: str) -> None:
+        """What the page is shown on: `print`, or the screen if empty."""
+        self._ask("POST", "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {"media": name}})
+
+    def pages_on_paper(self) -> int:
+        """How many pages of A4 it prints."""
+        params = {"preferCSSPageSize": True}
+        made = self._ask("POST", "/goog/cdp/execute", {"cmd": "Page.printToPDF", "params": params})
+        return len(re.findall(rb"/Type /Page\b", base64.b64decode(made["data"])))
 
     def console(self) -> list[str]:
         """What came on the console since it was last asked for: errors, and what the page's policy forbade."""

@@ -47,6 +47,15 @@ def demo(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def comparison(demo):
+    """The page of a comparison of two parts of the demo."""
+    (campaign,) = (path for path in demo.parent.iterdir() if path.is_dir())
+    words = ["compare", f"{campaign}:gpus=1", f"{campaign}:gpus=4", "-o", "comparison.html"]
+    subprocess.run([sys.executable, "-m", "nsw", *words], check=True, cwd=demo.parent, capture_output=True)
+    return demo.parent / "comparison.html"
+
+
+@pytest.fixture(scope="session")
 def hostile(tmp_path_factory):
     """A page whose every name is markup or worse."""
     columns = (Column("case", "case", "name"), Column("time", "time", "ns"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
+import time
 
 import pytest
 
@@ -17,6 +19,14 @@ SHOWN = (
     "return [...document.querySelectorAll('.sheet')].map(s => [s.id, [...s.querySelectorAll('tbody tr')]"
     ".map(r => [...r.cells].map(c => [c.textContent, c.className]))])"
 )
+PIXELS = (
+    "(async (text) => { const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));"
+    " const image = await createImageBitmap(new Blob([bytes], {type: 'image/png'})), {width, height} = image;"
+    " const context = new OffscreenCanvas(width, height).getContext('2d'); context.drawImage(image, 0, 0);"
+    " const dots = context.getImageData(0, 0, width, height).data, colours = new Set();"
+    " for (let at = 0; at < dots.length; at += 4) colours.add(`rgb(${dots.slice(at, at + 3).join(', ')})`);"
+    " return {size: [width, height], colours: [...colours]}; })"
+)  # the size and the colours of a PNG
 LARGE = "#rows-hotspots"  # more rows than are shown at first
 
 
@@ -98,6 +108,33 @@ def test_a_sentence_leads_to_the_rows_of_its_case(page):
     rows = page.run(ROWS, f"#{target}")
     assert rows
     assert all(case in row for row in rows)
+
+
+def test_sentences_of_a_comparison_lead_to_the_rows_that_prove_them(browser, comparison):
+    links = (
+        "return [...document.querySelectorAll('.findings li')].map(s => [s.textContent, [...s.querySelectorAll('.proof')]"
+        ".map(p => [...p.querySelectorAll('a')].map(a => [a.textContent, a.hash]))])"
+    )
+    browser.open(comparison)
+    sentences = browser.run(links)
+    assert len(sentences) == 3
+    for sentence, proofs in sentences:
+        case = sentence.partition(":")[0]
+        assert [proof[0][0] for proof in proofs] == ["figures", "gpu_summary"]
+        (verdict, changes) = (link for _, (name, link) in proofs if name == case)
+        shown = browser.run("return [...document.querySelector(arguments[0]).cells].map(c => c.textContent)", verdict)
+        assert shown[0] == case
+        assert shown[-1] == "faster"
+        title = browser.run("return document.querySelector(arguments[0] + ' caption').textContent", changes)
+        assert title.startswith(f"what changed in an iteration of {case} ")
+        for (name, rows), _ in proofs:
+            browser.open(comparison, rows)
+            heads, *cells = browser.run(
+                "return [...document.querySelectorAll(':target tr')].map(r => [...r.cells].map(c => c.textContent))"
+            )
+            assert browser.run("return document.querySelector(':target').closest('details').open"), name
+            assert {row[heads.index("side")].partition("=")[2] for row in cells} <= {"1", "4"}
+            assert {row[heads.index("case")].partition("=")[0] for row in cells} == {"batch"}
 
 
 def test_every_link_of_the_page_leads_somewhere(page):
@@ -212,3 +249,80 @@ def test_what_a_mark_of_a_plot_says_is_in_the_row_that_it_stands_for(page):
     assert len(marks) > 100
     for says, cells in marks:
         assert any(cell and cell in says for cell in cells), (says, cells)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_plot_is_saved_as_png_as_it_is_seen(page, scheme, tmp_path):
+    page.save_to(tmp_path)
+    page.colour_scheme(scheme)
+    width, height, *colours = page.run(
+        "const plot = document.querySelector('figure svg'), of = (what, name) => getComputedStyle(what)[name];"
+        "return [2 * plot.width.baseVal.value, 2 * plot.height.baseVal.value,"
+        " of(document.body, 'backgroundColor'), of(plot.querySelector('path.s1'), 'stroke')]"
+    )
+    page.click("figure .tools button[title='save as PNG']")
+    file = tmp_path / "weak-scaling-of-images_per_sec-along-gpus-while-being-profiled-.png"
+    wait_until(file.exists)
+    saved = page.wait_for(f"{PIXELS}('{base64.b64encode(file.read_bytes()).decode()}')")
+    assert saved["size"] == [width, height]
+    assert set(colours) <= set(saved["colours"])
+    assert page.console() == []
+
+
+def wait_until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+TEXT = "return document.body.innerText"
+IN_SIGHT = "return [...document.querySelectorAll(arguments[0])].filter(part => part.checkVisibility()).length"
+
+
+@pytest.fixture
+def paper(browser, demo):
+    browser.resize(1000)
+    browser.open(demo)
+    browser.media("print")
+    yield browser
+    browser.media("")
+
+
+def test_paper_has_the_answer_and_the_first_rows_of_tables(paper):
+    text = paper.run(TEXT)
+    for part in (
+        "90 % efficiency",
+        "Recorded on",
+        "Findings",
+        "channels_last",
+        "weak scaling",
+        "Conditions",
+        "nsw run",
+    ):
+        assert part in text
+    assert paper.run(IN_SIGHT, "figure svg") >= 4
+    assert paper.run(IN_SIGHT, f"{LARGE} tbody tr") == 5
+    assert "5 of 267 rows are printed." in text
+    assert "The first 20 of" not in text
+    assert paper.run(IN_SIGHT, ".tools *") == 0
+    assert 5 <= paper.pages_on_paper() <= 9
+
+
+def test_paper_says_units_and_sources(paper):
+    assert "from table iterations" in paper.run(TEXT)
+    unit = "return getComputedStyle([...document.querySelectorAll('#rows-iterations th')].find(h => h.textContent === 'med_ns'), '::after').content"
+    assert paper.run(unit) == '" (ns)"'
+
+
+def test_paper_has_the_cases_that_are_open_and_the_rows_that_are_filtered(paper):
+    paper.media("")
+    paper.run("document.querySelector('#case-1').open = true")
+    paper.run("const d = document.querySelector(arguments[0]).closest('details'); d.open = true", LARGE)
+    paper.type(f"{LARGE} input", "max_pool_forward")
+    found = len(paper.run(ROWS, LARGE))
+    assert found > 0
+    paper.media("print")
+    assert [paper.run(IN_SIGHT, f"#case-{n} .sheet") > 0 for n in (0, 1, 2)] == [False, True, False]
+    assert paper.run(IN_SIGHT, "#case-0 summary, #case-2 summary") == 2
+    assert f"{min(found, 5)} of 267 rows are printed." in paper.run(TEXT)

@@ -81,7 +81,7 @@ def test_the_policy_allows_the_script_and_the_style_of_the_page_by_their_hashes_
 
     assert dict(part.strip().split(" ", 1) for part in policy.split(";")) == {
         "default-src": "'none'", "script-src": hashed(r"<script>(.*?)</script>"), "base-uri": "'none'",
-        "style-src": hashed(r"<style>(.*?)</style>"), "form-action": "'none'",
+        "style-src": hashed(r"<style>(.*?)</style>"), "form-action": "'none'", "img-src": "blob:",
     }  # fmt: skip
 
 

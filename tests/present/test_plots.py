@@ -206,6 +206,14 @@ def test_stacked_bars_add_up_and_tell_their_parts_apart_without_colour():
     assert {"50 %", "80 %", "20 %"} <= set(texts(root))
 
 
+def test_of_many_bars_the_first_are_drawn_and_the_others_counted():
+    columns = (Column("case", "case", "name"), Column("a_ns", "a", "ns"), Column("idle_ns", "idle", "ns"))
+    rows = tuple((f"n-{n}", 1e6, 1e6) for n in range(1000))
+    root = parsed(table(StackedBars, columns, rows, label="case", values=("a_ns", "idle_ns")))
+    assert len(marks(root)) == 40
+    assert "960 more rows: see the table" in texts(root)
+
+
 def test_ratios_stand_beside_one_with_their_intervals():
     columns = (Column("what", "case", "name"), Column("ratio", "B over A", "times"), Column("between", "between", "range"),
                Column("verdict", "verdict"))  # fmt: skip

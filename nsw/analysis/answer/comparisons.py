@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.answer.kernels import metric_column
 from nsw.analysis.blocks import Bars, Block, Cell, Column, Curve, Evidence, HeatMap, Note, StackedBars, Table, Unit
 from nsw.analysis.comparison import best_figure
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
@@ -247,13 +248,17 @@ def sweep_blocks(summary: Summary) -> list[Block]:
     if summary.variants and not _is_curve(varied):
         shown.add(summary.figure)
     found: list[Block] = []
+    several: list[str] = []
     for name in figures:
         members = [case for case in summary.cases if best_figure(case, name) is not None]
         if len(members) < 2:
             continue
         found += [] if name in shown else [_sweep(members, name, varied)]
-        found += [_map(members, name, varied)] if len(varied) == 2 else []
-    return found
+        several.append(name)
+    if len(varied) != 2:
+        return found
+    maps = [_map_of_figures(summary.cases, several, varied)] if several else []
+    return [*found, *maps, *_maps_of_metrics(summary.cases, varied)]
 
 
 def _varied(cases: Sequence[CaseSummary]) -> dict[str, list[Any]]:
@@ -303,10 +308,69 @@ def _sweep(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequenc
     return Bars("sweep", f"{name} by {', '.join(keys)}", label=f"param.{keys[-1]}", value="figure", **about)
 
 
-def _map(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequence[Any]]) -> Block:
+_FIRST_METRICS: Final = ("sm_throughput", "memory_throughput", "achieved_occupancy")
+
+
+def _map_of_figures(cases: Sequence[CaseSummary], names: Sequence[str], varied: Mapping[str, Sequence[Any]]) -> Block:
+    """The figures over two parameters, each with its range where runs were repeated."""
+    parts: list[_Part] = []
+    for name in names:
+        unit = next((figure.unit for case in cases if (figure := best_figure(case, name)) and figure.unit), None)
+        title = f"{name} ({unit})" if unit else name
+        parts.append((Column(f"figure.{name}", title, "number"), partial(_median, name)))
+        if any(_scatter(name, case) for case in cases):
+            parts.append((Column(f"range.{name}", "range", "range"), partial(_scatter, name)))
+    what = names[0] if len(names) == 1 else "figures"
+    return _map("map", what, cases, parts=parts, varied=varied, evidence="figures")
+
+
+def _median(name: str, case: CaseSummary) -> Cell:
+    figure = best_figure(case, name)
+    return figure.median if figure else None
+
+
+def _scatter(name: str, case: CaseSummary) -> Cell:
+    figure = best_figure(case, name)
+    return (figure.least, figure.most) if figure and figure.runs > 1 else None
+
+
+def _maps_of_metrics(cases: Sequence[CaseSummary], varied: Mapping[str, Sequence[Any]]) -> list[Block]:
+    """The metrics of each case's hottest kernel over two parameters: those that differ between cases."""
+    measured = [case for case in cases if case.kernels]
+    every = (*_FIRST_METRICS, *(name for case in measured for name in case.kernels[0].metrics))
+    names = [name for name in dict.fromkeys(every)
+             if len({_metric(name, case) for case in measured} - {None}) > 1]  # fmt: skip
+    if not names:
+        return []
+    parts: list[_Part] = [(Column("kernel", "kernel", "name"), lambda case: case.kernels[0].short_name)]
+    parts += [(metric_column(name), partial(_metric, name)) for name in names]
+    return [
+        _map("metric_map", "metrics of the hottest kernel", measured, parts=parts, varied=varied, evidence="kernels")
+    ]
+
+
+def _metric(name: str, case: CaseSummary) -> Cell:
+    return case.kernels[0].metrics.get(name)
+
+
+def _map(
+    name: str, what: str, cases: Sequence[CaseSummary], *, parts: Sequence[_Part],
+    varied: Mapping[str, Sequence[Any]], evidence: str,
+) -> Block:  # fmt: skip
     x, y = varied
-    about = _of_figure(cases, name, [y, x])
-    return HeatMap("map", f"{name} by {x} and {y}", x=f"param.{x}", y=f"param.{y}", value="figure", **about)
+    axes: list[_Part] = [
+        (_parameter(key, "plain" if _are_numbers(varied[key]) else "text"), partial(_of_case, key)) for key in (y, x)
+    ]
+    columns, rows = _filled([*axes, *parts], cases)
+    value, *others = (column.name for column, _ in parts if column.unit not in {"name", "range"})
+    return HeatMap(
+        name, f"{what} by {x} and {y}", columns, rows, x=f"param.{x}", y=f"param.{y}", value=value,
+        others=tuple(others), shown="data", evidence=(Evidence(evidence, tuple(case.id for case in cases)),),
+    )  # fmt: skip
+
+
+def _of_case(key: str, case: CaseSummary) -> Cell:
+    return _as_cell(case.params.get(key))
 
 
 def rate_blocks(summary: Summary) -> list[Block]:

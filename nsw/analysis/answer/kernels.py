@@ -110,7 +110,7 @@ def of_kernels(
     evidence = (Evidence("kernels", () if case is None else (case,)),)
     top, rest = kernels[:_MOST], kernels[_MOST:]
     cells = {column: [cell(k) for k in top] for column, cell in _COLUMNS.items()}
-    cells |= {_of_metric(name): [k.metrics.get(name) for k in top] for name in _others(top)}
+    cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in _others(top)}
     cells = {column: values for column, values in cells.items() if any(value is not None for value in values)}
     names = numbered([k.short_name for k in top])
     found: list[Block] = [
@@ -137,7 +137,8 @@ def of_kernels(
     return found
 
 
-def _of_metric(name: str) -> Column:
+def metric_column(name: str) -> Column:
+    """The column of a metric."""
     metric = find(name)
     unit = metric.unit if metric else ""
     shown_as = _UNITS.get(unit, "number")
