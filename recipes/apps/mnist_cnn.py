@@ -1,9 +1,9 @@
 """Trains a small CNN on synthetic images of 28 x 28, on the CPU: a program to profile the host's side with.
 
-    python mnist_cnn.py --steps 60
+    python mnist_cnn.py --layout channels_last
 
 The network is that of Keras' example mnist_cnn.py. Prints one line:
-`threads=... batch=... images_per_sec=... loss=...`. Needs PyTorch and nothing else.
+`threads=... layout=... images_per_sec=... loss=...`. Needs PyTorch and nothing else.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import time
 
 import torch
 from torch import nn
+
+LAYOUTS = {"nchw": torch.contiguous_format, "channels_last": torch.channels_last}
 
 
 def network() -> nn.Module:
@@ -26,17 +28,22 @@ def network() -> nn.Module:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-b", "--batch", type=int, default=128, help="images a step (%(default)s)")
-    parser.add_argument("--steps", type=int, default=60, help="training steps, warm-up included (%(default)s)")
+    parser.add_argument("--steps", type=int, default=30, help="training steps, warm-up included (%(default)s)")
     parser.add_argument("--warmup", type=int, default=5, help="steps before the clock starts (%(default)s)")
+    parser.add_argument(
+        "--layout", choices=LAYOUTS, default="nchw", help="order of an image's numbers in memory (%(default)s)"
+    )
     options = parser.parse_args()
     if not 0 <= options.warmup < options.steps:
         parser.error("--steps must be more than --warmup")
 
     torch.manual_seed(1)
-    net = network()
+    layout = LAYOUTS[options.layout]
+    net = network().to(memory_format=layout)
     optimizer = torch.optim.Adadelta(net.parameters())
     loss_of = nn.CrossEntropyLoss()
-    images, labels = torch.rand(options.batch, 1, 28, 28), torch.randint(10, (options.batch,))
+    images = torch.rand(options.batch, 1, 28, 28).to(memory_format=layout)
+    labels = torch.randint(10, (options.batch,))
     start = 0.0
     for step in range(options.steps):
         if step == options.warmup:
@@ -47,7 +54,7 @@ def main() -> None:
         optimizer.step()
     images_per_sec = options.batch * (options.steps - options.warmup) / (time.perf_counter() - start)
     print(
-        f"threads={torch.get_num_threads()} batch={options.batch} "
+        f"threads={torch.get_num_threads()} layout={options.layout} "
         f"images_per_sec={images_per_sec:.1f} loss={loss.item():.4f}"
     )
 
