@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
-from nsw.analysis.host import HostSide, host_side, own_weight
+from nsw.analysis.host import HostSide, host_side, own_weights
 from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
 from nsw.analysis.spent import Spent, spent
@@ -43,7 +43,7 @@ class Share:
     short_name: str
     kind: str
     total_ns: float | None
-    calls: float
+    calls: float | None
     share_pct: float
     cumulative_pct: float
 
@@ -236,9 +236,12 @@ def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> 
     """
     merged: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
-        entry = merged.setdefault((row.get("kind") or "", row["name"]), [row.get("short_name") or row["name"], 0.0, 0])
+        entry = merged.setdefault(
+            (row.get("kind") or "", row["name"]), [row.get("short_name") or row["name"], 0.0, None]
+        )
         entry[1] += row.get("total_ns") or 0
-        entry[2] += row.get("calls") or 0
+        if row.get("calls") is not None:
+            entry[2] = (entry[2] or 0) + row["calls"]
     whole = sum(entry[1] for entry in merged.values())
     result: list[Share] = []
     running = 0.0
@@ -247,7 +250,15 @@ def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> 
             break
         running += total
         result.append(
-            Share(name, short, kind, total / runs, _each(calls, runs), 100 * total / whole, 100 * running / whole)
+            Share(
+                name,
+                short,
+                kind,
+                total / runs,
+                None if calls is None else _each(calls, runs),
+                100 * total / whole,
+                100 * running / whole,
+            )
         )
     return tuple(result)
 
@@ -274,13 +285,12 @@ def _copies(rows: Iterable[Mapping[str, Any]], runs: int) -> tuple[Copy, ...]:
 
 
 def _functions(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tuple[Share, ...]:
-    """The functions by their own time; by samples, or their share, where the profile has no times."""
-    timed = any(row.get("self_s") is not None for row in rows)
+    """The functions by their own time; by their share of the samples, without times, where a profile has none."""
+    weights, timed = own_weights(rows)
     weighed = (
-        {"name": _place(row), "short_name": row["name"], "kind": "function",
-         "total_ns": own_weight(row) * 1e9 if not timed or row.get("self_s") is not None else 0.0,
+        {"name": _place(row), "short_name": row["name"], "kind": "function", "total_ns": weight * 1e9,
          "calls": row.get("calls")}
-        for row in rows
+        for row, weight in zip(rows, weights, strict=True)
     )  # fmt: skip
     shares = covering(weighed, cover, runs)
     return shares if timed else tuple(replace(share, total_ns=None) for share in shares)

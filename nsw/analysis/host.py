@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 __all__ = [
-    "LOADER", "MPI", "OTHER", "WAITS", "HostSide", "Primitives", "Work", "host_side", "own_weight", "work_of",
+    "LOADER", "MPI", "OTHER", "WAITS", "HostSide", "Primitives", "Work", "host_side", "own_weights", "work_of",
 ]  # fmt: skip
 
 OTHER: Final = "other work"
@@ -149,7 +149,7 @@ def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Ro
     functions, by = _first_pass(mine, tables.get("functions", {}))
     operators, of_operators = _first_pass(mine, tables.get("operators", {}))
     weighed = _weighed(functions) or [
-        (_name(row), "", row["self_cpu_ns"], row) for row in operators if row.get("self_cpu_ns")
+        (_name(row), "", row["self_cpu_ns"]) for row in operators if row.get("self_cpu_ns")
     ]
     facts = _facts(mine, tables.get("facts", {}))
     if not weighed and not facts:
@@ -175,28 +175,31 @@ def _name(row: Row) -> str:
     return str(row.get("name") or "")
 
 
-def _weighed(functions: Iterable[Row]) -> list[tuple[str, str, float, Row]]:
-    """Name, place, weight and row of each function that has any time of its own, imports of modules left out."""
-    found = []
-    for row in functions:
-        weight = own_weight(row)
-        if weight:
-            where = f"{row.get('file') or ''} {row.get('module') or ''}".strip()
-            found.append((_name(row), where, weight, row))
-    return found
+def _weighed(functions: Sequence[Row]) -> list[tuple[str, str, float]]:
+    """Name, place and weight of each function that has any time of its own, imports of modules left out."""
+    weights, _ = own_weights(functions)
+    return [(_name(row), _where(row), weight) for row, weight in zip(functions, weights, strict=True) if weight]
 
 
-def own_weight(row: Row) -> float:
-    """What a function weighs among those of its report: its own seconds without imports, else samples, else share."""
-    if row.get("self_s") is not None:
-        return float(row["self_s"] - (row.get("import_s") or 0.0))
-    return float(row.get("samples") or row.get("self_pct") or 0.0)
+def _where(row: Row) -> str:
+    return f"{row.get('file') or ''} {row.get('module') or ''}".strip()
 
 
-def _shares(parts: Sequence[tuple[str, str, float, Row]], whole: float | None = None) -> tuple[Work, ...]:
+def own_weights(rows: Iterable[Row]) -> tuple[list[float], bool]:
+    """What each function weighs among those of its report, and whether that is seconds.
+
+    Its own time without imports; where a profile has no times, its share of the samples, else their number.
+    """
+    some = list(rows)
+    if any(row.get("self_s") is not None for row in some):
+        return [(row.get("self_s") or 0.0) - (row.get("import_s") or 0.0) for row in some], True
+    return [float(row.get("self_pct") or row.get("samples") or 0.0) for row in some], False
+
+
+def _shares(parts: Sequence[tuple[str, str, float]], whole: float | None = None) -> tuple[Work, ...]:
     """The classes of functions with their shares, largest first."""
     of: dict[str, dict[str, float]] = {}
-    for name, where, weight, _ in parts:
+    for name, where, weight in parts:
         members = of.setdefault(work_of(name, where), {})
         members[name] = members.get(name, 0.0) + weight
     total = whole or sum(part[2] for part in parts)
@@ -208,11 +211,10 @@ def _rank_times(functions: Iterable[Row]) -> dict[int, float]:
     """Seconds of work by rank, the mean of a run's repeats; empty where there are no two ranks."""
     by: dict[int, dict[Any, float]] = {}
     for row in functions:
-        if row.get("rank") is not None and row.get("self_s") is not None:
-            where = f"{row.get('file') or ''} {row.get('module') or ''}".strip()
-            if work_of(_name(row), where) not in WAITS:
-                runs = by.setdefault(row["rank"], {})
-                runs[row.get("run")] = runs.get(row.get("run"), 0.0) + own_weight(row)
+        if row.get("rank") is None or row.get("self_s") is None or work_of(_name(row), _where(row)) in WAITS:
+            continue
+        runs = by.setdefault(row["rank"], {})
+        runs[row.get("run")] = runs.get(row.get("run"), 0.0) + row["self_s"] - (row.get("import_s") or 0.0)
     return {rank: fmean(runs.values()) for rank, runs in sorted(by.items())} if len(by) > 1 else {}
 
 

@@ -49,7 +49,13 @@ def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any
         case: The case.
         tables: The rows that it was made of.
     """
-    return _parts_of(case) or _kernels_of(case) or _functions_of(case) or _rows_of(case, tables)
+    return (
+        _parts_of(case)
+        or _kernels_of(case)
+        or _functions_of(case)
+        or _rows_of(case, tables)
+        or _facts_of(case, tables.get("facts", ()))
+    )
 
 
 _CAUSES: Final = {
@@ -239,7 +245,7 @@ def _functions_of(case: CaseSummary) -> Section | None:
     if not shares:
         return None
     rows = tuple((s.short_name, s.total_ns, s.share_pct, s.calls or None) for s in shares[:_PARTS])
-    if (calls := sum(share.calls for share in shares)) < _FEW_CALLS:
+    if (calls := sum(share.calls or 0 for share in shares)) < _FEW_CALLS:
         bare = [(name, ns, None, count) for name, ns, _, count in rows]
         return plural(round(calls), "CUDA API call"), _filled(case, _SHARES, bare, evidence="api", wide="name")
     said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of CUDA API time"
@@ -256,10 +262,25 @@ def _functions_said(case: CaseSummary) -> str:
     """The function that works most, and how much of the time is waiting."""
     first = next((share for share in case.functions if _work(share) not in WAITS), None)
     wait = next(iter(case.host.waits if case.host else ()), None)
-    of = "CPU time" if case.import_ns is None else "its time"  # cProfile's is wall time
-    waits = f"{wait.share_pct:.0f} % of {of} is {wait.name} ({wait.top})" if wait else ""
-    said = f"{first.short_name} takes {first.share_pct:.0f} % of {of}" if first else ""
-    return ", ".join(filter(None, (said, waits if wait and wait.share_pct >= _TELLING_PCT else "")))
+    of = "self time" if case.functions[0].total_ns is not None else "the samples"
+    said = [f"{first.short_name} takes {first.share_pct:.0f} % of {of}"] if first else []
+    if wait and wait.share_pct >= _TELLING_PCT:
+        said.append(f"{wait.share_pct:.0f} %{'' if first else f' of {of}'} is {wait.name} ({wait.top})")
+    return ", ".join(said)
+
+
+_FIGURES: Final = (Column("key", "figure"), Column("value", "value", "number"), Column("unit", "unit"))
+
+
+def _facts_of(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) -> Section | None:
+    """The figures of a whole run, where a report has nothing else."""
+    rows = [(row["key"], row["value"], row.get("unit") or "") for row in facts if row.get("value") is not None]
+    if not rows:
+        return None
+    of = {key: value for key, value, _ in rows}
+    said = [f"{of['cpu_use_cores']:.3g} CPU cores at work on average"] if "cpu_use_cores" in of else []
+    said += [f"IPC {of['ipc']:.3g}"] if "ipc" in of else []
+    return ", ".join(said) or plural(len(rows), "figure"), _filled(case, _FIGURES, rows, evidence="facts", wide="key")
 
 
 _OTHERS: Final = (

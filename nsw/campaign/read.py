@@ -207,7 +207,7 @@ class _Reader:
         """Add what the run's other files tell, and what of the recipe's wishes is not there."""
         run = read.run
         home = self._folder.reports / run.id
-        for stream in ("stderr", "stdout") if run.tool else ():
+        for stream in ("stderr", "stdout", "after.log") if run.tool else ():
             for said in said_in(run.tool or "", home / stream):
                 read.report(said.severity, said.message, said.fix, file=f"reports/{run.id}/{stream}")
         landed = landed_ranks(home)

@@ -88,8 +88,8 @@ IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 # whole numbers of which there can be more or fewer; all others without a unit name something, such as a process
 COUNTS: Final = frozenset({
-    "calls", "primitive_calls", "invocations", "matches", "iterations", "warmup", "steady", "gpu_ops", "med_gpu_ops",
-    "launches", "measured", "runs", "baseline_runs", "samples",
+    "calls", "primitive_calls", "samples", "invocations", "matches", "iterations", "warmup", "steady", "gpu_ops",
+    "med_gpu_ops", "launches", "measured", "runs", "baseline_runs",
 })  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsw.profilers.model import Profiled, Request
+from nsw.profilers.model import Profiled, Request, with_report
 
 TOOL = "cprofile"
 ONE_PROCESS = True
@@ -42,15 +42,11 @@ def profile(request: Request) -> Profiled:
     at = script_at(program, "cProfile")
     if isinstance(at, Profiled):
         return at
-    if request.per_rank:
-        # $1 how many words start the interpreter, $2 the bootstrap; the report's name needs a variable of the
-        # rank's own shell
-        report = f'{_REPORT}.rank"${{{request.rank_variable}:-0}}".pstats'
-        text = f'n=$1 code=$2; shift 2; exec "${{@:1:n}}" -c "$code" -o {report} "${{@:n+1}}"'
-        wrapped = ("bash", "-c", text, "nsw", str(at), _BOOTSTRAP, *program[:at], *request.options, *program[at:])
-        return Profiled(wrapped, reports=(f"{_REPORT}*.pstats",))
-    command = (*program[:at], "-c", _BOOTSTRAP, "-o", f"{_REPORT}.pstats", *request.options, *program[at:])
-    return Profiled(command, reports=(f"{_REPORT}.pstats",))
+    command = with_report(
+        request, (*program[:at], "-c", _BOOTSTRAP, "-o"), f"{_REPORT}.pstats", (*request.options, *program[at:])
+    )
+    every = "*" if request.per_rank else ""
+    return Profiled(command, reports=(f"{_REPORT}{every}.pstats",))
 
 
 def script_at(program: tuple[str, ...], tool: str) -> int | Profiled:

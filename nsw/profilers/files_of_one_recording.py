@@ -45,6 +45,8 @@ _EXPORT: Final = ".sqlite"  # which needs no nsys to be read
 _PACKED: Final = ".gz"
 _VISUAL: Final = ".nvvp"
 _PRINTED: Final = ".nvprof.csv"
+_SAMPLES: Final = ".perf.data"
+_FUNCTIONS: Final = ".perf.txt"  # printed from the samples where the program's own files are
 
 
 def parts(names: Iterable[str]) -> dict[str, Part]:
@@ -70,6 +72,8 @@ def _part(name: str, there: frozenset[str]) -> Part | None:
     if plain.endswith(_EXPORT) and (report := plain.removesuffix(_EXPORT) + _TIMELINE) in there:
         return Part(report)
     if name.endswith(_VISUAL) and name.removesuffix(_VISUAL) + _PRINTED in there:
+        return None
+    if name.endswith(_SAMPLES) and name.removesuffix(_SAMPLES) + _FUNCTIONS in there:
         return None
     if name.endswith(_TRACE) and name.removesuffix(_TRACE) + _OPERATORS in there:
         return Part(name, without=frozenset({"operators"}))

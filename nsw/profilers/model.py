@@ -9,7 +9,10 @@ if TYPE_CHECKING:
     from nsw.metrics.requests import MetricRequest
     from nsw.recipe.passes import CountersPass
 
-__all__ = ["CHOSEN", "MACHINERY", "SCRIPTS", "Counting", "Profiled", "Profiler", "Request", "Variable"]
+__all__ = [
+    "CHOSEN", "MACHINERY", "SCRIPTS", "Counting", "Profiled", "Profiler", "Request", "Variable", "long_options",
+    "unknown_analysis", "with_report",
+]  # fmt: skip
 
 
 class Variable(str):
@@ -114,3 +117,27 @@ class Profiler(Protocol):
 
     def profile(self, request: Request) -> Profiled:
         """The command line that profiles the program."""
+
+
+def with_report(request: Request, before: tuple[str, ...], report: str, after: tuple[str, ...]) -> tuple[str, ...]:
+    """The words with the name of a report between them: NAME.ENDING, and NAME.rankN.ENDING where each rank has one."""
+    if not request.per_rank:
+        return (*before, report, *after)
+    name, _, ending = report.partition(".")
+    # the name needs a variable of the rank's own shell; $1 is how many words are before it
+    named = f'{name}.{request.part}"${{{request.rank_variable}:-0}}".{ending}'
+    text = f'n=$1; shift; exec "${{@:1:n}}" {named} "${{@:n+1}}"'
+    return ("bash", "-c", text, "nsw", str(len(before)), *before, *after)
+
+
+def long_options(knobs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """`--NAME=VALUE` for each knob; `--NAME` for one that is true, nothing for one that is false."""
+    return tuple(f"--{name}" if value == "true" else f"--{name}={value}" for name, value in knobs if value != "false")
+
+
+def unknown_analysis(request: Request, tool: str, known: tuple[str, ...]) -> str | None:
+    """Why a tool cannot do the analysis that is asked for; None where it can."""
+    if request.analysis is None or request.analysis in known:
+        return None
+    does = f"it does {' and '.join(known)}" if known else "it has one way to profile: leave `analysis` out"
+    return f"{tool} has no analysis {request.analysis!r}; {does}"

@@ -126,13 +126,13 @@ _END: Final = 65536  # bytes looked at of either end of a long output
 _SEVERITY: Final = r"(?:\s*(?P<severity>Error|Warning)\s*:)?\s*(?P<text>.*)"
 _NVPROF: Final = re.compile(r"(?:={8}|==\d+==)" + _SEVERITY)
 _NCU: Final = re.compile(r"==(?P<severity>ERROR|WARNING|PROF)==\s*(?P<text>.*)")
-# nsys puts no mark before its messages: of its lines only known ones are its own
-_NSYS: Final = re.compile(r"(?P<severity>)(?P<text>.+)")
+# these put no mark before their messages: only known lines are their own
+_UNMARKED: Final = re.compile(r"(?P<severity>)(?P<text>.+)")
 # a rank that waits for one under a profiler says so itself, without any mark
 _WATCHDOG: Final = re.compile(r"(?P<severity>)(?P<text>.*Watchdog caught collective operation timeout.*)")
 _AVAILABLE: Final = re.compile(r"^Available Kernels:[^\S\n]*+$((?:\s*+^\d+\. .+$)+)", re.MULTILINE)
 _SHOWN: Final = 10  # kernels that a filter could have matched
-_LINES: Final = {"nvprof": _NVPROF, "ncu": _NCU, "nsys": _NSYS}
+_LINES: Final = {"nvprof": _NVPROF, "ncu": _NCU, **dict.fromkeys(("nsys", "perf", "py-spy", "gprof", "tau"), _UNMARKED)}
 
 
 def said(tool: str, text: str) -> list[Problem]:

@@ -41,6 +41,7 @@ _NSYS_EXPORTS = (
     (re.compile(rb"\A\xff{4}(?s:.){0,400}table_desc(?s:.)*StringIds"), "Arrow"),
 )
 
+_PERF = b"PERFILE2"
 _GZIP = b"\x1f\x8b"
 # First bytes -> what it is, and the command that unpacks it.
 _PACKED = (
@@ -133,6 +134,12 @@ def explain(sample: Sample) -> NotReport | None:
             return NotReport(
                 f"an export of nsys as {what}, which is not read", "export it with `nsys export --type sqlite`"
             )
+    if head.startswith(_PERF):
+        data = shlex.quote(str(sample.path))
+        return NotReport(
+            "a recording of Linux perf, whose functions only the machine that made it can name",
+            f"print it there: `perf report --stdio --header -g none -i {data} > {data}.txt`",
+        )
     if is_archive(sample):
         return NotReport("an archive of files", f"unpack it, and read the folder: {_unpack(sample)}")
     if head.startswith(_GZIP) and (wrong := _bad_gzip(head, sample.size)) is not None:

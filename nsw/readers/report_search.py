@@ -62,7 +62,7 @@ class ReportSearch:
 # nothing but profilers writes files of these names
 _REPORTS = (
     ".nsys-rep", ".qdrep", ".qdstrm", ".ncu-rep", ".nsight-cuprof-report", ".nvvp", ".nvprof", ".pstats",
-    ".pt.trace.json", ".pt.trace.json.gz",
+    ".pt.trace.json", ".pt.trace.json.gz", "perf.data",
 )  # fmt: skip
 # others write such files too: they are meant as reports while they cannot be opened as what they are named
 _DATABASES = (".sqlite", ".sqlite3")

@@ -300,10 +300,12 @@ class HostPass(ProfiledPass):
     analysis: Name | None = Field(
         default=None,
         description="What the profiler collects, in its own words (vtune: hotspots, uarch-exploration, memory-access;"
-        " perf: stat, record); by default what it collects first.",
+        " perf: record, stat); by default what it collects first.",
     )
     knobs: dict[Name, str | bool | int | float] = Field(
-        default={}, description="Settings of that analysis, as the profiler names them (vtune: sampling-mode: hw)."
+        default={},
+        description="Settings of that analysis, as the profiler names them (vtune: sampling-mode: hw;"
+        " perf: freq: 999).",
     )
     record: list[Literal["shapes", "stacks", "memory", "flops"]] = Field(
         default=["shapes", "flops"],

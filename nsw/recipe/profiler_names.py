@@ -19,11 +19,20 @@ AUTO: Final = "auto"  # the first of a kind that the site has
 PROFILERS: Final = {
     "timeline": {"nsys": "nsw.profilers.nsys", "nvprof": "nsw.profilers.nvprof"},
     "counters": {"ncu": "nsw.profilers.ncu", "nvprof": "nsw.profilers.nvprof"},
-    "host": {"cprofile": "nsw.profilers.cprofile", "torch": "nsw.profilers.torch"},
+    "host": {
+        "cprofile": "nsw.profilers.cprofile",
+        "torch": "nsw.profilers.torch",
+        "perf": "nsw.profilers.perf",
+        "py-spy": "nsw.profilers.pyspy",
+        "gprof": "nsw.profilers.gprof",
+        "tau": "nsw.profilers.tau",
+    },
 }
-LATER: Final = {"host": ("perf", "vtune", "aps")}  # a recipe may name them, and no file is here yet
+LATER: Final = {"host": ("vtune", "aps")}  # a recipe may name them, and no file is here yet
 NOT_YET: Final = frozenset(tool for tools in LATER.values() for tool in tools)
 PROGRAMS: Final = ("nsys", "ncu", "nvprof")  # those of nsw's own that a site must have
+WITHIN_PYTHON: Final = frozenset({"cprofile", "torch"})  # for which a site needs no program
+HOST_PROGRAMS: Final = tuple(tool for tool in PROFILERS["host"] if tool not in WITHIN_PYTHON)
 _OPEN: Final = ("timeline", "host")  # what a counters pass measures is told in each tool's own metric names
 
 
@@ -60,9 +69,8 @@ def nameable(kind: str) -> tuple[str, ...]:
 
 def on_a_site() -> tuple[str, ...]:
     """The profilers whose paths a site may tell."""
-    own = {tool for tools in PROFILERS.values() for tool in tools}
     later = (tool for tools in LATER.values() for tool in tools)
-    return (*PROGRAMS, *later, *dict.fromkeys(t for tools in map(of_kind, PROFILERS) for t in tools if t not in own))
+    return tuple(dict.fromkeys(tool for tool in (*PROGRAMS, *with_files(), *later) if tool not in WITHIN_PYTHON))
 
 
 def versioned() -> tuple[str, ...]:

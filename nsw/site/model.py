@@ -24,7 +24,7 @@ from nsw.recipe.fields import (
     one_of,
     whole,
 )
-from nsw.recipe.profiler_names import LATER, NOT_YET, PROGRAMS, on_a_site
+from nsw.recipe.profiler_names import HOST_PROGRAMS, LATER, NOT_YET, PROGRAMS, on_a_site
 from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary
 from nsw.site.names import (
@@ -47,7 +47,7 @@ ProfilerName: TypeAlias = Annotated[
     str,
     Parsed(
         one_of(on_a_site, NOT_YET),
-        {"type": "string", "enum": [*PROGRAMS, *(tool for tools in LATER.values() for tool in tools)]},
+        {"type": "string", "enum": [*PROGRAMS, *HOST_PROGRAMS, *(tool for tools in LATER.values() for tool in tools)]},
     ),
 ]
 BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]

@@ -23,6 +23,8 @@ from nsw.metrics import Chip, find_chip
 from nsw.metrics.ncu_names import listed_names, query_words
 from nsw.metrics.requests import tool_for
 from nsw.plan.model import SiteFacts
+from nsw.profilers import load
+from nsw.recipe.profiler_names import versioned
 from nsw.safe_files import read_plain
 from nsw.scripts.quoting import quote_all
 from nsw.user_folders import user_folder
@@ -103,15 +105,17 @@ def _tools(configured: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str
     """Profilers of this machine: found ones with their path, and why the others are not."""
     found: dict[str, str] = {}
     missing: dict[str, str] = {}
-    for tool in ("nsys", "nvprof", "ncu"):
-        named = configured.get(tool) or os.environ.get(f"NSW_{tool.upper()}")
-        path = shutil.which(os.path.expandvars(named or tool))
+    for tool in versioned():
+        variable = f"NSW_{tool.upper().replace('-', '_')}"
+        named = configured.get(tool) or os.environ.get(variable)
+        name = named or load(tool).EXECUTABLE or tool
+        path = shutil.which(os.path.expandvars(name))
         if path:
             found[tool] = path
         elif named:
             missing[tool] = f"{tool} is not at {named}, where the site says"
         else:
-            missing[tool] = f"{tool} is not on PATH (name it in the site's profilers, or in NSW_{tool.upper()})"
+            missing[tool] = f"{name} is not on PATH (name it in the site's profilers, or in {variable})"
     return found, missing
 
 

@@ -153,7 +153,7 @@ def test_of_a_profile_of_the_cpu_the_functions_are_shown():
         {"run": "r", "report": "a", "name": name, "self_s": s, "calls": 2} for name, s in (("load", 3.0), ("step", 1.0))
     ]
     shown = screen([make_run()], functions=rows)
-    assert shown["headline"] == "c: load takes 75 % of CPU time (1 run each)"
+    assert shown["headline"] == "c: load takes 75 % of self time (1 run each)"
     assert [row[:3] for row in shown["answer"].rows] == [("load", 3e9, 75.0), ("step", 1e9, 25.0)]
 
 
@@ -162,9 +162,7 @@ def test_a_function_that_only_waits_is_not_what_a_headline_begins_with():
         {"run": "r", "name": name, "self_s": s, "calls": 2} for name, s in (("time.sleep", 3.0), ("decode_mcu", 1.0))
     ]
     shown = screen([make_run(pass_kind="host")], functions=rows)
-    assert shown["headline"].startswith(
-        "c: decode_mcu takes 25 % of CPU time, 75 % of CPU time is waiting (time.sleep)"
-    )
+    assert shown["headline"].startswith("c: decode_mcu takes 25 % of self time, 75 % is waiting (time.sleep)")
     assert [row[:2] for row in shown["answer"].rows] == [("time.sleep", "waiting"), ("decode_mcu", "decoding JPEG")]
 
 

@@ -14,6 +14,16 @@ from functools import cache
 from pathlib import Path
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "h200"
+CPU = FIXTURES.parent / "cpu"
+_OF_CPU = {
+    "pyspy-raw": ("host.rate100.pyspy.txt", "pyspy-native.txt"),
+    "gprof": ("host.gprof.txt",),
+    "tau-profile": ("profile.1.0.0",),
+    "tau-pprof": ("pprof.txt",),
+    "perf-stat": ("host.perfstat.json", "perfstat.csv", "perfstat.txt"),
+    "perf-report": ("host.perf.txt", "perf-report-graph.txt", "perf-report-flat.txt"),
+    "perf-script": ("perf-script.txt",),
+}
 _SHORT = 4500  # characters
 _LINES = {"naive-source.csv": 4}  # of long ones that are kept; each of these makes 58 rows
 _MOST = 60_000  # bytes of a fixture: several thousand are read in all
@@ -247,13 +257,18 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
         "ncu-text": {"details.txt": NCU_TEXT.encode(), **{n: _fixture(n) for n in ("naive-details.txt", "ncu-stdout.txt")}},
         "ncu-binary": {"blocked.ncu-rep": _fixture("blocked.ncu-rep")},
         "torch-table": {"lenet-table.txt": _fixture("lenet-table.txt")},
+        **{format_id: {n: (CPU / n).read_bytes() for n in names} for format_id, names in _OF_CPU.items()},
     }  # fmt: skip
 
 
-def texts() -> dict[str, str]:
-    """The reports that are text, of long ones the beginning: short enough to try every word of."""
+# of which a row is a row of the text, and no sum over many lines
+ROWS_OF_CPU = ("gprof", "tau-profile", "tau-pprof", "perf-stat", "perf-report")
+
+
+def texts(*more: str) -> dict[str, str]:
+    """The reports that are text, of long ones the beginning: short enough to try every word of; `more` formats."""
     found = {}
-    for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table"):
+    for format_id in ("nvprof-text", "nsys-stats", "ncu-csv", "ncu-text", "torch-table", *more):
         for name, data in make()[format_id].items():
             text = data.decode() if isinstance(data, bytes) else ""
             found[name] = text if len(text) < _SHORT else "\n".join(text.split("\n")[: _LINES.get(name, 14)])

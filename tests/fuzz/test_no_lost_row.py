@@ -13,7 +13,7 @@ from . import seeds, shifts
 from .damage import EXPLORES
 from .test_no_invented_number import thinned
 
-TEXTS = seeds.texts()
+TEXTS = seeds.texts(*seeds.ROWS_OF_CPU)
 MOST = 5000 if EXPLORES else 80  # of each kind of damage to a report
 # What stands in ncu's text without any mark of its own: advice that lost the word that begins it is any text.
 UNMARKED = {"details.txt": {"rules"}}

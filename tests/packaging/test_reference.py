@@ -23,6 +23,6 @@ def test_what_the_plan_refuses_is_marked_and_the_sections_of_sites_are_one_line(
     ):
         assert all(f"{name} (not yet)" in line[key] for name in later)
         assert not any(f"{name} (not yet)" in line[key] for name in here)
-    assert "cprofile, torch, perf (not yet)" in line["passes[].host.tool"]
+    assert "vtune (not yet)" in line["passes[].host.tool"]
     assert "not yet" not in line["passes[].timeline.tool"]
     assert not any(key.startswith("sites.") for key in line)

@@ -66,7 +66,7 @@ def test_a_gpu_that_is_asked_by_default_only_is_told_to_be_so(planner):
 
 
 NOT_YET = {
-    "a tool": ("passes:\n  - host: {tool: perf}\n", 5, "host", "tool perf for pass host: not yet"),
+    "a tool": ("passes:\n  - host: {tool: vtune}\n", 5, "host", "tool vtune for pass host: not yet"),
 }
 
 

@@ -43,6 +43,17 @@ SAID = {
         "dlopen failed: libcudnn.so.9: cannot open shared object file: No such file or directory": "leave that trace away",
         "[Errno 2] No such file or directory: 'report.nsys-rep'": "check its name",
     },
+    "perf": {
+        "Error: Access to performance monitoring and observability operations is limited.": "perf_event_paranoid=2",
+        "Error: unknown switch `j'": "profilers: {perf:",
+        "WARNING: perf not found for kernel 5.15.0-1019": "profilers: {perf:",
+        "Processed 6513 events and lost 4 chunks!": "freq",
+    },
+    "py-spy": {
+        "Permission Denied: Try running again with elevated permissions by going 'sudo env ...": "ptrace_scope",
+        "py-spy> 1.24s behind in sampling, results may be inaccurate. Try reducing the sampling rate": "rate: 50",
+    },
+    "gprof": {"nsw: ./a wrote no profile: it was not built with -pg, or a signal ended it": "-pg"},
     "pytorch": {
         "WARNING: CUPTI initialization failed - CUDA profiler activities will be missing": "driver",
         "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES": "NVreg_",
@@ -152,7 +163,7 @@ def test_they_are_found_on_the_lines_that_the_tools_write(tool):
 def test_every_pattern_compiles_and_every_error_has_an_explanation():
     for message in messages():
         assert message.explanation
-        assert message.tools <= {"nvprof", "ncu", "nsys", "pytorch"}
+        assert message.tools <= {"nvprof", "ncu", "nsys", "pytorch", "perf", "py-spy", "gprof", "tau"}
 
 
 @pytest.mark.parametrize("tool", ["nsys", "ncu", "nvprof"])

@@ -28,6 +28,8 @@ GROUPS = {
     "queue": ("task-spooler",),
     "mpi": ("openmpi-bin", "mpich"),
     "browser": ("chromium", "chromium-driver"),
+    # perf is in other packages on Ubuntu, where the other groups are to be named
+    "profilers": ("linux-perf", "binutils", "gcc", "libc6-dev"),
 }
 LOCK = Path("/var/lock/nsw-test-packages")
 POLICY = Path("/usr/sbin/policy-rc.d")

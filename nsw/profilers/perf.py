@@ -1,0 +1,53 @@
+"""Linux perf: samples of where the CPU was (record), or counts of events over the whole run (stat).
+
+A recording names functions only where the program's own files are, so the job prints it as a table beside it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nsw.profilers.model import MACHINERY, Profiled, Request, long_options, unknown_analysis, with_report
+
+TOOL = "perf"
+ONE_PROCESS = False
+EXECUTABLE: str | None = "perf"
+
+DATA: Final = ".perf.data"
+TABLE: Final = ".perf.txt"
+COUNTS: Final = ".perfstat.json"
+# for the jobs' machinery: a table beside each recording, one row a function, with a tab between cells
+SHELL = r"""
+nsw_perf_table() {    # PERF NAME
+  local data
+  for data in "$2"*.perf.data; do
+    "$1" report --stdio --header --children --call-graph none --field-separator $'\t' \
+      --fields overhead_children,overhead,sample,period,dso,symbol --input "$data" >"${data%.data}.txt" || exit
+  done
+}
+"""
+_REPORT: Final = "host"
+_ANALYSES: Final = ("record", "stat")
+_HZ: Final = "99"  # not 100: samples would keep step with what programs do ten times a second
+_RATES: Final = frozenset({"freq", "count"})  # knobs that say how often
+
+
+def profile(request: Request) -> Profiled:
+    """`perf record ... PROGRAM`, or `perf stat ... PROGRAM`."""
+    if (why := unknown_analysis(request, TOOL, _ANALYSES)) is not None:
+        return Profiled(impossible=why)
+    given, program = long_options(request.knobs), ("--", *request.program)
+    if request.analysis == "stat":
+        counted = (request.path, "stat", "-j", *given, *request.options, "-o")
+        return Profiled(with_report(request, counted, _REPORT + COUNTS, program), reports=(f"{_REPORT}*{COUNTS}",))
+    named = {name for name, _ in request.knobs}
+    sampled = (
+        request.path, "record", *(() if "call-graph" in named else ("-g",)),
+        *(() if named & _RATES else ("--freq", _HZ)), *given, *request.options,
+        "-o",
+    )  # fmt: skip
+    return Profiled(
+        with_report(request, sampled, _REPORT + DATA, program),
+        reports=(f"{_REPORT}*{TABLE}", *(() if request.export_here else (f"{_REPORT}*{DATA}",))),
+        after=(("bash", MACHINERY, "perf_table", request.path, _REPORT),),
+    )

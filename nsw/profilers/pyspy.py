@@ -1,0 +1,41 @@
+"""py-spy: samples of the Python functions in which a program and its child processes are, without changing it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nsw.profilers.model import Profiled, Request, long_options, unknown_analysis
+
+TOOL = "py-spy"
+ONE_PROCESS = False
+EXECUTABLE: str | None = "py-spy"
+
+RATE: Final = ".rate"  # in the report's name, behind which is how often a second it was sampled: the report has no time
+STACKS: Final = ".pyspy.txt"
+_REPORT: Final = "host"
+_HZ: Final = "100"
+_ALWAYS: Final = ("--format", "raw", "--subprocesses", "--function", "--full-filenames")
+# py-spy ends with 0 whatever the program ended with: a shell inside it keeps that. $1: how many words are py-spy's, $2:
+# the end of the report's name
+_KEPT: Final = """\
+n=$1 report=%s$2; shift 2
+"${@:1:n}" --output "$report" -- bash -c '"$@"; echo "$?" >"$0"' "$report.status" "${@:n+1}"
+code=$?
+{ read -r code <"$report.status"; } 2>/dev/null; rm -f "$report.status"
+exit "$code"
+"""
+
+
+def profile(request: Request) -> Profiled:
+    """`py-spy record ... PROGRAM`, with the program's own exit status."""
+    if (why := unknown_analysis(request, TOOL, ())) is not None:
+        return Profiled(impossible=why)
+    knobs = dict(request.knobs)
+    rate = knobs.pop("rate", _HZ)
+    command = (
+        request.path, "record", *_ALWAYS, "--rate", rate, *long_options(tuple(knobs.items())), *request.options,
+    )  # fmt: skip
+    rank = f'.{request.part}"${{{request.rank_variable}:-0}}"' if request.per_rank else ""
+    ending = f"{RATE}{rate}{STACKS}"
+    words = ("bash", "-c", _KEPT % f"{_REPORT}{rank}", "nsw", str(len(command)), ending, *command, *request.program)
+    return Profiled(words, reports=(f"{_REPORT}*{STACKS}",))

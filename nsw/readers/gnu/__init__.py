@@ -1,0 +1,1 @@
+"""GNU's profiler: gprof."""

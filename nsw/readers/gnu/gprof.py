@@ -1,0 +1,128 @@
+"""gprof's text: the flat profile, and the call graph, which adds the time of callees and recursive calls."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.text.lines import text_lines
+from nsw.readers.text.quantities import Quantity, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from nsw.tables import Row
+
+__all__ = ["read", "sniff"]
+
+_FLAT: Final = re.compile(r" time   seconds   seconds ")
+_GRAPH: Final = re.compile(r"index % time {1,8}self  children {1,8}called {1,8}name")
+# %TIME CUMULATIVE SELF [CALLS SELF/CALL TOTAL/CALL] NAME
+_ROW: Final = re.compile(
+    r" {0,6}(\d{1,3}\.\d\d) {1,12}(\d{1,12}\.\d\d) {1,12}(\d{1,12}\.\d\d) {1,60}"
+    r"(?:(\d{1,18}) {1,12}\d{1,12}\.\d\d {1,12}\d{1,12}\.\d\d {1,8})?([^\s\d].*)"
+)
+# [INDEX] %TIME SELF CHILDREN [CALLED[+RECURSIVE]] NAME [<cycle N>] [INDEX]
+_ENTRY: Final = re.compile(
+    r"\[(\d{1,9})\] {1,10}(\d{1,3}\.\d) {1,12}(\d{1,12}\.\d\d) {1,12}(\d{1,12}\.\d\d) {1,60}"
+    r"(?:(\d{1,18})(?:\+(\d{1,18}))? {1,12})?([^\s\d].{0,20000}) \[(\d{1,9})\]\s{0,4}\Z"
+)
+_CYCLE: Final = re.compile(r" <cycle \d{1,9}>\Z")
+_EACH: Final = re.compile(r"Each sample counts as (\d{1,9}(?:\.\d{1,9})?(?:e-\d\d)?) seconds")
+_WHOLE: Final = re.compile(r"granularity: .{1,100} of (\d{1,12}\.\d\d) seconds")
+_NO_TIME: Final = "no time accumulated"
+
+
+class _Entry(NamedTuple):
+    """What the call graph says of a function, with its callees' time."""
+
+    own: Quantity
+    children: Quantity
+    called: int | None
+    recursive: int
+
+    @property
+    def row(self) -> Row:
+        total = self.own.value + self.children.value
+        row: Row = {"cpu_time_s": total, "cpu_time_s_pm": (self.own.pm or 0) + (self.children.pm or 0)}
+        if self.called is not None:
+            row |= {"calls": self.called + self.recursive, "primitive_calls": self.called}
+        return row
+
+
+def sniff(sample: Sample) -> int:
+    """Certain by the titles of either part."""
+    return 95 if _FLAT.search(sample.text) or _GRAPH.search(sample.text) else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill `functions`, in the order of the flat profile, and `facts`."""
+    report = Report(str(path), tool="gprof", format="gprof")
+    rows: list[Row] = []
+    graph: list[tuple[str, _Entry]] = []
+    facts: dict[str, float] = {}
+    bad: list[int] = []
+    part = ""
+    for line, text in text_lines(path):
+        if _FLAT.match(text):
+            part = "flat"
+        elif _GRAPH.match(text):
+            part = "graph"
+        elif part == "flat" and not text.strip():
+            part = "after" if rows else part
+        elif part == "flat" and _NO_TIME not in text:
+            _add_row(rows, text, bad, line)
+        elif part == "graph" and text.startswith("["):
+            _add_entry(graph, text, bad, line)
+        elif found := _EACH.match(text):
+            facts["sampling_hz"] = 1 / float(found[1]) if float(found[1]) else 0.0
+        elif found := _WHOLE.match(text):
+            facts["cpu_time_s"] = float(found[1])
+    wrong = "a row that does not have gprof's columns was left out"
+    report.errors([wrong] * len(bad), f"{len(bad)} rows in all were left out", lines=bad)
+    if options.wants("functions"):
+        report.tables["functions"] = list(_with_callees(rows, graph, report))
+    if options.wants("facts"):
+        report.tables["facts"] = [
+            {"key": key, "value": value, "unit": "Hz" if key.endswith("_hz") else "s"} for key, value in facts.items()
+        ]
+    return report
+
+
+def _add_row(rows: list[Row], text: str, bad: list[int], line: int) -> None:
+    found = _ROW.fullmatch(text.rstrip())
+    share, own = (number(found[1]), number(found[3])) if found else (None, None)
+    if found is None or share is None or own is None:
+        bad.append(line)
+        return
+    row: Row = {"name": found[5], "self_s": own.value, "self_s_pm": own.pm}
+    row |= {"self_pct": share.value, "self_pct_pm": share.pm}
+    rows.append(row | ({"primitive_calls": int(found[4])} if found[4] else {}))  # the graph has recursive ones too
+
+
+def _add_entry(graph: list[tuple[str, _Entry]], text: str, bad: list[int], line: int) -> None:
+    found = _ENTRY.match(text)
+    own, children = (number(found[3]), number(found[4])) if found else (None, None)
+    if found is None or own is None or children is None or found[1] != found[8]:
+        bad.append(line)
+    elif not found[7].startswith("<cycle "):  # the sum of functions that call each other
+        called = int(found[5]) if found[5] else None
+        graph.append((_CYCLE.sub("", found[7]), _Entry(own, children, called, int(found[6] or 0))))
+
+
+def _with_callees(rows: Iterable[Row], graph: list[tuple[str, _Entry]], report: Report) -> Iterable[Row]:
+    """The rows with what the call graph adds; functions of one name cannot be told apart there."""
+    several = Counter(name for name, _ in graph)
+    entries: Mapping[str, _Entry] = {name: entry for name, entry in graph if several[name] == 1}
+    names = set()
+    for row in rows:
+        names.add(row["name"])
+        yield row | (entries[row["name"]].row if row["name"] in entries else {})
+    for name, entry in graph:
+        if name not in names:
+            yield {"name": name, "self_s": entry.own.value, "self_s_pm": entry.own.pm, **entry.row}
+    if alike := sorted(name for name, count in several.items() if count > 1):
+        report.warn(f"the time with callees is not known of functions with the same name: {', '.join(alike[:5])}")

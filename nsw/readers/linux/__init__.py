@@ -1,0 +1,1 @@
+"""Linux perf: counts of events, and samples of where the CPU was."""

@@ -1,0 +1,187 @@
+"""`perf stat`: counts of events over a whole run, as JSON lines (-j), cells with a separator (-x), or text."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.readers.linux.perf_report import OF_USER, Event
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.text.lines import text_lines
+from nsw.readers.text.quantities import Quantity, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from nsw.tables import Row
+
+__all__ = ["read", "sniff"]
+
+_KEYS: Final = {
+    "cpu-cycles": "cycles", "duration_time": "elapsed_s", "user_time": "user_s", "system_time": "system_s",
+    "task-clock": "task_clock_s", "cpu-clock": "cpu_clock_s", "faults": "page_faults",
+    "branch-instructions": "branches",
+}  # fmt: skip
+_METRICS: Final = {"CPUs utilized": "cpu_use_cores", "insn per cycle": "ipc"}
+_TIMES: Final = {"msec": 1e-3, "ns": 1e-9}
+_NS: Final = frozenset({"duration_time", "user_time", "system_time"})
+_TITLE: Final = "Performance counter stats for"
+_SEPARATED: Final = re.compile(
+    r"(?:[\d.]{1,30}|<not \w{1,20}>)([^\w\s.<>])\w{0,8}\1[\w./:=-]{1,200}\1\d{1,20}\1\d{1,3}\.\d\d"
+)
+_PRINTED: Final = re.compile(
+    r" {0,40}(<not (?:counted|supported)>|[\d.,]{1,40}) {1,10}(?:(msec|ns) )?"
+    r"(?!(?:msec|ns|seconds)\b)([\w./:=-]{1,200})(?: {1,40}#(.{0,200}))?"
+)
+_METRIC: Final = re.compile(r" {1,20}([\d.,]{1,30}) {1,10}([A-Za-z][\w /]{0,60}\w)")
+_RUNNING: Final = re.compile(r"\((\d{1,3}\.\d\d)%\)")
+_SECONDS: Final = re.compile(r" {0,40}([\d.,]{1,30}) (?:\+- .{1,40} )?seconds (time elapsed|user|sys)")
+_LASTED: Final = {"time elapsed": "elapsed_s", "user": "user_s", "sys": "system_s"}
+_PARTS: Final = frozenset({"interval", "cpu", "core", "die", "socket", "node", "thread", "cache", "cluster"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    """One event: its count as printed, and what perf reckons from it."""
+
+    value: str
+    unit: str
+    event: str
+    running_pct: float | None  # of the time; less than all: scaled up from there
+    metric: tuple[str, str] = ("", "")
+
+    @property
+    def plain_event(self) -> str:
+        """The event without its modifiers, such as :u."""
+        return re.sub(r":[ukhGHpPSDe]+\Z", "", self.event)
+
+    @property
+    def key(self) -> str:
+        """The key of its fact."""
+        return _KEYS.get(self.plain_event) or re.sub(r"\W+", "_", self.plain_event).strip("_")
+
+    @property
+    def scale(self) -> float | None:
+        """What makes seconds of the count; None: it is no time."""
+        return _TIMES.get("ns" if self.plain_event in _NS else self.unit)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a time has its unit."""
+        return self.scale is not None or self.value.startswith("<") or not self.key.endswith("_s")
+
+
+def sniff(sample: Sample) -> int:
+    """Certain by the key of its JSON or by its title; likely where lines have the separators."""
+    text = sample.text
+    if '"counter-value"' in text[:4000]:
+        return 100
+    if _TITLE in text:
+        return 90
+    lines = (line for line in text[:4000].splitlines() if line.strip() and not line.startswith("#"))
+    return 80 if _SEPARATED.match(next(lines, "")) else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill `facts`, one for each event that was counted and each metric that perf makes of it."""
+    report = Report(str(path), tool="perf", format="perf-stat")
+    counts: list[_Count] = []
+    facts: list[Row] = []
+    bad = []
+    for line, text in text_lines(path):
+        if not text.strip() or text.startswith("#") or _TITLE in text:
+            continue
+        try:
+            found = list(_of_line(text.rstrip(), facts))
+        except ValueError as fault:
+            report.error(str(fault), line=line)
+            continue
+        counts += [count for count in found if count.is_whole]
+        if not all(count.is_whole for count in found) or (not found and not _SECONDS.match(text)):
+            bad.append(line)
+    wrong = "no count of an event; left out"
+    report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
+    counted = [count for count in counts if not count.value.startswith("<")]
+    _warn(report, counts)
+    if options.wants("facts"):
+        report.tables["facts"] = [fact for count in counted for fact in _facts(count)] + facts
+    return report
+
+
+def _of_line(text: str, facts: list[Row]) -> Iterator[_Count]:
+    """The count of a line.
+
+    Raises:
+        ValueError: It is of a part of the machine or of the run.
+    """
+    if text.lstrip().startswith("{"):
+        yield from _of_json(text)
+    elif found := _SECONDS.match(text):
+        if (value := number(found[1])) is not None:
+            facts.append(_fact(_LASTED[found[2]], value, "s"))
+    elif found := _SEPARATED.match(text):
+        cells = text.split(found[1])
+        metric = (cells[5], cells[6]) if len(cells) > 6 else ("", "")
+        yield _Count(cells[0], cells[1], cells[2], float(cells[4]), metric)
+    elif found := _PRINTED.fullmatch(text):
+        rest = found[4] or ""
+        reckoned, running = _METRIC.match(rest), _RUNNING.search(rest)
+        yield _Count(
+            found[1].replace(",", ""), found[2] or "", found[3], float(running[1]) if running else None,
+            (reckoned[1].replace(",", ""), reckoned[2]) if reckoned else ("", ""),
+        )  # fmt: skip
+
+
+def _of_json(text: str) -> Iterator[_Count]:
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(entry, dict):
+        return
+    if parts := sorted(_PARTS & entry.keys()):
+        raise ValueError(f"counts by {', '.join(parts)} are not read: count without -I, -A and --per-...")
+    of = {name: str(value) for name, value in entry.items()}
+    if "event" in of and "counter-value" in of:
+        running = number(of.get("pcnt-running", ""))
+        metric = (of.get("metric-value", ""), of.get("metric-unit", ""))
+        yield _Count(of["counter-value"], of.get("unit", ""), of["event"], running.value if running else None, metric)
+    elif "metric-value" in of:  # one more metric of the event before
+        yield _Count("", "", "", None, (of["metric-value"], of.get("metric-unit", "")))
+
+
+def _warn(report: Report, counts: Sequence[_Count]) -> None:
+    for said, why in (
+        ("<not supported>", "this machine does not offer them: a virtual machine, or a CPU without such counters"),
+        ("<not counted>", "they were never scheduled: the program ended before, or the counters were in use"),
+    ):
+        if names := [count.event for count in counts if count.value == said]:
+            report.warn(f"perf did not count {', '.join(names)}: {why}")
+    if shared := [c.event for c in counts if c.running_pct is not None and 0 < c.running_pct < 99.995]:
+        report.warn(f"scaled up from a part of the run, since counters took turns: {', '.join(shared)}")
+    if any(Event(count.event).is_of_user for count in counts):
+        report.warn(OF_USER)
+
+
+def _facts(count: _Count) -> Iterator[Row]:
+    value, scale = number(count.value), count.scale
+    if value is not None and count.event:
+        if scale is not None:
+            value = Quantity(value.value * scale, None if value.pm is None else value.pm * scale)
+        elif value.pm is not None and value.value.is_integer():  # JSON has six places behind each count
+            value = Quantity(value.value, None)
+        yield _fact(count.key, value, "s" if scale is not None else count.unit or None)
+    metric = number(count.metric[0])
+    if metric is None:
+        return
+    if count.metric[1] in _METRICS:
+        yield _fact(_METRICS[count.metric[1]], metric, None)
+    elif count.metric[1] == "GHz" and count.key == "cycles":
+        yield _fact("frequency_hz", Quantity(metric.value * 1e9, (metric.pm or 0) * 1e9), "Hz")
+
+
+def _fact(key: str, value: Quantity, unit: str | None) -> dict[str, Any]:
+    return {"key": key, "value": value.value, "value_pm": value.pm, "unit": unit}

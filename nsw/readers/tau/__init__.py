@@ -1,0 +1,1 @@
+"""TAU: Tuning and Analysis Utilities."""

@@ -1,0 +1,118 @@
+"""pprof's text, TAU's own listing of profiles: a table a thread, then sums and means over all of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.tau.timers import Timer, functions
+from nsw.readers.text.lines import text_lines
+from nsw.readers.text.quantities import Quantity, number
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsw.tables import Row
+
+__all__ = ["read", "sniff"]
+
+_TITLES: Final = re.compile(r"\s{0,40}%Time +Exclusive +Inclusive +#Call +#Subrs +Inclusive Name")
+_UNITS: Final = re.compile(r"\s{0,60}msec +total msec +usec/call")
+_THREAD: Final = re.compile(r"\s{0,40}NODE (\d{1,7});CONTEXT (\d{1,7});THREAD (\d{1,7}):")
+_SUMMARY: Final = re.compile(r"\s{0,40}FUNCTION SUMMARY \((\w{1,20})\):")
+_ROW: Final = re.compile(
+    r"\s{0,40}\d{1,3}\.\d {1,20}([\d.,:E+-]{1,30}) {1,20}([\d.,:E+-]{1,30}) {1,20}([\d.E+-]{1,30}) {1,20}[\d.E+-]{1,30}"
+    r" {1,20}[\d.E+-]{1,30} (.{1,20000})"
+)
+_CLOCK: Final = re.compile(r"(?:(\d{1,9}):)?(\d{1,2}):(\d\d)\.(\d{3})|(\d{1,2}),(\d{3})")
+
+
+@dataclass(slots=True)
+class _Thread:
+    rank: int | None
+    is_total: bool = False
+    is_unnamed: bool = False
+    in_msec: bool = False
+    timers: list[Timer] = field(default_factory=list)
+
+
+def sniff(sample: Sample) -> int:
+    """Certain by its titles."""
+    return 90 if any(_TITLES.match(line) for line in sample.text.splitlines() if "%Time" in line) else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill `functions`: those of each thread, or where only sums are there, those."""
+    report = Report(str(path), tool="tau", format="tau-pprof")
+    threads: list[_Thread] = []
+    bad = []
+    in_table, is_named = False, False
+    for line, text in text_lines(path):
+        if found := _THREAD.match(text):
+            threads.append(_Thread(int(found[1])))
+            is_named = True
+        elif found := _SUMMARY.match(text):
+            threads.append(_Thread(None, is_total=found[1] == "total"))
+            in_table, is_named = False, True
+        elif _TITLES.match(text):
+            if not is_named:
+                threads.append(_Thread(None, is_unnamed=True))
+            in_table, is_named = True, False
+        elif _UNITS.match(text) and threads:
+            threads[-1].in_msec = True
+        elif not text.strip():
+            in_table = in_table and not threads[-1].timers
+        elif in_table and not set(text.strip()) <= {"-"}:
+            timer = _timer(text)
+            if timer is None:
+                bad.append(line)
+            else:
+                threads[-1].timers.append(timer)
+    kept = [one for one in threads if one.rank is not None] or [t for t in threads if t.is_total or t.is_unnamed]
+    if unnamed := sum(one.is_unnamed for one in threads if one not in kept):
+        report.error(f"{unnamed} of its tables do not say of which thread they are, and were left out")
+    if any(not one.in_msec for one in kept):
+        report.error("pprof's table is not in msec: counts of other metrics are not read", fix="read profile.N.C.T")
+        kept = [one for one in kept if one.in_msec]
+    wrong = "a row that does not have pprof's columns was left out"
+    report.errors([wrong] * len(bad), f"{len(bad)} rows in all were left out", lines=bad)
+    if options.wants("functions"):
+        report.tables["functions"] = [
+            {"block": n, "rank": one.rank, **row}
+            for n, one in enumerate(kept)
+            for row in functions(one.timers, _amount)
+        ]
+    return report
+
+
+def _timer(text: str) -> Timer | None:
+    found = _ROW.fullmatch(text)
+    own, total, calls = (_msec(found[1]), _msec(found[2]), number(found[3])) if found else (None, None, None)
+    if found is None or own is None or total is None or calls is None:
+        return None
+    return Timer(found[4].strip(), calls.value, own.value, total.value)
+
+
+def _msec(text: str) -> Quantity | None:
+    """Milliseconds as pprof prints them: `2:11.067` is 131067 ms, `11,900` is 11900 ms, `0.0206` is that many ms."""
+    found = _CLOCK.fullmatch(text)
+    if found is None:
+        return number(text)
+    hours, minutes, seconds, milliseconds, bare, behind = found.groups()
+    if bare is not None:
+        return Quantity(1000 * int(bare) + int(behind), None)
+    return Quantity(((int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(milliseconds), None)
+
+
+def _amount(timer: Timer) -> Row:
+    """Times in s; pprof cuts whole ms, and prints three digits of less than one."""
+    return {
+        "self_s": timer.own / 1e3, "self_s_pm": _width(timer.own),
+        "cpu_time_s": timer.total / 1e3, "cpu_time_s_pm": _width(timer.total),
+    }  # fmt: skip
+
+
+def _width(milliseconds: float) -> float:
+    return 1e-3 if milliseconds >= 1 else 5e-7

@@ -1,0 +1,113 @@
+"""profile.NODE.CONTEXT.THREAD of TAU: the timers of one thread by one metric, which the first line names."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from nsw.readers.model import Options, Report, Sample
+from nsw.readers.tau.timers import Timer, functions
+from nsw.readers.text.lines import text_lines
+from nsw.readers.text.quantities import number, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from nsw.tables import Row
+
+__all__ = ["read", "sniff"]
+
+_HEAD: Final = re.compile(r"(\d{1,9}) templated_functions(?:_MULTI_(\S{1,100}))?\s*\Z")
+# "NAME" CALLS SUBROUTINES EXCLUSIVE INCLUSIVE PROFILED-CALLS GROUP="GROUP|GROUP"
+_TIMER: Final = re.compile(
+    r'"(.{1,20000})" (\S{1,30}) \S{1,30} (\S{1,40}) (\S{1,40}) \S{1,30} GROUP="(.{0,1000})"\s*\Z'
+)
+_ATTRIBUTE: Final = re.compile(r"<attribute><name>([^<]{1,200})</name><value>([^<]{0,4000})</value>")
+_FILE: Final = re.compile(r"(?:^|\.)profile\.(\d{1,7})\.(\d{1,7})\.(\d{1,7})\Z")
+_RANK: Final = re.compile(r"\.rank(\d{1,7})\.")
+_TIME: Final = re.compile(r"(?:^|_)TIME|TIMERS|^GET_TIME_OF_DAY$|^GETTIMEOFDAY$")
+_COUNTERS: Final = {"PAPI_TOT_CYC": "cycles", "PAPI_TOT_INS": "instructions"}
+_MICRO: Final = 1e6
+_MPI: Final = "MPI"
+
+
+def sniff(sample: Sample) -> int:
+    """Certain by its first two lines."""
+    lines = sample.text[:4000].splitlines()[:2]
+    return 100 if len(lines) == 2 and _HEAD.match(lines[0]) and lines[1].startswith("# Name Calls Subrs Excl") else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Fill `functions`, in the file's order, and `facts` of the process and its machine."""
+    report = Report(str(path), tool="tau", format="tau-profile")
+    lines = iter(text_lines(path))
+    head, metric = _HEAD.match(next(lines, (0, ""))[1]), "TIME"
+    about = dict(_ATTRIBUTE.findall(next(lines, (0, ""))[1]))
+    promised = int(head[1]) if head else 0
+    metric = about.get("Metric Name") or (head[2] if head and head[2] else "TIME")
+    report.tool_version = about.get("TAU Version")
+    column = "self_s" if _TIME.search(metric) else _COUNTERS.get(metric)
+    if column is None:
+        report.error(f"{metric} is neither a time nor cycles or instructions, and not read", fix="read those of TIME")
+        return report
+    timers: list[Timer] = []
+    mpi: list[float] = []
+    bad = []
+    for line, text in lines:
+        if text.rstrip().endswith((" aggregates", " userevents")) and not text.startswith('"'):
+            break
+        timer = _timer(text, mpi)
+        if timer is None:
+            bad.append(line)
+        else:
+            timers.append(timer)
+    if len(timers) + len(bad) < promised:
+        report.error(f"cut short: {len(timers)} of {promised} timers are there", fix="copy it again")
+    wrong = "no timer with its calls and times; left out"
+    report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
+    origin = _origin(path, about)
+    if options.wants("functions"):
+        report.tables["functions"] = [origin | row for row in functions(timers, lambda t: _amount(column, t))]
+    if options.wants("facts"):
+        is_whole = len(timers) == promised
+        report.tables["facts"] = [origin | fact for fact in _facts(about, timers if is_whole else [], mpi, column)]
+    return report
+
+
+def _timer(text: str, mpi: list[float]) -> Timer | None:
+    found = _TIMER.match(text)
+    numbers = [number(found[n]) for n in (2, 3, 4)] if found else []
+    calls, own, total = (*numbers, None, None, None)[:3]
+    if found is None or calls is None or own is None or total is None:
+        return None
+    groups = found[5].split("|")
+    if _MPI in groups and "TAU_CALLPATH" not in groups:
+        mpi.append(own.value)
+    return Timer(found[1], calls.value, own.value, total.value)
+
+
+def _amount(column: str, timer: Timer) -> Row:
+    if column != "self_s":
+        return {column: timer.own}
+    return {"self_s": timer.own / _MICRO, "cpu_time_s": timer.total / _MICRO}
+
+
+def _origin(path: Path, about: dict[str, str]) -> Row:
+    """Rank, host and process; TAU's node is the rank of MPI."""
+    named, numbered = _RANK.search(path.name), _FILE.search(path.name)
+    rank = int(named[1]) if named else int(numbered[1]) if numbered else None
+    return {"rank": rank, "host": about.get("Hostname"), "pid": whole(about.get("pid", ""))}
+
+
+def _facts(about: dict[str, str], timers: Sequence[Timer], mpi: Sequence[float], column: str) -> list[Row]:
+    texts = (("cpu_name", "CPU Type"), ("command", "Command Line"), ("metric", "Metric Name"))
+    facts: list[Row] = [{"key": key, "text": about[name]} for key, name in texts if about.get(name)]
+    values: list[tuple[str, Any, str | None]] = []
+    if column == "self_s" and timers:
+        elapsed = max(timer.total for timer in timers) / _MICRO
+        values.append(("elapsed_s", elapsed, "s"))
+        if mpi:
+            values.append(("mpi_s", sum(mpi) / _MICRO, "s"))
+            values += [("mpi_pct", 100 * sum(mpi) / _MICRO / elapsed, "%")] if elapsed else []
+    return facts + [{"key": key, "value": value, "unit": unit} for key, value, unit in values]
