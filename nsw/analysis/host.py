@@ -40,9 +40,9 @@ waiting: =e?poll =ppoll =select =epoll_ =futex lock_wait pthread_cond 'acquire' 
   sched_yield =recv =accept =join cpu_idle =idle
 importing modules: frozen.importlib importlib _find_and_load exec_module get_code marshal.loads imp\.create
 decoding JPEG: jpe?g huff idct jdhuff decode_mcu ycc_rgb turbojpeg
-decoding PNG: =png pngdecode libpng
+decoding images: imagingdecoder imagefile imdecode imread =png libpng webp
 compression: inflate zstd lz4 bz2 lzma gzip blosc snappy libz\b zlib compress
-resizing images: resample =resize resize bilinear bicubic torchvision.*transforms
+resizing images: resample =resize resize bilinear bicubic torchvision.*transforms imagingcore
 reading files: 'read' =pread =read readinto fread =readline 'readline' h5py =lmdb tarfile zipfile ='?open'? \bio\.open
 parsing text: json =csv strtod read_csv tokeniz =loads literal_eval regex =sre_
 pickling: pickle =dumps reduction\.py
@@ -75,10 +75,18 @@ def _pattern(word: str) -> str:
 _CLASSES: Final = _classes(_TABLE)
 
 
+_LIBRARY: Final = re.compile(r"(?:site|dist)-packages|/lib/python|\.so\b|^(?!.*\.py\b)")
+# functions that launch GPU work or wait for it; those of torch.utils are the host's own
+_ON_GPU: Final = re.compile(r"\btorch\b(?!.utils)|\bcu(?:da|dnn|blas|py)|\bjax|run_backward", re.IGNORECASE)
+
+
 @cache
 def work_of(name: str, where: str = "") -> str:
-    """The class of a function by its name, else by where it is: the end of its file's path, its module."""
-    for text in (name, "/".join(where.split("/")[-2:])):
+    """The class of a function by its name, else by the library that it is of: the end of its file's path, its module.
+
+    What users call their own files and modules says little.
+    """
+    for text in (name, "/".join(where.split("/")[-2:]) if _LIBRARY.search(where) else ""):
         known = next((known for known, pattern in _CLASSES if text and pattern.search(text)), None)
         if known is not None:
             return known
@@ -112,6 +120,7 @@ class HostSide:
     Attributes:
         work: Classes of work without waits, the largest first.
         waits: Classes of waiting, their shares of all time.
+        beside_gpu: The same as work, of the functions alone that launch nothing on a GPU.
         facts: What profilers found of the whole program, by key as in table facts: the first pass that has one;
             sums over the ranks for times of CPUs, the longest rank for elapsed_s, the mean over ranks for shares.
         rank_s: The CPU time of each rank without waits, by its number, where functions are known rank by rank.
@@ -121,6 +130,7 @@ class HostSide:
 
     work: tuple[Work, ...] = ()
     waits: tuple[Work, ...] = ()
+    beside_gpu: tuple[Work, ...] = ()
     facts: Mapping[str, float] = field(default_factory=dict)
     rank_s: Mapping[int, float] = field(default_factory=dict)
     primitives: Primitives | None = None
@@ -154,8 +164,10 @@ def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Ro
     facts = _facts(mine, tables.get("facts", {}))
     if not weighed and not facts:
         return None
+    works = [part for part in weighed if work_of(*part[:2]) not in WAITS]
     return HostSide(
-        work=_shares([part for part in weighed if work_of(*part[:2]) not in WAITS]),
+        work=_shares(works),
+        beside_gpu=_shares([part for part in works if not any(map(_ON_GPU.search, part[:2]))]),
         waits=_shares([part for part in weighed if work_of(*part[:2]) in WAITS], sum(part[2] for part in weighed)),
         facts=facts,
         rank_s=_rank_times(functions),

@@ -28,7 +28,8 @@ _VECTOR_PCT: Final = 50.0  # of the floating-point operations
 _CPU_USE_PCT: Final = 60.0  # of the logical CPUs
 _SPIN_PCT: Final = 10.0  # of CPU time
 _REORDER_PCT: Final = 10.0  # of oneDNN's time
-_WORK_PCT: Final = 20.0  # of the CPU's working time: a class that is worth a sentence
+_WORK_PCT: Final = 20.0  # of the CPU's working time outside of GPU calls: a class that is worth a sentence
+_LEAST_PCT: Final = 10.0  # of all its working time, likewise
 _WAIT_PCT: Final = 30.0  # of all time of the profile
 _FACTS: Final = "facts"
 
@@ -38,7 +39,7 @@ Meanwhile = tuple[str, str, str, str]  # what the host does while the GPU waits:
 _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
     "decoding JPEG": ("more loader workers, or decode on the GPU",
                       "Decode in more loader workers, in advance (smaller pictures), or on the GPU (nvJPEG, DALI)."),
-    "decoding PNG": ("more loader workers, or store arrays", "Decode in more loader workers, or store arrays instead."),
+    "decoding images": ("more loader workers, or store arrays", "Decode in more loader workers, or store arrays."),
     "compression": ("cheaper compression, more workers", "Compress with LZ4 or zstd -1, or unpack in more workers."),
     "resizing images": ("resize in advance", "Resize once, in advance, or on the GPU."),
     "reading files": ("read ahead", "Read ahead in more workers, in larger records, or from a disk of the node."),
@@ -49,8 +50,6 @@ _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
     "convolution": ("compute on the GPU", "Compute them on the GPU."),
     "copying memory": ("copy less, pin it", "Copy less often, and into pinned memory that is allocated once."),
     "allocating memory": ("allocate once", "Allocate before the loop."),
-    "launching GPU work": ("CUDA graphs, larger batch",
-                            "Launch fewer and larger operations: CUDA graphs, torch.compile, a larger batch."),
     "loading data": ("more loader workers", "More loader workers (num_workers), or data that are ready."),
     "the Python interpreter": ("fewer, larger operations", "Work on whole arrays instead of items in Python."),
 }  # fmt: skip
@@ -59,7 +58,8 @@ _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
 def meanwhile(case: CaseSummary, waits_ns: float) -> Meanwhile | None:
     """What the host works on while the GPU waits `waits_ns` for it, by the profile of the case's CPU; None: not known.
 
-    A profile is of the whole run, so it says what the CPU's time goes to, and the timeline how long the GPU waits.
+    The timeline tells how long the GPU waits with no call for it under way; a profile is of the whole run, so what
+    it says of such calls, the first of which load libraries, is left out.
     """
     host = case.host
     if host is None or not host.profiled_by:
@@ -70,10 +70,14 @@ def meanwhile(case: CaseSummary, waits_ns: float) -> Meanwhile | None:
         why = f"which waits for its loader workers {loader.share_pct:.0f} % of its time"
         advice = "More workers (num_workers), or cheaper work in them: py-spy shows what they do."
         return f"waits {about(waits_ns)} for loader workers", "more loader workers", waited + why, advice
-    known = next((work for work in host.work if work.name in _ADVICE), None)
-    if known is None or known.share_pct < _WORK_PCT:
+    of_all = {work.name: work.share_pct for work in host.work}
+    known = next((work for work in host.beside_gpu if work.name in _ADVICE), None)
+    if known is None or known.share_pct < _WORK_PCT or of_all.get(known.name, 0.0) < _LEAST_PCT:
         return None
-    why = f"whose CPU time goes to {known.name} ({known.share_pct:.0f} %, most in {known.top}; pass {host.profiled_by})"
+    why = (
+        f"whose time outside of GPU calls goes to {known.name} ({known.share_pct:.0f} %, most in {known.top}; pass"
+        f" {host.profiled_by})"
+    )
     what = f"waits {about(waits_ns)}, {known.share_pct:.0f} % {known.name}"
     do, advice = _ADVICE[known.name]
     return what, do, waited + why, advice

@@ -34,25 +34,26 @@ class Run:
     ("name", "where", "work"),
     [
         ("decode_mcu", "/usr/lib/libjpeg.so.62", "decoding JPEG"),
-        ("<method 'decode' of 'ImagingDecoder' objects>", "JpegImagePlugin.py", "decoding JPEG"),
+        ("<method 'decode' of 'ImagingDecoder' objects>", "", "decoding images"),
+        ("load", "/venv/lib/python3.11/site-packages/PIL/ImageFile.py PIL.ImageFile", "decoding images"),
+        ("main", "/home/me/loader.py", "other work"),
         ("ImagingResampleHorizontal_8bpc", "_imaging.so", "resizing images"),
         ("inflate_fast", "libz.so.1", "compression"),
         ("<method 'poll' of 'select.poll' objects>", "", "waiting"),
         ("<built-in method time.sleep>", "", "waiting"),
         ("cudaStreamSynchronize", "libcudart.so", "waiting for the GPU"),
         ("<method 'item' of 'torch._C.TensorBase' objects>", "", "waiting for the GPU"),
-        ("_try_get_data", "torch/utils/data/dataloader.py", "waiting for loader workers"),
+        ("_try_get_data", "site-packages/torch/utils/data/dataloader.py", "waiting for loader workers"),
         ("__kmp_hyper_barrier_release", "libiomp5.so", "waiting at OpenMP barriers"),
         ("PMPI_Allreduce", "libmpi.so.40", "MPI"),
         ("mkl_blas_avx512_sgemm_kernel_0", "libmkl_avx512.so", "matrix products"),
         ("__memmove_avx_unaligned_erms", "libc.so.6", "copying memory"),
-        ("run_backward", "torch/autograd/__init__.py", "launching GPU work"),
+        ("run_backward", "site-packages/torch/autograd/__init__.py", "launching GPU work"),
         ("convert_units", "solver.py", "other work"),
         ("time_step", "physics.py", "other work"),
         ("joined_rows", "tables.py", "other work"),
         ("advance", "/home/json/python3.11/site-packages/model/solver.py", "other work"),
         ("0x7f00", "python3.11", "the Python interpreter"),
-        ("standard", "norms.py", "normalisation and pooling"),
     ],
 )
 def test_a_function_belongs_to_a_class_by_its_name_else_by_where_it_is(name, where, work):
@@ -69,6 +70,14 @@ def test_work_is_shared_out_without_waits_and_waits_are_of_all_time():
     assert host.work == (Work("decoding JPEG", 75.0, "decode_mcu"), Work("other work", 25.0, "step"))
     assert host.waits == (Work("waiting", 20.0, "select.poll"),)
     assert host.profiled_by == "host"
+
+
+def test_functions_that_launch_gpu_work_are_told_apart():
+    rows = [function("<method 'run_backward' of 'torch._C._EngineBase' objects>", 6.0), function("decode_mcu", 3.0),
+            function("_next_data", 1.0, file="/lib/python3/torch/utils/data/dataloader.py")]  # fmt: skip
+    host = host_side([Run("r")], {"functions": {"r": rows}})
+    assert next((w.name, w.share_pct) for w in host.work) == ("launching GPU work", 60.0)
+    assert [(w.name, w.share_pct) for w in host.beside_gpu] == [("decoding JPEG", 75.0), ("loading data", 25.0)]
 
 
 def test_functions_without_times_count_by_their_samples_and_have_no_time():
@@ -185,7 +194,7 @@ def test_ranks_that_wait_for_others_are_said_with_what_they_lose():
 
 
 def waiting(*work, waits=(), **changed):
-    host = HostSide(work=work, waits=waits, profiled_by="cpu")
+    host = HostSide(work=work, beside_gpu=work, waits=waits, profiled_by="cpu")
     return replace(CASE, idle_gpu=replace(IDLE, **changed), host=host)
 
 
@@ -203,8 +212,8 @@ def test_what_the_host_works_on_while_the_gpu_waits_is_said(rule, some, waits):
     found = hit(rule, some)
     assert found.what == f"waits {waits}, 62 % decoding JPEG"
     assert found.fact == (
-        f"the GPU is idle 60 % of an iteration of 30 ms: it waits {waits} for the host, whose CPU time goes"
-        " to decoding JPEG (62 %, most in decode_mcu; pass cpu)"
+        f"the GPU is idle 60 % of an iteration of 30 ms: it waits {waits} for the host, whose time outside of"
+        " GPU calls goes to decoding JPEG (62 %, most in decode_mcu; pass cpu)"
     )
     assert "nvJPEG" in found.advice
 
@@ -220,6 +229,11 @@ def test_a_host_that_waits_for_its_loader_workers_says_so():
     [
         waiting(Work("other work", 90.0, "step")),
         waiting(replace(JPEG, share_pct=19.0)),
+        replace(
+            CASE,
+            idle_gpu=IDLE,
+            host=HostSide(work=(replace(JPEG, share_pct=9.0),), beside_gpu=(JPEG,), profiled_by="cpu"),
+        ),
         replace(CASE, idle_gpu=IDLE, host=HostSide(facts={"ipc": 1.0})),
         replace(CASE, idle_gpu=IDLE),
     ],
