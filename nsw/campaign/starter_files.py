@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 from nsw.errors import UsageError
 from nsw.safe_files import open_output
+from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from nsw.site_check.from_script import Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,62 @@ def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:
         else:
             shutil.copyfile(here, there)
     return [there for _, there in wanted]
+
+
+@dataclass(frozen=True, slots=True)
+class FromScript:
+    """What was written for a job script.
+
+    Attributes:
+        recipes: The files of the recipes: one for each program that the script starts.
+        sites: The sites file; None: the script is for no batch system.
+        site: The name of the site in it.
+        lines: What each line of the script became.
+        warnings: What the runs would not find, a line each.
+    """
+
+    recipes: Sequence[Path]
+    sites: Path | None
+    site: str
+    lines: Sequence[Line]
+    warnings: Sequence[str]
+
+
+def write_from_script(script: Path, path: Path, site: str | None, *, force: bool) -> FromScript:
+    """Write the recipes and the site of a job script; the site is in sites.yaml beside the recipe.
+
+    Raises:
+        UsageError: A file is there already, or the script cannot be read or taken apart, or starts no program.
+    """
+    from nsw.recipe.load import load_recipe, load_recipe_text
+    from nsw.site.load import load_site
+    from nsw.site_check.facts import facts
+    from nsw.site_check.from_script import convert
+    from nsw.site_check.starter import FirstSite, sites_before
+
+    try:
+        text = script.read_text(encoding="utf-8", errors="replace")
+    except OSError as fault:
+        raise UsageError(f"{script} cannot be read: {fault.strerror or fault}") from None
+    sites = path.with_name("sites.yaml")
+    made = convert(
+        text, script, site=site, sites=str(sites), recipe=str(path),
+        gpus=lambda: int(facts(load_site(LOCAL)).gpus_per_node != 0),
+    )  # fmt: skip
+    files = [path.with_stem(path.stem + end) for end, _ in made.recipes]
+    for file in files:
+        _require_free(file, force=force)
+    before = "" if made.site is None else sites_before(sites, made.site_name, force=force)
+    for file, (_, recipe) in zip(files, made.recipes, strict=True):
+        load_recipe_text(recipe, str(file))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for file, (_, recipe) in zip(files, made.recipes, strict=True):
+        with os.fdopen(open_output(file), "w", encoding="utf-8") as stream:
+            stream.write(recipe)
+    if made.site is not None:
+        FirstSite(sites, made.site_name, made.site, (), (), before).write()
+    missing = [one.message for file in files for one in load_recipe(file).warnings]
+    return FromScript(files, sites if made.site else None, made.site_name, made.lines, list(dict.fromkeys(missing)))
 
 
 def _require_free(path: Path, *, force: bool) -> None:

@@ -261,6 +261,14 @@ def init(
     shipped: Annotated[
         str | None, option("--from", metavar="RECIPE", help="Copy a shipped recipe and its files.")
     ] = None,
+    script: Annotated[
+        Path | None,
+        option(
+            "--from-script",
+            metavar="FILE",
+            help="Write the recipe and the site (named by --site) of a job script that starts a profiler.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         option(
@@ -271,16 +279,19 @@ def init(
     ] = None,
     force: Annotated[bool, option("--force", help="Overwrite an existing file.")] = False,
 ) -> int:
-    """Write a first recipe, for a command line or from a shipped one, or a first site."""
+    """Write a first recipe, for a command line, from a shipped one or from a job script, or a first site."""
     from nsw.cli import planning
 
-    if sum(map(bool, (command, new_site, shipped))) != 1:
+    if sum(map(bool, (command, new_site and script is None, shipped, script))) != 1:
         raise UsageError(
-            "nsw init needs one of: a command line, --from, --site",
-            hint="`nsw init -- python train.py --batch 8`, `nsw init --from alexnet_scaling`, `nsw init --site mine`",
+            "nsw init needs one of: a command line, --from, --from-script, --site",
+            hint="`nsw init -- python train.py --batch 8`, `nsw init --from alexnet_scaling`,"
+            " `nsw init --from-script job.sh`, `nsw init --site mine`",
         )
-    if host is not None and new_site is None:
+    if host is not None and (new_site is None or script is not None):
         raise UsageError("--host belongs to --site")
+    if script is not None:
+        return planning.init_from_script(script, new_site, output, force)
     if new_site is not None:
         return planning.init_site(new_site, host, output, force)
     if shipped is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +20,15 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.cli.output import Target
     from nsw.recipe.overrides import Overrides
+    from nsw.site_check.from_script import Line
 
-__all__ = ["init_from_command", "init_from_shipped", "init_site", "plan", "plan_into", "render"]
+__all__ = ["init_from_command", "init_from_script", "init_from_shipped", "init_site", "plan", "plan_into", "render"]
 
 _RECIPE = Path("recipe.yaml")
 _OUTPUT = ("-o", "--output")
+_UNDERSTOOD = 12  # rows of what a script's lines became: with those below a screen of 24 lines
+_NOT_UNDERSTOOD = 7
+_TEXT = 30  # characters of a line of it
 
 
 def _say(text: str) -> None:
@@ -72,6 +77,41 @@ def init_from_shipped(name: str, output: Path | None, force: bool) -> int:
         _say(str(path))
     _say(f"next: `nsw plan {written[0]}`")
     return Exit.GOOD
+
+
+def init_from_script(script: Path, site: str | None, output: Path | None, force: bool) -> int:
+    """Write the recipe and the site that do what a job script does, and say what each of its lines became.
+
+    Raises:
+        UsageError: A file is there already, or the script cannot be read or starts no program.
+    """
+    from nsw.campaign.starter_files import write_from_script
+
+    made = write_from_script(script, output or _RECIPE, site, force=force)
+    there = f" --site {made.site} --sites {shlex.quote(str(made.sites))}" if made.sites else ""
+    _say(f"{', '.join(map(str, made.recipes))}" + (f"; {made.sites}: site {made.site}" if made.sites else ""))
+    _show_lines([line for line in made.lines if line.is_understood and line.matters], _UNDERSTOOD, "")
+    unknown = [line for line in made.lines if not line.is_understood]
+    if unknown:
+        _say(f"not understood of {script.name} (listed at the end of the recipe):")
+        _show_lines(unknown, _NOT_UNDERSTOOD, f"; {made.recipes[-1]} has all")
+    for text in made.warnings:
+        warn(text)
+    _say(f"next: `nsw plan {made.recipes[0]}{there}`")
+    return Exit.GOOD
+
+
+def _show_lines(lines: Sequence[Line], most: int, more: str) -> None:
+    """What lines became, a row for neighbours that became the same."""
+    rows = [list(group) for _, group in groupby(lines, key=lambda line: line.what)]
+    for row in rows[:most]:
+        first, last = row[0], row[-1]
+        where = first.numbers if first.numbers == last.numbers else f"{first.first}..{last.last}"
+        shown = f"{first.text} and {len(row) - 1} more" if len(row) > 1 else first.text
+        short = shown if len(shown) <= _TEXT else f"{shown[: _TEXT - 3]}..."
+        say(f"  {where:<9} {short:<{_TEXT}}  {first.what}")
+    if len(rows) > most:
+        say(f"  and {sum(map(len, rows[most:]))} more{more}")
 
 
 def init_site(name: str, host: str | None, output: Path | None, force: bool) -> int:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = [
-    "FAMILIES", "Launch", "PlaceFacts", "family_of", "functions_before", "launch", "notes_of", "processes_in",
-    "rank_words", "start_on_nodes",
+    "FAMILIES", "Launch", "PlaceFacts", "family_of", "functions_before", "launch", "layout_options", "notes_of",
+    "processes_in", "rank_words", "start_on_nodes",
 ]  # fmt: skip
 
 FAMILIES: Final = ("openmpi", "mpich", "pals")  # of mpirun and mpiexec; Intel MPI's is Hydra, as MPICH's
@@ -115,8 +115,8 @@ _WORDS: Final = {
 }  # fmt: skip
 
 
-def _said(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str | None, int]]:
-    """What a recipe's options say of the layout: (what, value, place in the list)."""
+def layout_options(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str | None, int]]:
+    """What a launcher's options say of the layout: (what, value, place in the list)."""
     known = _SAYS.get(kind, {})
     at = 0
     while at < len(options):
@@ -140,7 +140,7 @@ def _said(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str | None, 
 
 def processes_in(kind: str, options: Sequence[str]) -> int | None:
     """How many processes the recipe's own options ask the launcher for; None where they do not say."""
-    told = next((value for what, value, _ in _said(kind, options) if what == "processes"), None)
+    told = next((value for what, value, _ in layout_options(kind, options) if what == "processes"), None)
     return int(told) if told is not None and told.isdigit() else None
 
 
@@ -261,7 +261,7 @@ def _checked(how: Launch) -> frozenset[str]:
         "processes": layout.total, "nodes": layout.nodes, "per_node": layout.per_node, "cpus": layout.cpus,
         "gpus": gpus, "all_gpus": gpus and gpus * layout.nodes,
     }  # fmt: skip
-    said = list(_said(how.kind, how.options))
+    said = list(layout_options(how.kind, how.options))
     for what, value, at in said:
         wanted = planned.get(what)
         if wanted is not None and value is not None and value.isdigit() and int(value) != wanted:

@@ -62,7 +62,7 @@ _COUNT: Final = {
 # options whose value is the next word, where it is no number
 _MPI: Final = (
     "-H -host --host -hosts -hostfile --hostfile -machinefile --machinefile -f -bind-to --bind-to -map-by --map-by"
-    " -rank-by --rank-by --cpu-bind --mem-bind -x -wdir --wdir -wd -rf --rankfile -launcher"
+    " -rank-by --rank-by --cpu-bind --mem-bind --env -x -wdir --wdir -wd -rf --rankfile -launcher"
 )
 _VALUED: Final = {
     "srun": "-A -C -d -D -e -J -m -M -o -p -q -t -w -x -G --account --constraint --cpu-bind --cpu_bind --distribution"

@@ -54,7 +54,7 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
     words = program if counted else words
     option, value = _parameter(program)
     passes = _passes(gpus=gpus, python=_is_python(words))
-    command = _as_text(words[0] if len(words) == 1 else shlex.join(words))
+    command = as_text(words[0] if len(words) == 1 else shlex.join(words))
     listed = yaml.safe_dump(list(files), default_flow_style=True, width=1 << 20).strip() if files else ""
     asked = start.processes if gpus and start and start.kind == "torchrun" else int(gpus)
     nodes = _NODES.search(" ".join(start.options)) if start and start.kind == "srun" else None
@@ -62,7 +62,7 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
     return (
         _HEAD.format(file=file)
         + f"""nsw: 1
-name: {_scalar(_name(program))}
+name: {_scalar(program_name(program))}
 
 app:
   # Parameters of the matrix are written {{{{ {option} }}}}; nsw quotes their values.
@@ -101,7 +101,7 @@ def words_of(words: Sequence[str]) -> Sequence[str]:
 
 def _launcher(start: Launched) -> str:
     """The launcher as a key, or as a comment where the command line does not say how many processes there are."""
-    options = ", ".join(_flow(_as_text(word)) for word in start.options)
+    options = ", ".join(_flow(as_text(word)) for word in start.options)
     given = f"kind: {start.kind}, processes: {start.processes or 2}" + (f", options: [{options}]" if options else "")
     if start.processes is None:
         return (
@@ -136,7 +136,7 @@ def _beside(word: str, files: Sequence[str]) -> str:
     return f"./{PurePosixPath(name).name}" if word.startswith("./") else PurePosixPath(name).name
 
 
-def _as_text(words: str) -> str:
+def as_text(words: str) -> str:
     """Text in which Jinja finds nothing of its own."""
     return _JINJA.sub(lambda found: "{{ '" + found[0] + "' }}", words)
 
@@ -162,7 +162,7 @@ def _is_python(words: Sequence[str]) -> bool:
     return bool(first) and PurePosixPath(first[0]).name.startswith("python")
 
 
-def _name(words: Sequence[str]) -> str:
+def program_name(words: Sequence[str]) -> str:
     """A name for campaigns: the program's."""
     parts = words[0].split() if len(words) == 1 else list(words)
     own = [part for part in parts if not part.startswith("-") and "=" not in part]

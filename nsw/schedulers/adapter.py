@@ -8,6 +8,7 @@ how to write one.
 from __future__ import annotations
 
 import re
+import shlex
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from nsw.recipe.units import format_duration, parse_duration
 from nsw.schedulers.model import Answer, Capabilities, Native, Submission, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from nsw.plan.model import Job
 
@@ -245,6 +246,14 @@ class Adapter(ABC):
     # keys of `resources` and of a site that it understands beyond nodes, gpus, tasks, cpus, memory, time, extra
     keys: ClassVar[frozenset[str]] = frozenset({"queue", "account"})
 
+    # of scripts that were written by hand: what options of a directive ask for (a key of a site or of `resources`, or
+    # name, output, tasks, per_node, cpus, node_cpus, node_gpus, task_gpus, chunk), options without a value, how many
+    # seconds the last part of a time limit counts, of one part (90) and of two (1:30), how variables of jobs begin
+    asks: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    flags: ClassVar[frozenset[str]] = frozenset()
+    time_units: ClassVar[tuple[int, int]] = (60, 1)
+    variables: ClassVar[str] = ""
+
     # patterns: a fault of the moment; a refusal only because enough jobs are in the queue already; what commands say of
     # jobs that had ended before; of a job's output the words, as the group, that tell of too much memory
     passing: ClassVar[str] = ""
@@ -307,6 +316,18 @@ class Adapter(ABC):
     def unwanted(self, line: str) -> tuple[str, str] | None:  # noqa: ARG002
         """The option of such a line of `extra` that sets what nsw must set itself, and why it cannot be there."""
         return None
+
+    def options_in(self, line: str) -> list[tuple[str, str]]:
+        """The options of a directive line with their values, such as ("--nodes", "2")."""
+        try:
+            return _options(shlex.split(line.removeprefix(self.marker), comments=True), self.asks, self.flags)
+        except ValueError:  # a quote that does not end
+            return _options(line.removeprefix(self.marker).split(), self.asks, self.flags)
+
+    def asked(self, option: str, value: str) -> list[tuple[str, str]]:
+        """What an option asks for, with words of `asks`; [] where nsw has no key for it."""
+        what = self.asks.get(option)
+        return [] if what is None else [(what, value)]
 
     def directives(self, job: Job, scratch: str) -> list[str]:
         """The directive lines of one job script; each task of an array gets what they ask for.
@@ -465,3 +486,19 @@ class Adapter(ABC):
 
 def _holds(pattern: str, text: str) -> bool:
     return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None
+
+
+def _options(words: list[str], known: Container[str], flags: Container[str]) -> list[tuple[str, str]]:
+    """Options with their values: `--name=value`, `--name value`, `-n value` and, of those that are known, `-nvalue`."""
+    found = []
+    while words:
+        word = words.pop(0)
+        option, equals, value = word.partition("=")
+        if not option.startswith("--") and len(word) > 2 and word[:2] in known and option not in known:
+            found.append((word[:2], word[2:]))
+        elif equals:
+            found.append((option, value))
+        else:
+            has_value = option not in flags and words and not re.match(r"-\D", words[0])
+            found.append((option, words.pop(0) if has_value else ""))
+    return found

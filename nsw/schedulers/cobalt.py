@@ -144,6 +144,13 @@ class Cobalt(Adapter):
     products = MappingProxyType({"Cobalt": "cobalt|BlueGene"})
     queue = "qstat"
     history = "its .cobaltlog"
+    asks = MappingProxyType({
+        "-n": "nodes", "--nodecount": "nodes", "-t": "time", "--time": "time", "-q": "queue", "--queue": "queue",
+        "-A": "account", "--project": "account", "--jobname": "name", "-o": "output", "--output": "output",
+        "-e": "output", "--error": "output", "-O": "output", "--outputprefix": "output",
+    })  # fmt: skip
+    time_units = (60, 60)
+    variables = "COBALT_"
     capabilities = Capabilities(
         late_end_s=15, history_in_file=True, slow_cancel_s=300, hold=True, submissions_per_command=100,
         time_step_s=60, least_time_s=60 * _LEAST_MINUTES, unfit_in_script_paths=_CHANGED,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, RefusedError, UsageError
@@ -113,6 +114,13 @@ class Lsf(Adapter):
     queue = "bjobs"
     submitted = r"Job <(\d+)> is submitted to (?:default )?queue <[^>]+>\..*"
     history = "bhist"
+    asks = MappingProxyType({
+        "-q": "queue", "-P": "account", "-J": "name", "-W": "time", "-nnodes": "nodes", "-n": "tasks", "-o": "output",
+        "-e": "output", "-oo": "output", "-eo": "output", "-U": "reservation", "-x": "exclusive",
+    })  # fmt: skip
+    flags = frozenset({"-x", "-H", "-N", "-B"})
+    time_units = (60, 60)
+    variables = "LSB_"
     element = "{}[{}]"
     capabilities = Capabilities(
         arrays=True, first_index=1, restarts="flagged", script_on_stdin=True, dependencies=True, throttle=True,

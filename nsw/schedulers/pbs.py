@@ -182,6 +182,13 @@ class Pbs(Adapter):
     relatives = MappingProxyType({"Torque": "^Version:"})
     queue = "qstat"
     submitted = f"({_ID})"
+    asks = MappingProxyType({
+        "-q": "queue", "-A": "account", "-P": "account", "-N": "name", "-o": "output", "-e": "output", "-j": "output",
+        "-k": "output", "-l": "",
+    })  # fmt: skip
+    flags = frozenset({"-V", "-X", "-h", "-I", "-z"})
+    time_units = (1, 1)
+    variables = "PBS_"
     history = "qstat -x"
     vanished = (
         "PBS deleted the job without a record, as a routing queue does when no queue behind it accepts the job"
@@ -241,6 +248,22 @@ class Pbs(Adapter):
         lines.append(directive("l", f"walltime={clock(job.walltime_s)}"))
         lines += [directive(letter, value) for letter, value in (("q", needs.queue), ("A", needs.account)) if value]
         return [*lines, directive("j", "oe"), directive("o", f"{scratch}/jobs/"), *extra]
+
+    def options_in(self, line: str) -> list[tuple[str, str]]:
+        """The options of a directive line with their values; each resource of -l by itself."""
+        return [
+            (option, part) for option, value in super().options_in(line)
+            for part in ([value] if option != "-l" or value.startswith("select=") else re.split(r",(?=\w+=)", value))
+        ]  # fmt: skip
+
+    def asked(self, option: str, value: str) -> list[tuple[str, str]]:
+        """What an option asks for; of -l the walltime, and chunks that are all alike."""
+        if option != "-l":
+            return super().asked(option, value)
+        name, _, rest = value.partition("=")
+        if name == "select" and "+" not in rest:
+            return _asked_chunks(rest)
+        return {"walltime": [("time", rest)], "place": [("place", rest)] if rest == "scatter" else []}.get(name, [])
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option or attribute that is nsw's own."""
@@ -617,6 +640,20 @@ def select(needs: Resources) -> str:
         f"mpiprocs={processes}" if processes > 1 and not needs.one_a_node else None,
     ]
     return ":".join(word for word in words if word is not None)
+
+
+def _asked_chunks(text: str) -> list[tuple[str, str]]:
+    """What chunks such as `2:ncpus=8:ngpus=4:gputype=A100:mem=32gb:mpiprocs=4` ask for."""
+    count, *parts = text.split(":")
+    held = dict(part.partition("=")[::2] for part in parts)
+    if not count.isdecimal() or not all(held.values()):
+        return []
+    names = {"mpiprocs": "per_node", "ncpus": "node_cpus", "ngpus": "node_gpus", "mem": "memory"}
+    found = [("nodes", count), *((names[name], value) for name, value in held.items() if name in names)]
+    others = [f"{name}={value}" for name, value in held.items() if name not in names]
+    if others and "ngpus" in held:
+        return [*found, ("gres", ":".join(["ngpus={{ gpus }}", *others]))]
+    return [*found, ("chunk", ":".join(others))] if others else found
 
 
 def place(needs: Resources) -> str | None:

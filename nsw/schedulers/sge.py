@@ -6,6 +6,7 @@ Written from the manual pages and not yet run against a real server (docs/schedu
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from xml.etree import ElementTree as ET
 
@@ -61,6 +62,10 @@ class Sge(Adapter):
     known_by = "qconf"
     queue = "qstat"
     history = "qacct"
+    asks = MappingProxyType({
+        "-q": "queue", "-P": "account", "-N": "name", "-o": "output", "-e": "output", "-j": "output", "-cwd": "output",
+    })  # fmt: skip
+    flags = frozenset({"-cwd", "-V", "-notify"})
     capabilities = Capabilities(
         arrays=True, first_index=1, contiguous=True, restarts="flagged", throttle=True, hold=True, late_end_s=15,
         slow_cancel_s=60, submissions_per_command=20,

@@ -6,6 +6,7 @@ import re
 import shlex
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, UsageError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job
 
 _GRES: Final = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\d+))?")  # gpu:a100:4(S:0-1), gpu:4, gpu
+_ASKED_GPUS: Final = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d+)|gpu(?::([A-Za-z][\w.-]*))?")  # 4, gpu:a100:4
 _UNIT: Final = "\x1f"  # no state, reason or name of nsw's holds it
 _SQUEUE_FIELDS: Final = ("%F", "%K", "%T", "%j", "%r", "%l", "%u")
 _SACCT_FIELDS: Final = ("JobID", "JobName", "State", "ExitCode", "NodeList", "Timelimit")
@@ -301,6 +303,17 @@ class Slurm(Adapter):
     cleared = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
     kept = ("SLURM_CONF", "SLURM_CONF_SERVER")
     keys = frozenset({"queue", "partition", "account", "qos", "gres", "constraint", "reservation", "exclusive"})
+    asks = MappingProxyType({
+        "-p": "partition", "--partition": "partition", "-A": "account", "--account": "account", "-q": "qos",
+        "--qos": "qos", "-N": "nodes", "--nodes": "nodes", "-n": "tasks", "--ntasks": "tasks",
+        "--ntasks-per-node": "per_node", "-c": "cpus", "--cpus-per-task": "cpus", "-t": "time", "--time": "time",
+        "-J": "name", "--job-name": "name", "-C": "constraint", "--constraint": "constraint",
+        "--reservation": "reservation", "--mem": "memory", "--exclusive": "exclusive", "--gres": "node_gpus",
+        "-G": "gpus", "--gpus": "gpus", "--gpus-per-node": "node_gpus", "--gpus-per-task": "task_gpus",
+        "-o": "output", "--output": "output", "-e": "output", "--error": "output", "--gpu-bind": "gpu_bind",
+    })  # fmt: skip
+    flags = frozenset({"--exclusive", "--requeue", "--no-requeue", "--contiguous", "--overcommit", "--hold", "-H"})
+    variables = "SLURM_"
     passing = (
         f"{_NOT_SENT}|Socket timed out|Unable to contact slurm controller|Transport endpoint is not connected"
         "|Zero Bytes were transmitted or received|Unexpected missing socket error|Unexpected message received"
@@ -348,6 +361,18 @@ class Slurm(Adapter):
         }
         lines = [directive(option, value) for option, value in asked.items() if value is not None]
         return [*lines, *(["#SBATCH --exclusive"] if needs.exclusive else []), *extra]
+
+    def asked(self, option: str, value: str) -> list[tuple[str, str]]:
+        """What an option asks for; a kind of GPU becomes the site's gres."""
+        what = self.asks.get(option)
+        if what not in {"gpus", "node_gpus", "task_gpus"}:
+            return super().asked(option, value)
+        found = _ASKED_GPUS.fullmatch(value)
+        if found is None or (option == "--gres") != value.startswith("gpu"):
+            return []
+        kind = found[1] or found[3]
+        of_kind = [("gpu_kind", kind), ("gres", f"gpu:{kind}:{{{{ gpus }}}}")] if kind else []
+        return [(what, found[2] or "1"), *of_kind]
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""

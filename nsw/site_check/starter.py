@@ -158,7 +158,7 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     target = path or user_file()
     if target is None:
         raise UsageError("you have no home folder for the sites file", hint="name the file with --output, or set HOME")
-    before = _sites_before(target, name, force=force)
+    before = sites_before(target, name, force=force)
     data = {"transport": {"kind": "local"} if host is None else {"kind": FIRST_TRANSPORT, "host": host}}
     with closing(connect(data)) as transport:
         answers = survey(transport, host)
@@ -167,7 +167,7 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     return FirstSite(target, name, text, found, todo, before)
 
 
-def _sites_before(path: Path, name: str, *, force: bool) -> str:
+def sites_before(path: Path, name: str, *, force: bool) -> str:
     """What a sites file holds; nothing where it is to be made, or made anew."""
     if not path.exists():
         return ""

@@ -30,6 +30,7 @@ NOT_KNOWN = {
     "root",
     "output",
     "trace",
+    "script",
     "csv",
     "parquet",
     "ranks",

@@ -1,0 +1,665 @@
+"""A job script taken apart without being run: its statements, with the values that its variables have there.
+
+Words are split and expanded as bash does where that needs no execution. What a command prints, arithmetic and variables
+that were set in a loop or a conditional are not known: such a piece of a word is `computed`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from nsw.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+__all__ = ["Block", "Piece", "Script", "Statement", "Text", "parse_script", "shell_names"]
+
+_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=")
+_NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
+_BRACED: Final = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
+_OPERATORS: Final = (";;&", ";;", ";&", "&&", "||", "|&", "&>>", "&>", ";", "&", "|", "(", ")", "\n")
+_REDIRECTION: Final = re.compile(r"\d*(?:<<<|<<-|<<|>>|>\||>&|<&|<>|>|<)|&>>|&>")
+_OPENING: Final = {
+    "if": "fi",
+    "for": "done",
+    "while": "done",
+    "until": "done",
+    "select": "done",
+    "case": "esac",
+    "{": "}",
+}
+_CLOSING: Final = frozenset({"fi", "done", "esac", "}"})
+_WITHIN: Final = frozenset({"then", "do", "else", "elif", "!", "time"})  # keywords that a command follows
+_DECLARING: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
+_JOINING: Final = frozenset({"&&", "||", "|", "|&"})
+_END_OF_HEAD: Final = re.compile(r";|(?<!\S)#")
+_SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
+_PROCESSES: Final = ("<(", ">(")
+_COMPUTED: Final = "a variable that the script computes"
+_SPECIAL: Final = frozenset(" \t\n;&|()<>")
+
+
+class Piece(NamedTuple):
+    """A part of a word.
+
+    Attributes:
+        kind: text; shell (kept as the shell has it, such as *); variable (of the environment); list (of all arguments
+            or elements); computed; parameter (of a loop over words).
+        text: What is written; of a variable the expression, of a parameter its name.
+        name: The name of a variable; the reason of what is computed.
+        quoted: Whether it stands in quotes: then it is not split at blanks.
+    """
+
+    kind: str
+    text: str
+    name: str = ""
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A word whose variables have their values."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def literal(self) -> str | None:
+        """What it is whenever it is run; None where only the job knows."""
+        return "".join(p.text for p in self.pieces) if all(p.kind == "text" for p in self.pieces) else None
+
+    @property
+    def shown(self) -> str:
+        """As a person reads it."""
+        return "".join(f"{{{{ {p.text} }}}}" if p.kind == "parameter" else p.text for p in self.pieces)
+
+    @property
+    def computed(self) -> Piece | None:
+        """The first piece that is not known."""
+        return next((piece for piece in self.pieces if piece.kind in {"computed", "list"}), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A loop, a conditional, a function, a subshell: what begins at `line` with `head`.
+
+    Attributes:
+        loop: Of a `for` over words: its variable and the words.
+    """
+
+    line: int
+    head: str
+    loop: tuple[str, tuple[tuple[Piece, ...], ...]] | None = None
+
+
+@dataclass(slots=True)
+class Statement:
+    """A simple command.
+
+    Attributes:
+        line: Its first line; `last` its last one.
+        text: As it is written.
+        before: The operator before it: "", && or ||, |.
+        words: Its words, with values where known.
+        assigns: Variables that it sets, with the words of the value; None: not known.
+        redirects: Operator and target.
+        blocks: What it is in, the outermost first.
+        loops: Of the loops over words that are known: the variable, and the words.
+        is_condition: Whether it decides of an `if` or `while`.
+    """
+
+    line: int
+    last: int
+    text: str
+    before: str = ""
+    words: list[Text] = field(default_factory=list)
+    assigns: list[tuple[str, list[Text] | None]] = field(default_factory=list)
+    redirects: list[tuple[str, Text]] = field(default_factory=list)
+    blocks: tuple[Block, ...] = ()
+    loops: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    is_condition: bool = False
+
+    @property
+    def program(self) -> str:
+        """Its first word; empty where that is not known."""
+        return (self.words[0].literal or "") if self.words else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A job script.
+
+    Attributes:
+        shebang: Its first line, if it names an interpreter.
+        comments: Lines that begin with # and stand before the first command, with their numbers.
+        statements: Its commands in order.
+        block_ends: The last line of each block, by the first.
+    """
+
+    shebang: str
+    comments: list[tuple[int, str]]
+    statements: list[Statement]
+    block_ends: Mapping[int, int]
+
+
+def shell_names(text: str) -> set[str]:
+    """The variables that a piece of shell names."""
+    return set(re.findall(r"\$(?:\{[#!]?)?([A-Za-z_]\w*)", text))
+
+
+def parse_script(text: str, name: str = "script") -> Script:
+    """Take a script apart.
+
+    Args:
+        text: The script.
+        name: Its name, for messages.
+
+    Raises:
+        UsageError: It is no shell script, or a quote or a parenthesis of it has no end.
+    """
+    text = text.replace("\r\n", "\n")
+    if not _SHELLS.fullmatch(interpreter := _interpreter(text)):
+        raise UsageError(f"{name}:1: this is a script for {interpreter}", hint="nsw reads scripts for sh, bash and ksh")
+    reader = _Reader(text, name)
+    raw = list(reader.statements())
+    first = min((statement.line for statement in raw), default=text.count("\n") + 2)
+    lines = text.split("\n")
+    comments = [(at, line) for at, line in enumerate(lines[: first - 1], 1) if line.startswith("#")]
+    shebang = lines[0] if lines[0].startswith("#!") else ""
+    return Script(shebang, comments, list(_evaluated(raw)), reader.block_ends)
+
+
+def _interpreter(text: str) -> str:
+    """The name of the program that the first line names; empty where it names none."""
+    words = text.partition("\n")[0].removeprefix("#!").split() if text.startswith("#!") else []
+    if words and words[0].endswith("/env"):
+        words = [word for word in words[1:] if not word.startswith("-")]
+    return words[0].rpartition("/")[2] if words else ""
+
+
+# --- the reader: characters -> statements, with words that are not expanded yet ---------------------------------------
+
+
+@dataclass(slots=True)
+class _Raw:
+    """A command with its words as pieces."""
+
+    line: int
+    last: int = 0
+    begin: int = 0
+    end: int = 0
+    text: str = ""
+    before: str = ""
+    words: list[tuple[Piece, ...]] = field(default_factory=list)
+    assigns: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = field(default_factory=list)  # name, +=, value
+    redirects: list[tuple[str, tuple[Piece, ...]]] = field(default_factory=list)
+    blocks: tuple[Block, ...] = ()
+    is_condition: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.words or self.assigns or self.redirects)
+
+
+class _Reader:
+    """Reads a script from its beginning to its end."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._text = text
+        self._name = name
+        self._at = 0
+        self._blocks: list[tuple[str, Block]] = []  # the word that ends it, and the block
+        self._documents: list[str] = []  # delimiters of here-documents that begin after this line
+        self.block_ends: dict[int, int] = {}
+
+    @property
+    def _line(self) -> int:
+        return self._text.count("\n", 0, self._at) + 1
+
+    def statements(self) -> Iterator[_Raw]:
+        """The commands in order."""
+        raw = self._new("")
+        while self._at < len(self._text):
+            if self._skip_blanks():
+                continue
+            if (operator := self._operator()) is None:
+                self._take(raw)
+            elif operator == "(" and raw.words and self._text.startswith(")", self._at):
+                self._begin_function(raw)
+                raw = self._new("")
+            else:
+                yield from self._finished(raw, operator)
+                is_blank_line = operator == "\n" and raw.is_empty  # which may follow an operator
+                raw = self._new(operator if operator in _JOINING else raw.before if is_blank_line else "")
+        yield from self._finished(raw, "\n")
+        if self._blocks:
+            block = self._blocks[-1][1]
+            raise UsageError(f"{self._name}:{block.line}: {block.head} has no end")
+
+    def _begin_function(self, raw: _Raw) -> None:
+        """`NAME() {`: what is read so far is the name, and stands behind the parenthesis."""
+        self._at += 1
+        self._open("}", raw.line, f"function {_written(raw.words[0])}")
+        self._skip_to("{")
+
+    def _new(self, before: str) -> _Raw:
+        return _Raw(self._line, begin=self._at, before=before)
+
+    def _skip_blanks(self) -> bool:
+        text, at = self._text, self._at
+        if text[at] in " \t":
+            self._at += 1
+        elif text.startswith("\\\n", at):
+            self._at += 2
+        elif text[at] == "#" and (at == 0 or text[at - 1] in _SPECIAL):
+            end = text.find("\n", at)
+            self._at = len(text) if end < 0 else end
+        else:
+            return False
+        return True
+
+    def _operator(self) -> str | None:
+        if self._redirection() is not None:
+            return None
+        for operator in _OPERATORS:
+            if self._text.startswith(operator, self._at):
+                if operator == "(" and self._text.startswith("((", self._at):
+                    return None
+                self._at += len(operator)
+                return operator
+        return None
+
+    def _redirection(self) -> str | None:
+        if self._text.startswith(_PROCESSES, self._at):
+            return None
+        found = _REDIRECTION.match(self._text, self._at)
+        return found[0] if found else None
+
+    def _take(self, raw: _Raw) -> None:
+        """The next word, assignment or redirection of a command."""
+        if raw.is_empty:
+            raw.line, raw.begin = self._line, self._at
+        if (operator := self._redirection()) is not None:
+            self._at += len(operator)
+            while self._at < len(self._text) and self._text[self._at] in " \t":
+                self._at += 1
+            target = self._word()
+            if "<<" in operator and operator != "<<<":
+                self._documents.append(_written(target))
+            raw.redirects.append((operator, target))
+        elif self._text.startswith("((", self._at):
+            end = self._end_of("((", "))")
+            raw.words.append((Piece("computed", self._text[self._at : end], "arithmetic"),))
+            self._at = end
+        elif not raw.words and (found := _ASSIGNMENT.match(self._text, self._at)):
+            self._at = found.end()
+            raw.assigns.append((found[1], bool(found[2]), self._value()))
+        else:
+            word = self._word()
+            if raw.words and _written(raw.words[0]) in _DECLARING and self._text.startswith("(", self._at):
+                self._value()  # the elements of an array
+                word = (*word, Piece("computed", "(...)", "an array"))
+            if _written(word) == "[[" and not raw.words:
+                end = self._text.find("]]", self._at)
+                self._at = len(self._text) if end < 0 else end + 2
+                word = (Piece("computed", "[[", "test"),)
+            raw.words.append(word)
+            self._keyword(raw)
+        raw.last, raw.end = self._line, self._at
+
+    def _value(self) -> list[tuple[Piece, ...]] | None:
+        """What is assigned: a word, or the words of an array."""
+        if not self._text.startswith("(", self._at):
+            return [self._word()] if self._at < len(self._text) and self._text[self._at] not in _SPECIAL else [()]
+        self._at += 1
+        words: list[tuple[Piece, ...]] = []
+        while not self._text.startswith(")", self._at):
+            if self._at >= len(self._text):
+                raise UsageError(f"{self._name}:{self._line}: an array has no end")
+            if self._text[self._at] in " \t\n":
+                self._at += 1
+            elif not self._skip_blanks():
+                words.append(self._word())
+        self._at += 1
+        return words
+
+    def _keyword(self, raw: _Raw) -> None:
+        """Blocks that the word opens or closes, which leaves a command of its own behind it."""
+        word = _written(raw.words[-1])
+        is_pattern = self._text.startswith(")", self._at) and self._blocks and self._blocks[-1][0] == "esac"
+        if raw.assigns or len(raw.words) > 1 or is_pattern:
+            return
+        if word in _CLOSING and self._blocks:
+            end, block = self._blocks.pop()
+            if end != word:
+                raise UsageError(f"{self._name}:{raw.line}: {word} where {end} of line {block.line} is expected")
+            self.block_ends[block.line] = self._line
+            raw.words.clear()
+        elif word in _WITHIN:
+            raw.words.clear()
+            raw.is_condition = word == "elif" or (raw.is_condition and word == "!")
+        elif word in _OPENING:
+            self._begin(raw, word)
+
+    def _begin(self, raw: _Raw, word: str) -> None:
+        line = self._line
+        end = self._text.find("\n", self._at)
+        rest = self._text[self._at : len(self._text) if end < 0 else end]
+        head = f"{word} {_END_OF_HEAD.split(rest)[0].strip()}".strip()
+        loop = None
+        if word in {"for", "select"}:
+            loop = self._loop()
+        elif word == "case":
+            self._skip_to("in")
+        raw.words.clear()
+        self._open(_OPENING[word], line, head, loop)
+        raw.is_condition = word in {"if", "while", "until"}
+
+    def _loop(self) -> tuple[str, tuple[tuple[Piece, ...], ...]] | None:
+        found = re.compile(r"\s*([A-Za-z_]\w*)\s+in\b").match(self._text, self._at)
+        if found is None:  # for ((...)), or over the arguments
+            self._skip_to("do", keep=True)
+            return None
+        self._at = found.end()
+        words = []
+        while self._at < len(self._text) and self._text[self._at] not in ";\n":
+            if not self._skip_blanks():
+                words.append(self._word())
+        return found[1], tuple(words)
+
+    def _open(
+        self, end: str, line: int, head: str, loop: tuple[str, tuple[tuple[Piece, ...], ...]] | None = None
+    ) -> None:
+        self._blocks.append((end, Block(line, head, loop)))
+
+    def _skip_to(self, word: str, *, keep: bool = False) -> None:
+        found = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self._text, self._at)
+        if found:
+            self._at = found.start() if keep else found.end()
+
+    def _skip_documents(self) -> None:
+        """Pass over the here-documents that begin on the next line."""
+        while self._documents:
+            delimiter = self._documents.pop(0)
+            while self._at < len(self._text):
+                end = self._text.find("\n", self._at)
+                end = len(self._text) if end < 0 else end
+                line, self._at = self._text[self._at : end], end + 1
+                if line.strip() == delimiter:
+                    break
+
+    def _finished(self, raw: _Raw, operator: str) -> Iterator[_Raw]:
+        """The command that ends here, with subshells, here-documents and patterns of a `case` taken care of."""
+        if operator == "\n":
+            self._skip_documents()
+        if operator == ")" and self._blocks and self._blocks[-1][0] == "esac":
+            return  # a pattern
+        raw.blocks = tuple(block for _, block in self._blocks)
+        if not raw.is_empty:
+            raw.text = self._text[raw.begin : raw.end]
+            yield raw
+        if operator == "(":
+            self._open(")", self._line, "(" + self._text[self._at :].partition("\n")[0].strip())
+        elif operator == ")" and self._blocks and self._blocks[-1][0] == ")":
+            self.block_ends[self._blocks.pop()[1].line] = self._line
+
+    # words
+
+    def _word(self) -> tuple[Piece, ...]:
+        pieces: list[Piece] = []
+        text = self._text
+        if text.startswith(_PROCESSES, self._at):
+            begin, self._at = self._at, self._end_of("<(", ")")
+            return (Piece("computed", text[begin : self._at], "the output of a command"),)
+        while self._at < len(text) and text[self._at] not in _SPECIAL:
+            char = text[self._at]
+            if char == "'":
+                end = self._closing("'")
+                pieces.append(Piece("text", text[self._at + 1 : end], quoted=True))
+                self._at = end + 1
+            elif char == '"':
+                self._double(pieces)
+            elif char == "\\":
+                if not text.startswith("\\\n", self._at):
+                    pieces.append(Piece("text", text[self._at + 1 : self._at + 2], quoted=True))
+                self._at += 2
+            elif char in "$`" and (piece := self._expansion(quoted=False)) is not None:
+                pieces.append(piece)
+            else:
+                is_pattern = char in "*?" or (char == "~" and not pieces)
+                pieces.append(Piece("shell" if is_pattern else "text", char))
+                self._at += 1
+        if not pieces and self._at < len(text) and text[self._at] in "()":
+            raise UsageError(f"{self._name}:{self._line}: a parenthesis where a word is expected")
+        return _joined(pieces)
+
+    def _double(self, pieces: list[Piece]) -> None:
+        line = self._line
+        self._at += 1
+        pieces.append(Piece("text", "", quoted=True))
+        while not self._text.startswith('"', self._at):
+            if self._at >= len(self._text):
+                raise UsageError(f"{self._name}:{line}: a quote begins and does not end")
+            char = self._text[self._at]
+            if char == "\\" and self._text[self._at + 1 : self._at + 2] in {"$", "`", '"', "\\", "\n"}:
+                escaped = self._text[self._at + 1]
+                pieces.append(Piece("text", "" if escaped == "\n" else escaped, quoted=True))
+                self._at += 2
+            elif char in "$`" and (piece := self._expansion(quoted=True)) is not None:
+                pieces.append(piece)
+            else:
+                pieces.append(Piece("text", char, quoted=True))
+                self._at += 1
+        self._at += 1
+
+    def _expansion(self, *, quoted: bool) -> Piece | None:
+        """What begins with $ or a backtick; None: a plain dollar sign."""
+        text, at = self._text, self._at
+        if text[at] == "`":
+            found = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL).match(text, at)
+            if found is None:
+                raise UsageError(f"{self._name}:{self._line}: a quote begins and does not end")
+            self._at = found.end()
+            return Piece("computed", found[0], "the output of a command", quoted)
+        for opening, closing, why in (("$((", "))", "arithmetic"), ("$(", ")", "the output of a command")):
+            if text.startswith(opening, at):
+                self._at = self._end_of(opening, closing)
+                return Piece("computed", text[at : self._at], why, quoted)
+        if text.startswith("${", at):
+            self._at = self._end_of("${", "}")
+            return _braced(text[at : self._at], quoted)
+        if (found := _NAME.match(text, at + 1)) is None:
+            return None
+        self._at = found.end()
+        return _variable(found[0], text[at : self._at], quoted)
+
+    def _closing(self, quote: str) -> int:
+        end = self._text.find(quote, self._at + 1)
+        if end < 0:
+            raise UsageError(f"{self._name}:{self._line}: a quote begins and does not end")
+        return end
+
+    def _end_of(self, opening: str, closing: str) -> int:
+        """Where a nested expression ends."""
+        at, depth = self._at + len(opening), 1
+        pair = {")": "(", "))": "(", "}": "{"}[closing]
+        depth += opening.count("(") - 1 if closing != "}" else 0
+        while at < len(self._text):
+            char = self._text[at]
+            if char == "'" and closing == ")":
+                at = max(at, self._text.find("'", at + 1))
+            depth += (char == pair) - (char == closing[0])
+            at += 1
+            if depth == 0:
+                return at
+        raise UsageError(f"{self._name}:{self._line}: {opening} begins and does not end")
+
+
+def _joined(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Neighbours of one kind as one piece; those that say how something is quoted stay apart."""
+    made: list[Piece] = []
+    for piece in pieces:
+        last = made[-1] if made else None
+        if last is not None and piece.kind == last.kind == "text" and piece.quoted == last.quoted:
+            made[-1] = last._replace(text=last.text + piece.text)
+        else:
+            made.append(piece)
+    return tuple(made)
+
+
+def _plain(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """The pieces of a word once it was split: how they were quoted counts no more."""
+    made = [piece._replace(quoted=False) for piece in pieces]
+    return _joined([piece for piece in made if piece.text] or made[:1])
+
+
+def _written(pieces: Iterable[Piece]) -> str:
+    return "".join(piece.text for piece in pieces)
+
+
+def _variable(name: str, text: str, quoted: bool) -> Piece:
+    if name in {"@", "*"}:
+        return Piece("list", text, name, quoted)
+    if name.isidentifier():
+        return Piece("variable", text, name, quoted)
+    return Piece("computed", text, "an argument of the script" if name.isdecimal() else "the shell's own", quoted)
+
+
+def _braced(text: str, quoted: bool) -> Piece:
+    inner = text[2:-1]
+    found = _BRACED.fullmatch(inner)
+    if found and found[2]:
+        return Piece("list", text, found[1], quoted)
+    if found:
+        return _variable(found[1], text, quoted)
+    name = _NAME.match(inner)
+    if name and name[0].isidentifier() and inner[name.end() :].startswith((":-", "-")):
+        return Piece("variable", text, name[0], quoted)  # a default, which the job knows whether it needs
+    return Piece("computed", text, "an expression of the shell", quoted)
+
+
+# --- values: what the variables hold where a statement stands ---------------------------------------------------------
+
+
+class _Values:
+    """The variables of a script, as far as it was read."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[Text] | None] = {}  # None: computed
+        self._exported: set[str] = set()
+
+    def set(self, name: str, value: list[Text] | None, *, more: bool = False, exported: bool = False) -> None:
+        """Give a variable its value; None: it is not known."""
+        if more and value is not None and (before := self._known.get(name)) is not None:
+            value = [*before, *value]
+        self._known[name] = value
+        self._exported |= {name} if exported else set()
+
+    def forget(self, name: str) -> None:
+        """What is set in a loop or a conditional: the value of before holds, and none is not the environment's."""
+        self._known.setdefault(name, None)
+
+    def words(self, pieces: Sequence[Piece], loops: Collection[str]) -> list[Text]:
+        """The words that one of the script becomes: an array may hold several, unquoted values are split at blanks."""
+        fields: list[list[Piece]] = [[]]
+        for piece in pieces:
+            elements = self._known.get(piece.name) if piece.kind == "list" else None
+            parts = [self._expanded(piece, loops)] if elements is None else [element.pieces for element in elements]
+            for at, some in enumerate(parts):
+                fields += [[]] if at else []
+                _extend(fields, some, is_split=not piece.quoted and piece.kind in {"variable", "list"})
+        is_list = any(piece.kind == "list" for piece in pieces)
+        if is_list:  # one without elements is no word, though it stands in quotes
+            fields = [some for some in fields if any(piece.text for piece in some)]
+        found = [Text(_plain(some)) for some in fields if some]
+        is_empty = not is_list and any(piece.quoted for piece in pieces)
+        return found or ([Text((Piece("text", ""),))] if is_empty else [])
+
+    def _expanded(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
+        if piece.kind != "variable":
+            return [piece]
+        if piece.name in loops:
+            return [Piece("parameter", piece.name)]
+        if piece.name not in self._known:
+            return [piece]
+        value = self._known[piece.name]
+        if piece.name in self._exported and (value is None or any(word.literal is None for word in value)):
+            return [piece]  # the job has it
+        if value is None:
+            return [piece._replace(kind="computed", name=_COMPUTED)]
+        return [
+            part._replace(text=piece.text, name=_COMPUTED)
+            if part.kind == "computed" and part.name != _COMPUTED
+            else part
+            for part in (value[0].pieces if value else ())
+        ]
+
+
+def _extend(fields: list[list[Piece]], pieces: Iterable[Piece], *, is_split: bool) -> None:
+    """Add a value to the last word; where it is split at its blanks, what is behind them begins words."""
+    for piece in pieces:
+        if piece.kind != "text" or not is_split:
+            fields[-1].append(piece)
+            continue
+        for number, text in enumerate(re.split(r"\s+", piece.text)):
+            fields += [[]] if number else []
+            fields[-1] += [piece._replace(text=text)] if text else []
+
+
+def _evaluated(raw: Sequence[_Raw]) -> Iterator[Statement]:
+    values = _Values()
+    for one in raw:
+        loops = _loops(one.blocks, values)
+        statement = Statement(
+            one.line, one.last, one.text, one.before,
+            words=[word for pieces in one.words for word in values.words(pieces, loops)],
+            redirects=[(sign, _whole(values, target, loops)) for sign, target in one.redirects],
+            blocks=one.blocks, loops=loops, is_condition=one.is_condition,
+        )  # fmt: skip
+        is_export = bool(one.words) and _written(one.words[0]) == "export"
+        for name, more, given in _assignments(one):
+            value = None if given is None else [_whole(values, pieces, loops) for pieces in given]
+            statement.assigns.append((name, value))
+            if one.blocks:
+                values.forget(name)
+            elif not (one.assigns and one.words):  # else it is set for that command alone
+                values.set(name, None if one.before == "||" else value, more=more, exported=is_export)
+        yield statement
+
+
+def _loops(blocks: Iterable[Block], values: _Values) -> dict[str, list[str]]:
+    """The variables of loops over words that are known, with these words."""
+    found = {}
+    for block in blocks:
+        if block.loop is not None:
+            words = [word.literal for pieces in block.loop[1] for word in values.words(pieces, ())]
+            known = [word for word in words if word is not None]
+            if known and len(known) == len(words):
+                found[block.loop[0]] = known
+    return found
+
+
+def _whole(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:
+    """A value, which is not split at blanks."""
+    whole = [piece._replace(quoted=True) if piece.kind == "variable" else piece for piece in pieces]
+    words = values.words(whole, loops)
+    return words[0] if words else Text((Piece("text", ""),))
+
+
+def _assignments(raw: _Raw) -> list[tuple[str, bool, list[tuple[Piece, ...]] | None]]:
+    """What a command assigns, also by `export`, `let` and `read`."""
+    first = _written(raw.words[0]) if raw.words else ""
+    if first in _DECLARING:
+        made: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = []
+        for word in raw.words[1:]:
+            found = _ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
+            if found:
+                rest = (word[0]._replace(text=word[0].text[found.end() :]), *word[1:])
+                made.append((found[1], bool(found[2]), [tuple(piece for piece in rest if piece.text or piece.quoted)]))
+        return made
+    if first in {"let", "read"}:
+        names = [re.match(r"[A-Za-z_]\w*", _written(word)) for word in raw.words[1:]]
+        return [(name[0], False, None) for name in names if name]
+    return raw.assigns

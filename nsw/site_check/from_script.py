@@ -1,0 +1,739 @@
+"""A job script with a profiler in it -> the recipe and the site that do the same, and what was not understood.
+
+The script is read, never run. What only a shell decides (conditionals, loops, what commands print) is not carried over:
+it is named with its line, and the runs inside are taken once.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from itertools import dropwhile, pairwise
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+import yaml
+
+from nsw.errors import UsageError
+from nsw.metrics.catalogue import find_chip
+from nsw.plan.launchers import layout_options
+from nsw.recipe.command_words import FILLED, Launched, launched
+from nsw.recipe.program_files import files_of
+from nsw.recipe.secret_names import holds_secret, looks_secret
+from nsw.recipe.shell_script import Piece, Text, parse_script, shell_names
+from nsw.recipe.starter import as_text, program_name, words_of
+from nsw.recipe.units import format_duration
+from nsw.site.names import LOCAL
+from nsw.site_check.job_directives import asked_of
+from nsw.site_check.profiler_words import PassWords, pass_of, reads_reports
+from nsw.site_check.starter import scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from nsw.recipe.shell_script import Block, Script, Statement
+
+__all__ = ["Converted", "Line", "convert"]
+
+_PRINTS: Final = frozenset({
+    "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",
+    "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
+})  # fmt: skip
+_BEFORE: Final = frozenset({"time", "exec", "nohup", "command"})  # what starts the program behind it, and nothing else
+_FILTERS: Final = frozenset({"tee", "grep", "head", "tail", "awk", "sed", "sort", "cat", "less"})
+_SETTING: Final = frozenset({
+    "module", "ml", "source", ".", "conda", "mamba", "spack", "export", "unset", "ulimit", "umask", "alias", "eval",
+    "shopt",
+})  # fmt: skip
+_MODULE_PRINTS: Final = frozenset({"list", "avail", "show", "spider", "help", "whatis"})
+_COMPILERS: Final = re.compile(
+    r"nvcc|gcc|g\+\+|cc|CC|c\+\+|ftn|gfortran|clang(\+\+)?|icc|icpc|icx|icpx|ifort|ifx|nvc|nvc\+\+|nvfortran|pgcc|pgc\+\+|pgfortran"
+    r"|hipcc|mpicc|mpicxx|mpic\+\+|mpiCC|mpif90|mpifort|make|cmake|ninja"
+)
+_SOURCES: Final = frozenset({".c", ".cc", ".cpp", ".cxx", ".cu", ".f", ".f90", ".F90", ".hip"})
+_TESTS: Final = frozenset({"[", "[[", "test"})
+_SUBMIT_FOLDER: Final = frozenset({"$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}", "$PBS_O_WORKDIR", "${PBS_O_WORKDIR}",
+                                   "$COBALT_CWD", "$LS_SUBCWD", "$SGE_O_WORKDIR", "$PWD", ""})  # fmt: skip
+_OWN_FOLDER: Final = "nsw runs the program in a folder with app.files in it"
+_PRINTS_ONLY: Final = "left out: it measures nothing"
+_KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
+_COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--nrs"})
+_MARGIN: Final = 60  # seconds that nsw adds to the time of a run
+_SHOWN: Final = 120  # characters of a line
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What lines of the script became.
+
+    Attributes:
+        first, last: Their numbers.
+        text: What stands there.
+        what: The keys that they became, or why there are none.
+        is_understood: Whether the recipe and the site do the same.
+    """
+
+    first: int
+    last: int
+    text: str
+    what: str
+    is_understood: bool = True
+
+    @property
+    def matters(self) -> bool:
+        """Whether what is done depends on it: not where it only prints."""
+        return self.what != _PRINTS_ONLY
+
+    @property
+    def numbers(self) -> str:
+        """`7`, or `42-87`."""
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """What was made of a script.
+
+    Attributes:
+        recipes: The text of each recipe, by the end of its file's name: a script may start several programs.
+        site_name: The name of the site.
+        site: The lines of the site as they are below `sites:`; None: the script is for no batch system.
+        lines: What each line became, in order.
+    """
+
+    recipes: list[tuple[str, str]]
+    site_name: str
+    site: str | None
+    lines: list[Line]
+
+
+@dataclass(slots=True)
+class _Run:
+    """A command that is measured, or the program alone."""
+
+    statement: Statement
+    folder: Text | None
+    start: Launched | None
+    words: PassWords | None  # None: the program alone
+    program: list[Text]
+    is_outside: bool = False
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What two runs of one recipe have alike."""
+        folder = self.folder and self.folder.shown
+        return folder, self.start and self.start[:3], tuple(word.shown for word in self.program)
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """A launcher: its options less those that nsw writes, and what those say (nodes, per_node, cpus, all_gpus)."""
+
+    kind: str = "none"
+    processes: int = 1
+    options: Sequence[str] = ()
+    said: Mapping[str, int] = field(default_factory=dict)
+
+
+def convert(
+    text: str, script: Path, *, site: str | None, sites: str, recipe: str, gpus: Callable[[], int] = lambda: 0
+) -> Converted:
+    """Make a recipe and a site of a job script.
+
+    Args:
+        text: The script.
+        script: Its file: the files of the program are looked for beside it.
+        site: The name of the site; None: that of its batch system.
+        sites: The name of the sites file, for the comments.
+        recipe: The name of the recipe's file, likewise.
+        gpus: Tells how many GPUs a run gets where the script is for no batch system.
+
+    Raises:
+        UsageError: The script cannot be taken apart.
+    """
+    conversion = _Conversion(parse_script(text, str(script)), script)
+    if conversion.is_local:
+        conversion.asked.resources["gpus"] = gpus()
+    return conversion.made(site, sites, recipe)
+
+
+class _Conversion:
+    """One script on its way to a recipe."""
+
+    def __init__(self, script: Script, path: Path) -> None:
+        self._script = script
+        self._path = path
+        self.asked = asked_of(script.comments, "\n".join(statement.text for statement in script.statements))
+        self._lines = [Line(b.line, b.line, b.text, b.what, b.is_understood) for b in self.asked.became]
+        self._modules: list[str] = []
+        self._setup: list[str] = []
+        self._setup_names: set[str] = set()
+        self._env: dict[str, str] = {}
+        self._assigned: dict[str, Statement] = {}
+        self._build: list[tuple[Text | None, Statement]] = []
+        self._runs: list[_Run] = []
+        self._folder: Text | None = None
+        self._unknown: dict[Block, bool] = {}  # blocks that are not understood: whether there are runs in them
+        self._told: set[Block] = set()
+        self._in_condition = False
+        self._take_statements()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the script is for no batch system."""
+        return self.asked.scheduler == LOCAL
+
+    def made(self, site: str | None, sites: str, recipe: str) -> Converted:
+        """The texts."""
+        has_site = not self.is_local or site is not None or bool(self._paths)
+        name = site or ("here" if self.is_local else self.asked.scheduler)
+        groups = self._groups()
+        where = f" --site {name} --sites {sites}" if has_site else ""
+        recipes = []
+        for number, group in enumerate(groups, 1):
+            end = "" if number == 1 else f"-{number}"
+            file = Path(recipe).with_stem(f"{Path(recipe).stem}{end}")
+            recipes.append((end, self._recipe(group, number, f"nsw plan {file}{where}")))
+        lines = sorted(dict.fromkeys(self._lines), key=lambda line: (line.first, line.is_understood))
+        return Converted(recipes, name, self._site(name) if has_site else None, lines)
+
+    def _tell(self, statement: Statement, what: str, *, understood: bool = True, text: str | None = None) -> None:
+        shown = _shown(statement) if text is None else text
+        self._lines.append(Line(statement.line, statement.last, " ".join(shown.split()), what, understood))
+
+    # --- statements ---------------------------------------------------------------------------------------------------
+
+    def _take_statements(self) -> None:
+        runs = [run for statement in self._script.statements if (run := self._run_of(statement))]
+        last = max((run.statement.line for run in runs if run.words), default=runs[-1].statement.line if runs else 0)
+        for statement in self._script.statements:
+            unknown = next((block for block in statement.blocks if not _is_known(block, statement)), None)
+            run = self._run_of(statement)
+            if run is not None:
+                self._runs.append(run)
+            if unknown is not None:
+                self._unknown[unknown] = self._unknown.get(unknown, False) or run is not None
+            elif run is None:
+                self._take_other(statement, is_late=statement.line > last)
+        for block, has_runs in self._unknown.items():
+            why = "nsw takes the runs in it as if each ran once" if has_runs else "not carried over"
+            self._tell_block(block, why, understood=False)
+
+    def _tell_block(self, block: Block, what: str, *, understood: bool) -> None:
+        last = self._script.block_ends.get(block.line, block.line)
+        self._lines.append(Line(block.line, last, block.head, what, understood))
+
+    def _take_other(self, statement: Statement, *, is_late: bool) -> None:
+        """A statement that is no run and in no block."""
+        program = statement.program
+        if statement.before not in {"&&", "||"}:
+            self._in_condition = program in _TESTS
+        if self._in_condition or statement.before == "||":
+            self._tell(statement, "a condition: not carried over", understood=False)
+        elif not statement.words:
+            self._take_assignments(statement)
+        elif statement.before in {"|", "|&"} and program in _FILTERS:
+            self._tell(statement, _KEEPS_OUTPUT)
+        elif reads_reports(statement.words):
+            self._tell(statement, "nsw reads the reports itself: `nsw summarize`")
+        elif program in _PRINTS and not _writes(statement):
+            self._tell(statement, _PRINTS_ONLY)
+        elif program in {"let", "read"}:
+            self._tell(statement, "the shell computes it", understood=False)
+            self._assigned |= {name: statement for name, _ in statement.assigns}
+        elif is_late and (program == "cd" or program in _SETTING):
+            self._tell(statement, "left out: it comes after the last run")
+        elif program == "cd":
+            self._take_folder(statement)
+        elif program in _SETTING or _makes_folder(statement):
+            self._take_setting(statement)
+        elif _COMPILERS.fullmatch(PurePosixPath(program).name):
+            self._build.append((self._folder, statement))
+            self._tell(statement, "app.build")
+        else:
+            self._tell(statement, "nsw does not run it", understood=False)
+
+    def _take_assignments(self, statement: Statement) -> None:
+        for name, value in statement.assigns:
+            self._assigned[name] = statement
+            is_known = value is not None and not any(word.computed for word in value)
+            what = "its value is in what uses it" if is_known else "the shell computes it"
+            self._tell(statement, what, understood=is_known, text=None if is_known else f"{name}=...")
+
+    def _take_folder(self, statement: Statement) -> None:
+        target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
+        if target.shown in _SUBMIT_FOLDER:
+            self._folder = None
+            self._tell(statement, _OWN_FOLDER)
+        elif target.computed:
+            self._tell(statement, "the shell computes the folder", understood=False)
+        else:
+            inner = self._folder is not None and not target.shown.startswith(("/", "$", "~"))
+            before = (*self._folder.pieces, Piece("text", "/")) if inner and self._folder else ()
+            self._folder = Text((*before, *target.pieces))
+            self._tell(statement, "app.command: the runs below change to it")
+
+    def _take_setting(self, statement: Statement) -> None:
+        words = [word.literal for word in statement.words]
+        if statement.program == "module" and len(words) > 1 and words[1] in _MODULE_PRINTS:
+            self._tell(statement, _PRINTS_ONLY)
+        elif statement.program == "module" and words[1:2] == ["load"] and None not in words and self._may_be_first:
+            self._modules += [word for word in words[2:] if word is not None]
+            self._tell(statement, "site: modules")
+        elif statement.program == "export" and self._exports(statement):
+            self._tell(statement, "app.env", text=_names_only(statement))
+        elif statement.program in {"source", "."} and (name := _relative(words[1:2])) is not None:
+            self._source(statement, name)
+        else:
+            self._set_up(statement)
+            self._tell(statement, "app.setup", text=_names_only(statement) if statement.assigns else None)
+
+    def _source(self, statement: Statement, name: str) -> None:
+        """A file of the folder that the script is started in, where app.setup is not run."""
+        file = self._path.parent.absolute() / name
+        if self._folder is None and file.is_file():
+            self._setup.append(statement.text.replace(name, shlex.quote(str(file)), 1))
+            self._tell(statement, "app.setup, by its whole path")
+        else:
+            self._tell(statement, "the file is not beside the script: name it by its whole path", understood=False)
+
+    @property
+    def _may_be_first(self) -> bool:
+        """Whether modules can be loaded by the site, which does so before app.setup."""
+        return not self._setup and not self.is_local
+
+    @property
+    def _paths(self) -> dict[str, str]:
+        """Profilers that the script calls by their paths."""
+        return {run.words.tool: run.words.path for run in self._runs if run.words and "/" in run.words.path}
+
+    def _exports(self, statement: Statement) -> bool:
+        """Put what is exported into app.env, if its value is the same whenever and after whatever it is set."""
+        values = {name: value[0].literal for name, value in statement.assigns if value}
+        if len(values) != len(statement.words) - 1 or None in values.values():
+            return False
+        later = {
+            name for other in self._script.statements if other.line > statement.line and other.program in _SETTING
+            for name in shell_names(other.text)
+        }  # fmt: skip
+        if any(name in later or (name.endswith("PATH") and name in self._setup_names) for name in values):
+            return False
+        self._env |= {name: value for name, value in values.items() if value is not None}
+        return True
+
+    def _set_up(self, statement: Statement) -> None:
+        """A line of app.setup, after those that set the variables that it names."""
+        for name in sorted(shell_names(statement.text) & self._assigned.keys()):
+            source = self._assigned[name]
+            if source is not statement and source.text not in self._setup:
+                self._set_up(source)
+        self._setup.append(re.sub(r"\\\n\s*", "", statement.text))
+        self._setup_names |= {name for name, _ in statement.assigns}
+
+    # --- runs ---------------------------------------------------------------------------------------------------------
+
+    def _run_of(self, statement: Statement) -> _Run | None:
+        """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
+        if not statement.words or statement.is_condition or reads_reports(statement.words):
+            return None
+        words = list(dropwhile(lambda word: word.literal in _BEFORE, statement.words))
+        outer = pass_of(words)
+        start, program = _launcher(outer.program if outer else words)
+        inner = None if outer else pass_of(program)
+        found = outer or inner
+        run = _Run(
+            statement, self._folder, start, found, inner.program if inner else program,
+            is_outside=outer is not None and start is not None,
+        )  # fmt: skip
+        return run if run.program and (found or _is_program(program, is_launched=start is not None)) else None
+
+    def _groups(self) -> list[list[_Run]]:
+        """The runs of each recipe: one program, by its profiled runs and the runs of it alone."""
+        profiled = [run for run in self._runs if run.words is not None]
+        groups: dict[tuple[Any, ...], list[_Run]] = {}
+        for run in self._runs:
+            if run in profiled or not profiled:
+                groups.setdefault((*run.key, run.is_outside), [])
+        for run in self._runs:
+            own = (*run.key, run.is_outside)
+            key = (
+                own if own in groups else (*run.key, True)
+            )  # the program alone, of one whose profiler starts the launcher
+            if key in groups:
+                groups[key].append(run)
+            elif not any(
+                line.first <= run.statement.line <= line.last and not line.is_understood for line in self._lines
+            ):
+                self._tell(run.statement, "another program: nsw does not run it", understood=False)
+        if not groups:
+            raise UsageError(
+                f"{self._path} starts no profiler and no program that nsw recognises",
+                hint="`nsw init -- COMMAND` makes a recipe for a command line",
+            )
+        return list(groups.values())
+
+    def _started(self, run: _Run) -> _Start:
+        """How the program of a run is started, less what nsw writes itself."""
+        start, asked = run.start, self.asked
+        if start is None:
+            if (asked.tasks or 1) > 1:
+                what = f"{asked.tasks} processes are asked for, and no launcher starts them: nsw asks for one"
+                self._tell(run.statement, what, understood=False)
+            return _Start()
+        if start.kind == "jsrun" and (sets := _resource_sets(start)) is not None:
+            return sets
+        is_mpi = start.kind.startswith("mpi")  # whose own options stay: which MPI it is decides what nsw writes
+        options, number = list(start.options), dict[str, int]()
+        for what, value, at in reversed(list(layout_options(start.kind, options))):
+            if what in {"per_node", "cpus", "nodes", "all_gpus"} and value is not None and value.isdecimal():
+                number[what] = int(value)
+                width = 1 if value in options[at] else 2
+                options[at : at + width] = options[at : at + width] if is_mpi else []
+        nodes = number.get("nodes") or asked.nodes or 1
+        processes = start.processes or number.get("per_node", 0) * nodes or asked.tasks or 1
+        if start.processes is None and _is_count_computed(options):
+            what = f"the number is computed: nsw takes {processes}"
+            self._tell(run.statement, what, understood=False, text=f"{start.kind} -n")
+        return _Start(start.kind, processes, self._known_options(run, start.kind, options), number)
+
+    def _known_options(self, run: _Run, kind: str, options: list[str]) -> list[str]:
+        """Options of a launcher whose values are known; those of others are named, but for the number of processes."""
+        kept: list[str] = []
+        for word in options:
+            if FILLED not in word:
+                kept.append(word)
+                continue
+            name = kept.pop() if word == FILLED and kept and kept[-1].startswith("-") else word.replace(FILLED, "...")
+            if name not in _COUNTS:
+                self._tell(run.statement, "only the job knows its value", understood=False, text=f"{kind} {name}")
+        return kept
+
+    # --- the texts ----------------------------------------------------------------------------------------------------
+
+    def _recipe(self, group: list[_Run], number: int, plan: str) -> str:
+        """The text of a recipe, for runs of one program."""
+        first = group[0]
+        start, matrix = self._started(first), self._matrix(group)
+        for run in group:
+            self._tell_redirects(run)
+        name = _recipe_name(self.asked.name, first, number)
+        out = [
+            f"# Made by `nsw init --from-script {self._path.name}`. Numbers of lines are those of that script.\n",
+            f"#\n#   {plan}\nnsw: 1\nname: {_yaml(name)}\n\napp:\n",
+            *self._app(group, start),
+        ]
+        if matrix:
+            out.append("\nmatrix:\n")
+            out += [f"  {name}: [{', '.join(map(_value, values))}]\n" for name, values in matrix.items()]
+        out += ["\npasses:\n", *self._passes(group), "\n", self._resources(start)]
+        return "".join(out) + self._not_understood()
+
+    def _app(self, group: list[_Run], start: _Start) -> Iterator[str]:
+        """The lines below `app:`."""
+        first = group[0]
+        yield f"  command: {_yaml(self._command(first))} # line {first.statement.line}\n"
+        if files := [] if first.folder else self._files(group):
+            yield f"  files: {_flow(files)} # put beside the program where it runs\n"
+        if self._setup:
+            yield "  setup: # the job's shell runs these lines before the program\n"
+            yield from (f"    - {_yaml(line)}\n" for line in self._setup)
+        env = dict(self._env)
+        for run in group:
+            env |= self._own_env(run)
+        if env:
+            yield "  env:\n"
+            yield from (f"    {name}: {_yaml(as_text(value))}\n" for name, value in env.items())
+        if start.kind != "none":
+            yield f"  launcher: {_flow(_launcher_keys(start, group))}\n"
+        if self._build:
+            yield f"  build: {_flow({'command': self._build_command()})}\n"
+
+    def _command(self, run: _Run) -> str:
+        line = run.statement.line
+        place = f"line {line} of {self._path.name}"
+        words = [_shell_word(word, f"{place}: write here what stands there") for word in run.program]
+        for word in run.program:
+            if (piece := word.computed) is not None:
+                what = "the script runs its own arguments" if piece.kind == "list" else piece.name
+                self._tell(run.statement, f"{what}: fill it in in app.command", understood=False, text=piece.text)
+        command = " ".join(words)
+        for sign, target in run.statement.redirects:
+            if sign.lstrip("0") == "<":
+                command += f" < {_shell_word(target, 'the input')}"
+        return command if run.folder is None else f"cd {_shell_word(run.folder, 'the folder')} && {command}"
+
+    def _tell_redirects(self, run: _Run) -> None:
+        statement = run.statement
+        if any(">" in sign for sign, _ in statement.redirects):
+            self._tell(statement, _KEEPS_OUTPUT, text=" ".join(f"{sign} {t.shown}" for sign, t in statement.redirects))
+        if statement.before in {"|", "|&"}:
+            self._tell(statement, "its input comes through a pipe", understood=False)
+
+    def _own_env(self, run: _Run) -> dict[str, str]:
+        """Variables that are set for a run alone."""
+        made = {}
+        for name, value in run.statement.assigns if run.statement.words else ():
+            text = value[0].literal if value else None
+            if text is None:
+                self._tell(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
+            else:
+                made[name] = text
+        return made
+
+    def _files(self, group: Sequence[_Run]) -> list[str]:
+        """The files beside the script that the program needs, and those that it is built of."""
+        words = [word.literal for run in group for word in run.program]
+        words += [word.literal for _, built in self._build for word in built.words]
+        made = {PurePosixPath(words[at + 1] or "").name for at, word in enumerate(words[:-1]) if word == "-o"}
+        found = files_of([word for word in words if word], self._path.parent)
+        for where, built in self._build:
+            for word in built.words:
+                name = word.literal or ""
+                if where is None and PurePosixPath(name).suffix in _SOURCES and name not in found and name not in made:
+                    what = f"{name} is not beside the script: list it in app.files"
+                    self._tell(built, what, understood=False)
+        return [name for name in found if not (self._build and name in made)]
+
+    def _build_command(self) -> str:
+        """The compilers' lines, in the folder that the script changed to."""
+        parts, folder = [], None
+        for where, statement in self._build:
+            if where is not None and where is not folder:
+                parts.append(f"cd {_shell_word(where, 'the folder')}")
+                folder = where
+            parts.append(" ".join(_shell_word(w, f"line {statement.line}") for w in statement.words))
+        return " && ".join(parts)
+
+    def _matrix(self, group: Sequence[_Run]) -> dict[str, Sequence[str]]:
+        """The variables of loops that the program's words name."""
+        used = {
+            piece.text for run in group for word in run.program for piece in word.pieces if piece.kind == "parameter"
+        }
+        inside = {block: run.statement for run in group for block in run.statement.blocks}
+        for block, statement in inside.items():
+            if block.loop is not None and block.loop[0] in statement.loops and block not in self._told:
+                name = block.loop[0]
+                self._told.add(block)
+                what = (
+                    f"matrix: {name}"
+                    if name in used
+                    else "the program's words do not name it: nsw takes the runs in it once"
+                )
+                self._tell_block(block, what, understood=name in used)
+        return {name: values for run in group for name, values in run.statement.loops.items() if name in used}
+
+    def _passes(self, group: Sequence[_Run]) -> Iterator[str]:
+        """The lines below `passes:`; of the program alone there is one pass."""
+        kinds = [run.words.kind for run in group if run.words]
+        alone = [run for run in group if run.words is None]
+        names: set[str] = set()
+        for run in group:
+            if run.words is None:
+                self._tell(run.statement, "passes: baseline")
+                if run is alone[0]:
+                    yield f"  - baseline: {{}} # line {run.statement.line}: the program alone\n"
+            else:
+                keys = {"name": _unique(run.words.tool, names)} if kinds.count(run.words.kind) > 1 else {}
+                yield from self._pass(run, run.words, keys)
+
+    def _pass(self, run: _Run, words: PassWords, keys: dict[str, Any]) -> Iterator[str]:
+        """A pass that has a profiler, and what nsw adds to its command line."""
+        if words.kind == "counters" and run.start is not None and not run.is_outside:
+            keys["ranks"] = "all"  # by default nsw's is the first alone
+        keys |= {"tool": words.tool, **words.fields} | ({"options": words.options} if words.options else {})
+        yield f"  - {words.kind}: {_flow(keys)} # line {run.statement.line}\n"
+        self._tell(run.statement, f"passes: {words.kind} by {words.tool}")
+        for text, why in words.left_out:
+            self._tell(run.statement, why, text=text)
+        for text, why in words.unknown:
+            self._tell(run.statement, why, understood=False, text=text)
+        if words.tool == "nsys" and not any(o.startswith(("-s", "--sample", "--cpuctxsw")) for o in words.options):
+            yield "    # nsw adds --sample=none --cpuctxsw=none: nsys samples CPUs only where options say so\n"
+        if words.tool == "ncu" and "processes" not in words.fields:
+            yield "    # nsw adds --target-processes all; processes: application is the older ncu's default\n"
+
+    def _resources(self, start: _Start) -> str:
+        asked, said = self.asked, start.said
+        keys: dict[str, Any] = dict(asked.resources)
+        for what, key in (("nodes", "nodes"), ("all_gpus", "gpus"), ("cpus", "cpus_per_task")):
+            if what in said:
+                keys[key] = said[what]
+        if "per_node" in said and said["per_node"] * keys.get("nodes", 1) != start.processes:
+            keys["tasks_per_node"] = said["per_node"]
+        notes = []
+        if seconds := keys.pop("time", None):
+            own = seconds - _MARGIN if seconds > 2 * _MARGIN else seconds
+            keys["time"] = format_duration(own)
+            notes.append(f"nsw asks for {format_duration(own + _MARGIN)}: a minute more, for the job itself")
+        keys |= {"extra": asked.extra} if asked.extra else {}
+        order = ["nodes", "gpus", "cpus_per_task", "tasks_per_node", "memory", "time"]
+        first = {key: keys[key] for key in order if key in keys}
+        ordered = first | {key: value for key, value in keys.items() if key not in first}
+        if not keys["gpus"] and not self.is_local:
+            notes.append("the script asks for no GPUs")
+        if "time" not in keys:
+            notes.append("the script asks for no time: nsw asks for 10m")
+        return f"resources: {_flow(ordered)}{' # ' + '; '.join(notes) if notes else ''}\n"
+
+    def _not_understood(self) -> str:
+        lines = sorted((line for line in self._lines if not line.is_understood), key=lambda line: line.first)
+        if not lines:
+            return ""
+        shown = [
+            f"#   {line.numbers:<8} {_comment(line.text)}: {_comment(line.what)}\n" for line in dict.fromkeys(lines)
+        ]
+        return f"\n# Not understood of {self._path.name}, and not done by this recipe:\n{''.join(shown)}"
+
+    def _site(self, name: str) -> str:
+        asked = self.asked
+        keys = [("scheduler", scalar(asked.scheduler))]
+        keys += [(key, scalar(value) if key != "gres" else _yaml(value)) for key, value in asked.site.items()]
+        if re.search(r"\s-\w*l|--login", self._script.shebang):
+            keys.append(("login_shell", "true"))
+        if self._modules:
+            keys.append(("modules", _flow(self._modules)))
+        if chip := find_chip(asked.gpu_kind or None):
+            keys.append(("gpus", f"{{ chip: {chip.name} }}"))
+        if self._paths:
+            keys.append(("profilers", _flow(self._paths)))
+        return f"  {scalar(name)}: # made of {_comment(self._path.name)}\n" + "".join(
+            f"    {key}: {text}\n" for key, text in keys
+        )
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def _is_known(block: Block, statement: Statement) -> bool:
+    """Whether a block is a loop over words that the runs in it take as a parameter."""
+    return block.loop is not None and block.loop[0] in statement.loops
+
+
+def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
+    first = words[0].pieces[0] if words and words[0].pieces else None
+    if first is None:
+        return False
+    name = PurePosixPath(words[0].literal or "").name
+    interpreter = re.fullmatch(r"python[\d.]*|julia|Rscript|perl|bash|sh", name)
+    return is_launched or first.kind == "list" or first.text.startswith(("./", "/")) or interpreter is not None
+
+
+def _launcher(words: Sequence[Text]) -> tuple[Launched | None, list[Text]]:
+    """The launcher that a command starts with, and the words behind it."""
+    literal = [FILLED if word.literal is None else word.literal for word in words]
+    if literal:
+        literal[0] = PurePosixPath(literal[0]).name if literal[0].startswith("/") else literal[0]
+    start = launched(literal)
+    if start is None:
+        return None, list(words)
+    program = list(words[len(words) - len(start.program) :]) if len(start.program) < len(words) else list(words[1:])
+    if start.kind == "torchrun" and start.program[0] == "python":
+        program = [Text((Piece("text", "python"),)), *words[len(words) - len(start.program) + 1 :]]
+    return start, program
+
+
+def _is_count_computed(options: Sequence[str]) -> bool:
+    """Whether the number of processes is given, and only the job knows it."""
+    pairs = (*pairwise(options), *(tuple(word.partition("=")[::2]) for word in options))
+    return any(name in _COUNTS and FILLED in value for name, value in pairs)
+
+
+def _resource_sets(start: Launched) -> _Start | None:
+    """The resource sets that jsrun is given, which nsw leaves as they are; -n counts them."""
+    said = {what: value for what, value, _ in layout_options(start.kind, start.options)}
+    if not said.keys() & {"set_ranks", "set_cpus", "set_gpus", "node_sets"} or start.processes is None:
+        return None
+    ranks = said.get("set_ranks") or "1"
+    each = int(ranks) if ranks.isdecimal() else 1
+    return _Start(start.kind, start.processes * each, ["-n", str(start.processes), *start.options])
+
+
+def _launcher_keys(start: _Start, group: Sequence[_Run]) -> dict[str, Any]:
+    """A recipe's app.launcher; where the profiler is, if that is not where nsw puts it by default."""
+    keys: dict[str, Any] = {"kind": start.kind, "processes": start.processes}
+    if start.options:
+        keys["options"] = [as_text(option) for option in start.options]
+    outside = {run.is_outside for run in group if run.words is not None}
+    if outside and outside != {start.kind == "torchrun"}:
+        keys["profiler"] = "outside" if True in outside else "inside"
+    return keys
+
+
+def _writes(statement: Statement) -> bool:
+    """Whether it writes a file, which the program may read."""
+    return any(">" in sign and target.shown not in {"/dev/null", "1", "2"} for sign, target in statement.redirects)
+
+
+def _relative(words: Sequence[str | None]) -> str | None:
+    """The name of a file in the folder where the script is started; None for others."""
+    name = words[0] if words else None
+    return name if name and not name.startswith(("/", "~")) else None
+
+
+def _makes_folder(statement: Statement) -> bool:
+    """Whether it makes folders whose places do not depend on where it runs."""
+    words = [word for word in statement.words[1:] if not word.shown.startswith("-")]
+    return statement.program == "mkdir" and bool(words) and all(
+        word.pieces and word.computed is None and (word.shown.startswith("/") or word.pieces[0].kind == "variable")
+        for word in words
+    )  # fmt: skip
+
+
+def _shell_word(text: Text, hint: str) -> str:
+    """A word as a recipe's command has it; what is not known is an error of the shell, with a hint."""
+    made = ""
+    for piece in text.pieces:
+        if piece.kind == "text":
+            made += as_text(shlex.quote(piece.text)) if piece.text or len(text.pieces) == 1 else ""
+        elif piece.kind == "shell":
+            made += as_text(piece.text)
+        elif piece.kind == "variable":
+            made += f'"{as_text(piece.text)}"'
+        elif piece.kind == "parameter":
+            made += f"{{{{ {piece.text} }}}}"
+        else:
+            plain = re.sub(r"[^\w ./:,-]", "", hint)
+            made += f'"${{NSW_FILL_IN:?{plain}}}"'
+    return made
+
+
+def _shown(statement: Statement) -> str:
+    """A statement as it may be shown: without values that look secret."""
+    is_secret = any(looks_secret(name) for name, _ in statement.assigns) or holds_secret(statement.text)
+    return _names_only(statement) if is_secret else statement.text
+
+
+def _names_only(statement: Statement) -> str:
+    """`export NAME=...`: a value may be a secret."""
+    return f"{statement.program} {' '.join(f'{name}=...' for name, _ in statement.assigns)}".strip()
+
+
+def _unique(name: str, names: set[str]) -> str:
+    number = next(n for n in range(1, 1000) if (name if n == 1 else f"{name}-{n}") not in names)
+    found = name if number == 1 else f"{name}-{number}"
+    names.add(found)
+    return found
+
+
+def _recipe_name(job: str, run: _Run, number: int) -> str:
+    words = words_of([word.literal or "program" for word in run.program])
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", job).strip("-._")[:60] or program_name(words)
+    return name if number == 1 else f"{name}-{number}"
+
+
+def _flow(value: Any) -> str:
+    return yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=1 << 20, allow_unicode=True).strip()
+
+
+def _yaml(text: str) -> str:
+    return _flow([text])[1:-1]
+
+
+def _value(text: str) -> str:
+    """A value of a matrix: a number as it is written."""
+    return text if re.fullmatch(r"-?\d+(\.\d+)?", text) else _yaml(text)
+
+
+def _comment(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text)[:_SHOWN]

@@ -1,0 +1,1 @@
+from tests.cli.conftest import home, nsw, recipe  # noqa: F401  fixtures
