@@ -192,3 +192,12 @@ def test_two_processes_learn_what_one_does_and_time_what_they_share():
     assert same[0] == pytest.approx(same[1], abs=0.001)
     for name in ("iteration_ms", "p_flops", "p_pci", "p_mpi"):
         assert figure("mnist_performance_model.yaml", name, both.stdout) > 0
+
+
+@needs_torch
+@pytest.mark.parametrize("layout", ["nchw", "channels_last"])
+def test_the_cnn_trains_on_the_cpu(layout: str):
+    result = run(PYTHON, APPS / "mnist_cnn.py", "-b", 4, "--steps", 3, "--warmup", 1, "--layout", layout)
+    assert result.returncode == 0, result.stderr
+    assert f"layout={layout} " in result.stdout
+    assert figure("theta_mnist_cpu.yaml", "images_per_sec", result.stdout) > 0

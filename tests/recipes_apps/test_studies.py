@@ -1,13 +1,15 @@
 """The studies: each page has its recipe, its pictures and its place in the index; what it says of the document's numbers.
 
 The documents' tables that are whole: of 001 (AlexNet) three of nvprof, in tests/fixtures/documents; of 003 the ranges of
-Figure 11, in tests/analysis/test_effective.py. Torn are nvprof's tables of 000 (names over several lines), 002's pair of GEMM
-(names apart from their rows) and 004's of PyTorch (operators without numbers); their totals and times are quoted on the pages.
+Figure 11, in tests/analysis/test_effective.py; of 004 PyTorch's, in tests/readers/test_torch_table.py. Torn are nvprof's tables of
+000 (names over several lines) and 002's pair of GEMM (names apart from their rows); the pages quote their times.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,19 @@ def test_the_yaml_of_a_page_is_that_of_a_recipe(page: Path):
     for block in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL):
         shown = [re.sub(r" *#.*", "", line).strip() for line in block.splitlines()]
         assert [line for line in shown if line not in lines and "..." not in line] == []
+
+
+def test_theta_runs_the_course_s_commands():
+    words = ["render", "recipes/theta_mnist_cpu.yaml", "--site", "theta", "--sites", "recipes/sites/theta.yaml"]
+    case = ["--case", "threads=64,layout=nchw", "--pass", "hotspots", "--pass", "snapshot"]
+    scripts = subprocess.run(
+        [sys.executable, "-m", "nsw", *words, *case], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    page = (STUDIES / "theta_mnist_cpu.md").read_text()
+    (block,) = re.findall(r"```text\n(aprun .*?)```", page, re.DOTALL)
+    commands = block.replace("\n  ", " ").splitlines()
+    assert len(commands) == 2
+    assert all(command in scripts for command in commands)
 
 
 @pytest.fixture
