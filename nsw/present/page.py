@@ -176,8 +176,13 @@ def page(
 
 
 def _around_headline(notes: Iterable[Note]) -> tuple[list[Note], str | None, list[Note]]:
-    """What is to be known before the headline is believed, the headline, and the other notes; each text once."""
-    once = list({note.text: note for note in notes}.values())
+    """What is to be known before the headline is believed, the headline, and the other notes; each text once.
+
+    Of a kind of which the first screen names the first alone, only the whole list counts.
+    """
+    some = list(notes)
+    whole = {note.name for note in some if note.shown == "full"}
+    once = list({n.text: n for n in some if n.shown == "full" or n.name not in whole or n.name == HEADLINE}.values())
     at = next((at for at, note in enumerate(once) if note.name == HEADLINE), None)
     before = once[:at] if at is not None else []
     above = [*before, *(note for note in once if note.name in _ABOVE and note not in before)]

@@ -57,6 +57,14 @@ def test_the_answer_is_first_and_what_proves_it_follows():
     assert places == sorted(places)
 
 
+def test_what_the_first_screen_cuts_short_is_there_once():
+    brief, full = "not here: pass a (and 1 more)", ("not here: pass a", "not here: pass b")
+    blocks = [Note("missing", brief), *(Note("missing", text, shown="full") for text in full), Note("slowed", "slowed")]
+    text = page("t", blocks)
+    assert brief not in text
+    assert all(text.count(line) == 1 for line in (*full, "slowed"))
+
+
 def test_every_name_is_escaped_and_steers_nothing():
     behind = [Behind(BAD, [{BAD: BAD, "case": BAD}], BAD)]
     text = page(
