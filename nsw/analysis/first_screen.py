@@ -273,16 +273,28 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
     table = _table("", parts, pairs, "compare",
                    [v.case_id for pair in pairs for v in pair])  # fmt: skip
     known = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio]
-    better, worse = ([p for p, r in known if sign * (r - 1) > 0] for sign in (1, -1))
+    alike = [p for p, _ in known if _overlap(*p)]
+    better, worse = ([p for p, r in known if sign * (r - 1) > 0 and p not in alike] for sign in (1, -1))
     what = f"{summary.compared}={_word(second.variant)}"
     if not known:
         return _Screen(f"{what}: nothing to compare with {_word(first.variant)} was measured", table)
     if len(known) == 1:
         ((_, ratio),) = known
-        return _Screen(f"{what} is {_faster(ratio)} than {_word(first.variant)} ({summary.figure})", table)
+        within = ", within the scatter of its runs" if alike else ""
+        return _Screen(f"{what} is {_faster(ratio)} than {_word(first.variant)} ({summary.figure}){within}", table)
     said = [f"{verb} {len(some)}" for verb, some in (("helps", better), ("slows", worse)) if some]
-    ranged = f"{min(r for _, r in known):.2f} to {max(r for _, r in known):.2f} times"
-    return _Screen(f"{what} {', '.join(said)} of {len(known)} ({ranged} {summary.figure})", table)
+    ranged = f"{min(r for _, r in known):.2f} to {max(r for _, r in known):.2f} times {summary.figure}"
+    if not said:
+        return _Screen(f"{what} changes nothing beyond the scatter of the runs ({ranged})", table)
+    within = f", {len(alike)} within the scatter of its runs" if alike else ""
+    return _Screen(f"{what} {', '.join(said)} of {len(known)}{within} ({ranged})", table)
+
+
+def _overlap(one: Variant, other: Variant) -> bool:
+    """Whether repeats of two variants show that they may be the same."""
+    if None in {one.least, one.most, other.least, other.most} or min(one.runs, other.runs) < 2:
+        return False
+    return (one.least or 0.0) <= (other.most or 0.0) and (other.least or 0.0) <= (one.most or 0.0)
 
 
 def _each_variant(summary: Summary) -> _Screen:

@@ -46,6 +46,24 @@ def test_of_one_series_each_point_has_a_row():
     assert [row[0] for row in shown["answer"].rows] == [1, 2, 4]
 
 
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({(1, 0): (100, 110), (1, 1): (150, 160)}, "a=1 is 48 % faster than 0 (speed) (2 runs each)"),
+        ({(1, 0): (100, 130), (1, 1): (120, 150)}, "a=1 is 17 % faster than 0 (speed), within the scatter of its runs"),
+        ({(1, 0): (100, 110), (1, 1): (150, 160), (2, 0): (100, 130), (2, 1): (110, 140)},
+         "a=1 helps 1 of 2, 1 within the scatter of its runs (1.09 to 1.48 times speed)"),
+        ({(1, 0): (100, 130), (1, 1): (120, 150), (2, 0): (100, 130), (2, 1): (90, 120)},
+         "a=1 changes nothing beyond the scatter of the runs (0.91 to 1.17 times speed)"),
+    ],
+)  # fmt: skip
+def test_variants_whose_repeats_overlap_neither_help_nor_slow(values, says):
+    runs = [make_run(f"{b}-{a}-{n}", f"b{b}_a{a}", params={"b": b, "a": a}) for b, a in values for n in range(2)]
+    figures = [figure_row(values[b, a][n], run=f"{b}-{a}-{n}") for b, a in values for n in range(2)]
+    shown = screen(runs, Asked(compare="a", baseline=0, figure="speed"), figures=figures)
+    assert shown["headline"].startswith(says)
+
+
 def test_one_point_or_no_figure_is_no_scaling():
     runs, figures = measured(n1=100.0)
     assert "nothing to scale from was measured" in screen(runs, WEAK, figures=figures)["headline"]
