@@ -127,7 +127,9 @@ def _launch_bound(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> It
     hits = []
     for base, other, ratio in pairs:
         before, after = _iterations(base), _iterations(other)
-        if before and after and ratio < 1 and after.operations >= _MORE_OPERATIONS * before.operations:
+        if not before or not after or ratio >= 1 or after.gpu_ns * ratio >= before.gpu_ns:  # the GPU's work explains it
+            continue
+        if after.operations >= _MORE_OPERATIONS * before.operations:
             hits.append((ratio, other, before.operations, after.operations))
     if hits:
         hits.sort(key=lambda hit: hit[0])

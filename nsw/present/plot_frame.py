@@ -78,7 +78,7 @@ def series_of(block: Table, names: Sequence[str]) -> dict[str, list[int]]:
     places = [column_of(block, name) for name in names]
     found: dict[str, list[int]] = {}
     for n, row in enumerate(block.rows):
-        name = ", ".join(_named(block, row, place, with_title=True) for place in places)
+        name = ", ".join(filter(None, (_named(block, row, place, with_title=True) for place in places)))
         found.setdefault(name, []).append(n)
     return found
 

@@ -29,6 +29,7 @@ nsw_perf_table() {    # PERF NAME
 _REPORT: Final = "host"
 _ANALYSES: Final = ("record", "stat")
 _HZ: Final = "99"  # not 100: samples would keep step with what programs do ten times a second
+_KEPT: Final = ("sh", "-c", '"$@"; exit "$?"', "nsw")  # perf stat ends with 0 where a signal ends the program
 _RATES: Final = frozenset({"freq", "count"})  # knobs that say how often
 
 
@@ -39,7 +40,8 @@ def profile(request: Request) -> Profiled:
     given, program = long_options(request.knobs), ("--", *request.program)
     if request.analysis == "stat":
         counted = (request.path, "stat", "-j", *given, *request.options, "-o")
-        return Profiled(with_report(request, counted, _REPORT + COUNTS, program), reports=(f"{_REPORT}*{COUNTS}",))
+        words = with_report(request, counted, _REPORT + COUNTS, ("--", *_KEPT, *request.program))
+        return Profiled(words, reports=(f"{_REPORT}*{COUNTS}",))
     named = {name for name, _ in request.knobs}
     sampled = (
         request.path, "record", *(() if "call-graph" in named else ("-g",)),

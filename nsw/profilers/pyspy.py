@@ -15,14 +15,14 @@ STACKS: Final = ".pyspy.txt"
 _REPORT: Final = "host"
 _HZ: Final = "100"
 _ALWAYS: Final = ("--format", "raw", "--subprocesses", "--function", "--full-filenames")
-# py-spy ends with 0 whatever the program ended with: a shell inside it keeps that. $1: how many words are py-spy's, $2:
-# the end of the report's name
+# py-spy ends with 0 whatever the program ended with, and kills what it started once no Python is left: a child of that,
+# which it does not kill, writes the status into a pipe. $1: how many words are py-spy's; $2: the end of the report's
+# name
 _KEPT: Final = """\
 n=$1 report=%s$2; shift 2
-"${@:1:n}" --output "$report" -- bash -c '"$@"; echo "$?" >"$0"' "$report.status" "${@:n+1}"
-code=$?
-{ read -r code <"$report.status"; } 2>/dev/null; rm -f "$report.status"
-exit "$code"
+exec 4>&1
+code=$("${@:1:n}" --output "$report" -- bash -c '("$@" 3>&- 4>&-; echo "$?" >&3); :' nsw "${@:n+1}" 3>&1 >&4)
+exit "${code:-1}"
 """
 
 

@@ -267,12 +267,11 @@ FORMATS: tuple[Format, ...] = (
         "perf-stat",
         "perf",
         "nsw.readers.linux.perf_stat",
-        "perf stat: JSON lines (-j), cells with a separator (-x), or text",
+        "perf stat: JSON lines (-j), cells with a separator (-x), or text, also amid other output",
         "perf 6.1 as JSON, CSV and text; software events run, hardware events from documentation",
         ("facts",),
         "counts by core, socket or interval (-A, --per-..., -I: refused), statistics over repeats (-r)",
         ("fixtures/cpu/host.perfstat.json", "readers/test_perf.py"),
-        begins=(b"#", b"{", b"<", b"Perf", *_DIGITS),
     ),
     Format(
         "perf-report",

@@ -64,11 +64,11 @@ def alexnet() -> nn.Module:
     )  # fmt: skip
 
 
-def vgg16() -> nn.Module:
-    """Simonyan and Zisserman 2015, configuration D."""
+def vgg(*depths: int) -> nn.Module:
+    """Simonyan and Zisserman 2015, with so many convolutions before each pooling."""
     layers: list[nn.Module] = []
     channels = 3
-    for out, depth in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+    for out, depth in zip((64, 128, 256, 512, 512), depths, strict=True):
         for _ in range(depth):
             layers += conv(channels, out, 3, padding=1)
             channels = out
@@ -121,7 +121,8 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
     "mlp": mlp,
     "lenet": lenet,
     "alexnet": alexnet,
-    "vgg16": vgg16,
+    "vgg11": lambda: vgg(1, 1, 2, 2, 2),
+    "vgg16": lambda: vgg(2, 2, 3, 3, 3),
     "resnet50": resnet50,
 }
 
@@ -134,7 +135,7 @@ class Trainer:
 
     def __init__(self, options: argparse.Namespace, device: torch.device, gpus: int) -> None:
         self.device = device
-        self.amp = options.amp
+        self.amp = options.precision == "amp"
         net = NETWORKS[options.arch]().to(device)
         on_gpu = device.type == "cuda"
         if gpus > 1:
@@ -142,7 +143,7 @@ class Trainer:
         self.net = net
         self.optimizer = torch.optim.SGD(net.parameters(), lr=0.02)
         self.loss = nn.CrossEntropyLoss()
-        self.scaler = torch.amp.GradScaler(device.type, enabled=options.amp and on_gpu)
+        self.scaler = torch.amp.GradScaler(device.type, enabled=self.amp and on_gpu)
         # pinned, so that the copy to the GPU overlaps with what the CPU does meanwhile
         self.images = torch.randn(options.batch, 3, IMAGE, IMAGE, pin_memory=on_gpu)
         self.labels = torch.randint(0, CLASSES, (options.batch,), pin_memory=on_gpu)
@@ -203,7 +204,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("-b", "--batch", type=int, default=32, help="images per GPU and step (%(default)s)")
     parser.add_argument("--steps", type=int, default=20, help="training steps, warm-up included (%(default)s)")
     parser.add_argument("--warmup", type=int, default=3, help="steps before the clock starts (%(default)s)")
-    parser.add_argument("--amp", action="store_true", help="automatic mixed precision")
+    parser.add_argument(
+        "--precision",
+        choices=["default", "fp32", "amp"],
+        default="default",
+        help="default: PyTorch's, TF32 in convolutions; fp32: no TF32; amp: automatic mixed precision (%(default)s)",
+    )
     parser.add_argument("--profile", choices=["torch"], help="profile with PyTorch's profiler")
     options = parser.parse_args()
     if not 0 <= options.warmup < options.steps:
@@ -213,6 +219,9 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     options = parse()
+    torch.manual_seed(1)
+    if options.precision == "fp32":
+        torch.backends.cudnn.allow_tf32 = False  # products of matrices use TF32 only where a program asks for it
     # torchrun tells each process who it is
     rank, gpus = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     if torch.cuda.is_available():

@@ -266,6 +266,8 @@ BASE = variant(100.0, amp=False)
         (variant(90.0, amp=True, operations=111.0, span_ms=11.0), {"launch-bound"}),
         (variant(90.0, amp=True, operations=109.0, span_ms=11.0), set()),
         (variant(110.0, amp=True, operations=200.0, span_ms=9.0), set()),
+        # twice the work of the GPU explains it
+        (variant(50.0, amp=True, gpu_ms=16.0, operations=200.0, span_ms=20.0), set()),
         # half the batch: an iteration does half the work, and nothing was gained
         (variant(102.0, amp=True, gpu_ms=4.0, span_ms=4.9), set()),
         # two batches an iteration: twice the operations

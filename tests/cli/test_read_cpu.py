@@ -25,7 +25,7 @@ def read(path, *words):
         ("host.rate100.pyspy.txt", "square takes 98 % of self time"),
         ("pyspy-native.txt", "square takes 98 % of the samples"),
         ("profile.1.0.0", "step takes 83 % of self time"),
-        ("pprof.txt", "int main(int, char **) takes 81 % of self time"),
+        ("pprof.txt", "rank 0 works 97 % longer"),
         ("perfstat.txt", "0.85 CPU cores at work on average"),
     ],
 )
@@ -34,8 +34,8 @@ def test_the_headline_says_what_costs_most(name, headline):
 
 
 def test_what_is_not_known_has_no_column():
-    assert read(CPU / "pyspy-native.txt").splitlines()[2].split() == ["name", "share"]
-    assert read(CPU / "host.perf.txt").splitlines()[2].split() == ["name", "time", "(ms)", "share"]
+    assert read(CPU / "pyspy-native.txt").splitlines()[2].split() == ["function", "share"]
+    assert read(CPU / "host.perf.txt").splitlines()[2].split() == ["function", "work", "time", "(ms)", "share"]
 
 
 def test_cycles_are_shares_and_cycles(tmp_path):

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsw.recipe.profiler_names import PROFILERS
+
 from .packages import block, install
 
 if TYPE_CHECKING:
@@ -47,6 +49,5 @@ def test_without_the_package_the_name_is_refused_with_those_that_there_are(env, 
     (tmp_path / "sites.yaml").write_text("nsw: 1\nsites: {s: {scheduler: slurm}}\n")
     done = nsw(env | {"PYTHONPATH": ""}, tmp_path, "plan")
     assert done.returncode == 2
-    assert "expected one of cprofile, torch, " in done.stderr
-    assert "; found 'gnutime'" in done.stderr
+    assert f"expected one of {', '.join(PROFILERS['host'])}; found 'gnutime'" in done.stderr
     assert "recipe.yaml:7:" in done.stderr

@@ -281,6 +281,14 @@ def test_points_of_a_roofline_are_under_their_roofs():
     assert len([node for node in root.iter(f"{SVG}path") if node.get("class") == "ceiling"]) == 1
 
 
+def test_a_series_is_named_by_the_cells_that_are_not_empty():
+    columns = (Column("kernel", "kernel", "name"), Column("precision", "precision"), Column("level", "level"),
+               Column("x", "FLOP/byte", "number"), Column("y", "reached", "FLOP/s"))  # fmt: skip
+    rows = (("a", "FP32", "DRAM", 0.5, 1e12), ("b", "", "DRAM", 8.0, 2e13))
+    drawn = table(Scatter, columns, rows, x="x", y="y", label="kernel", series=("precision", "level"))
+    assert {"FP32, DRAM", "DRAM"} <= set(texts(parsed(drawn)))
+
+
 def test_boxes_of_a_timeline_are_where_their_times_are():
     columns = (Column("process", "process"), Column("lane", "stream"), Column("start", "start", "ns"),
                Column("length", "duration", "ns"), Column("name", "what", "name"), Column("class", "class"))  # fmt: skip

@@ -37,7 +37,7 @@ def test_knobs_are_perfs_own_options(knobs, words):
 
 def test_perf_stat_counts():
     done = profile("perf", analysis="stat", options=("-d",))
-    assert text_of(done.command) == "perf stat -j -d -o host.perfstat.json -- ./a --fast"
+    assert text_of(done.command) == """perf stat -j -d -o host.perfstat.json -- sh -c "$@"; exit "$?" nsw ./a --fast"""
     assert (done.reports, done.after) == (("host*.perfstat.json",), ())
 
 

@@ -134,6 +134,22 @@ def test_what_was_not_counted_is_absent_with_the_reason(name):
     )
 
 
+def test_counts_amid_the_programs_output_are_read_a_block_a_run(tmp_path):
+    text = (CPU / "perfstat.txt").read_text()
+    path = tmp_path / "job.err"
+    path.write_text(f"loading 3 files\n{text}7 steps were done\n{text}")
+    report = read(path)
+    assert [row["block"] for row in report.tables["facts"] if row["key"] == "elapsed_s"] == [0, 1]
+    assert not [p for p in report.problems if p.severity == "error"]
+    assert "steps" not in facts(path)
+
+
+def test_a_decimal_comma_is_no_thousands_separator(tmp_path):
+    path = changed(tmp_path, "perfstat.txt", r"(\d)\.(\d\d) msec", r"\1,\2 msec")
+    assert "task_clock_s" not in facts(path)
+    assert any("left out" in p.message for p in read(path).problems)
+
+
 HARDWARE = """\
 {"counter-value" : "1000.000000", "unit" : "msec", "event" : "task-clock", "event-runtime" : 1, "pcnt-running" : 100.00, "metric-value" : 3.900000, "metric-unit" : "CPUs utilized"}
 {"counter-value" : "8000000000.000000", "unit" : "", "event" : "cycles:u", "event-runtime" : 1, "pcnt-running" : 62.50, "metric-value" : 2.500000, "metric-unit" : "GHz"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,22 @@ def test_kernel_optimisation_asks_for_every_variant_of_the_program():
     asked = {case["variant"] for case in cases("kernel_optimisation.yaml")}
     assert asked == {"naive", "coalesced", "tiled", "blocked"}
     assert all(f'{{"{variant}", ' in source for variant in asked)
+
+
+def test_convolution_steps_asks_for_every_variant_and_layer_of_the_program():
+    source = (RECIPES / "apps" / "convolution" / "convolution.cu").read_text()
+    asked = {(case["layer"], case["variant"]) for case in cases("convolution_steps.yaml")}
+    variants = re.findall(r'^    \{"(\w+)", ', source, re.MULTILINE)
+    assert len(variants) == 8
+    assert asked == {(layer, variant) for layer in (1, 2) for variant in variants}
+
+
+def test_amp_networks_asks_for_the_five_networks_of_the_document_in_both_precisions():
+    source = (RECIPES / "apps" / "train.py").read_text()
+    networks = ("mlp", "lenet", "alexnet", "vgg11", "resnet50")
+    asked = {(case["arch"], case["precision"]) for case in cases("amp_networks.yaml")}
+    assert asked == {(network, precision) for network in networks for precision in ("fp32", "amp")}
+    assert all(f'"{network}": ' in source for network in networks)
 
 
 def test_the_quickstart_asks_for_every_variant_of_the_program():

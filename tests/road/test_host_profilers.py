@@ -66,6 +66,18 @@ def test_perf_counts_events_and_says_which_it_could_not(road):
     assert facts["task_clock_s"] == pytest.approx(float(report["counter-value"]) / 1e3)
 
 
+@needs("perf")
+@pytest.mark.parametrize("analysis", ["record", "stat"])
+def test_a_program_that_a_signal_ends_has_failed_under_perf_too(road, analysis):
+    (road.home / "crash.sh").write_text("kill -SEGV $$\n")
+    road.run(
+        HEAD + "app: {command: bash crash.sh, files: [crash.sh]}\n"
+        f"passes: [host: {{tool: perf, analysis: {analysis}}}]\n"
+    )
+    (run,) = road.runs().values()
+    assert (run["state"], run["reason"].startswith("exit status 139")) == ("failed", True)
+
+
 @needs("perf", "gcc")
 def test_only_the_table_comes_back_where_tables_are_wanted(road):
     done(road, HEAD + built(road) + "collect: tables\npasses: [host: {tool: perf}]\n")
@@ -92,12 +104,16 @@ def test_py_spy_samples_a_program_and_its_children(road):
 
 
 @pytest.mark.skipif(PY_SPY is None, reason="no py-spy here")
-def test_the_program_under_py_spy_ends_as_it_would_alone(road):
+@pytest.mark.parametrize("command", ["{{ site.python }} end.py", "{{ site.python }} end.py; echo later; exit 3"])
+def test_the_program_under_py_spy_ends_as_it_would_alone(road, command):
+    """Also where it ends before py-spy has seen it, or works on when no Python is left, and py-spy has ended."""
     road.environment["NSW_PY_SPY"] = PY_SPY
     (road.home / "end.py").write_text("import sys\nsys.exit(3)\n")
-    road.run(HEAD + "app: {command: '{{ site.python }} end.py', files: [end.py]}\npasses: [host: {tool: py-spy}]\n")
+    road.run(HEAD + f"app: {{command: '{command}', files: [end.py]}}\npasses: [host: {{tool: py-spy}}]\n")
     (run,) = road.runs().values()
-    assert (run["state"], run["reason"]) == ("failed", "exit status 3")
+    assert run["state"] == "failed"
+    assert run["reason"].startswith("exit status 3")
+    assert ("later" in road.output("case.host.r1")) == ("later" in command)
 
 
 @needs("gprof", "gcc")

@@ -70,8 +70,9 @@ class _Count:
 
     @property
     def is_whole(self) -> bool:
-        """Whether a time has its unit."""
-        return self.scale is not None or self.value.startswith("<") or not self.key.endswith("_s")
+        """Whether its number can be read, and a time has its unit."""
+        is_counted = self.value.startswith("<") or not self.value or number(self.value) is not None
+        return is_counted and (self.scale is not None or self.value.startswith("<") or not self.key.endswith("_s"))
 
 
 def sniff(sample: Sample) -> int:
@@ -86,32 +87,51 @@ def sniff(sample: Sample) -> int:
 
 
 def read(path: Path, options: Options) -> Report:
-    """Fill `facts`, one for each event that was counted and each metric that perf makes of it."""
+    """Fill `facts`, one for each event that was counted and each metric that perf makes of it.
+
+    perf's text may be amid the program's output, once for each run: a block each.
+    """
     report = Report(str(path), tool="perf", format="perf-stat")
     counts: list[_Count] = []
     facts: list[Row] = []
     bad = []
+    is_amid = Sample(path).contains(_TITLE)
+    block, has_lasted, is_over = -1 if is_amid else 0, False, False
     for line, text in text_lines(path):
-        if not text.strip() or text.startswith("#") or _TITLE in text:
+        if _TITLE in text:
+            block, has_lasted, is_over = block + 1, False, False
+        elif not text.strip() or text.startswith("#") or block < 0 or is_over:
             continue
-        try:
-            found = list(_of_line(text.rstrip(), facts))
-        except ValueError as fault:
-            report.error(str(fault), line=line)
-            continue
-        counts += [count for count in found if count.is_whole]
-        if not all(count.is_whole for count in found) or (not found and not _SECONDS.match(text)):
-            bad.append(line)
+        elif lasted := _SECONDS.match(text):
+            facts += _lasted(lasted, block)
+            has_lasted = True
+        elif is_amid and has_lasted:
+            is_over = True  # what the program printed next
+        else:
+            try:
+                found = list(_of_line(text.rstrip()))
+            except ValueError as fault:
+                report.error(str(fault), line=line)
+                continue
+            if not found or not all(count.is_whole for count in found):
+                bad.append(line)
+                continue
+            counts += found
+            facts += [fact | {"block": block} for count in found for fact in _facts(count)]
     wrong = "no count of an event; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
-    counted = [count for count in counts if not count.value.startswith("<")]
     _warn(report, counts)
     if options.wants("facts"):
-        report.tables["facts"] = [fact for count in counted for fact in _facts(count)] + facts
+        report.tables["facts"] = facts
     return report
 
 
-def _of_line(text: str, facts: list[Row]) -> Iterator[_Count]:
+def _lasted(found: re.Match[str], block: int) -> list[Row]:
+    value = number(found[1])
+    return [] if value is None else [_fact(_LASTED[found[2]], value, "s") | {"block": block}]
+
+
+def _of_line(text: str) -> Iterator[_Count]:
     """The count of a line.
 
     Raises:
@@ -119,9 +139,6 @@ def _of_line(text: str, facts: list[Row]) -> Iterator[_Count]:
     """
     if text.lstrip().startswith("{"):
         yield from _of_json(text)
-    elif found := _SECONDS.match(text):
-        if (value := number(found[1])) is not None:
-            facts.append(_fact(_LASTED[found[2]], value, "s"))
     elif found := _SEPARATED.match(text):
         cells = text.split(found[1])
         metric = (cells[5], cells[6]) if len(cells) > 6 else ("", "")
@@ -130,8 +147,8 @@ def _of_line(text: str, facts: list[Row]) -> Iterator[_Count]:
         rest = found[4] or ""
         reckoned, running = _METRIC.match(rest), _RUNNING.search(rest)
         yield _Count(
-            found[1].replace(",", ""), found[2] or "", found[3], float(running[1]) if running else None,
-            (reckoned[1].replace(",", ""), reckoned[2]) if reckoned else ("", ""),
+            found[1], found[2] or "", found[3], float(running[1]) if running else None,
+            (reckoned[1], reckoned[2]) if reckoned else ("", ""),
         )  # fmt: skip
 
 

@@ -118,11 +118,13 @@ def _note(entries: dict[Key, Entry], key: tuple[object, ...], value: object) -> 
     """Keep what tells the imports: times, and the function's own time by caller."""
     match key, value:
         case (str(file), int(line), str(name)), (_, _, float() | int() as own, float() | int() as total, *more):
-            callers: dict[Key, float] = {}
+            callers: dict[Key, tuple[float, float]] = {}
             for caller, edge in more[0].items() if more and isinstance(more[0], dict) else ():
                 match caller, edge:
-                    case (str(f), int(n), str(c)), (_, _, float() | int() as seconds, *_) if _is_time(seconds):
-                        callers[f, n, c] = float(seconds)
+                    case (str(f), int(n), str(c)), (_, _, float() | int() as s, float() | int() as t, *_) if _is_time(
+                        s
+                    ) and _is_time(t):
+                        callers[f, n, c] = float(s), float(t)
             # a file that has an entry twice is no profile, but its rows are kept apart
             entries[file, line, name if (file, line, name) not in entries else f"{name} {len(entries)}"] = Entry(
                 float(own), float(total), callers
@@ -180,11 +182,11 @@ _SETTLED: Final = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One function: its own time and that with its callees (s), and its own time by caller (s)."""
+    """One function: its own time and that with its callees (s), and both by caller (s)."""
 
     self_s: float
     total_s: float
-    callers: Mapping[Key, float]
+    callers: Mapping[Key, tuple[float, float]]
 
 
 def import_seconds(entries: Mapping[Key, Entry]) -> dict[Key, float] | None:
@@ -195,7 +197,7 @@ def import_seconds(entries: Mapping[Key, Entry]) -> dict[Key, float] | None:
     program = max(modules, key=lambda key: entries[key].total_s, default=None)
     share = {key: 1.0 if _is_import(key) and key != program else 0.0 for key in entries}
     shared = [key for key in entries if not _is_import(key) and entries[key].callers]
-    weights = {key: _weights(entries, key) for key in shared}
+    weights = {key: _weights(entries, key, entries[key].total_s, 1) for key in shared}
     for _ in range(_ROUNDS):
         change = 0.0
         for key in shared:
@@ -204,17 +206,31 @@ def import_seconds(entries: Mapping[Key, Entry]) -> dict[Key, float] | None:
             share[key] = found
         if change < _SETTLED:
             break
-    return {key: entries[key].self_s * part for key, part in share.items()}
+    own = dict(share)  # what calls others long may be called often by imports itself, such as next()
+    for key in shared:
+        of_itself = entries[key].callers.get(key, (0.0, 0.0))[0]
+        mine = _weights(entries, key, entries[key].self_s - of_itself, 0)
+        own[key] = sum(weight * share[caller] for caller, weight in mine.items())
+    return {key: entries[key].self_s * part for key, part in own.items()}
 
 
 def _is_import(key: Key) -> bool:
     return key[2] == _MODULE or key[0].startswith(_IMPORTING)
 
 
-def _weights(entries: Mapping[Key, Entry], key: Key) -> dict[Key, float]:
-    """How much of a function's time each caller is charged with, together 1; recursion charges nobody."""
-    callers = {c: max(s, 0.0) for c, s in entries[key].callers.items() if c != key and c in entries}
-    whole = sum(callers.values())
+def _weights(entries: Mapping[Key, Entry], key: Key, whole: float, which: int) -> dict[Key, float]:
+    """How much of a function's time each caller is charged with, together at most 1; recursion charges nobody.
+
+    The rest is of callers that the profile lost: PyTorch's import drops the frames that it began in, the program's too.
+
+    Args:
+        entries: All functions.
+        key: The function.
+        whole: Its time, s.
+        which: Of the times by caller: 0 its own, 1 that with its callees.
+    """
+    callers = {c: max(s[which], 0.0) for c, s in entries[key].callers.items() if c != key and c in entries}
+    whole = max(whole, sum(callers.values()))
     if whole <= 0:
         return dict.fromkeys(callers, 1 / len(callers)) if callers else {}
     return {caller: seconds / whole for caller, seconds in callers.items()}
