@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from nsw.recipe.profiler_names import NOT_YET
 from nsw.site_check.from_script import convert
 
 from . import contract
@@ -83,8 +82,6 @@ def made(nsw, home, example):
     scripts = []
     for number in range(1, len(example.programs) + 1):
         file = "recipe.yaml" if number == 1 else f"recipe-{number}.yaml"
-        if any(f"tool: {tool}" in (home / file).read_text() for tool in NOT_YET):
-            pytest.skip("a profiler that this version does not start")
         planned = nsw("plan", file, *where)
         assert planned.code == 0, planned.err
         scripts.append(Rendered(nsw("render", file, *where).out.partition("# ==== nsw-")[0]))
