@@ -27,6 +27,7 @@ MPI: Final = "MPI"
 _GPU_WAIT: Final = "waiting for the GPU"
 LOADER: Final = "waiting for loader workers"
 _WAITING: Final = "waiting"
+_IMPORTS: Final = "importing modules"
 _BARRIERS: Final = "waiting at OpenMP barriers"
 WAITS: Final = frozenset({_GPU_WAIT, LOADER, MPI, _WAITING, _BARRIERS})
 
@@ -50,7 +51,7 @@ random numbers: random mt19937 mersenne philox shuffle randint =rand
 convolution: conv(?!ert) im2col winograd
 matrix products: gemm gemv dgemm sgemm cblas openblas mkl_blas libblis matmul addmm bmm =mm =dot inner_product
 memory formats: reorder =contiguous ascontiguous permute
-normalisation and pooling: norm pool softmax
+normalisation and pooling: (?:batch|layer|group|instance|rms)_?norm pooling (?:max|avg|average)_?pool softmax
 elementwise: relu gelu =add_? =mul_? elementwise vectorized copysign =exp =tanh eltwise binary
 launching GPU work: cu(?:da)?(?:graph)?launch
 PyTorch's operators: run_backward =backward _execution_engine \btorch\._c _foreach_ torch.nn torch/nn torch/autograd
@@ -121,7 +122,7 @@ class HostSide:
     Attributes:
         work: Classes of work without waits, the largest first.
         waits: Classes of waiting, their shares of all time.
-        beside_gpu: The same as work, of the functions alone that launch nothing on a GPU.
+        beside_gpu: The same as work, of the functions alone that neither launch GPU work nor import modules.
         facts: What profilers found of the whole program, by key as in table facts: the first pass that has one;
             sums over the ranks for times of CPUs, the longest rank for elapsed_s, the mean over ranks for shares.
         rank_s: The CPU time of each rank without waits, by its number, where functions are known rank by rank.
@@ -168,13 +169,18 @@ def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Ro
     works = [part for part in weighed if work_of(*part[:2]) not in WAITS]
     return HostSide(
         work=_shares(works),
-        beside_gpu=_shares([part for part in works if not any(map(_ON_GPU.search, part[:2]))]),
+        beside_gpu=_shares([part for part in works if not _is_gpus_or_import(*part[:2])]),
         waits=_shares([part for part in weighed if work_of(*part[:2]) in WAITS], sum(part[2] for part in weighed)),
         facts=facts,
         rank_s=_rank_times(functions),
         primitives=_primitives(mine, tables.get("operators", {})),
         profiled_by=by or of_operators,
     )
+
+
+def _is_gpus_or_import(name: str, where: str) -> bool:
+    """Whether a function is no work on what a GPU waits for."""
+    return _ON_GPU.search(name) is not None or _ON_GPU.search(where) is not None or work_of(name, where) == _IMPORTS
 
 
 def _first_pass(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> tuple[list[Row], str]:

@@ -55,7 +55,7 @@ def test_a_function_in_a_library_has_it_as_module():
 
 def test_samples_outside_of_python_are_kept(tmp_path):
     path = tmp_path / "raw.txt"
-    path.write_text('process 7:"python a;b.py" 3\nprocess 7:"python a;b.py";f (a.py:4) 1\n')
+    path.write_text('process 7:"python a;b.py" 3\nprocess 7:"bash -c "$@"; python a;b.py";f (a.py:4) 1\n')
     assert [(row["name"], row["self_pct"]) for row in read(path).tables["functions"]] == [
         ("[no Python function]", 75), ("f", 25),
     ]  # fmt: skip

@@ -23,7 +23,7 @@ __all__ = ["read", "sniff"]
 _STACK: Final = re.compile(r"(.{0,200000}) (\d{1,15})\Z")
 _FRAME: Final = re.compile(r"(.{1,2000}?) \(([^()]{1,2000}?)(?::(\d{1,9}))?\)\Z")
 _NOT_A_FUNCTION: Final = re.compile(r"process -?\d{1,10}:|thread \(?(?:0x)?[0-9A-Fa-f]{1,16}\)?")
-_COMMAND: Final = re.compile(r'(process -?\d{1,10}):".{0,4000}?"(?=;|\Z)')
+_COMMAND: Final = re.compile(r'(process -?\d{1,10}):".{0,4000}?"(?=;(?! )|\Z)')  # a shell's own `; ` goes on
 _OWN: Final = re.compile(r"\.rate(\d{1,6})\.pyspy\.txt\Z")
 _NATIVE: Final = re.compile(r"\.so(?:\.[\d.]{1,20})?\Z")
 _LOOKED_AT: Final = 20  # lines
