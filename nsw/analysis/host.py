@@ -53,8 +53,9 @@ matrix products: gemm gemv dgemm sgemm cblas openblas mkl_blas libblis matmul ad
 memory formats: reorder =contiguous ascontiguous permute
 normalisation and pooling: (?:batch|layer|group|instance|rms)_?norm pooling (?:max|avg|average)_?pool softmax
 elementwise: relu gelu =add_? =mul_? elementwise vectorized copysign =exp =tanh eltwise binary
-launching GPU work: cu(?:da)?(?:graph)?launch run_backward =backward _execution_engine \btorch\._c _foreach_ torch.nn
-  torch/nn torch/autograd torch/optim
+launching GPU work: cu(?:da)?(?:graph)?launch
+PyTorch's operators: run_backward =backward _execution_engine \btorch\._c _foreach_ torch.nn torch/nn torch/autograd
+  torch/optim
 copying memory: memcpy memmove memset =copy_ =copy 'copy_' 'to'.of.'torch tobytes =cat concat stack
 allocating memory: malloc =free munmap =mmap page_fault clear_page madvise brk alloc empty
 loading data: dataloader dataset fetch collate loader

@@ -48,7 +48,7 @@ class Run:
         ("PMPI_Allreduce", "libmpi.so.40", "MPI"),
         ("mkl_blas_avx512_sgemm_kernel_0", "libmkl_avx512.so", "matrix products"),
         ("__memmove_avx_unaligned_erms", "libc.so.6", "copying memory"),
-        ("run_backward", "site-packages/torch/autograd/__init__.py", "launching GPU work"),
+        ("run_backward", "site-packages/torch/autograd/__init__.py", "PyTorch's operators"),
         ("convert_units", "solver.py", "other work"),
         ("time_step", "physics.py", "other work"),
         ("joined_rows", "tables.py", "other work"),
@@ -77,7 +77,7 @@ def test_functions_that_launch_gpu_work_are_told_apart():
             function("_next_data", 1.0, file="/lib/python3/torch/utils/data/dataloader.py"),
             function("_call_with_frames_removed", 0.5, file="<frozen importlib._bootstrap>")]  # fmt: skip
     host = host_side([Run("r")], {"functions": {"r": rows}})
-    assert next((w.name, w.share_pct) for w in host.work) == ("launching GPU work", pytest.approx(100 * 6 / 10.5))
+    assert next((w.name, w.share_pct) for w in host.work) == ("PyTorch's operators", pytest.approx(100 * 6 / 10.5))
     assert [(w.name, w.share_pct) for w in host.beside_gpu] == [("decoding JPEG", 75.0), ("loading data", 25.0)]
 
 
