@@ -6,7 +6,7 @@ mark a value themselves.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.analysis.hits import Hit
 from nsw.analysis.host import LOADER, MPI
@@ -33,7 +33,17 @@ _LEAST_PCT: Final = 10.0  # of all its working time, likewise
 _WAIT_PCT: Final = 30.0  # of all time of the profile
 _FACTS: Final = "facts"
 
-Meanwhile = tuple[str, str, str, str]  # what the host does while the GPU waits: what, do, why, advice
+
+class Meanwhile(NamedTuple):
+    """What the host does while the GPU waits for it: as in a `Hit`, the fact without idle time; the kind of work."""
+
+    rule: str
+    work: str
+    what: str
+    do: str
+    fact: str
+    advice: str
+
 
 # class of work -> what to try, in a few words and as a sentence
 _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
@@ -69,7 +79,8 @@ def meanwhile(case: CaseSummary, waits_ns: float) -> Meanwhile | None:
     if loader is not None and loader.share_pct >= _WAIT_PCT:
         why = f"which waits for its loader workers {loader.share_pct:.0f} % of its time"
         advice = "More workers (num_workers), or cheaper work in them: py-spy shows what they do."
-        return f"waits {about(waits_ns)} for loader workers", "more loader workers", waited + why, advice
+        what = f"waits {about(waits_ns)} for loader workers"
+        return Meanwhile("idle: loader", LOADER, what, "more loader workers", waited + why, advice)
     of_all = {work.name: work.share_pct for work in host.work}
     known = next((work for work in host.beside_gpu if work.name in _ADVICE), None)
     if known is None or known.share_pct < _WORK_PCT or of_all.get(known.name, 0.0) < _LEAST_PCT:
@@ -80,7 +91,7 @@ def meanwhile(case: CaseSummary, waits_ns: float) -> Meanwhile | None:
     )
     what = f"waits {about(waits_ns)}, {known.share_pct:.0f} % {known.name}"
     do, advice = _ADVICE[known.name]
-    return what, do, waited + why, advice
+    return Meanwhile("idle: host work", known.name, what, do, waited + why, advice)
 
 
 def _fact(case: CaseSummary, key: str) -> float | None:

@@ -124,12 +124,16 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
         if idle.busy_pct >= BUSY_PCT:
             return None
         what, do, why, advice = _WHY[reason](idle)
+        name, size = f"idle: {reason}", f"{100 - idle.busy_pct:.0f} %"
         profiled = meanwhile(case, _longest_wait(idle)) if reason in _OF_HOST else None
         if profiled is not None:
-            what, do, why, advice = profiled
+            name, work, what, do, why, advice = profiled
+            size += f", {work}"
         elif reason in _OF_HOST and (case.loading_ns or 0.0) >= _PART * idle.idle_ns:
-            what, do = f"waits {about(case.loading_ns)} for the DataLoader", "more loader workers"
-            why = f"for {about(case.loading_ns)} of that the program waits for its DataLoader"
+            loading = about(min(case.loading_ns or 0.0, idle.idle_ns))  # medians of different things
+            name = "idle: loader"
+            what, do = f"waits {loading} for the DataLoader", "more loader workers"
+            why = f"for {loading} of that the program waits for its DataLoader"
             advice = (
                 "More workers (num_workers), cheaper decoding, or data that are ready (cached, resized) shorten that."
             )
@@ -140,9 +144,9 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
                 " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
             )
         return Hit(
-            f"idle: {reason}", case.id, 100 - idle.busy_pct, what, do,
+            name, case.id, 100 - idle.busy_pct, what, do,
             f"{whose} is idle {100 - idle.busy_pct:.0f} % of {_an_iteration(case, idle.med_ns)}: {why}",
-            advice + others, f"{100 - idle.busy_pct:.0f} %", "iterations",
+            advice + others, size, "iterations",
         )  # fmt: skip
 
     return rule
@@ -517,7 +521,8 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
     advice = (
         "Its GPU work takes longer: look at its kernels (`--table iteration_trace`), and whether its input is larger."
         if works
-        else f"Look at what the host does then (a checkpoint, garbage collection, a log, I/O). {_HOST_SHOWN}"
+        else "Look at what the host does then (a checkpoint, garbage collection, a log, I/O)."
+        + ("" if case.host and case.host.profiled_by else f" {_HOST_SHOWN}")
     )
     return Hit(
         "slow iteration", case.id, 100 * (of.most_ns - of.med_ns) / all_ns,

@@ -8,7 +8,7 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.host import HostSide, Primitives, Work, host_side, work_of
 from nsw.analysis.host_rules import RULES
 from nsw.analysis.idle_gpu import IdleGpu
-from nsw.analysis.rules import hits_of
+from nsw.analysis.rules import as_findings, hits_of
 
 MS = 1e6
 CASE = CaseSummary("c", {}, 1, None, None, None)
@@ -203,14 +203,14 @@ JPEG = Work("decoding JPEG", 62.0, "decode_mcu")
 
 
 @pytest.mark.parametrize(
-    ("rule", "some", "waits"),
+    ("some", "waits"),
     [
-        ("idle: gap", waiting(JPEG), "17 ms"),  # one gap
-        ("idle: host", waiting(Work("other work", 30.0, "step"), JPEG, operations=10.0, gap_ns=1 * MS), "18 ms"),
+        (waiting(JPEG), "17 ms"),  # one gap
+        (waiting(Work("other work", 30.0, "step"), JPEG, operations=10.0, gap_ns=1 * MS), "18 ms"),  # few operations
     ],
 )
-def test_what_the_host_works_on_while_the_gpu_waits_is_said(rule, some, waits):
-    found = hit(rule, some)
+def test_what_the_host_works_on_while_the_gpu_waits_is_said(some, waits):
+    found = hit("idle: host work", some)
     assert found.what == f"waits {waits}, 62 % decoding JPEG"
     assert found.fact == (
         f"the GPU is idle 60 % of an iteration of 30 ms: it waits {waits} for the host, whose time outside of"
@@ -219,8 +219,17 @@ def test_what_the_host_works_on_while_the_gpu_waits_is_said(rule, some, waits):
     assert "nvJPEG" in found.advice
 
 
+def test_cases_whose_hosts_do_other_work_are_not_alike():
+    resizing, loading = Work("resizing images", 50.0, "resize"), Work("waiting for loader workers", 55.0, "_get")
+    some = [waiting(JPEG), waiting(resizing, busy_pct=50.0), waiting(JPEG, waits=(loading,))]
+    hits = hits_of([replace(case, id=name) for case, name in zip(some, "abc", strict=True)])
+    texts = [finding.text for finding in as_findings(hits, several=True)]
+    assert texts[0].endswith("Likewise b (50 %, resizing images).")
+    assert texts[1].startswith("c: the GPU is idle 60 %")
+
+
 def test_a_host_that_waits_for_its_loader_workers_says_so():
-    found = hit("idle: gap", waiting(JPEG, waits=(Work("waiting for loader workers", 55.0, "_try_get_data"),)))
+    found = hit("idle: loader", waiting(JPEG, waits=(Work("waiting for loader workers", 55.0, "_try_get_data"),)))
     assert found.what == "waits 17 ms for loader workers"
     assert found.do == "more loader workers"
 
