@@ -254,3 +254,8 @@ def test_a_profile_that_does_not_tell_leaves_the_timelines_answer(some):
 
 def test_gpus_that_wait_for_launches_are_not_explained_by_a_profile():
     assert hit("idle: launches", waiting(JPEG, gap_ns=0.1 * MS)).what.startswith("100 operations")
+
+
+def test_a_loader_is_not_waited_for_longer_than_the_gpu_is_idle():
+    found = hit("idle: loader", replace(CASE, idle_gpu=IDLE, loading_ns=30 * MS))
+    assert found.what == "waits 18 ms for the DataLoader"
