@@ -154,7 +154,7 @@ def test_what_never_answers_is_not_waited_for(bash, home):
     (home / "more").mkdir()
     os.mkfifo(home / "more" / "x.yaml")
     os.mkfifo(home / "y.yaml")
-    assert bash("nsw plan m") == []
+    assert bash("nsw plan mor") == []
 
 
 def test_a_recipe_that_stands_for_more_than_its_size_is_not_unfolded(bash, home):
