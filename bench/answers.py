@@ -1,7 +1,7 @@
 """What an answer takes, wall time and peak memory: `python bench/answers.py [--cases 1000] [--kernels 500]`.
 
 The campaign is made: one run that was really done, as many times as there are cases, with tables as of timelines with
-iterations. Aims for 1,000 cases of 500 kernels: 10 s and 500 MB, for the page 15 s. bench/whole_commands.py has an answer
+iterations. Aims for 1,000 cases of 500 kernels: 10 s and 500 MB, for the page 15 s. bench/whole_commands.py has one
 of 24 runs.
 """
 
