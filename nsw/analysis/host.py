@@ -157,13 +157,13 @@ def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Ro
         runs: The case's runs, in the plan's order.
         tables: Rows of functions, operators and facts by run.
     """
-    mine = [run for run in runs if run.pass_kind in _OF_PASSES]
-    functions, by = _first_pass(mine, tables.get("functions", {}))
-    operators, of_operators = _first_pass(mine, tables.get("operators", {}))
+    profiled = [run for run in runs if run.pass_kind in _OF_PASSES]
+    functions, by = _first_pass(profiled, tables.get("functions", {}))
+    operators, of_operators = _first_pass(profiled, tables.get("operators", {}))
     weighed = _weighed(functions) or [
         (_name(row), "", row["self_cpu_ns"]) for row in operators if row.get("self_cpu_ns")
     ]
-    facts = _facts(mine, tables.get("facts", {}))
+    facts = _facts(profiled, tables.get("facts", {}))
     if not weighed and not facts:
         return None
     works = [part for part in weighed if work_of(*part[:2]) not in WAITS]
@@ -173,7 +173,7 @@ def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Ro
         waits=_shares([part for part in weighed if work_of(*part[:2]) in WAITS], sum(part[2] for part in weighed)),
         facts=facts,
         rank_s=_rank_times(functions),
-        primitives=_primitives(mine, tables.get("operators", {})),
+        primitives=_primitives(profiled, tables.get("operators", {})),
         profiled_by=by or of_operators,
     )
 
@@ -209,10 +209,10 @@ def own_weights(rows: Iterable[Row]) -> tuple[list[float], bool]:
 
     Its own time without imports; where a profile has no times, its share of the samples, else their number.
     """
-    some = list(rows)
-    if any(row.get("self_s") is not None for row in some):
-        return [(row.get("self_s") or 0.0) - (row.get("import_s") or 0.0) for row in some], True
-    return [float(row.get("self_pct") or row.get("samples") or 0.0) for row in some], False
+    functions = list(rows)
+    if any(row.get("self_s") is not None for row in functions):
+        return [(row.get("self_s") or 0.0) - (row.get("import_s") or 0.0) for row in functions], True
+    return [float(row.get("self_pct") or row.get("samples") or 0.0) for row in functions], False
 
 
 def _shares(parts: Sequence[tuple[str, str, float]], whole: float | None = None) -> tuple[Work, ...]:
@@ -222,8 +222,8 @@ def _shares(parts: Sequence[tuple[str, str, float]], whole: float | None = None)
         members = of.setdefault(work_of(name, where), {})
         members[name] = members.get(name, 0.0) + weight
     total = whole or sum(part[2] for part in parts)
-    found = (Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name])) for k, m in of.items())
-    return tuple(sorted(found, key=lambda work: -work.share_pct))
+    works = (Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name])) for k, m in of.items())
+    return tuple(sorted(works, key=lambda work: -work.share_pct))
 
 
 def _rank_times(functions: Iterable[Row]) -> dict[int, float]:

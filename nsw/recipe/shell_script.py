@@ -274,8 +274,8 @@ class _Reader:
     def _redirection(self) -> str | None:
         if self._text.startswith(_PROCESSES, self._at):
             return None
-        found = _REDIRECTION.match(self._text, self._at)
-        return found[0] if found else None
+        match = _REDIRECTION.match(self._text, self._at)
+        return match[0] if match else None
 
     def _take(self, raw: _Raw) -> None:
         """The next word, assignment or redirection of a command."""
@@ -293,9 +293,9 @@ class _Reader:
             end = self._end_of("((", "))")
             raw.words.append((Piece("computed", self._text[self._at : end], "arithmetic"),))
             self._at = end
-        elif not raw.words and (found := _ASSIGNMENT.match(self._text, self._at)):
-            self._at = found.end()
-            raw.assigns.append((found[1], bool(found[2]), self._value()))
+        elif not raw.words and (match := _ASSIGNMENT.match(self._text, self._at)):
+            self._at = match.end()
+            raw.assigns.append((match[1], bool(match[2]), self._value()))
         else:
             word = self._word()
             if raw.words and _written(raw.words[0]) in _DECLARING and self._text.startswith("(", self._at):
@@ -358,16 +358,16 @@ class _Reader:
         raw.is_condition = word in {"if", "while", "until"}
 
     def _loop(self) -> tuple[str, tuple[tuple[Piece, ...], ...]] | None:
-        found = re.compile(r"\s*([A-Za-z_]\w*)\s+in\b").match(self._text, self._at)
-        if found is None:  # for ((...)), or over the arguments
+        match = re.compile(r"\s*([A-Za-z_]\w*)\s+in\b").match(self._text, self._at)
+        if match is None:  # for ((...)), or over the arguments
             self._skip_to("do", keep=True)
             return None
-        self._at = found.end()
+        self._at = match.end()
         words = []
         while self._at < len(self._text) and self._text[self._at] not in ";\n":
             if not self._skip_blanks():
                 words.append(self._word())
-        return found[1], tuple(words)
+        return match[1], tuple(words)
 
     def _open(
         self, end: str, line: int, head: str, loop: tuple[str, tuple[tuple[Piece, ...], ...]] | None = None
@@ -375,9 +375,9 @@ class _Reader:
         self._blocks.append((end, Block(line, head, loop)))
 
     def _skip_to(self, word: str, *, keep: bool = False) -> None:
-        found = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self._text, self._at)
-        if found:
-            self._at = found.start() if keep else found.end()
+        match = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(self._text, self._at)
+        if match:
+            self._at = match.start() if keep else match.end()
 
     def _skip_documents(self) -> None:
         """Pass over the here-documents that begin on the next line."""
@@ -458,11 +458,11 @@ class _Reader:
         """What begins with $ or a backtick; None: a plain dollar sign."""
         text, at = self._text, self._at
         if text[at] == "`":
-            found = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL).match(text, at)
-            if found is None:
+            match = re.compile(r"`(?:[^`\\]|\\.)*`", re.DOTALL).match(text, at)
+            if match is None:
                 raise UsageError(f"{self._name}:{self._line}: a quote begins and does not end")
-            self._at = found.end()
-            return Piece("computed", found[0], "the output of a command", quoted)
+            self._at = match.end()
+            return Piece("computed", match[0], "the output of a command", quoted)
         for opening, closing, why in (("$((", "))", "arithmetic"), ("$(", ")", "the output of a command")):
             if text.startswith(opening, at):
                 self._at = self._end_of(opening, closing)
@@ -470,10 +470,10 @@ class _Reader:
         if text.startswith("${", at):
             self._at = self._end_of("${", "}")
             return _braced(text[at : self._at], quoted)
-        if (found := _NAME.match(text, at + 1)) is None:
+        if (match := _NAME.match(text, at + 1)) is None:
             return None
-        self._at = found.end()
-        return _variable(found[0], text[at : self._at], quoted)
+        self._at = match.end()
+        return _variable(match[0], text[at : self._at], quoted)
 
     def _closing(self, quote: str) -> int:
         end = self._text.find(quote, self._at + 1)
@@ -529,11 +529,11 @@ def _variable(name: str, text: str, quoted: bool) -> Piece:
 
 def _braced(text: str, quoted: bool) -> Piece:
     inner = text[2:-1]
-    found = _BRACED.fullmatch(inner)
-    if found and found[2]:
-        return Piece("list", text, found[1], quoted)
-    if found:
-        return _variable(found[1], text, quoted)
+    match = _BRACED.fullmatch(inner)
+    if match and match[2]:
+        return Piece("list", text, match[1], quoted)
+    if match:
+        return _variable(match[1], text, quoted)
     name = _NAME.match(inner)
     if name and name[0].isidentifier() and inner[name.end() :].startswith((":-", "-")):
         return Piece("variable", text, name[0], quoted)  # a default, which the job knows whether it needs
@@ -573,9 +573,9 @@ class _Values:
         is_list = any(piece.kind == "list" for piece in pieces)
         if is_list:  # one without elements is no word, though it stands in quotes
             fields = [some for some in fields if any(piece.text for piece in some)]
-        found = [Text(_plain(some)) for some in fields if some]
+        texts = [Text(_plain(some)) for some in fields if some]
         is_empty = not is_list and any(piece.quoted for piece in pieces)
-        return found or ([Text((Piece("text", ""),))] if is_empty else [])
+        return texts or ([Text((Piece("text", ""),))] if is_empty else [])
 
     def _expanded(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
         if piece.kind != "variable":
@@ -631,14 +631,14 @@ def _evaluated(raw: Sequence[_Raw]) -> Iterator[Statement]:
 
 def _loops(blocks: Iterable[Block], values: _Values) -> dict[str, list[str]]:
     """The variables of loops over words that are known, with these words."""
-    found = {}
+    lists = {}
     for block in blocks:
         if block.loop is not None:
             words = [word.literal for pieces in block.loop[1] for word in values.words(pieces, ())]
             known = [word for word in words if word is not None]
             if known and len(known) == len(words):
-                found[block.loop[0]] = known
-    return found
+                lists[block.loop[0]] = known
+    return lists
 
 
 def _whole(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:
@@ -654,10 +654,10 @@ def _assignments(raw: _Raw) -> list[tuple[str, bool, list[tuple[Piece, ...]] | N
     if first in _DECLARING:
         made: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = []
         for word in raw.words[1:]:
-            found = _ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
-            if found:
-                rest = (word[0]._replace(text=word[0].text[found.end() :]), *word[1:])
-                made.append((found[1], bool(found[2]), [tuple(piece for piece in rest if piece.text or piece.quoted)]))
+            match = _ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
+            if match:
+                rest = (word[0]._replace(text=word[0].text[match.end() :]), *word[1:])
+                made.append((match[1], bool(match[2]), [tuple(piece for piece in rest if piece.text or piece.quoted)]))
         return made
     if first in {"let", "read"}:
         names = [re.match(r"[A-Za-z_]\w*", _written(word)) for word in raw.words[1:]]

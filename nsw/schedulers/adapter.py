@@ -490,15 +490,15 @@ def _holds(pattern: str, text: str) -> bool:
 
 def _options(words: list[str], known: Container[str], flags: Container[str]) -> list[tuple[str, str]]:
     """Options with their values: `--name=value`, `--name value`, `-n value` and, of those that are known, `-nvalue`."""
-    found = []
+    pairs = []
     while words:
         word = words.pop(0)
         option, equals, value = word.partition("=")
         if not option.startswith("--") and len(word) > 2 and word[:2] in known and option not in known:
-            found.append((word[:2], word[2:]))
+            pairs.append((word[:2], word[2:]))
         elif equals:
-            found.append((option, value))
+            pairs.append((option, value))
         else:
             has_value = option not in flags and words and not re.match(r"-\D", words[0])
-            found.append((option, words.pop(0) if has_value else ""))
-    return found
+            pairs.append((option, words.pop(0) if has_value else ""))
+    return pairs

@@ -649,11 +649,11 @@ def _asked_chunks(text: str) -> list[tuple[str, str]]:
     if not count.isdecimal() or not all(held.values()):
         return []
     names = {"mpiprocs": "per_node", "ncpus": "node_cpus", "ngpus": "node_gpus", "mem": "memory"}
-    found = [("nodes", count), *((names[name], value) for name, value in held.items() if name in names)]
+    keys = [("nodes", count), *((names[name], value) for name, value in held.items() if name in names)]
     others = [f"{name}={value}" for name, value in held.items() if name not in names]
     if others and "ngpus" in held:
-        return [*found, ("gres", ":".join(["ngpus={{ gpus }}", *others]))]
-    return [*found, ("chunk", ":".join(others))] if others else found
+        return [*keys, ("gres", ":".join(["ngpus={{ gpus }}", *others]))]
+    return [*keys, ("chunk", ":".join(others))] if others else keys
 
 
 def place(needs: Resources) -> str | None:

@@ -367,12 +367,12 @@ class Slurm(Adapter):
         what = self.asks.get(option)
         if what not in {"gpus", "node_gpus", "task_gpus"}:
             return super().asked(option, value)
-        found = _ASKED_GPUS.fullmatch(value)
-        if found is None or (option == "--gres") != value.startswith("gpu"):
+        match = _ASKED_GPUS.fullmatch(value)
+        if match is None or (option == "--gres") != value.startswith("gpu"):
             return []
-        kind = found[1] or found[3]
+        kind = match[1] or match[3]
         of_kind = [("gpu_kind", kind), ("gres", f"gpu:{kind}:{{{{ gpus }}}}")] if kind else []
-        return [(what, found[2] or "1"), *of_kind]
+        return [(what, match[2] or "1"), *of_kind]
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""

@@ -341,12 +341,12 @@ class _Conversion:
         outer = pass_of(words)
         start, program = _launcher(outer.program if outer else words)
         inner = None if outer else pass_of(program)
-        found = outer or inner
+        profiler = outer or inner
         run = _Run(
-            statement, self._folder, start, found, inner.program if inner else program,
+            statement, self._folder, start, profiler, inner.program if inner else program,
             is_outside=outer is not None and start is not None,
         )  # fmt: skip
-        return run if run.program and (found or _is_program(program, is_launched=start is not None)) else None
+        return run if run.program and (profiler or _is_program(program, is_launched=start is not None)) else None
 
     def _groups(self) -> list[list[_Run]]:
         """The runs of each recipe: one program, by its profiled runs and the runs of it alone."""
@@ -486,14 +486,14 @@ class _Conversion:
         words = [word.literal for run in group for word in run.program]
         words += [word.literal for _, built in self._build for word in built.words]
         made = {PurePosixPath(words[at + 1] or "").name for at, word in enumerate(words[:-1]) if word == "-o"}
-        found = files_of([word for word in words if word], self._path.parent)
+        files = files_of([word for word in words if word], self._path.parent)
         for where, built in self._build:
             for word in built.words:
                 name = word.literal or ""
-                if where is None and PurePosixPath(name).suffix in _SOURCES and name not in found and name not in made:
+                if where is None and PurePosixPath(name).suffix in _SOURCES and name not in files and name not in made:
                     what = f"{name} is not beside the script: list it in app.files"
                     self._tell(built, what, understood=False)
-        return [name for name in found if not (self._build and name in made)]
+        return [name for name in files if not (self._build and name in made)]
 
     def _build_command(self) -> str:
         """The compilers' lines, in the folder that the script changed to."""
@@ -711,9 +711,9 @@ def _names_only(statement: Statement) -> str:
 
 def _unique(name: str, names: set[str]) -> str:
     number = next(n for n in range(1, 1000) if (name if n == 1 else f"{name}-{n}") not in names)
-    found = name if number == 1 else f"{name}-{number}"
-    names.add(found)
-    return found
+    unused = name if number == 1 else f"{name}-{number}"
+    names.add(unused)
+    return unused
 
 
 def _recipe_name(job: str, run: _Run, number: int) -> str:

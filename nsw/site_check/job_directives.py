@@ -153,9 +153,9 @@ def asked_of(comments: Sequence[tuple[int, str]], commands: str) -> Asked:
         commands: The script's commands, whose variables tell the batch system where it has no directive.
     """
     known = adapters()
-    found = [(line, text, name) for line, text in comments if (name := _scheduler_of(text, known))]
-    asked = Asked(found[0][2] if found else _by_variables(commands, known))
-    for line, text, name in found:
+    directives = [(line, text, name) for line, text in comments if (name := _scheduler_of(text, known))]
+    asked = Asked(directives[0][2] if directives else _by_variables(commands, known))
+    for line, text, name in directives:
         if name != asked.scheduler:
             asked.became.append(Became(line, text, f"the job is {known[asked.scheduler].name}'s", is_understood=False))
             continue
@@ -172,8 +172,8 @@ def _scheduler_of(line: str, known: dict[str, Adapter]) -> str:
 
 def _by_variables(commands: str, known: dict[str, Adapter]) -> str:
     prefixes = {adapter.variables: name for name, adapter in known.items() if adapter.variables}
-    found = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
-    return prefixes[found[1]] if found else LOCAL
+    match = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
+    return prefixes[match[1]] if match else LOCAL
 
 
 def _seconds(text: str, units: tuple[int, int]) -> int | None:
@@ -183,14 +183,14 @@ def _seconds(text: str, units: tuple[int, int]) -> int | None:
         text: The limit.
         units: The seconds of the last part, of one part and of two.
     """
-    found = re.fullmatch(r"(?:(\d+)-)?(\d+(?::\d+){0,2})", text)
-    if found is None:
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+(?::\d+){0,2})", text)
+    if match is None:
         return None
-    parts = [int(part) for part in found[2].split(":")]
-    if found[1] is None and len(parts) < 3:
+    parts = [int(part) for part in match[2].split(":")]
+    if match[1] is None and len(parts) < 3:
         return parts[0] * units[0] if len(parts) == 1 else (parts[0] * 60 + parts[1]) * units[1]
     hours, minutes, seconds = [*parts, 0, 0][:3]
-    return int(found[1] or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
+    return int(match[1] or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
 
 
 def _memory(text: str) -> str | None:

@@ -77,10 +77,10 @@ def read(path: Path, options: Options) -> Report:
             _add_row(rows, text, bad, line)
         elif part == "graph" and text.startswith("["):
             _add_entry(graph, text, bad, line)
-        elif found := _EACH.match(text):
-            facts["sampling_hz"] = 1 / float(found[1]) if float(found[1]) else 0.0
-        elif found := _WHOLE.match(text):
-            facts["cpu_time_s"] = float(found[1])
+        elif match := _EACH.match(text):
+            facts["sampling_hz"] = 1 / float(match[1]) if float(match[1]) else 0.0
+        elif match := _WHOLE.match(text):
+            facts["cpu_time_s"] = float(match[1])
     wrong = "a row that does not have gprof's columns was left out"
     report.errors([wrong] * len(bad), f"{len(bad)} rows in all were left out", lines=bad)
     if options.wants("functions"):
@@ -93,24 +93,24 @@ def read(path: Path, options: Options) -> Report:
 
 
 def _add_row(rows: list[Row], text: str, bad: list[int], line: int) -> None:
-    found = _ROW.fullmatch(text.rstrip())
-    share, own = (number(found[1]), number(found[3])) if found else (None, None)
-    if found is None or share is None or own is None:
+    match = _ROW.fullmatch(text.rstrip())
+    share, own = (number(match[1]), number(match[3])) if match else (None, None)
+    if match is None or share is None or own is None:
         bad.append(line)
         return
-    row: Row = {"name": found[5], "self_s": own.value, "self_s_pm": own.pm}
+    row: Row = {"name": match[5], "self_s": own.value, "self_s_pm": own.pm}
     row |= {"self_pct": share.value, "self_pct_pm": share.pm}
-    rows.append(row | ({"primitive_calls": int(found[4])} if found[4] else {}))  # the graph has recursive ones too
+    rows.append(row | ({"primitive_calls": int(match[4])} if match[4] else {}))  # the graph has recursive ones too
 
 
 def _add_entry(graph: list[tuple[str, _Entry]], text: str, bad: list[int], line: int) -> None:
-    found = _ENTRY.match(text)
-    own, children = (number(found[3]), number(found[4])) if found else (None, None)
-    if found is None or own is None or children is None or found[1] != found[8]:
+    match = _ENTRY.match(text)
+    own, children = (number(match[3]), number(match[4])) if match else (None, None)
+    if match is None or own is None or children is None or match[1] != match[8]:
         bad.append(line)
-    elif not found[7].startswith("<cycle "):  # the sum of functions that call each other
-        called = int(found[5]) if found[5] else None
-        graph.append((_CYCLE.sub("", found[7]), _Entry(own, children, called, int(found[6] or 0))))
+    elif not match[7].startswith("<cycle "):  # the sum of functions that call each other
+        called = int(match[5]) if match[5] else None
+        graph.append((_CYCLE.sub("", match[7]), _Entry(own, children, called, int(match[6] or 0))))
 
 
 def _with_callees(rows: Iterable[Row], graph: list[tuple[str, _Entry]], report: Report) -> Iterable[Row]:

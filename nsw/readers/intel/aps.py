@@ -142,9 +142,9 @@ class _Text(_Block):
         self._path: list[tuple[int, str]] = []
 
     def take(self, text: str) -> bool:
-        found, section = _METRIC.match(text), _SECTION.match(text)
-        if found is not None and (found[1] or is_known(found[2])):
-            self._summary.take(self._below(len(found[1]), found[2].rstrip()), found[3])
+        match, section = _METRIC.match(text), _SECTION.match(text)
+        if match is not None and (match[1] or is_known(match[2])):
+            self._summary.take(self._below(len(match[1]), match[2].rstrip()), match[3])
         elif section is not None:
             self._below(len(section[1]), section[2])
         else:
@@ -203,10 +203,10 @@ class _Ranks(_Table):
 
     def _row(self, row: Mapping[str, str]) -> bool:
         rank = whole(row["Rank"])
-        found = [fact for title, cell in row.items() if title != "Rank" for fact in facts_of((title,), cell)]
-        if rank is None or not found:
+        figures = [fact for title, cell in row.items() if title != "Rank" for fact in facts_of((title,), cell)]
+        if rank is None or not figures:
             return False
-        self.facts += [fact | self._origin | {"rank": rank} for fact in found]
+        self.facts += [fact | self._origin | {"rank": rank} for fact in figures]
         return True
 
 
@@ -217,19 +217,19 @@ class _Metrics(_Table):
 
     def _row(self, row: Mapping[str, str]) -> bool:
         name, _, unit = row["Metric Name"].rpartition(", ")
-        found = facts_of((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
+        figures = facts_of((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
         if row.get("Device Type", "N/A") == "N/A":
             origin = self._origin | {"host": row.get("Node Name")}
             rank = whole(row.get("Rank", ""))
-            self.facts += [fact | origin | ({} if rank is None else {"rank": rank}) for fact in found]
-        return bool(found) or row["Metric Value"].startswith("N/A")
+            self.facts += [fact | origin | ({} if rank is None else {"rank": rank}) for fact in figures]
+        return bool(figures) or row["Metric Value"].startswith("N/A")
 
 
 def _of_page(path: Path, report: Report) -> list[Row]:
     text = read_text(path)
-    found = _JSON.search(text)
+    match = _JSON.search(text)
     try:
-        page = json.JSONDecoder().raw_decode(text, found.end())[0] if found else {}
+        page = json.JSONDecoder().raw_decode(text, match.end())[0] if match else {}
     except (ValueError, RecursionError):
         page = {}
     summary = Summary({"block": 0})

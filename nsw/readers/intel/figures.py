@@ -89,12 +89,12 @@ class Summary:
 
     def take(self, path: Sequence[str], text: str) -> bool:
         """Take a metric where it has a figure, or a text that is known by its name; tell whether it did."""
-        found = facts_of(path, text)
-        for fact in found:
+        figures = facts_of(path, text)
+        for fact in figures:
             if fact["key"] not in self._keys:
                 self._keys.add(fact["key"])
                 self.facts.append(fact | self.origin)
-        return bool(found)
+        return bool(figures)
 
 
 def facts_of(path: Sequence[str], text: str) -> list[Row]:
@@ -167,10 +167,10 @@ def _part(above: Sequence[str]) -> str | None:
 
 def _figure(name: str, text: str) -> _Figure | None:
     """The first value of a text; None: it has none (N/A), or counts cores out of others."""
-    found = _FIRST.match(text.strip())
-    if found is None or re.match(r"[\d.,]+ out of", text.strip()):
+    match = _FIRST.match(text.strip())
+    if match is None or re.match(r"[\d.,]+ out of", text.strip()):
         return None
-    printed, unit = found[1].rstrip(".,"), found[2] or ""
+    printed, unit = match[1].rstrip(".,"), match[2] or ""
     if unit.startswith("%"):
         return _of("pct", percent(printed))
     if unit.lower() in _HERTZ:
@@ -183,7 +183,7 @@ def _figure(name: str, text: str) -> _Figure | None:
         return _of("bytes", bytes_)
     if unit and (time := seconds(f"{printed}{unit}")) is not None:
         return _of("s", time)
-    if text.strip() not in {printed, found[1]}:  # a date, an address
+    if text.strip() not in {printed, match[1]}:  # a date, an address
         return None
     return _bare(name, number(printed))
 

@@ -77,18 +77,18 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Fill `functions`, a block a table, and `facts` with what a summary tells of the whole run."""
     report = Report(str(path), tool="vtune", format="vtune")
-    found = _Found(report)
+    tables = _Tables(report)
     for rank, lines in by_rank(text_lines(path)):
-        _Stream(found, rank).take_all(lines)
-    if options.wants("functions") and found.functions:
-        report.tables["functions"] = found.functions
-    if options.wants("facts") and found.facts:
-        report.tables["facts"] = found.facts
+        _Stream(tables, rank).take_all(lines)
+    if options.wants("functions") and tables.functions:
+        report.tables["functions"] = tables.functions
+    if options.wants("facts") and tables.facts:
+        report.tables["facts"] = tables.facts
     return report
 
 
 @dataclass(slots=True)
-class _Found:
+class _Tables:
     """The rows of a file."""
 
     report: Report
@@ -100,8 +100,8 @@ class _Found:
 class _Stream:
     """Reads lines; of one rank, where a launcher told them apart."""
 
-    def __init__(self, found: _Found, rank: int | None) -> None:
-        self._found = found
+    def __init__(self, tables: _Tables, rank: int | None) -> None:
+        self._tables = tables
         self._rank = rank
         self._summary: Summary | None = None
         self._path: list[tuple[int, str]] = []  # the metrics above the next, each with its blanks or level
@@ -144,25 +144,25 @@ class _Stream:
 
     def _block_of_table(self) -> int:
         """A table in a summary has the summary's block, another one of its own."""
-        return self._found.block if self._summary is not None else self._found.block + 1
+        return self._tables.block if self._summary is not None else self._tables.block + 1
 
     def _begin_summary(self) -> None:
         self._end_summary()
-        self._found.block += 1
-        self._summary = Summary({"block": self._found.block, "rank": self._rank})
+        self._tables.block += 1
+        self._summary = Summary({"block": self._tables.block, "rank": self._rank})
 
     def _end_summary(self) -> None:
         if self._summary is not None:
-            self._found.facts += self._summary.facts
+            self._tables.facts += self._summary.facts
         self._summary, self._path = None, []
 
     def _metric(self, text: str) -> None:
         """A metric, or the name of those below it."""
-        if (found := _METRIC.match(text)) is not None:
+        if (match := _METRIC.match(text)) is not None:
             # of `NUMA: % of Remote Accesses: 0.0%` the last part is the value; a text may have colons of its own
             name, _, value = text.strip().rpartition(": ")
-            if not self._fact(len(found[1]), name, value):
-                self._fact(len(found[1]), found[2], found[3])
+            if not self._fact(len(match[1]), name, value):
+                self._fact(len(match[1]), match[2], match[3])
         elif (section := _SECTION.match(text)) is not None:
             self._below(len(section[1]), section[2])
 
@@ -183,7 +183,7 @@ class _Stream:
         if isinstance(table, _Levels):
             took = self._level(table, text)
         elif not (took := table.take(text)) and table.is_torn(text):
-            self._found.report.error(_TORN, line=number_, fix=_AGAIN)
+            self._tables.report.error(_TORN, line=number_, fix=_AGAIN)
             return True
         if not took:
             self._end_table()
@@ -193,7 +193,7 @@ class _Stream:
         """A line of a summary's CSV: level, name, value; or a row of a table in it. False: the summary ends."""
         if (cells := table.cells(text)) is None:
             return False
-        depth = len(self._path) if (found := number(cells[0])) is None else int(found.value)
+        depth = len(self._path) if (printed := number(cells[0])) is None else int(printed.value)
         if len(cells) <= table.width:
             self._give(table.inner)
             table.inner = None
@@ -201,7 +201,7 @@ class _Stream:
                 self._below(depth, cells[-2])
         elif table.inner is None or not table.inner.take_cells(cells[1:]):
             self._give(table.inner)
-            table.inner = _Rows(cells[1:], self._found.block)
+            table.inner = _Rows(cells[1:], self._tables.block)
         return True
 
     def _end_table(self) -> None:
@@ -220,9 +220,9 @@ class _Stream:
                 self._summary.take(path, value)
         if not table.count:
             return
-        self._found.block = max(self._found.block, table.block)
-        self._found.functions += [row | origin for row in table.functions]
-        self._found.facts += [
+        self._tables.block = max(self._tables.block, table.block)
+        self._tables.functions += [row | origin for row in table.functions]
+        self._tables.facts += [
             {"key": snake(name), "value": value, "unit": None} | origin for name, value in table.events.items()
         ]
 
@@ -391,8 +391,8 @@ class _Ruled(_Rows):
 
     def __init__(self, titles: str, spans: tuple[Span, ...], block: int) -> None:
         self._spans = spans
-        found = ruled_cells(titles, spans, is_last_open=True)
-        super().__init__(found or (), block)
+        cells = ruled_cells(titles, spans, is_last_open=True)
+        super().__init__(cells or (), block)
 
     def take(self, text: str) -> bool:
         """Take a line; False: it is none of the table's."""

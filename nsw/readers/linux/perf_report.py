@@ -50,8 +50,8 @@ class Event:
     @property
     def is_of_user(self) -> bool:
         """Whether the kernel is left out."""
-        found = _MODIFIERS.search(self.name)
-        return found is not None and "u" in found[1] and "k" not in found[1]
+        match = _MODIFIERS.search(self.name)
+        return match is not None and "u" in match[1] and "k" not in match[1]
 
     def amount(self, column: str, count: Quantity) -> Row:
         """A column with a count of this event: a clock's is in ns."""
@@ -156,8 +156,8 @@ def read(path: Path, options: Options) -> Report:
 def _comment(line: Line, header: dict[str, str], tables: list[_Table], report: Report) -> None:
     """Read a line of the header, of a table's titles, or the dots under them."""
     number_, text = line
-    if found := _EVENT.match(text):
-        tables.append(_Table(Event(found[2])))
+    if match := _EVENT.match(text):
+        tables.append(_Table(Event(match[2])))
     elif text.startswith("# Event count (approx.):") and tables:
         tables[-1].count = number(text.partition(":")[2])
     elif text.startswith("# Total Lost Samples:") and (lost := whole(text.partition(":")[2])):
@@ -169,13 +169,13 @@ def _comment(line: Line, header: dict[str, str], tables: list[_Table], report: R
     elif tables and not tables[-1].mark and not tables[-1].spans and set(text) <= set("#. ") and "." in text:
         table = tables[-1]
         table.spans = ruled_spans(text.replace(".", "-"))
-    elif not tables and (found := _HEADER.match(text)):
-        header.setdefault(found[1], found[2].strip())
+    elif not tables and (match := _HEADER.match(text)):
+        header.setdefault(match[1], match[2].strip())
 
 
 def _title(table: _Table, text: str) -> None:
-    found = _MARK.match(text)
-    table.mark = found[1] if found else ""
+    match = _MARK.match(text)
+    table.mark = match[1] if match else ""
     bare = text[1:].strip()
     table.titles = [cell.strip() for cell in (bare.split(table.mark) if table.mark else re.split(r" {2,}", bare))]
 
@@ -204,8 +204,8 @@ def _facts(header: dict[str, str], kept: Sequence[_Table]) -> list[Row]:
     facts += [("event", None, None, table.event.name) for table in kept if table.event.name]
     if (cpus := whole(header.get("nrcpus online", ""))) is not None:
         facts.append(("logical_cpus", cpus, None, None))
-    if found := _HZ.search(header.get("event", "")):
-        facts.append(("sampling_hz", int(found[1]), "Hz", None))
+    if match := _HZ.search(header.get("event", "")):
+        facts.append(("sampling_hz", int(match[1]), "Hz", None))
     samples = [row["samples"] for table in kept for row in table.rows if row.get("samples") is not None]
     if samples and not any(table.bad for table in kept):
         facts.append(("samples", sum(samples), None, None))

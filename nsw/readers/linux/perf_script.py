@@ -34,10 +34,10 @@ _UNKNOWN: Final = "[unknown]"
 def sniff(sample: Sample) -> int:
     """Sure by a first line that is a sample, and a stack or a place behind it."""
     lines = [line for line in sample.text[:20_000].splitlines() if line.strip() and not line.startswith("#")][:2]
-    found = _SAMPLE.match(lines[0]) if lines else None
-    if found is None:
+    match = _SAMPLE.match(lines[0]) if lines else None
+    if match is None:
         return 0
-    return 90 if _FRAME.match(found[3]) or (len(lines) > 1 and _FRAME.match(lines[1])) else 0
+    return 90 if _FRAME.match(match[3]) or (len(lines) > 1 and _FRAME.match(lines[1])) else 0
 
 
 def read(path: Path, options: Options) -> Report:
@@ -48,15 +48,15 @@ def read(path: Path, options: Options) -> Report:
     bad = []
     has_periods: bool | None = None
     for number, text in text_lines(path):
-        if found := _SAMPLE.match(text):
+        if match := _SAMPLE.match(text):
             _finish(current)
-            has_periods = found[1] is not None if has_periods is None else has_periods
-            if has_periods != (found[1] is not None):
+            has_periods = match[1] is not None if has_periods is None else has_periods
+            if has_periods != (match[1] is not None):
                 current = None
                 bad.append(number)
                 continue
-            current = events.setdefault(found[2], _Event(Event(found[2])))
-            current.begin(found[1], found[3])
+            current = events.setdefault(match[2], _Event(Event(match[2])))
+            current.begin(match[1], match[3])
         elif not text.strip():
             _finish(current)
         elif not text.startswith("#") and (current is None or not current.take(text)):
@@ -103,11 +103,11 @@ class _Event:
 
     def take(self, text: str) -> bool:
         """Add a place to the stack; whether it is one."""
-        found = _FRAME.match(text)
-        if found is None:
+        match = _FRAME.match(text)
+        if match is None:
             return False
-        module = None if found[2] == _UNKNOWN else found[2]
-        self.frames.append((_OFFSET.sub("", found[1]), module))
+        module = None if match[2] == _UNKNOWN else match[2]
+        self.frames.append((_OFFSET.sub("", match[1]), module))
         return True
 
     def end(self) -> None:

@@ -109,15 +109,15 @@ def read(path: Path, options: Options) -> Report:
             is_over = True  # what the program printed next
         else:
             try:
-                found = list(_of_line(text.rstrip()))
+                counted = list(_of_line(text.rstrip()))
             except ValueError as fault:
                 report.error(str(fault), line=line)
                 continue
-            if not found or not all(count.is_whole for count in found):
+            if not counted or not all(count.is_whole for count in counted):
                 bad.append(line)
                 continue
-            counts += found
-            facts += [fact | {"block": block} for count in found for fact in _facts(count)]
+            counts += counted
+            facts += [fact | {"block": block} for count in counted for fact in _facts(count)]
     wrong = "no count of an event; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
     _warn(report, counts)
@@ -126,9 +126,9 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
-def _lasted(found: re.Match[str], block: int) -> list[Row]:
-    value = number(found[1])
-    return [] if value is None else [_fact(_LASTED[found[2]], value, "s") | {"block": block}]
+def _lasted(match: re.Match[str], block: int) -> list[Row]:
+    value = number(match[1])
+    return [] if value is None else [_fact(_LASTED[match[2]], value, "s") | {"block": block}]
 
 
 def _of_line(text: str) -> Iterator[_Count]:
@@ -139,15 +139,15 @@ def _of_line(text: str) -> Iterator[_Count]:
     """
     if text.lstrip().startswith("{"):
         yield from _of_json(text)
-    elif found := _SEPARATED.match(text):
-        cells = text.split(found[1])
+    elif match := _SEPARATED.match(text):
+        cells = text.split(match[1])
         metric = (cells[5], cells[6]) if len(cells) > 6 else ("", "")
         yield _Count(cells[0], cells[1], cells[2], float(cells[4]), metric)
-    elif found := _PRINTED.fullmatch(text):
-        rest = found[4] or ""
+    elif match := _PRINTED.fullmatch(text):
+        rest = match[4] or ""
         reckoned, running = _METRIC.match(rest), _RUNNING.search(rest)
         yield _Count(
-            found[1], found[2] or "", found[3], float(running[1]) if running else None,
+            match[1], match[2] or "", match[3], float(running[1]) if running else None,
             (reckoned[1], reckoned[2]) if reckoned else ("", ""),
         )  # fmt: skip
 

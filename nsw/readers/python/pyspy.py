@@ -45,8 +45,8 @@ def sniff(sample: Sample) -> int:
         return 95
     lines = sample.text.splitlines()[:_LOOKED_AT]
     whole = lines if len(lines) < _LOOKED_AT else lines[:-1]  # the last may be cut
-    stacks = [found for line in whole if (found := _STACK.match(line))]
-    has_python = any(".py:" in found[1] or "process " in found[1][:8] for found in stacks)
+    stacks = [match for line in whole if (match := _STACK.match(line))]
+    has_python = any(".py:" in match[1] or "process " in match[1][:8] for match in stacks)
     return 85 if whole and len(stacks) == len(whole) and has_python else 0
 
 
@@ -58,10 +58,10 @@ def read(path: Path, options: Options) -> Report:
     stacks: Stacks[_Function] = Stacks()
     bad = []
     for number, text in text_lines(path):
-        found = _STACK.match(text)
-        if found is not None:
-            frames = [frame for part in _parts(found[1]) if (frame := _function(part, with_line=own is not None))]
-            stacks.add(frames[::-1] or [_NO_FRAME], int(found[2]))
+        match = _STACK.match(text)
+        if match is not None:
+            frames = [frame for part in _parts(match[1]) if (frame := _function(part, with_line=own is not None))]
+            stacks.add(frames[::-1] or [_NO_FRAME], int(match[2]))
         elif text.strip():
             bad.append(number)
     wrong = "no stack with a count behind it; left out"
@@ -83,12 +83,12 @@ def _parts(text: str) -> list[str]:
 def _function(part: str, *, with_line: bool) -> _Function | None:
     if _NOT_A_FUNCTION.match(part):
         return None
-    found = _FRAME.match(part)
-    if found is None:
+    match = _FRAME.match(part)
+    if match is None:
         return _Function(part, None, None, None)
-    if _NATIVE.search(found[2]):
-        return _Function(found[1], None, None, found[2])
-    return _Function(found[1], found[2], int(found[3]) if with_line and found[3] else None, None)
+    if _NATIVE.search(match[2]):
+        return _Function(match[1], None, None, match[2])
+    return _Function(match[1], match[2], int(match[3]) if with_line and match[3] else None, None)
 
 
 def _row(function: _Function, hits: Hits, samples: int, rate: int) -> Row:

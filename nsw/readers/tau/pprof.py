@@ -50,11 +50,11 @@ def read(path: Path, options: Options) -> Report:
     bad = []
     in_table, is_named = False, False
     for line, text in text_lines(path):
-        if found := _THREAD.match(text):
-            threads.append(_Thread(int(found[1])))
+        if match := _THREAD.match(text):
+            threads.append(_Thread(int(match[1])))
             is_named = True
-        elif found := _SUMMARY.match(text):
-            threads.append(_Thread(None, is_total=found[1] == "total"))
+        elif match := _SUMMARY.match(text):
+            threads.append(_Thread(None, is_total=match[1] == "total"))
             in_table, is_named = False, True
         elif _TITLES.match(text):
             if not is_named:
@@ -88,19 +88,19 @@ def read(path: Path, options: Options) -> Report:
 
 
 def _timer(text: str) -> Timer | None:
-    found = _ROW.fullmatch(text)
-    own, total, calls = (_msec(found[1]), _msec(found[2]), number(found[3])) if found else (None, None, None)
-    if found is None or own is None or total is None or calls is None:
+    match = _ROW.fullmatch(text)
+    own, total, calls = (_msec(match[1]), _msec(match[2]), number(match[3])) if match else (None, None, None)
+    if match is None or own is None or total is None or calls is None:
         return None
-    return Timer(found[4].strip(), calls.value, own.value, total.value)
+    return Timer(match[4].strip(), calls.value, own.value, total.value)
 
 
 def _msec(text: str) -> Quantity | None:
     """Milliseconds as pprof prints them: `2:11.067` is 131067 ms, `11,900` is 11900 ms, `0.0206` is that many ms."""
-    found = _CLOCK.fullmatch(text)
-    if found is None:
+    match = _CLOCK.fullmatch(text)
+    if match is None:
         return number(text)
-    hours, minutes, seconds, milliseconds, bare, behind = found.groups()
+    hours, minutes, seconds, milliseconds, bare, behind = match.groups()
     if bare is not None:
         return Quantity(1000 * int(bare) + int(behind), None)
     return Quantity(((int(hours or 0) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(milliseconds), None)

@@ -76,15 +76,15 @@ def read(path: Path, options: Options) -> Report:
 
 
 def _timer(text: str, mpi: list[float]) -> Timer | None:
-    found = _TIMER.match(text)
-    numbers = [number(found[n]) for n in (2, 3, 4)] if found else []
+    match = _TIMER.match(text)
+    numbers = [number(match[n]) for n in (2, 3, 4)] if match else []
     calls, own, total = (*numbers, None, None, None)[:3]
-    if found is None or calls is None or own is None or total is None:
+    if match is None or calls is None or own is None or total is None:
         return None
-    groups = found[5].split("|")
+    groups = match[5].split("|")
     if _MPI in groups and "TAU_CALLPATH" not in groups:
         mpi.append(own.value)
-    return Timer(found[1], calls.value, own.value, total.value)
+    return Timer(match[1], calls.value, own.value, total.value)
 
 
 def _amount(column: str, timer: Timer) -> Row:

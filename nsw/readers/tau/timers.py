@@ -45,8 +45,8 @@ def functions(timers: Sequence[Timer], amount: Callable[[Timer], Row]) -> list[R
     flat = [timer for timer in timers if _PATH not in timer.name and "  => " not in timer.name]
     of_kind: dict[str, list[Timer]] = {}
     for timer in flat:
-        found = _KIND.match(timer.name)
-        of_kind.setdefault(found[1] if found else "", []).append(timer)
+        match = _KIND.match(timer.name)
+        of_kind.setdefault(match[1] if match else "", []).append(timer)
     sampled = {_bare(timer.name): timer.total for timer in of_kind.get("CONTEXT", ())}
     rows = [
         {**_named(timer.name), **_counts(timer), **amount(timer._replace(own=_less(timer, sampled.get(timer.name))))}
@@ -65,12 +65,12 @@ def _less(timer: Timer, sampled: float | None) -> float:
 
 def _summed(timers: Iterable[Timer]) -> dict[str, Timer]:
     """The samples of each function, which TAU tells apart by their line."""
-    found: dict[str, Timer] = {}
+    merged: dict[str, Timer] = {}
     for timer in timers:
         name = re.sub(r" ?\{\d{1,9}\}\]$", "]", _bare(timer.name))
-        known = found.get(name, Timer(name, 0, 0, 0))
-        found[name] = Timer(name, known.calls + timer.calls, known.own + timer.own, known.total + timer.total)
-    return found
+        known = merged.get(name, Timer(name, 0, 0, 0))
+        merged[name] = Timer(name, known.calls + timer.calls, known.own + timer.own, known.total + timer.total)
+    return merged
 
 
 def _bare(name: str) -> str:
@@ -81,10 +81,10 @@ def _named(name: str) -> Row:
     """Function, file and line, or module."""
     if name.startswith(_UNRESOLVED):
         return {"name": name.split(maxsplit=1)[0], "module": name.removeprefix(_UNRESOLVED).strip()}
-    found = _PLACE.fullmatch(name.strip())
-    if found is None:
+    match = _PLACE.fullmatch(name.strip())
+    if match is None:
         return {"name": name.strip()}
-    return {"name": found[1], "file": found[2] or None, "line": int(found[3]) if found[3] else None}
+    return {"name": match[1], "file": match[2] or None, "line": int(match[3]) if match[3] else None}
 
 
 def _counts(timer: Timer) -> Row:
