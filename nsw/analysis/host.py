@@ -34,7 +34,7 @@ WAITS: Final = frozenset({_GPU_WAIT, LOADER, MPI, _WAITING, _BARRIERS})
 # a class a line, with patterns of which any may be in `name file module`, those with = as a word; indented lines go on
 _TABLE: Final = r"""
 waiting for the GPU: cu(?:da|ctx|stream|event|device)\w*synchronize '(?:item|cpu|tolist)'.of.'torch =cuda.synchronize
-waiting for loader workers: _try_get_data _get_data dataloaderiter\b.*_next
+waiting for loader workers: _try_get_data _get_data multiprocessingdataloaderiter
 waiting at OpenMP barriers: kmp_\w*barrier kmp_\w*wait gomp_\w*barrier gomp_\w*wait kmp_fork kmp_hyper
 MPI: =p?mpi_ libmpi mpidi ucp_worker uct_ psm2 ofi_ opal_progress ompi_ =gloo =barrier
 waiting: =e?poll =ppoll =select =epoll_ =futex lock_wait pthread_cond 'acquire' nanosleep =sleep =wait =waitpid
@@ -160,16 +160,17 @@ def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Ro
     profiled = [run for run in runs if run.pass_kind in _OF_PASSES]
     functions, by = _first_pass(profiled, tables.get("functions", {}))
     operators, of_operators = _first_pass(profiled, tables.get("operators", {}))
-    weighed = _weighed(functions) or [
-        (_name(row), "", row["self_cpu_ns"]) for row in operators if row.get("self_cpu_ns")
-    ]
+    weighed = by_functions = _weighed(functions)
+    if not weighed:
+        weighed = [(_name(row), "", row["self_cpu_ns"]) for row in operators if row.get("self_cpu_ns")]
     facts = _facts(profiled, tables.get("facts", {}))
     if not weighed and not facts:
         return None
     works = [part for part in weighed if work_of(*part[:2]) not in WAITS]
     return HostSide(
         work=_shares(works),
-        beside_gpu=_shares([part for part in works if not _is_gpus_or_import(*part[:2])]),
+        # operators are PyTorch's alone: what Python does between them, such as decoding, is none
+        beside_gpu=_shares([part for part in works if not _is_gpus_or_import(*part[:2])]) if by_functions else (),
         waits=_shares([part for part in weighed if work_of(*part[:2]) in WAITS], sum(part[2] for part in weighed)),
         facts=facts,
         rank_s=_rank_times(functions),

@@ -45,6 +45,8 @@ class Run:
         ("<method 'item' of 'torch._C.TensorBase' objects>", "", "waiting for the GPU"),
         ("_try_get_data", "site-packages/torch/utils/data/dataloader.py", "waiting for loader workers"),
         ("__kmp_hyper_barrier_release", "libiomp5.so", "waiting at OpenMP barriers"),
+        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "", "loading data"),
+        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "", "waiting for loader workers"),
         ("PMPI_Allreduce", "libmpi.so.40", "MPI"),
         ("mkl_blas_avx512_sgemm_kernel_0", "libmkl_avx512.so", "matrix products"),
         ("__memmove_avx_unaligned_erms", "libc.so.6", "copying memory"),
@@ -116,6 +118,7 @@ def test_operators_stand_in_for_functions():
     host = host_side([Run("r", "torch")], {"operators": {"r": rows}})
     assert [(w.name, w.share_pct) for w in host.work] == [("convolution", 100.0)]
     assert [(w.name, w.share_pct) for w in host.waits] == [("waiting for the GPU", 25.0)]
+    assert host.beside_gpu == ()  # what Python does between operators is in none of them
 
 
 def test_primitives_are_operators_that_name_an_implementation():
