@@ -6,6 +6,7 @@ not understood; and nsw adds no words but its own.
 
 import re
 import shlex
+import shutil
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,9 @@ PROFILERS = {"nsys", "ncu", "nvprof", "vtune", "amplxe-cl", "aps", "nv-nsight-cu
 READING = re.compile(r"stats|export|-i|--import.*|-report|--report.*")
 SETTING = {"module", "source", "conda", "mkdir"}
 STUBS = r"""
-nsw_log() { { printf '%s\0' "${BASH_LINENO[1]}" "$@"; printf '\1\0'; export -p; printf '\0\1\0'; } >>"$NSW_LOG"; }
+nsw_log() {    # a file a call: those of a pipeline run at the same time
+  { printf '%s\0' "${BASH_LINENO[1]}" "$@"; printf '\1\0'; export -p; } >"$NSW_LOG/$EPOCHREALTIME.$BASHPID"
+}
 command_not_found_handle() { nsw_log "$@"; case $1 in wc) echo 2;; seq) echo 1;; esac; }
 cd() { nsw_log cd "$@"; }
 module() { nsw_log module "$@"; }
@@ -49,7 +52,8 @@ class Call:
 def calls_of(script, folder, *, arguments=(), files=()):
     """The commands that bash starts for a script, in order."""
     log = folder / ".calls of the test"
-    log.write_bytes(b"")
+    shutil.rmtree(log, ignore_errors=True)
+    log.mkdir()
     (folder / "stubs").write_text(STUBS)
     (folder / "home").mkdir(exist_ok=True)
     text = script.read_text()
@@ -64,8 +68,7 @@ def calls_of(script, folder, *, arguments=(), files=()):
         ["/bin/bash", str(script), *arguments], cwd=folder, capture_output=True, check=False, timeout=60,
         env={"PATH": "/nowhere", "HOME": str(folder / "home"), "BASH_ENV": str(folder / "stubs"), "NSW_LOG": str(log), **job},
     )  # fmt: skip
-    records = log.read_text().split("\0\1\0")[:-1]
-    return [_call(words, exported) for words, exported in zip(records[::2], records[1::2], strict=True)]
+    return [_call(*file.read_text().split("\0\1\0")) for file in sorted(log.iterdir())]
 
 
 def _call(words, exported):
