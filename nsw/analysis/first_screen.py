@@ -477,7 +477,7 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     found = section_of(case, summary.tables)
     of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
-    idle = f"GPU idle {hits[0].size.partition(',')[0]}: " if telling and hits[0].rule.startswith("idle") else ""
+    idle = f"GPU idle {hits[0].gain_pct:.0f} %: " if telling and hits[0].rule.startswith("idle") else ""
     said += [idle + hits[0].what] if telling else [found[0]] if found else []
     if of_kernels and hits and len(case.kernels) == 1 and hits[0].rule != "latency-bound":  # which is said already
         said.append(hits[0].what)

@@ -13,6 +13,8 @@ from functools import cache
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.kernel_classes import classes_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -31,7 +33,7 @@ _IMPORTS: Final = "importing modules"
 _BARRIERS: Final = "waiting at OpenMP barriers"
 WAITS: Final = frozenset({_GPU_WAIT, LOADER, MPI, _WAITING, _BARRIERS})
 
-# a class a line, with patterns of which any may be in `name file module`, those with = as a word; indented lines go on
+# as that of kernel_classes: a class a line with its patterns
 _TABLE: Final = r"""
 waiting for the GPU: cu(?:da|ctx|stream|event|device)\w*synchronize '(?:item|cpu|tolist)'.of.'torch =cuda.synchronize
 waiting for loader workers: _try_get_data _get_data multiprocessingdataloaderiter
@@ -64,18 +66,7 @@ the operating system: kernel\.kallsyms vmlinux \[k\] entry_syscall do_syscall
 """
 
 
-def _classes(table: str) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    lines = table.replace("\n  ", " ").strip().splitlines()
-    pairs = (line.partition(": ")[::2] for line in lines)
-    return tuple((name, re.compile("|".join(map(_pattern, words.split())), re.IGNORECASE)) for name, words in pairs)
-
-
-def _pattern(word: str) -> str:
-    return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
-
-
-_CLASSES: Final = _classes(_TABLE)
-
+_CLASSES: Final = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in classes_of(_TABLE))
 
 _LIBRARY: Final = re.compile(r"(?:site|dist)-packages|/lib/python|\.so\b|^(?!.*\.py\b)")
 # functions that launch GPU work or wait for it; those of torch.utils are the host's own

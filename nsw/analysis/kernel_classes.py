@@ -17,7 +17,18 @@ from nsw.tables.names import short_name
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CLASSES", "COPIES", "LAYOUT", "NCCL", "OPTIMIZER", "OTHER", "SETS", "class_of", "is_fp32_arithmetic"]
+__all__ = [
+    "CLASSES",
+    "COPIES",
+    "LAYOUT",
+    "NCCL",
+    "OPTIMIZER",
+    "OTHER",
+    "SETS",
+    "class_of",
+    "classes_of",
+    "is_fp32_arithmetic",
+]
 
 GROUP: Final = "nsw.kernel_classes"
 COPIES: Final = "copies"
@@ -55,7 +66,8 @@ sparse: spmv spmm csr coo_ sparse bsr
 """
 
 
-def _classes(table: str) -> tuple[tuple[str, str], ...]:
+def classes_of(table: str) -> tuple[tuple[str, str], ...]:
+    """The classes of such a table: a name and a pattern each."""
     lines = table.replace("\n  ", " ").strip().splitlines()
     return tuple(
         (name, "|".join(map(_pattern, words.split()))) for name, _, words in (line.partition(": ") for line in lines)
@@ -66,7 +78,7 @@ def _pattern(word: str) -> str:
     return f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word
 
 
-CLASSES: Final = _classes(_TABLE)
+CLASSES: Final = classes_of(_TABLE)
 
 # FP32 multiplications and additions without tensor cores: cuBLAS, cuDNN and CUTLASS name their instructions
 _FP32: Final = re.compile(r"sgemm|simt_s|ffma|gemmsn|gemmk1|cf32cf32|winograd|fft2d|gemv2[nt]", re.IGNORECASE)
