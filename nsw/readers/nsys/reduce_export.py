@@ -50,6 +50,7 @@ KEPT = {
     "EXPORT_META_DATA": ("name", "value"),
     "TARGET_INFO_SESSION_START_TIME": ("utcTime",),
     "TARGET_INFO_SYSTEM_ENV": ("name", "value"),
+    "TARGET_INFO_CUDA_CONTEXT_INFO": ("processId", "deviceId"),
     "TARGET_INFO_GPU": (
         "name", "cuDevice", "computeMajor", "computeMinor", "smCount", "clockRate", "totalMemory", "memoryBandwidth",
         "l2CacheSize",
