@@ -98,7 +98,7 @@ def _parts_of(case: CaseSummary) -> Section | None:
 
 def _each_idle(spent: Spent) -> str:
     """How much each of several GPUs is idle; of many the least and the most."""
-    gpus = sorted(spent.idle_gpus, key=lambda gpu: -gpu[1])
+    gpus = sorted(spent.idle_gpus, key=lambda gpu: (-round(gpu[1]), len(gpu[0]), gpu[0]))
     if len(gpus) > _LISTED:
         gpus = [gpus[0], gpus[-1]]
     return ", ".join(f"{share:.0f} % {name}" for name, share in gpus) if len(gpus) > 1 else ""

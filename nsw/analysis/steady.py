@@ -135,7 +135,7 @@ def iterations(rows: Sequence[Row]) -> Iterations | None:
     """The iterations of all processes of a case together; None where none were found."""
     if not rows:
         return None
-    slowest = max(rows, key=lambda r: r["max_ns"])
+    slowest = max(rows, key=lambda r: (r["max_ns"], r.get("slowest_gpu_busy_pct") or 0.0))
     runs = len({r.get("run") for r in rows})
     return Iterations(
         rows[0]["found_by"], rows[0].get("name"), rows[0]["steady"], rows[0]["warmup"],

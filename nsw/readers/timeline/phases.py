@@ -132,26 +132,27 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
     edges = _edges(_of_devices(ordered, devices), iterations)
     count = _warmup(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
     host = int(starts[0]), int(starts[count]), iterations.end
-    gpus = [_on_gpu(_of_devices(ordered, [device]), marks, edges, device) for device in devices]
+    busy = [_busy(mine.start, mine.end, edges) for mine in (_of_devices(work, [d]) for d in devices)]
+    gpus = [
+        _on_gpu(_of_devices(ordered, [device]), device, marks, edges, at_work[1:-1])
+        for device, at_work in zip(devices, busy, strict=True)
+    ]
     return Phased(
-        iterations, count, host, edges, _sums(ordered.end - ordered.start, at), busy_between(work, edges, devices),
-        tuple(gpus),
-    )  # fmt: skip
+        iterations, count, host, edges, _sums(ordered.end - ordered.start, at), _mean(busy, edges), tuple(gpus)
+    )
 
 
-def _on_gpu(work: Operations, marks: Sequence[int], edges: IntArray, device: int) -> OnGpu:
-    """What the iterations do on the GPU whose operations these are, in order of launch."""
+def _on_gpu(work: Operations, device: int, marks: Sequence[int], edges: IntArray, busy: IntArray) -> OnGpu:
+    """What the iterations do on the GPU whose operations these are, in order of launch, and that is busy so long."""
     at = np.searchsorted(work.launched, marks)
     durations = work.end - work.start
-    inside = slice(1, -1)
-    gpu, busy = _sums(durations, at)[inside], busy_between(work, edges, [device])[inside]
+    gpu = _sums(durations, at)[1:-1]
     parts, alone = [], []
     for what in (MEMORY, COMMUNICATION):
         mine = work.what == what
-        part = _sums(np.where(mine, durations, 0), at)[inside] if mine.any() else np.zeros_like(gpu)
-        others = busy_between(_chosen(work, ~mine), edges, [device])[inside] if part.any() else busy
+        part = _sums(np.where(mine, durations, 0), at)[1:-1] if mine.any() else np.zeros_like(gpu)
         parts.append(part)
-        alone.append(busy - others)
+        alone.append(busy - _busy(work.start[~mine], work.end[~mine], edges)[1:-1] if part.any() else part)
     (memory, communication), (memory_alone, communication_alone) = parts, alone
     return OnGpu(
         device, busy, gpu, memory, memory_alone, communication, communication_alone, np.diff(at),
@@ -185,7 +186,7 @@ def _chosen(work: Operations, which: Any) -> Operations:
 
 def _of_devices(work: Operations, devices: Sequence[int]) -> Operations:
     """The operations on these devices."""
-    mine = np.isin(work.device, devices)
+    mine = np.isin(work.device, devices) if len(devices) > 1 else work.device == (devices[0] if devices else -1)
     return work if mine.all() else _chosen(work, mine)
 
 
@@ -228,13 +229,9 @@ def _warmup(durations: IntArray) -> int:
     return min(count, len(durations) // 2)
 
 
-def busy_between(work: Operations, edges: IntArray, devices: Sequence[int]) -> IntArray:
-    """The time in which a GPU was at work before the first edge, between each and the next, and after the last; ns.
-
-    Of several devices the mean.
-    """
-    each = [_busy(mine.start, mine.end, edges) for d in devices if len((mine := _of_devices(work, [d])).start)]
-    return np.asarray(sum(each) // len(devices)) if each else np.zeros(len(edges) + 1, np.int64)
+def _mean(busy: Sequence[IntArray], edges: IntArray) -> IntArray:
+    """The mean of the times in which GPUs were at work; of none zero."""
+    return np.asarray(sum(busy) // len(busy)) if busy else np.zeros(len(edges) + 1, np.int64)
 
 
 def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
@@ -261,6 +258,9 @@ def _different(values: IntArray) -> list[int]:
 
 
 def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
+    """The time in which a GPU was at work before the first edge, between each and the next, and after the last; ns."""
+    if not len(start):
+        return np.zeros(len(edges) + 1, np.int64)
     if not bool((start[1:] >= start[:-1]).all()):
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
@@ -325,7 +325,9 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
     one = timeline.phased
     if one is None:
         work = timeline.work
-        busy = busy_between(work, np.array([first], np.int64), gpus_worked_on(work))
+        at_first = np.array([first], np.int64)
+        on_gpus = [_of_devices(work, [device]) for device in gpus_worked_on(work)]
+        busy = _mean([_busy(mine.start, mine.end, at_first) for mine in on_gpus], at_first)
         row: Row = {
             "phase": "all", "found_by": "none", "reason": _why(timeline),
             "start_ns": first, "duration_ns": last - first,
