@@ -554,7 +554,8 @@ def _stray_context(case: CaseSummary, _: Context) -> Hit | None:
     others = f" (and {plural(len(by_gpu) - 1, 'GPU')} more)" if len(by_gpu) > 1 else ""
     what = f"{whose} also {holds} a context on GPU {gpu}"
     return Hit(
-        "stray context", case.id, min(100.0, 100 * each / med_ns) if med_ns else 0.0, what, "choose the GPU first",
+        "stray context", case.id, min(100.0, 100 * each / med_ns) if med_ns else 0.0, what,
+        "set the device before the first CUDA call",
         f"{what}{others} that is {use}",
         "It takes some hundred MB of that GPU's memory, and comes mostly of a CUDA call before the process chooses its"
         " GPU: call torch.cuda.set_device(local_rank) (cudaSetDevice) before all others, or set CUDA_VISIBLE_DEVICES,"

@@ -188,7 +188,8 @@ def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None
         "communication": with_shares(work.communication) + with_shares(mpi or marked.mpi),
         "facts": made.get("facts", []),
         **phase_tables(
-            timelines(made["split"], made.get("calls"), marked.ranges, made["contexts"]), work.by_phase + api_by_phase,
+            timelines(made["split"], made.get("calls"), marked.ranges, made.get("contexts", {})),
+            work.by_phase + api_by_phase,
             every=_wants(options, "iteration_trace"),
         ),
     }  # fmt: skip
