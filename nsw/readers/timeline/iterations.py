@@ -120,6 +120,7 @@ _REGULAR: Final = 0.98  # of the distances between repetitions
 _LIKELY: Final = 32  # lags that the autocorrelation proposes
 _WHOLE_REPETITION: Final = 0.9  # of a repetition's kernels
 _ANCHORS: Final = 256  # kernels tried as the first of a repetition
+_DEVICES: Final = 16  # whose sequences are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +137,12 @@ class Kernels:
         """Those of each device, of most time first: threads that launch for several mix their sequences by chance."""
         if len(self.device) == 0 or bool((self.device == self.device[0]).all()):
             return [self]
-        parts = [
+        devices, which = np.unique(self.device, return_inverse=True)
+        most = np.argsort(-np.bincount(which, weights=self.durations), kind="stable")[:_DEVICES]
+        return [
             Kernels(*(getattr(self, column)[self.device == device] for column in self.__slots__))
-            for device in np.unique(self.device)
+            for device in devices[most]
         ]
-        return sorted(parts, key=lambda part: -int(part.durations.sum()))
 
 
 def of_kernels(kernels: Kernels) -> Iterations | None:

@@ -132,9 +132,10 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
     edges = _edges(_of_devices(ordered, devices), iterations)
     count = _warmup(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
     host = int(starts[0]), int(starts[count]), iterations.end
-    busy = [_busy(mine.start, mine.end, edges) for mine in (_of_devices(work, [d]) for d in devices)]
+    of_device, in_order = _by_device(work), _by_device(ordered)  # by start and by launch, as they were recorded
+    busy = [_busy(of_device[device].start, of_device[device].end, edges) for device in devices]
     gpus = [
-        _on_gpu(_of_devices(ordered, [device]), device, marks, edges, at_work[1:-1])
+        _on_gpu(in_order[device], device, marks, edges, at_work[1:-1])
         for device, at_work in zip(devices, busy, strict=True)
     ]
     return Phased(
@@ -171,22 +172,29 @@ def gpus_worked_on(work: Operations) -> list[int]:
         return []
     if bool((work.device == work.device[0]).all()):
         return [int(work.device[0])]
-    counted = work.what != MEMORY
-    if not counted.any():
-        counted = np.ones(len(work.start), bool)
-    took = {
-        d: int((work.end - work.start)[counted & (work.device == d)].sum()) for d in _different(work.device[counted])
-    }
-    return sorted(device for device, ns in took.items() if ns >= WORKED_ON * max(took.values()))
+    counted = work if bool((work.what == MEMORY).all()) else _chosen(work, work.what != MEMORY)
+    took = {device: int((mine.end - mine.start).sum()) for device, mine in _by_device(counted).items()}
+    most = max(took.values())
+    return sorted(device for device, ns in took.items() if ns >= WORKED_ON * most)
 
 
 def _chosen(work: Operations, which: Any) -> Operations:
     return Operations(*(getattr(work, c)[which] for c in work.__slots__))
 
 
+def _by_device(work: Operations) -> dict[int, Operations]:
+    """The operations of each device, in the order in which they were."""
+    if len(work.start) and bool((work.device == work.device[0]).all()):
+        return {int(work.device[0]): work}
+    order = np.argsort(work.device, kind="stable")
+    devices, first = np.unique(work.device[order], return_index=True)
+    bounds = [*first.tolist(), len(order)]
+    return {device: _chosen(work, order[bounds[at] : bounds[at + 1]]) for at, device in enumerate(devices.tolist())}
+
+
 def _of_devices(work: Operations, devices: Sequence[int]) -> Operations:
     """The operations on these devices."""
-    mine = np.isin(work.device, devices) if len(devices) > 1 else work.device == (devices[0] if devices else -1)
+    mine = np.isin(work.device, devices) if len(devices) != 1 else work.device == devices[0]
     return work if mine.all() else _chosen(work, mine)
 
 
@@ -246,15 +254,6 @@ def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     inside = (place >= 0) & (place < len(longest)) & (gaps > 0)
     np.maximum.at(longest, place[inside], gaps[inside])
     return longest
-
-
-def _different(values: IntArray) -> list[int]:
-    """The different values of few; much faster than to sort them."""
-    found = []
-    while len(values):
-        found.append(int(values[0]))
-        values = values[values != values[0]]
-    return found
 
 
 def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
@@ -326,7 +325,8 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
     if one is None:
         work = timeline.work
         at_first = np.array([first], np.int64)
-        on_gpus = [_of_devices(work, [device]) for device in gpus_worked_on(work)]
+        of_device = _by_device(work)
+        on_gpus = [of_device[device] for device in gpus_worked_on(work)]
         busy = _mean([_busy(mine.start, mine.end, at_first) for mine in on_gpus], at_first)
         row: Row = {
             "phase": "all", "found_by": "none", "reason": _why(timeline),
@@ -411,10 +411,11 @@ def _iteration_rows(timeline: Timeline) -> list[Row]:
 def _gpu_rows(timeline: Timeline) -> list[Row]:
     """One row a GPU on which a process has work or a context."""
     work, one = timeline.work, timeline.phased
-    worked = gpus_worked_on(work) if one is None else [gpu.device for gpu in one.gpus]
+    worked = frozenset(gpus_worked_on(work) if one is None else (gpu.device for gpu in one.gpus))
+    of_device, nothing = _by_device(work), _chosen(work, slice(0, 0))
     rows = []
-    for device in sorted({*_different(work.device), *timeline.contexts}):
-        mine = _of_devices(work, [device])
+    for device in sorted({*of_device, *timeline.contexts}):
+        mine = of_device.get(device, nothing)
         row = timeline.origin | _device(device) | {
             "works": device in worked, "kernels": int((mine.what != MEMORY).sum()),
             "copies": int((mine.what == MEMORY).sum()), "gpu_ns": int((mine.end - mine.start).sum()),
