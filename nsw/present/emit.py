@@ -193,6 +193,7 @@ def json_rows(name: str, data: pa.Table) -> Iterator[bytes | memoryview]:
     before = b""
     from concurrent.futures import ThreadPoolExecutor
 
+    # the workers share Arrow data alone, which nobody changes; only this thread takes batches and results, in order
     with ThreadPoolExecutor(_WORKERS) as pool:
         made = (pool.submit(_objects, columns, batch) for batch in batches)
         running = deque(islice(made, _WORKERS))

@@ -18,6 +18,7 @@ from nsw.schedulers.cobalt import Cobalt as Adapter
 from nsw.schedulers.model import Phase, Submission
 from nsw.transport.local import LocalTransport
 from tests.contract.campaigns import PATIENCE_S, folder, ran, runs, until_go, wait_until, words
+from tests.guard import ends
 
 if TYPE_CHECKING:
     from .places import Cobalt
@@ -229,18 +230,11 @@ def test_a_hundred_jobs_are_submitted_and_polled_in_two_remote_commands():
     assert {answer.phase for answers in told.values() for answer in answers.values()} == {Phase.QUEUED}
 
 
-def test_a_poll_of_many_jobs_is_read_in_time_that_grows_as_they_do():
-    def seconds(jobs: int) -> float:
-        rows = "".join(f"{job}  me  running  nsw-{job}\n" for job in range(jobs))
-        answer = CommandResult(("qstat",), 0, "JobID  User  State   JobName\n======================\n" + rows, "")
-        best = float("inf")
-        for _ in range(3):
-            began = time.process_time()
-            assert len(Adapter().parse_queue(answer) or ()) == jobs
-            best = min(best, time.process_time() - began)
-        return best
-
-    assert seconds(20000) < 5 * seconds(10000)
+def test_a_poll_of_very_many_jobs_is_read_to_its_end():
+    rows = "".join(f"{job}  me  running  nsw-{job}\n" for job in range(100_000))
+    answer = CommandResult(("qstat",), 0, "JobID  User  State   JobName\n======================\n" + rows, "")
+    with ends():
+        assert len(Adapter().parse_queue(answer) or ()) == 100_000
 
 
 def test_a_campaign_s_lockfile_asks_for_nothing_that_cobalt_has_no_option_for(cobalt):
