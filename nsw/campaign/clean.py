@@ -275,6 +275,6 @@ def remove(transport: Transport, leftovers: Leftovers, *, everything: bool, fenc
     some = not leftovers.whole or (bool(leftovers.kept) and not everything)
     argv = ["bash", "-c", _REMOVE_SOME if some else _REMOVE_ALL, "nsw", folder]
     files = leftovers.files(everything=everything) if some else ()
-    names = "".join(f"./{file.name}\0" for file in files).encode()
+    names = "".join(f"./{file.name}\0" for file in files).encode(errors="surrogateescape")
     done = run_fenced(transport, fence, argv, timeout=_SECONDS, stdin=names)
     require_success(done, late=f"{folder} may be removed in part", what=f"{folder} could not be removed completely")
