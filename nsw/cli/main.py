@@ -36,6 +36,8 @@ def main() -> None:
         code = _answer_or_run()
     except SystemExit:
         raise
+    except KeyboardInterrupt:
+        code = Exit.INTERRUPTED
     except BaseException:  # noqa: BLE001  a bug: processes and threads that still work must not be waited for
         sys.excepthook(*sys.exc_info())
         code = 1
