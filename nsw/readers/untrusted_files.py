@@ -5,6 +5,7 @@ A packed report of any format is unpacked to be read.
 
 from __future__ import annotations
 
+import os
 import shlex
 import sqlite3
 import tempfile
@@ -135,7 +136,7 @@ SQLITE_MAGIC: Final = b"SQLite format 3\0"
 
 def read_only_uri(path: Path) -> str:
     """A URI that opens the file as it is: no lock, no journal, no side file, whoever else has it open."""
-    return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    return f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
