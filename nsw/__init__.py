@@ -81,14 +81,14 @@ if not TYPE_CHECKING:  # for mypy there are the public names and no others
 
     def __getattr__(name: str) -> Any:
         """A public name, imported when it is used: `nsw --version` must not pay for it."""
-        place = _FROM.get(name)
-        if place is None:
+        location = _FROM.get(name)
+        if location is None:
             raise AttributeError(f"module 'nsw' has no attribute {name!r}")
         from importlib import import_module
 
-        module, _, attribute = place.partition(":")
-        found = import_module(f"nsw.{module}")
-        return getattr(found, attribute) if attribute else found
+        module, _, attribute = location.partition(":")
+        imported = import_module(f"nsw.{module}")
+        return getattr(imported, attribute) if attribute else imported
 
 
 def __dir__() -> list[str]:

@@ -28,8 +28,18 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkContext, SpawnContext
 
 __all__ = [
-    "Limits", "NoPoolError", "allow_fork", "apart", "can_fork", "inside", "is_possible", "out_of_memory", "outside",
-    "pool", "starting", "within",
+    "Limits",
+    "NoPoolError",
+    "allow_fork",
+    "can_fork",
+    "inside",
+    "is_possible",
+    "out_of_memory",
+    "outside",
+    "pool",
+    "run_isolated",
+    "starting",
+    "with_limits",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -77,15 +87,15 @@ class _Process:
     """What this process is."""
 
     may_fork: bool = False
-    apart: bool = False
+    is_isolated: bool = False
 
 
-_this: Final = _Process()
+_this_process: Final = _Process()
 
 
 def allow_fork() -> None:
     """Say that this process is nsw's own program, which a fork may copy: from Python it may be anybody's."""
-    _this.may_fork = True
+    _this_process.may_fork = True
 
 
 def can_fork() -> bool:
@@ -94,28 +104,28 @@ def can_fork() -> bool:
     A copy of a process with threads (Arrow's) may hang.
     """
     try:
-        return _this.may_fork and len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208  for its length only
+        return _this_process.may_fork and len(os.listdir("/proc/self/task")) == 1  # noqa: PTH208  for its length only
     except OSError:
         return False
 
 
 def inside() -> bool:
     """Whether this is a process apart."""
-    return _this.apart
+    return _this_process.is_isolated
 
 
 def is_possible() -> bool:
     """Whether there can be a process apart: not in one, nor where it would look for modules in the current folder."""
-    return not _this.apart and (can_fork() or processes_are_safe())
+    return not _this_process.is_isolated and (can_fork() or processes_are_safe())
 
 
-def apart(function: Callable[..., _T], *args: Any, what: str, size: int, limits: Limits | None = None) -> _T:
+def run_isolated(function: Callable[..., _T], *args: Any, subject: str, size: int, limits: Limits | None = None) -> _T:
     """Call a function in a process with limits; where there can be none (`is_possible`), call it as it is.
 
     Args:
         function: What to call; where the process is a fresh interpreter, a function of a module.
         *args: Its arguments.
-        what: What it does, as the beginning of a sentence: reading x.sqlite.
+        subject: What it does, as the beginning of a sentence: reading x.sqlite.
         size: Bytes of what it reads.
         limits: What it may take.
 
@@ -131,7 +141,7 @@ def apart(function: Callable[..., _T], *args: Any, what: str, size: int, limits:
     chosen = (limits or Limits()).for_bytes(size)
     context = _context()
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_answer, args=(sender, function, args, what, chosen))
+    process = context.Process(target=_answer, args=(sender, function, args, subject, chosen))
     _flush()  # a copy would print it again
     with starting():
         process.start()
@@ -140,7 +150,7 @@ def apart(function: Callable[..., _T], *args: Any, what: str, size: int, limits:
         answer = receiver.recv_bytes()
     except EOFError:
         process.join()
-        raise _ended(process.exitcode or 0, what, chosen) from None
+        raise _ended(process.exitcode or 0, subject, chosen) from None
     except BaseException:
         process.terminate()
         process.join(_GRACE_S)
@@ -161,13 +171,13 @@ def _context() -> ForkContext | SpawnContext:
 
 
 def _answer(
-    sender: Connection, function: Callable[..., object], args: tuple[Any, ...], what: str, limits: _Chosen
+    sender: Connection, function: Callable[..., object], args: tuple[Any, ...], subject: str, limits: _Chosen
 ) -> NoReturn:
     """Call the function and send what it returns; in the process apart."""
     try:
         _enter()
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files go
-        with within(what, limits):
+        with with_limits(subject, limits):
             answer = pickle.dumps((True, function(*args)), pickle.HIGHEST_PROTOCOL)
         _flush()
     except BaseException as fault:  # noqa: BLE001  whoever asked gets it
@@ -205,7 +215,7 @@ def _enter() -> None:
     """Make this process one apart, whose calls have limits; it ends with the one that started it."""
     import ctypes
 
-    _this.apart = True
+    _this_process.is_isolated = True
     for number in (signal.SIGTERM, signal.SIGHUP):  # a copy of the program handles them as Ctrl-C
         signal.signal(number, signal.SIG_DFL)
     os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy reserves memory for a thread of each core, which nothing here uses
@@ -216,13 +226,13 @@ def _enter() -> None:
 
 
 @contextmanager
-def within(what: str, limits: _Chosen) -> Iterator[None]:
+def with_limits(subject: str, limits: _Chosen) -> Iterator[None]:
     """What happens inside has these limits; for a process apart alone, which ends where Python cannot raise an error.
 
     Raises:
         LimitError: It took more.
     """
-    with limited(what, seconds=limits.seconds, memory=limits.memory, hint=limits.hint):
+    with limited(subject, seconds=limits.seconds, memory=limits.memory, hint=limits.hint):
         left, _ = signal.setitimer(signal.ITIMER_PROF, 1.1 * limits.seconds + 1)
         try:
             yield
@@ -240,17 +250,17 @@ def out_of_memory(fault: Exception) -> bool:
     return isinstance(fault, MemoryError) or any(word in str(fault) for word in words)
 
 
-def _ended(status: int, what: str, limits: _Chosen) -> LimitError:
+def _ended(status: int, subject: str, limits: _Chosen) -> LimitError:
     """The error of a process that ended without an answer."""
     if status == -signal.SIGPROF:
-        return LimitError(f"{what} takes more than {limits.seconds:g} s of processor time", hint=limits.hint)
+        return LimitError(f"{subject} takes more than {limits.seconds:g} s of processor time", hint=limits.hint)
     if status == -signal.SIGKILL:
         return LimitError(
-            f"{what}: the process that did it was killed", hint="the machine, or your job, had no memory left"
+            f"{subject}: the process that did it was killed", hint="the machine, or your job, had no memory left"
         )
-    how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+    ending = signal.Signals(-status).name if status < 0 else f"exit status {status}"
     return LimitError(
-        f"{what}: the process that did it crashed ({how})",
+        f"{subject}: the process that did it crashed ({ending})",
         hint=f"where it lacked memory, {limits.hint}; else this is a bug: report it, with the file",
     )
 
@@ -258,7 +268,7 @@ def _ended(status: int, what: str, limits: _Chosen) -> LimitError:
 @contextmanager
 def outside() -> Iterator[None]:
     """Programs that are started meanwhile do not get the limits of this process apart."""
-    if not _this.apart:  # it has no limits, and another thread may be setting some (nsw/limits.py)
+    if not _this_process.is_isolated:  # it has no limits, and another thread may be setting some (nsw/limits.py)
         yield
         return
     before = {name: resource.getrlimit(name) for name in (resource.RLIMIT_AS, resource.RLIMIT_CORE)}
@@ -288,17 +298,17 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
 
     with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
         try:
-            found = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_enter)
+            executor = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_enter)
         except OSError:
             raise NoPoolError from None
     try:
-        yield found
+        yield executor
     except BaseException:
-        for process in list((found._processes or {}).values()):  # noqa: SLF001  of this pool: another thread may have one
+        for process in list((executor._processes or {}).values()):  # noqa: SLF001  of this pool: another thread may have one
             process.terminate()
         raise
     finally:
-        found.shutdown(cancel_futures=True)
+        executor.shutdown(cancel_futures=True)
 
 
 @contextmanager

@@ -76,10 +76,10 @@ class Diagnostic:
 
 def first_of(diagnostics: Sequence[Diagnostic]) -> tuple[Diagnostic, ...]:
     """The diagnostics, or the first MOST_SHOWN of them and one that counts the others: nobody reads 100,000."""
-    more = len(diagnostics) - MOST_SHOWN
-    if more <= 0:
+    omitted = len(diagnostics) - MOST_SHOWN
+    if omitted <= 0:
         return tuple(diagnostics)
-    return *diagnostics[:MOST_SHOWN], Diagnostic(f"there are at least {more:,} more like these, which are not shown")
+    return *diagnostics[:MOST_SHOWN], Diagnostic(f"there are at least {omitted:,} more like these, which are not shown")
 
 
 def _caret(mark: Mark, line: str) -> str:
@@ -153,10 +153,10 @@ class CampaignError(NswError):
 DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-def disk_full(file: object, why: str | None) -> CampaignError:
+def disk_full(file: object, reason: str | None) -> CampaignError:
     """The error of a file of a campaign that this machine has no room for: trying again would not help."""
     return CampaignError(
-        f"{file} cannot be written here: {why}",
+        f"{file} cannot be written here: {reason}",
         hint="free disk space on this machine, then run `nsw resume`: no finished run is lost",
     )
 
@@ -236,12 +236,12 @@ class CommandError(NswError):
 
     exit_code = Exit.UNREACHABLE
 
-    def __init__(self, result: CommandResult, *, what: str, hint: str | None = None) -> None:
+    def __init__(self, result: CommandResult, *, subject: str, hint: str | None = None) -> None:
         import shlex
 
-        how = "timed out" if result.timed_out else f"exit status {result.returncode}"
+        ending = "timed out" if result.timed_out else f"exit status {result.returncode}"
         super().__init__(
-            f"{what}: {shlex.join(result.argv)} ({how})\n"
+            f"{subject}: {shlex.join(result.argv)} ({ending})\n"
             f"  stdout: {_excerpt(result.stdout)}\n"
             f"  stderr: {_excerpt(result.stderr)}",
             hint=hint,
@@ -251,21 +251,21 @@ class CommandError(NswError):
 
 def _excerpt(text: str) -> str:
     """What a command printed, of a long text the beginning and the end."""
-    more = len(text) - 2 * _EXCERPT
-    if more > 0:
-        text = f"{text[:_EXCERPT]}\n[{more:,} characters are left out]\n{text[-_EXCERPT:]}"
+    omitted = len(text) - 2 * _EXCERPT
+    if omitted > 0:
+        text = f"{text[:_EXCERPT]}\n[{omitted:,} characters are left out]\n{text[-_EXCERPT:]}"
     return text.strip() or "<empty>"
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
     """The known word that `word` was probably meant to be, or None."""
     import difflib
 
-    matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.7)
+    matches = difflib.get_close_matches(word, list(candidates), n=1, cutoff=0.7)
     return matches[0] if matches else None
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
     """A hint for a misspelt word, or None when nothing known is close."""
-    match = nearest(word, known)
+    match = nearest(word, candidates)
     return f"did you mean '{match}'?" if match else None

@@ -32,7 +32,7 @@ def _end(_signal: int, _frame: object) -> NoReturn:
 
 
 @contextmanager
-def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES, hint: str = _HINT) -> Iterator[None]:
+def limited(subject: str, *, seconds: float = _SECONDS, memory: int = _BYTES, hint: str = _HINT) -> Iterator[None]:
     """What happens inside may take so much processor time and memory.
 
     Both are of the whole process and hold only meanwhile. Signals reach the main thread alone: elsewhere time has no
@@ -56,9 +56,9 @@ def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES, hint:
                 left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
             yield
         except _OverTimeError:
-            raise LimitError(f"{what} takes more than {seconds:g} s of processor time", hint=hint) from None
+            raise LimitError(f"{subject} takes more than {seconds:g} s of processor time", hint=hint) from None
         except MemoryError:
-            raise LimitError(f"{what} takes more than {memory >> 20:,} MiB", hint=hint) from None
+            raise LimitError(f"{subject} takes more than {memory >> 20:,} MiB", hint=hint) from None
         finally:
             if timed:
                 signal.setitimer(signal.ITIMER_VIRTUAL, left)

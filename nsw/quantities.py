@@ -14,8 +14,8 @@ TIMES: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))
 BYTES: Final = tuple((unit, float(1 << power)) for unit, power in (
     ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)))  # fmt: skip
 PERCENT: Final = (("%", 1.0),)
-_LEAST: Final = 0.1  # of a unit: a column whose smallest is below gets a smaller unit,
-_MOST: Final = 1e6  # unless its largest would have so many of it
+_SMALLEST: Final = 0.1  # of a unit: a column whose smallest is below gets a smaller unit,
+_LARGEST: Final = 1e6  # unless its largest would have so many of it
 
 _TENTH, _TENFOLD = -90.0, 900.0  # per cent: beyond them a factor is easier to read
 MOMENTS: Final = frozenset({"started", "ended"})  # columns of table `runs` that hold Unix seconds
@@ -31,34 +31,36 @@ class Quantity(str):
     units: Units
 
     @classmethod
-    def of(cls, text: str, value: float, units: Units) -> Quantity:
+    def from_value(cls, text: str, value: float, units: Units) -> Quantity:
         """The text with what it says."""
-        made = cls(text)
-        made.value, made.units = value, units
-        return made
+        quantity = cls(text)
+        quantity.value, quantity.units = value, units
+        return quantity
 
 
-def rates(of: str) -> Units:
+def rates(unit_name: str) -> Units:
     """Units of things a second: powers of 1000, as in data sheets."""
-    return tuple((f"{unit}{of}/s", step) for unit, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0)))
+    return tuple(
+        (f"{unit}{unit_name}/s", step) for unit, step in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0))
+    )
 
 
-def in_one_unit(head: str, cells: Sequence[object], beside: Sequence[float] = ()) -> tuple[str, list[object]]:
+def in_one_unit(head: str, cells: Sequence[object], related_values: Sequence[float] = ()) -> tuple[str, list[object]]:
     """A column whose quantities all have one unit, named in the heading; other columns as they are.
 
     Args:
         head: The heading.
         cells: The column.
-        beside: Values of columns that are to have the same unit.
+        related_values: Values of columns that are to have the same unit.
     """
-    found = [cell for cell in cells if isinstance(cell, Quantity)]
-    others = {cell for cell in cells if not isinstance(cell, Quantity)}
-    if not found or not others <= {None, "", "-"} or len({one.units for one in found}) > 1:
+    quantities = [cell for cell in cells if isinstance(cell, Quantity)]
+    other_cells = {cell for cell in cells if not isinstance(cell, Quantity)}
+    if not quantities or not other_cells <= {None, "", "-"} or len({quantity.units for quantity in quantities}) > 1:
         return head, list(cells)
-    unit, scale = common([*(one.value for one in found), *beside], found[0].units)
+    unit, scale = common([*(quantity.value for quantity in quantities), *related_values], quantities[0].units)
     end = ">" if head.endswith(">") else ""
-    shown = [_number(cell.value / scale, unit) if isinstance(cell, Quantity) else cell for cell in cells]
-    return f"{head.removesuffix('>')} ({unit}){end}", shown
+    numbers = [_number(cell.value / scale, unit) if isinstance(cell, Quantity) else cell for cell in cells]
+    return f"{head.removesuffix('>')} ({unit}){end}", numbers
 
 
 def common(values: Sequence[float], units: Units) -> tuple[str, float]:
@@ -67,7 +69,7 @@ def common(values: Sequence[float], units: Units) -> tuple[str, float]:
     if not sizes:
         return units[-1]
     at = next((n for n, (_, scale) in enumerate(units) if max(sizes) >= scale), len(units) - 1)
-    while at + 1 < len(units) and min(sizes) < units[at][1] * _LEAST and max(sizes) < units[at + 1][1] * _MOST:
+    while at + 1 < len(units) and min(sizes) < units[at][1] * _SMALLEST and max(sizes) < units[at + 1][1] * _LARGEST:
         at += 1
     return units[at]
 
@@ -86,10 +88,10 @@ def duration(ns: float | None) -> str:
     """Nanoseconds for people, four digits or more: 1.234 ms, 1,234.5 s."""
     if ns is None:
         return "-"
-    return Quantity.of(_in_units(ns, TIMES), ns, TIMES)
+    return Quantity.from_value(_in_units(ns, TIMES), ns, TIMES)
 
 
-def about(ns: float | None) -> str:
+def format_ns(ns: float | None) -> str:
     """Nanoseconds for sentences, three digits: 1.23 ms."""
     if ns is None:
         return "-"
@@ -101,15 +103,15 @@ def size(count: float | None) -> str:
     """Bytes for people, powers of 1024: 1.234 GiB."""
     if count is None:
         return "-"
-    return Quantity.of(_in_units(count, BYTES), count, BYTES)
+    return Quantity.from_value(_in_units(count, BYTES), count, BYTES)
 
 
-def rate(per_second: float | None, of: str = "B") -> str:
+def rate(per_second: float | None, unit_name: str = "B") -> str:
     """Bytes (or other things) a second for people, powers of 1000 as in data sheets: 1.234 GB/s."""
     if per_second is None:
         return "-"
-    units = rates(of)
-    return Quantity.of(_in_units(per_second, units), per_second, units)
+    units = rates(unit_name)
+    return Quantity.from_value(_in_units(per_second, units), per_second, units)
 
 
 def seconds(value: float | None) -> str:
@@ -118,12 +120,12 @@ def seconds(value: float | None) -> str:
         return "-"
     if value < 10:
         return f"{value:.2f} s"
-    whole = round(value)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    rounded = round(value)
+    if rounded < 60:
+        return f"{rounded} s"
+    if rounded < 3600:
+        return f"{rounded // 60} min {rounded % 60} s" if rounded % 60 else f"{rounded // 60} min"
+    return f"{rounded // 3600} h {rounded % 3600 // 60} min"
 
 
 def number(value: float | None) -> str:
@@ -135,14 +137,14 @@ def number(value: float | None) -> str:
     return f"{value:,.{1 if abs(value) >= 100 else 2}f}"
 
 
-def spread(least: float | None, most: float | None) -> str:
+def spread(lowest: float | None, highest: float | None) -> str:
     """The range of several measurements: 18,948 .. 28,247."""
-    return "-" if least is None or most is None else f"{number(least)} .. {number(most)}"
+    return "-" if lowest is None or highest is None else f"{number(lowest)} .. {number(highest)}"
 
 
 def percent(value: float | None) -> str:
     """A percentage with one digit, or `-`."""
-    return "-" if value is None else Quantity.of(f"{value:,.1f} %", value, PERCENT)
+    return "-" if value is None else Quantity.from_value(f"{value:,.1f} %", value, PERCENT)
 
 
 def change(value: float, digits: int = 1) -> str:

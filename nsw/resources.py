@@ -38,9 +38,9 @@ def recording(collection: str) -> Traversable:
         NswError: There is no such collection.
     """
     shipped = files("nsw").joinpath("demo", "recordings")
-    known = sorted(folder.name for folder in shipped.iterdir() if folder.is_dir())
-    if collection not in known:
-        raise NswError(f"there are no recordings {collection}", hint=f"there are: {', '.join(known)}")
+    collections = sorted(folder.name for folder in shipped.iterdir() if folder.is_dir())
+    if collection not in collections:
+        raise NswError(f"there are no recordings {collection}", hint=f"there are: {', '.join(collections)}")
     return shipped.joinpath(collection)
 
 
@@ -50,9 +50,9 @@ def _folder(name: str) -> Path:
     inside = package.joinpath("_data", name)
     if inside.is_dir():
         return _on_disk(inside)
-    beside = package.joinpath("..", name)
-    if isinstance(beside, Path) and beside.is_dir():
-        return beside.resolve()
+    checkout_folder = package.joinpath("..", name)
+    if isinstance(checkout_folder, Path) and checkout_folder.is_dir():
+        return checkout_folder.resolve()
     raise NswError(
         f"nsw's own folder {name} is missing ({inside})", hint="this installation is damaged: install nsw again"
     )

@@ -56,14 +56,14 @@ def open_plain(
         if fault.errno == errno.ENXIO:  # a FIFO without a reader, a socket
             raise NotPlainError(errno.ENXIO, _NOT_PLAIN, str(path)) from None
         raise
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise NotPlainError(errno.EINVAL, _NOT_PLAIN, str(path))
-    if owner is not None and found.st_uid != owner:
+    if owner is not None and status.st_uid != owner:
         os.close(descriptor)
-        why = f"it belongs to {user_name(found.st_uid)}, not to {user_name(owner)}"
-        raise PermissionError(errno.EPERM, why, str(path))
+        reason = f"it belongs to {user_name(status.st_uid)}, not to {user_name(owner)}"
+        raise PermissionError(errno.EPERM, reason, str(path))
     return descriptor
 
 
@@ -192,15 +192,15 @@ def who_else_writes(path: Path) -> str | None:
     Raises:
         OSError: It is not there.
     """
-    found = path.stat()
-    if found.st_uid not in {os.geteuid(), 0}:
-        return f"belongs to {user_name(found.st_uid)}"
-    if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX:  # as /tmp: others can add names, and move none
+    status = path.stat()
+    if status.st_uid not in {os.geteuid(), 0}:
+        return f"belongs to {user_name(status.st_uid)}"
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:  # as /tmp: others can add names, and move none
         return None
-    mode = stat.S_IMODE(found.st_mode)
+    mode = stat.S_IMODE(status.st_mode)
     if mode & stat.S_IWOTH:
         return f"may be written by everybody (mode {mode:04o})"
-    if mode & stat.S_IWGRP and not _is_alone_in(found.st_gid, path):
+    if mode & stat.S_IWGRP and not _is_alone_in(status.st_gid, path):
         return f"may be written by others of its group (mode {mode:04o})"
     return None
 

@@ -26,9 +26,9 @@ def leave_folder_of_module() -> None:
 
 def leave_current_folder() -> None:
     """For the program: take off what an empty or relative entry of PYTHONPATH put there."""
-    if sys.flags.ignore_environment or not (given := os.environ.get(_PATH)):
+    if sys.flags.ignore_environment or not (import_path := os.environ.get(_PATH)):
         return
-    for entry in given.split(os.pathsep):
+    for entry in import_path.split(os.pathsep):
         if not os.path.isabs(entry) and (folder := os.path.abspath(entry)) in sys.path:
             sys.path.remove(folder)
             _put_last(folder)
@@ -50,8 +50,10 @@ class SafeProcesses:
     def __enter__(self) -> None:
         self._before = {name: os.environ.get(name) for name in (_SAFE, _PATH)}
         os.environ[_SAFE] = "1"
-        if kept := [entry for entry in (self._before[_PATH] or "").split(os.pathsep) if os.path.isabs(entry)]:
-            os.environ[_PATH] = os.pathsep.join(kept)
+        if absolute_entries := [
+            entry for entry in (self._before[_PATH] or "").split(os.pathsep) if os.path.isabs(entry)
+        ]:
+            os.environ[_PATH] = os.pathsep.join(absolute_entries)
         else:
             os.environ.pop(_PATH, None)
 

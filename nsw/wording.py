@@ -12,7 +12,7 @@ _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed
 _SEVERAL = {"case": "cases", "pass": "passes"}
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF  # how Python decodes a byte that is no UTF-8 (surrogateescape)
-_NAMED = 4  # of what is absent for one reason
+_NAMES_IN_LINE = 4  # of what is absent for one reason
 
 
 def plural(count: int, word: str) -> str:
@@ -33,21 +33,21 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\x{code & 0xFF:02x}" if _FIRST_BYTE <= code <= _LAST_BYTE else f"\\u{code:04x}"
 
 
-def one_or(count: int, one: str, several: str) -> str:
+def one_or(count: int, singular: str, several: str) -> str:
     """`a figure is` of one, `7 figures are` of more."""
-    return one if count == 1 else f"{count} {several}"
+    return singular if count == 1 else f"{count} {several}"
 
 
-def and_more(names: Sequence[str], most: int) -> str:
+def and_more(names: Sequence[str], limit: int) -> str:
     """`a, b and 3 more`: at most so many names."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    omitted = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
-def first_of(names: Sequence[str], most: int, several: str = "") -> str:
+def first_of(names: Sequence[str], limit: int, several: str = "") -> str:
     """`a, b and 3 more`: the first names, and how many there are besides, of `several` where that is not plain."""
-    left = len(names) - most
-    return ", ".join(names[:most]) + (f" and {left} more{several and ' ' + several}" if left > 0 else "")
+    left = len(names) - limit
+    return ", ".join(names[:limit]) + (f" and {left} more{several and ' ' + several}" if left > 0 else "")
 
 
 def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0) -> str:
@@ -73,7 +73,7 @@ def absent_lines(absent: Iterable[tuple[str, str, int]]) -> list[str]:
         together.setdefault((kind, why), []).append((name, runs))
     lines = []
     for (kind, why), some in together.items():
-        names = first_of([name for name, _ in some], _NAMED)
+        names = first_of([name for name, _ in some], _NAMES_IN_LINE)
         what = f"{kind if len(some) == 1 else _SEVERAL.get(kind, kind)} {names}"
         lines.append(f"not here: {what}: {why} ({plural(sum(runs for _, runs in some), 'run')})")
     return lines

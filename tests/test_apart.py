@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.apart import Limits, apart
+from nsw.apart import Limits, run_isolated
 from nsw.errors import LimitError, UsageError
 
 MB = 1 << 20
@@ -61,7 +61,7 @@ def pandas_of_arrow():
 
 
 def call(function, *args, **limits):
-    return apart(function, *args, what="reading x", size=0, limits=Limits(**limits))
+    return run_isolated(function, *args, subject="reading x", size=0, limits=Limits(**limits))
 
 
 def test_it_runs_in_another_process_and_gives_its_result():
@@ -85,7 +85,7 @@ def test_what_takes_too_much_or_crashes_is_an_error(function, args, said):
 
 def test_the_hint_names_the_options():
     with pytest.raises(LimitError) as caught:
-        apart(spin, what="it", size=0, limits=Limits(seconds=0.2, command="nsw summarize c"))
+        run_isolated(spin, subject="it", size=0, limits=Limits(seconds=0.2, command="nsw summarize c"))
     assert "`nsw summarize c --max-memory 64G --max-time 5h`" in caught.value.hint
 
 

@@ -84,7 +84,7 @@ class Finding(Block):
     @property
     def cases(self) -> tuple[str, ...]:
         """The cases whose rows prove it."""
-        return tuple(dict.fromkeys(case for one in self.evidence for case in one.cases))
+        return tuple(dict.fromkeys(case for proof in self.evidence for case in proof.cases))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ class Table(Block):
         """Hold the rows to the columns."""
         names = [column.name for column in self.columns]
         wrong = [row for row in self.rows if len(row) != len(names)]
-        named = [name for part in self.parts.values() for name in ((part,) if isinstance(part, str) else part)]
-        unknown = {name for name in (self.wide, *self.least, *named) if name is not None} - set(names)
+        part_names = [name for part in self.parts.values() for name in ((part,) if isinstance(part, str) else part)]
+        unknown = {name for name in (self.wide, *self.least, *part_names) if name is not None} - set(names)
         if wrong or unknown:
             raise ValueError(f"block {self.name}: {len(wrong)} rows have another length, no columns {unknown}")
 

@@ -132,20 +132,22 @@ def _case(
     def of_run(table: str, run: str) -> Sequence[Mapping[str, Any]]:
         return by_run.get(table, {}).get(run, ())
 
-    def rows(table: str, of: Sequence[Any] = runs) -> list[Mapping[str, Any]]:
-        return [row for run in of for row in of_run(table, run.id)]
+    def rows(table: str, case_runs: Sequence[Any] = runs) -> list[Mapping[str, Any]]:
+        return [row for run in case_runs for row in of_run(table, run.id)]
 
     with_gpu, with_api, with_functions = (
         measured_runs(runs, by_run.get(table, {})) for table in ("gpu_summary", "api_summary", "functions")
     )
 
-    def steady(table: str, of: Sequence[Any]) -> list[Mapping[str, Any]]:
-        parts = [row for row in rows("phase_summary", of) if row["summary"] == table]
+    def steady(table: str, case_runs: Sequence[Any]) -> list[Mapping[str, Any]]:
+        parts = [row for row in rows("phase_summary", case_runs) if row["summary"] == table]
         split: dict[str, set[Any]] = {}
         for row in parts:
             split.setdefault(row["run"], set()).add(row.get("report"))
-        whole = (row for run in of for row in _of_others(by_run.get(table, {}), run.id, split.get(run.id, ())))
-        return steady_rows(table, whole, parts)
+        unsplit_rows = (
+            row for run in case_runs for row in _of_others(by_run.get(table, {}), run.id, split.get(run.id, ()))
+        )
+        return steady_rows(table, unsplit_rows, parts)
 
     gpu = steady("gpu_summary", with_gpu)
     gpu_ns = _total(gpu)
@@ -195,7 +197,11 @@ def _of_others(
     by_run: Mapping[Any, Sequence[Mapping[str, Any]]], run: str, reports: Collection[Any]
 ) -> Sequence[Mapping[str, Any]]:
     """The rows of a run, at least those of other reports than these: the rows of a large table take long to make."""
-    return by_run.of_others(run, reports) if isinstance(by_run, RowsByRun) and run in by_run else by_run.get(run, ())
+    return (
+        by_run.rows_of_other_reports(run, reports)
+        if isinstance(by_run, RowsByRun) and run in by_run
+        else by_run.get(run, ())
+    )
 
 
 def _loading(ranges: Iterable[Mapping[str, Any]]) -> float | None:
@@ -212,9 +218,11 @@ def _kernels(
     """The kernels that counters were measured of, with the times of the case's timeline where it has one."""
     if "metrics" not in counters:
         return ()
-    mine = {name: _of_runs(data, {run.id for run in runs}) for name, data in counters.items()}
+    case_counters = {name: _of_runs(data, {run.id for run in runs}) for name, data in counters.items()}
     times = times_of_kernels(gpu)
-    return kernel_table(mine, {name: (total / traced, calls / traced) for name, (total, calls) in times.items()})
+    return kernel_table(
+        case_counters, {name: (total / traced, calls / traced) for name, (total, calls) in times.items()}
+    )
 
 
 def _of_runs(data: TableData, runs: set[str]) -> TableData:
@@ -226,10 +234,10 @@ def _of_runs(data: TableData, runs: set[str]) -> TableData:
     return data.filter(pc.is_in(pc.cast(data["run"], pa.string()), pa.array(sorted(runs), pa.string())))
 
 
-def measured_runs(runs: Sequence[Any], found: Mapping[Any, object]) -> list[Any]:
+def measured_runs(runs: Sequence[Any], rows_by_run: Mapping[Any, object]) -> list[Any]:
     """The runs with rows of a table, of the first pass that has any."""
-    some = [run for run in runs if run.id in found]
-    return [run for run in some if run.pass_name == some[0].pass_name]
+    with_rows = [run for run in runs if run.id in rows_by_run]
+    return [run for run in with_rows if run.pass_name == with_rows[0].pass_name]
 
 
 def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> tuple[Share, ...]:
@@ -245,11 +253,11 @@ def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> 
         entry[1] += row.get("total_ns") or 0
         if row.get("calls") is not None:
             entry[2] = (entry[2] or 0) + row["calls"]
-    whole = sum(entry[1] for entry in merged.values())
+    total_ns = sum(entry[1] for entry in merged.values())
     result: list[Share] = []
     running = 0.0
     for (kind, name), (short, total, calls) in sorted(merged.items(), key=lambda item: (-item[1][1], item[0])):
-        if not whole or running >= cover * whole:
+        if not total_ns or running >= cover * total_ns:
             break
         running += total
         result.append(
@@ -259,8 +267,8 @@ def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> 
                 kind,
                 total / runs,
                 None if calls is None else _each(calls, runs),
-                100 * total / whole,
-                100 * running / whole,
+                100 * total / total_ns,
+                100 * running / total_ns,
             )
         )
     return tuple(result)
@@ -291,7 +299,7 @@ def _functions(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tu
     """The functions by their own time; by their share of the samples, without times, where a profile has none."""
     weights, timed = own_weights(rows)
     weighed = (
-        {"name": _place(row), "short_name": row["name"], "kind": "function", "total_ns": weight * 1e9,
+        {"name": _function_with_location(row), "short_name": row["name"], "kind": "function", "total_ns": weight * 1e9,
          "calls": row.get("calls")}
         for row, weight in zip(rows, weights, strict=True)
     )  # fmt: skip
@@ -301,15 +309,15 @@ def _functions(rows: Sequence[Mapping[str, Any]], cover: float, runs: int) -> tu
 
 def _imports(rows: Sequence[Mapping[str, Any]], runs: int) -> float | None:
     """What the import of modules takes, where the profiles tell."""
-    known = [row["import_s"] for row in rows if row.get("import_s") is not None]
-    return 1e9 * sum(known) / runs if known else None
+    import_times = [row["import_s"] for row in rows if row.get("import_s") is not None]
+    return 1e9 * sum(import_times) / runs if import_times else None
 
 
-def _place(row: Mapping[str, Any]) -> str:
+def _function_with_location(row: Mapping[str, Any]) -> str:
     """A function with where it is: its file and line, else its module."""
     line = f":{row['line']}" if row.get("line") else ""
-    where = f"{row['file']}{line}" if row.get("file") else row.get("module")
-    return f"{row['name']} ({where})" if where else str(row["name"])
+    location = f"{row['file']}{line}" if row.get("file") else row.get("module")
+    return f"{row['name']} ({location})" if location else str(row["name"])
 
 
 def _total(rows: Iterable[Mapping[str, Any]]) -> float:

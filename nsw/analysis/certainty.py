@@ -24,10 +24,21 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["ALPHA", "ASSUMED", "SAME", "Estimate", "Floor", "Verdict", "discoveries", "of_pairs", "of_runs", "t_tail"]
+__all__ = [
+    "ALPHA",
+    "ASSUMED",
+    "EQUIVALENCE",
+    "Estimate",
+    "Floor",
+    "Verdict",
+    "discoveries",
+    "of_pairs",
+    "of_runs",
+    "t_tail",
+]
 
 ALPHA: Final = 1 / 64  # how often a verdict may be wrong where nothing changed: 7 pairs that agree are as rare
-SAME: Final = 0.01  # differences below are none, unless somebody asks for less
+EQUIVALENCE: Final = 0.01  # differences below are none, unless somebody asks for less
 _T_ALPHA: Final = 0.05  # of the t test that the noise floor accompanies
 _ALONE: Final = 7  # pairs, or runs of a side, that need no floor: of their 2^7 signs 2 are extreme
 _POWER: Final = 0.8  # with which a difference would have been shown
@@ -75,9 +86,9 @@ class Estimate:
         high: Its upper end.
         chance: How often a difference as large comes by chance; at most ALPHA where the interval leaves out 0.
         verdict: What it shows.
-        same: What counts as the same.
-        shown: The least difference that as many runs would have shown with a probability of 80 %.
-        more: How many more pairs (or runs of each side) would decide, by what these scatter; None: more than 200.
+        equivalence: What counts as the same.
+        detectable: The least difference that as many runs would have shown with a probability of 80 %.
+        more_needed: How many more pairs (or runs of each side) would decide, by their scatter; None: over 200.
         runs: Pairs, or runs of the side that has fewer.
         is_paired: Whether they were pairs.
         floor: The noise floor that the interval stands on; None: it needs none.
@@ -88,9 +99,9 @@ class Estimate:
     high: float
     chance: float
     verdict: Verdict
-    same: float
-    shown: float
-    more: int | None
+    equivalence: float
+    detectable: float
+    more_needed: int | None
     runs: int
     is_paired: bool
     floor: Floor | None
@@ -105,13 +116,15 @@ class Estimate:
         return replace(self, verdict=Verdict.UNDECIDED)
 
 
-def of_pairs(logs: Sequence[float], floor: Floor = ASSUMED, same: float = SAME, *, exact: bool = True) -> Estimate:
+def of_pairs(
+    logs: Sequence[float], floor: Floor = ASSUMED, equivalence: float = EQUIVALENCE, *, exact: bool = True
+) -> Estimate:
     """What pairs show.
 
     Args:
         logs: The logarithm of each pair's ratio, second over first.
         floor: The noise floor, which counts below 7 pairs.
-        same: Differences below count as none.
+        equivalence: Differences below count as none.
         exact: Whether the sign-flip test decides from 7 pairs on. Its chances are coarse: of many differences beside
             each other it could show none, and Student's t takes its place.
 
@@ -125,27 +138,35 @@ def of_pairs(logs: Sequence[float], floor: Floor = ASSUMED, same: float = SAME, 
     def half(count: int) -> float:
         if count >= _ALONE:
             return t_quantile(ALPHA, count - 1) * scatter / math.sqrt(count)
-        own = t_quantile(_T_ALPHA, count - 1) * scatter if count > 1 else 0.0
-        return max(own, t_quantile(ALPHA, floor.freedom) * floor.pair) / math.sqrt(count)
+        own_half = t_quantile(_T_ALPHA, count - 1) * scatter if count > 1 else 0.0
+        return max(own_half, t_quantile(ALPHA, floor.freedom) * floor.pair) / math.sqrt(count)
 
     error = (scatter if alone else max(scatter, floor.pair)) / math.sqrt(n)
     if alone and exact and n <= _MOST_FLIPS:
         low, high, chance = *_flip_interval(logs), _flip_chance(np.asarray(logs), 0.0)
     else:
         low, high = mean - half(n), mean + half(n)
-        own = _chance(mean, scatter / math.sqrt(n), n - 1) if n > 1 else 0.0
-        chance = own if alone else max(own * ALPHA / _T_ALPHA, _chance(mean, floor.pair / math.sqrt(n), floor.freedom))
-    return _estimate(mean, (low, high), chance, same, half, error, n, is_paired=True, floor=None if alone else floor)
+        own_chance = _chance(mean, scatter / math.sqrt(n), n - 1) if n > 1 else 0.0
+        chance = (
+            own_chance
+            if alone
+            else max(own_chance * ALPHA / _T_ALPHA, _chance(mean, floor.pair / math.sqrt(n), floor.freedom))
+        )
+    return _estimate(
+        mean, (low, high), chance, equivalence, half, error, n, is_paired=True, floor=None if alone else floor
+    )
 
 
-def of_runs(first: Sequence[float], second: Sequence[float], floor: Floor = ASSUMED, same: float = SAME) -> Estimate:
+def of_runs(
+    first: Sequence[float], second: Sequence[float], floor: Floor = ASSUMED, equivalence: float = EQUIVALENCE
+) -> Estimate:
     """What runs of two sides that are no pairs show.
 
     Args:
         first: The logarithm of each run's value, of the first side.
         second: The same of the second side.
         floor: The noise floor, which counts below 7 runs of either side.
-        same: Differences below count as none.
+        equivalence: Differences below count as none.
 
     Raises:
         ValueError: A side has no run.
@@ -162,49 +183,51 @@ def of_runs(first: Sequence[float], second: Sequence[float], floor: Floor = ASSU
         return math.sqrt(sum(parts)), sum(parts) ** 2 / spread if spread else max(1, min(a, b) - 1)
 
     def half(count: int) -> float:
-        a, b = (max(count, own) for own in counts)
+        a, b = (max(count, run_count) for run_count in counts)
         error, freedom = welch(a, b)
         if count >= _ALONE:
             return t_quantile(ALPHA, freedom) * error
-        own = t_quantile(_T_ALPHA, freedom) * error if count > 1 else 0.0
-        return max(own, t_quantile(ALPHA, floor.freedom) * floor.run * math.sqrt(1 / a + 1 / b))
+        run_count = t_quantile(_T_ALPHA, freedom) * error if count > 1 else 0.0
+        return max(run_count, t_quantile(ALPHA, floor.freedom) * floor.run * math.sqrt(1 / a + 1 / b))
 
     alone = n >= _ALONE
     error, freedom = welch(*counts)
     of_floor = floor.run * math.sqrt(1 / counts[0] + 1 / counts[1])
-    own = _chance(mean, error, freedom) if n > 1 else 0.0
-    chance = own if alone else max(own * ALPHA / _T_ALPHA, _chance(mean, of_floor, floor.freedom))
+    own_chance = _chance(mean, error, freedom) if n > 1 else 0.0
+    chance = own_chance if alone else max(own_chance * ALPHA / _T_ALPHA, _chance(mean, of_floor, floor.freedom))
     interval = (mean - half(n), mean + half(n))
     error = error if alone else max(error, of_floor)
-    return _estimate(mean, interval, chance, same, half, error, n, is_paired=False, floor=None if alone else floor)
+    return _estimate(
+        mean, interval, chance, equivalence, half, error, n, is_paired=False, floor=None if alone else floor
+    )
 
 
 def _estimate(
-    mean: float, interval: tuple[float, float], chance: float, same: float, half: Callable[[int], float],
+    mean: float, interval: tuple[float, float], chance: float, equivalence: float, half: Callable[[int], float],
     error: float, runs: int, *, is_paired: bool, floor: Floor | None,
 ) -> Estimate:  # fmt: skip
     low, high = interval
-    if max(abs(low), abs(high)) <= same:
+    if max(abs(low), abs(high)) <= equivalence:
         verdict = Verdict.SAME
     elif low > 0 or high < 0:
         verdict = Verdict.MORE if low > 0 else Verdict.LESS
     else:
         verdict = Verdict.UNDECIDED
-    enough = max(abs(mean), same - abs(mean))  # what the interval's half may be
-    more = next((n - runs for n in range(runs + 1, runs + _MOST_PAIRS + 1) if half(n) <= enough), None)
+    enough = max(abs(mean), equivalence - abs(mean))  # what the interval's half may be
+    pairs_needed = next((n - runs for n in range(runs + 1, runs + _MOST_PAIRS + 1) if half(n) <= enough), None)
     power = statistics.NormalDist().inv_cdf(_POWER) * error
     return Estimate(
-        mean, low, high, min(1.0, chance), verdict, same, half(runs) + power,
-        more if verdict is Verdict.UNDECIDED else 0, runs, is_paired, floor,
+        mean, low, high, min(1.0, chance), verdict, equivalence, half(runs) + power,
+        pairs_needed if verdict is Verdict.UNDECIDED else 0, runs, is_paired, floor,
     )  # fmt: skip
 
 
 def discoveries(chances: Sequence[float], rate: float = ALPHA) -> list[bool]:
     """Which of many differences are shown, so that at most `rate` of them are false (Benjamini and Hochberg 1995)."""
     order = sorted(range(len(chances)), key=chances.__getitem__)
-    least = max((n for n, at in enumerate(order, 1) if chances[at] <= rate * n / len(chances)), default=0)
-    kept = set(order[:least])
-    return [at in kept for at in range(len(chances))]
+    first_kept = max((n for n, at in enumerate(order, 1) if chances[at] <= rate * n / len(chances)), default=0)
+    discovered = set(order[:first_kept])
+    return [at in discovered for at in range(len(chances))]
 
 
 # --- the sign-flip test ---------------------------------------------------------------------------------------------
@@ -225,9 +248,9 @@ def _flip_chance(logs: np.ndarray, shift: float) -> float:
     """
     moved = logs - shift
     half = len(moved) // 2
-    some, others = _sums(moved[:half]), np.sort(_sums(moved[half:]))
+    first_sums, second_sums = _sums(moved[:half]), np.sort(_sums(moved[half:]))
     bound = abs(moved.sum()) * (1 - 1e-9)
-    above = len(others) - np.searchsorted(others, bound - some, side="left")
+    above = len(second_sums) - np.searchsorted(second_sums, bound - first_sums, side="left")
     return float(min(1.0, 2 * above.sum() / 2 ** len(moved)))
 
 
@@ -240,8 +263,8 @@ def _flip_interval(logs: Sequence[float]) -> tuple[float, float]:
         inside, outside = 0.0, reach + 1e-12
         for _ in range(_STEPS):
             middle = (inside + outside) / 2
-            kept = _flip_chance(values, mean + sign * middle) > ALPHA
-            inside, outside = (middle, outside) if kept else (inside, middle)
+            is_inside = _flip_chance(values, mean + sign * middle) > ALPHA
+            inside, outside = (middle, outside) if is_inside else (inside, middle)
         return mean + sign * outside
 
     return end(-1), end(+1)

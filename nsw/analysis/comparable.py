@@ -23,7 +23,7 @@ ORDER: Final = (
     "modules", "site", "nodes", "layout", "nsys", "ncu", "nvprof", "nvcc", "nsw", "command",
 )  # fmt: skip
 _UNKNOWN: Final = "not known"
-_SHOWN: Final = 2  # files by name
+_FILES_NAMED: Final = 2  # files by name
 
 
 def refusal(first: Side, second: Side) -> str | None:
@@ -36,12 +36,12 @@ def refusal(first: Side, second: Side) -> str | None:
 
 def differences(first: Side, second: Side) -> list[str]:
     """What differs between the two beside the program, a line each: `driver: 550.54 and 560.28`."""
-    mine, theirs = first.conditions, second.conditions
-    names = [*ORDER, *sorted({*mine, *theirs} - {*ORDER, COMMIT, FILES})]
+    first_conditions, theirs = first.conditions, second.conditions
+    names = [*ORDER, *sorted({*first_conditions, *theirs} - {*ORDER, COMMIT, FILES})]
     return [
-        f"{name}: {mine.get(name, _UNKNOWN)} and {theirs.get(name, _UNKNOWN)}"
+        f"{name}: {first_conditions.get(name, _UNKNOWN)} and {theirs.get(name, _UNKNOWN)}"
         for name in names
-        if mine.get(name) != theirs.get(name)
+        if first_conditions.get(name) != theirs.get(name)
     ]
 
 
@@ -53,5 +53,5 @@ def programs(first: Side, second: Side) -> str | None:
     if None not in files and files[0] != files[1]:
         hashes = [dict(line.rsplit("=", 1) for line in (text or "").split("\n")) for text in files]
         changed = [name for name in sorted({*hashes[0], *hashes[1]}) if hashes[0].get(name) != hashes[1].get(name)]
-        parts.append(f"{and_more(changed, _SHOWN)} changed")
+        parts.append(f"{and_more(changed, _FILES_NAMED)} changed")
     return ", ".join(parts) or None

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from nsw.analysis.difference import Difference
     from nsw.analysis.sides import Compared, Side
 
-__all__ = ["Comparison", "blocks_of_comparison", "percent_of", "said"]
+__all__ = ["Comparison", "blocks_of_comparison", "percent_of", "verdict_text"]
 
 _ROWS: Final = 15
 _EXPLAINED: Final = 3
-_NAMED: Final = 3
+_CASES_NAMED: Final = 3
 _UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
 _LARGE: Final = 1.0  # logarithm from which a gain is said as a factor: 2.7 times
@@ -67,7 +67,11 @@ def blocks_of_comparison(comparison: Comparison) -> list[Block]:
     if comparison.rows:
         blocks.append(_table(comparison))
     blocks += [*_explained(comparison), *_undecided(comparison), *_notes(comparison)]
-    return [*blocks, *_intervals(comparison), *(_waterfall(comparison, made) for made in comparison.explained.values())]
+    return [
+        *blocks,
+        *_intervals(comparison),
+        *(_waterfall(comparison, explained) for explained in comparison.explained.values()),
+    ]
 
 
 # --- in words -------------------------------------------------------------------------------------------------------
@@ -78,7 +82,7 @@ def percent_of(log: float) -> float:
     return 100 * math.expm1(log)
 
 
-def said(row: Compared) -> str:
+def verdict_text(row: Compared) -> str:
     """The verdict with its size and interval: `11 % faster (9.2 to 13 %)`, `the same within 0.8 %`, `cannot tell`."""
     estimate, gain, interval = row.estimate, row.gain, row.interval
     if estimate is None or gain is None or interval is None:
@@ -123,21 +127,23 @@ def _names(comparison: Comparison) -> tuple[str, str]:
 def _headline(comparison: Comparison) -> str:
     names = "{1} beside {0}".format(*_names(comparison))
     rows = comparison.rows
-    what = {"case": "cases", "class": "classes", "range": "NVTX ranges"}.get(comparison.by, f"{comparison.by}s")
+    kind_name = {"case": "cases", "class": "classes", "range": "NVTX ranges"}.get(comparison.by, f"{comparison.by}s")
     if not rows:
-        return f"{names}: no {what} were measured"
+        return f"{names}: no {kind_name} were measured"
     if len(rows) == 1:
         row = rows[0]
         runs = f", {_runs(row.estimate)}" if row.estimate else ""
-        return f"{names}: {row.what}: {said(row)}{runs}"
+        return f"{names}: {row.what}: {verdict_text(row)}{runs}"
     counts = Counter(row.missing or row.verdict for row in rows)
     parts = [f"{counts[verdict]} {verdict}{_range(rows, verdict)}" for verdict in _DECIDED if counts[verdict]]
     if counts["same"]:
         parts.append(f"{counts['same']} the same")
     if counts["cannot tell"]:
         parts.append(f"{counts['cannot tell']} cannot be told")
-    parts += [f"{count} {why}" for why, count in counts.items() if why not in {*_DECIDED, "same", "cannot tell"}]
-    return f"{names}, {len(rows)} {what}: " + ", ".join(parts)
+    parts += [
+        f"{count} {outcome}" for outcome, count in counts.items() if outcome not in {*_DECIDED, "same", "cannot tell"}
+    ]
+    return f"{names}, {len(rows)} {kind_name}: " + ", ".join(parts)
 
 
 def _range(rows: Sequence[Compared], verdict: str) -> str:
@@ -152,19 +158,19 @@ def _range(rows: Sequence[Compared], verdict: str) -> str:
 def _table(comparison: Comparison) -> Table:
     """A row a quantity; of more than 15 those that weigh most."""
     rows = comparison.rows
-    kept = rows
+    kept_rows = rows
     if len(rows) > _ROWS:
         heaviest = sorted(range(len(rows)), key=lambda at: -_weight(rows[at]))[:_ROWS]
-        kept = tuple(rows[at] for at in sorted(heaviest)) if comparison.by in {"case", "figure"} else rows[:_ROWS]
+        kept_rows = tuple(rows[at] for at in sorted(heaviest)) if comparison.by in {"case", "figure"} else rows[:_ROWS]
     cases = len({row.case for row in rows}) > 1
-    named, scale = _unit(kept)
+    unit_suffix, scale = _unit(kept_rows)
     whats = len({row.what for row in rows}) > 1 or comparison.by not in {"case", "figure"}
     oriented = any(row.higher_is_better is not None for row in rows)
     columns = [
         *([Column("case", "case", "name")] if cases else []),
         *([Column("what", comparison.by, "name")] if whats else []),
-        Column("first", f"{_names(comparison)[0]}{named}", "number"),
-        Column("second", f"{_names(comparison)[1]}{named}", "number"),
+        Column("first", f"{_names(comparison)[0]}{unit_suffix}", "number"),
+        Column("second", f"{_names(comparison)[1]}{unit_suffix}", "number"),
         Column("gain_pct", "faster by" if oriented else "change", "change %"),
         Column("interval", "between", "text"),
         Column("runs", "runs", "text"),
@@ -183,13 +189,19 @@ def _table(comparison: Comparison) -> Table:
             row.missing or row.verdict,
         )
 
-    left = len(rows) - len(kept)
+    left = len(rows) - len(kept_rows)
     title = f"The {_ROWS} of {len(rows)} that weigh most" if left else ""
     return Table(
-        "comparison", title=title, columns=tuple(columns), rows=tuple(map(cells, kept)),
-        wide="what" if whats else "case" if cases else None, least=("runs",),
-        evidence=(Evidence(_table_behind(comparison, kept[0]), tuple(dict.fromkeys(row.case for row in kept))),),
-    )  # fmt: skip
+        "comparison",
+        title=title,
+        columns=tuple(columns),
+        rows=tuple(map(cells, kept_rows)),
+        wide="what" if whats else "case" if cases else None,
+        least=("runs",),
+        evidence=(
+            Evidence(_table_behind(comparison, kept_rows[0]), tuple(dict.fromkeys(row.case for row in kept_rows))),
+        ),
+    )
 
 
 _BEHIND: Final = {
@@ -227,14 +239,14 @@ def _counts(row: Compared) -> str:
 
 def _intervals(comparison: Comparison) -> list[Block]:
     """A ratio a row that has one, with its interval; of more than 15 those that weigh most."""
-    known = [row for row in comparison.rows if row.gain is not None and row.interval is not None]
-    heaviest = sorted(known, key=lambda row: -_weight(row))[:_ROWS]
-    kept = [row for row in known if any(row is one for one in heaviest)]
-    if not kept:
+    with_interval = [row for row in comparison.rows if row.gain is not None and row.interval is not None]
+    heaviest = sorted(with_interval, key=lambda row: -_weight(row))[:_ROWS]
+    heaviest_rows = [row for row in with_interval if any(row is heavy_row for heavy_row in heaviest)]
+    if not heaviest_rows:
         return []
     first, second = _names(comparison)
-    single, several = len({row.what for row in kept}) == 1, len({row.case for row in kept}) > 1
-    oriented = all(row.higher_is_better is not None for row in kept)
+    single, several = len({row.what for row in heaviest_rows}) == 1, len({row.case for row in heaviest_rows}) > 1
+    oriented = all(row.higher_is_better is not None for row in heaviest_rows)
     columns = (
         Column("what", comparison.by, "name"),
         Column("ratio", f"{second}: times as fast as {first}" if oriented else f"{second} over {first}", "times"),
@@ -249,14 +261,14 @@ def _intervals(comparison: Comparison) -> list[Block]:
             _counts(row),
             row.verdict,
         )
-        for row in kept
+        for row in heaviest_rows
     )
-    title = f"{second} beside {first}" + (f": {kept[0].what}" if single else "")
+    title = f"{second} beside {first}" + (f": {heaviest_rows[0].what}" if single else "")
     return [
         Intervals(
             "intervals", title, columns, rows, label="what", value="ratio", interval="interval", verdict="verdict",
             shown="data",
-            evidence=(Evidence(_table_behind(comparison, kept[0]), tuple(row.case for row in kept)),),
+            evidence=(Evidence(_table_behind(comparison, heaviest_rows[0]), tuple(row.case for row in heaviest_rows)),),
         )
     ]  # fmt: skip
 
@@ -271,25 +283,25 @@ _BECAME: Final = {"gone": " (gone)", "new": " (new)", "renamed": " (renamed)"}
 _STEPS: Final = 8
 
 
-def _waterfall(comparison: Comparison, made: Difference) -> Block:
+def _waterfall(comparison: Comparison, explained: Difference) -> Block:
     """From the time of the first side to that of the second, the parts that weigh most first."""
     first, second = _names(comparison)
-    changes = sorted(made.changes, key=lambda change: -abs(change.ns))
+    changes = sorted(explained.changes, key=lambda change: -abs(change.ns))
     steps = [(change.what + _BECAME.get(change.how or "", ""), change.ns) for change in changes[:_STEPS]]
     rest = sum(change.ns for change in changes[_STEPS:])
     steps += [("the rest", rest)] if rest else []
-    rows: list[tuple[Cell, ...]] = [(first, 0.0, made.before)]
-    at = made.before
-    for what, ns in steps:
-        rows.append((what, at, at + ns))
+    rows: list[tuple[Cell, ...]] = [(first, 0.0, explained.before)]
+    at = explained.before
+    for step_name, ns in steps:
+        rows.append((step_name, at, at + ns))
         at += ns
-    rows.append((second, 0.0, made.after))
-    of = "an iteration" if made.of_iteration else "the GPU's work"
+    rows.append((second, 0.0, explained.after))
+    subject = "an iteration" if explained.of_iteration else "the GPU's work"
     return Waterfall(
-        "waterfall", f"what changed in {of} of {made.case}",
+        "waterfall", f"what changed in {subject} of {explained.case}",
         (Column("what", "part", "name"), Column("start_ns", "from", "ns"), Column("end_ns", "to", "ns")), tuple(rows),
         label="what", start="start_ns", end="end_ns", shown="data",
-        evidence=(Evidence("gpu_summary", (made.case,)),),
+        evidence=(Evidence("gpu_summary", (explained.case,)),),
     )  # fmt: skip
 
 
@@ -307,7 +319,7 @@ def _explained(comparison: Comparison) -> list[Block]:
     findings: list[Block] = [
         Finding(
             "difference",
-            f"{_of_case(comparison, row)}{said(row)}. {_what_did_it(row, comparison.explained[case])}.",
+            f"{_of_case(comparison, row)}{verdict_text(row)}. {_difference_sentence(row, comparison.explained[case])}.",
             evidence=(Evidence(_table_behind(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
         for case, row in seen.items()
@@ -321,14 +333,14 @@ def _of_case(comparison: Comparison, row: Compared) -> str:
     return f"{row.case}: " if len({row.case for row in comparison.rows}) > 1 else ""
 
 
-def _what_did_it(row: Compared, made: Difference) -> str:
+def _difference_sentence(row: Compared, explained: Difference) -> str:
     """The parts of the difference, and whether they are the figure's: an iteration can do other work than before."""
     gain = row.gain or 0.0
-    in_time = math.log(made.before / made.after) if made.before > 0 and made.after > 0 else 0.0
-    if made.of_iteration and abs(gain - in_time) > _UNEXPLAINED * abs(gain):
-        why = "an iteration does other work, or few are unlike the median"
-        return f"{made.sentence}. This is not the figure's change: {why}"
-    return made.sentence
+    in_time = math.log(explained.before / explained.after) if explained.before > 0 and explained.after > 0 else 0.0
+    if explained.of_iteration and abs(gain - in_time) > _UNEXPLAINED * abs(gain):
+        explanation = "an iteration does other work, or few are unlike the median"
+        return f"{explained.sentence}. This is not the figure's change: {explanation}"
+    return explained.sentence
 
 
 def _undecided(comparison: Comparison) -> list[Block]:
@@ -338,13 +350,15 @@ def _undecided(comparison: Comparison) -> list[Block]:
         return []
     row = max(rows, key=lambda row: abs(row.gain or 0.0))
     estimate: Any = row.estimate
-    others = (
-        f" Likewise {and_more([other.case for other in rows if other is not row], _NAMED)}." if len(rows) > 1 else ""
+    likewise = (
+        f" Likewise {and_more([other_row.case for other_row in rows if other_row is not row], _CASES_NAMED)}."
+        if len(rows) > 1
+        else ""
     )
-    least = _plain(percent_of(estimate.shown))
+    detectable = _plain(percent_of(estimate.shown))
     text = (
-        f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {least} % or more;"
-        f" {_what_decides(estimate)}.{others}"
+        f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {detectable} % or more;"
+        f" {_what_decides(estimate)}.{likewise}"
     )
     return [Finding("cannot tell", text, evidence=(Evidence(_table_behind(comparison, row), (row.case,)),))]
 
@@ -353,11 +367,11 @@ def _what_decides(estimate: Estimate) -> str:
     """How many more pairs, or runs of each side, would decide."""
     if estimate.runs == 1:
         return "how a single one scatters is not known: repeat it"
-    if estimate.more is None:
+    if estimate.more_needed is None:
         return f"more than 200 {'pairs' if estimate.is_paired else 'runs of each side'} would be needed"
     if estimate.is_paired:
-        return f"by their scatter {plural(estimate.more, 'more pair')} would decide"
-    return f"by their scatter {plural(estimate.more, 'more run')} of each side would decide"
+        return f"by their scatter {plural(estimate.more_needed, 'more pair')} would decide"
+    return f"by their scatter {plural(estimate.more_needed, 'more run')} of each side would decide"
 
 
 def _notes(comparison: Comparison) -> list[Block]:
@@ -374,11 +388,11 @@ def _notes(comparison: Comparison) -> list[Block]:
         )
         notes.append(Note("floor", text, tone="aside"))
     if any(not estimate.is_paired for estimate in estimates):
-        same = comparison.first.source == comparison.second.source and comparison.programs is None
-        how = "`interleave: true` in the recipe" if same else "`nsw run RECIPE --against REF`"
-        text = f"The runs are no pairs: a drift of the machine looks like a difference. {how} runs them in turns."
+        same_campaign = comparison.first.source == comparison.second.source and comparison.programs is None
+        remedy = "`interleave: true` in the recipe" if same_campaign else "`nsw run RECIPE --against REF`"
+        text = f"The runs are no pairs: a drift of the machine looks like a difference. {remedy} runs them in turns."
         notes.append(Note("no pairs", text, tone="aside"))
     for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True):
         if cases:
-            notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _NAMED)}", tone="warning"))
+            notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _CASES_NAMED)}", tone="warning"))
     return notes

@@ -67,16 +67,16 @@ def is_time(unit: str | None) -> bool:
 
 def best_figure(case: CaseSummary, name: str) -> Figure | None:
     """A figure of a case as the program gives it undisturbed; else while profiled, which the figure says."""
-    mine = [f for f in case.figures if f.name == name]
-    return min(mine, key=lambda f: f.profiled, default=None)
+    case_figures = [f for f in case.figures if f.name == name]
+    return min(case_figures, key=lambda f: f.profiled, default=None)
 
 
-def _gain(mine: Figure | None, base: Figure | None, *, higher_is_better: bool | None) -> float | None:
+def _gain(figure: Figure | None, base: Figure | None, *, higher_is_better: bool | None) -> float | None:
     """How many times better a figure is than that of the base; None where one is missing or zero."""
-    if mine is None or base is None or not mine.median or not base.median:
+    if figure is None or base is None or not figure.median or not base.median:
         return None
-    better = not is_time(mine.unit) if higher_is_better is None else higher_is_better
-    return mine.median / base.median if better else base.median / mine.median
+    better = not is_time(figure.unit) if higher_is_better is None else higher_is_better
+    return figure.median / base.median if better else base.median / figure.median
 
 
 def _measured(figure: Figure | None) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _measured(figure: Figure | None) -> dict[str, Any]:
     return {"figure": figure.median, "least": figure.least, "most": figure.most, "runs": figure.runs}
 
 
-def _others(case: CaseSummary, *parameters: str) -> dict[str, Any]:
+def _other_params(case: CaseSummary, *parameters: str) -> dict[str, Any]:
     """The parameters but these."""
     return {name: value for name, value in case.params.items() if name not in parameters}
 
@@ -95,7 +95,7 @@ def _by_series(cases: Sequence[CaseSummary], *parameters: str) -> list[list[Case
     """The cases that differ in these parameters alone together."""
     series: dict[tuple[tuple[str, str], ...], list[CaseSummary]] = {}
     for case in cases:
-        key = tuple((name, repr(value)) for name, value in _others(case, *parameters).items())
+        key = tuple((name, repr(value)) for name, value in _other_params(case, *parameters).items())
         series.setdefault(key, []).append(case)
     return list(series.values())
 
@@ -115,37 +115,37 @@ def scaling(
     has no figure there is no speed-up: another base would make rows that look alike mean different things.
     """
     cases = [case for case in cases if axis in case.params]  # whoever wrote the ledger may have left it out
-    found = {case.id: best_figure(case, figure) for case in cases}
-    unit = next((f.unit for f in found.values() if f is not None), None)
+    figures_by_case = {case.id: best_figure(case, figure) for case in cases}
+    unit = next((f.unit for f in figures_by_case.values() if f is not None), None)
     better = higher_is_better if higher_is_better is not None else not is_time(unit)
     points: list[ScalingPoint] = []
     for members in _by_series(cases, axis):
         members.sort(key=lambda case: float(case.params[axis]))
         base = next((c for c in members if baseline is None or c.params[axis] == baseline), None)
-        first = found[base.id] if base else None
+        first = figures_by_case[base.id] if base else None
         for case in members:
-            mine = found[case.id]
+            case_figure = figures_by_case[case.id]
             factor = float(case.params[axis]) / float(base.params[axis]) if base and base.params[axis] else 0.0
-            gain = _gain(mine, first, higher_is_better=better) if factor else None
+            gain = _gain(case_figure, first, higher_is_better=better) if factor else None
             speedup = gain * factor if gain is not None and kind == "weak" and not better else gain
             points.append(
                 ScalingPoint(
-                    series=_others(case, axis),
+                    series=_other_params(case, axis),
                     at=case.params[axis],
                     case_id=case.id,
-                    **_measured(mine),
-                    profiled=mine.profiled if mine else False,
+                    **_measured(case_figure),
+                    profiled=case_figure.profiled if case_figure else False,
                     speedup=speedup,
                     efficiency_pct=None if speedup is None else 100 * speedup / factor,
                     communication_pct=case.communication_pct,
-                    missing=None if speedup is not None else _why_missing(mine, base, first),
+                    missing=None if speedup is not None else _why_missing(case_figure, base, first),
                 )
             )
     return Scaling(axis, kind, figure, unit, better, tuple(points))
 
 
-def _why_missing(mine: Figure | None, base: CaseSummary | None, first: Figure | None) -> str:
-    if mine is None:
+def _why_missing(case_figure: Figure | None, base: CaseSummary | None, first: Figure | None) -> str:
+    if case_figure is None:
         return "no run of this case gave the figure"
     if base is None:
         return "the series has no case at the baseline"
@@ -193,16 +193,16 @@ def compare(
         base = next((c for c in members if c.params[parameter] == baseline), None)
         first = best_figure(base, figure) if base else None
         for case in members:
-            mine = best_figure(case, figure)
+            case_figure = best_figure(case, figure)
             hottest = next(iter(case.hotspots or case.functions), None)
             result.append(
                 Variant(
-                    series=_others(case, parameter, *tied),
+                    series=_other_params(case, parameter, *tied),
                     variant=case.params[parameter],
                     case_id=case.id,
-                    **_measured(mine),
-                    unit=mine.unit if mine else None,
-                    ratio=_gain(mine, first, higher_is_better=higher_is_better),
+                    **_measured(case_figure),
+                    unit=case_figure.unit if case_figure else None,
+                    ratio=_gain(case_figure, first, higher_is_better=higher_is_better),
                     top=hottest.short_name if hottest else None,
                     gpu_ns=(case.iterations.gpu_ns if case.iterations else None) if each else case.gpu_ns,
                     per_iteration=each,

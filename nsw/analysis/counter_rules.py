@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Remark = tuple[float, str, str, str, str]  # what could be won (%), what, do, fact, advice
 
-__all__ = ["LATENCY", "RULES", "about", "bound_by", "room_pct"]
+__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "room_pct"]
 
 LATENCY: Final = "latency"
 _BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it, as ncu says too
@@ -83,23 +83,33 @@ def room_pct(kernel: KernelRow) -> float:
     return max(0.0, 100.0 - busiest)
 
 
-def _most(name: str, look: Callable[[KernelRow], Remark | None]) -> Callable[[CaseSummary, Context], Hit | None]:
+def _heaviest_kernel_rule(
+    name: str, look: Callable[[KernelRow], Remark | None]
+) -> Callable[[CaseSummary, Context], Hit | None]:
     """A rule that takes of all kernels the one of which most could be won."""
 
     def rule(case: CaseSummary, _: Context) -> Hit | None:
         several = len(case.kernels) > 1
-        said = [
-            (kernel, share, found)
+        remarks = [
+            (kernel, share, remark)
             for kernel in case.kernels
             if (share := kernel.share_pct if several else 100.0) is not None  # else which one matters is not known
-            and (found := _worth(kernel, share, name=name, look=look)) is not None
+            and (remark := _worth(kernel, share, name=name, look=look)) is not None
         ]
-        if not said:
+        if not remarks:
             return None
-        kernel, share, (won, what, do, fact, advice) = max(said, key=lambda item: item[2][0] * item[1])
-        of = f" ({share:.0f} % of the kernels' time)" if several else ""
+        kernel, share, (won, problem, do, fact, advice) = max(remarks, key=lambda item: item[2][0] * item[1])
+        share_text = f" ({share:.0f} % of the kernels' time)" if several else ""
         return Hit(
-            name, case.id, won * share / 100, what, do, f"{kernel.short_name}{of} {fact}", advice, what, "kernels"
+            name,
+            case.id,
+            won * share / 100,
+            problem,
+            do,
+            f"{kernel.short_name}{share_text} {fact}",
+            advice,
+            problem,
+            "kernels",
         )
 
     return rule
@@ -117,9 +127,9 @@ def _worth(kernel: KernelRow, share: float, *, name: str, look: Callable[[Kernel
         return remark
     if name not in {"few blocks", "DRAM-bound", "latency-bound"}:
         return None
-    won, what, _, fact, _ = remark
+    won, problem, _, fact, _ = remark
     return (
-        won, what, "larger or fused calls", fact,
+        won, problem, "larger or fused calls", fact,
         "It is a library's kernel: give it a larger problem, batch calls, or fuse them.",
     )  # fmt: skip
 
@@ -130,13 +140,13 @@ def _is_librarys(kernel: KernelRow) -> bool:
 
 def _uncoalesced(kernel: KernelRow) -> Remark | None:
     """Caches that are what binds, by sectors of which threads use little; no broadcasts, which use little too."""
-    known = {
+    efficiencies = {
         word: used
         for word, name in _EFFICIENCIES.items()
         if (used := kernel.metrics.get(name))  # 0 %: it has none
         and kernel.metrics.get(name.replace("efficiency", "transactions_per_request"), _SCATTERED) >= _SCATTERED
     }
-    word, used = min(known.items(), key=lambda item: item[1], default=("", 100.0))
+    word, used = min(efficiencies.items(), key=lambda item: item[1], default=("", 100.0))
     memory, dram = kernel.memory_pct, kernel.dram_pct
     if memory is None or bound_by(kernel) != "L1 or L2":  # nvprof does not measure that
         return None
@@ -156,13 +166,18 @@ def _occupancy(kernel: KernelRow) -> Remark | None:
     fits_at_once = kernel.metrics.get("waves_per_sm", 0.0) < 1  # or not known; then the grid may be what is small
     if limit is None or limit >= _LOW_OCCUPANCY_PCT or room < 100 - _GOOD_PCT or fits_at_once:
         return None
-    what, do = _limiter(kernel)
-    got = "" if reached is None else f"{reached:.0f} of "
+    problem, do = _limiter(kernel)
+    reached_text = "" if reached is None else f"{reached:.0f} of "
     return (
-        min(room, 100 - limit), f"occupancy {got}{limit:.0f} % ({kernel.occupancy_limiter or 'limited'})", do,
-        f"has room for {limit:.0f} % of the warps{'' if reached is None else f' and reaches {reached:.0f} %'}: {what}",
+        min(room, 100 - limit),
+        f"occupancy {reached_text}{limit:.0f} % ({kernel.occupancy_limiter or 'limited'})",
+        do,
+        (
+            f"has room for {limit:.0f} % of the warps{'' if reached is None else f' and reaches {reached:.0f} %'}:"
+            f" {problem}"
+        ),
         f"{do[:1].upper()}{do[1:]}: more warps hide more of the latency.",
-    )  # fmt: skip
+    )
 
 
 def _limiter(kernel: KernelRow) -> tuple[str, str]:
@@ -314,11 +329,11 @@ _LOOKS: Final[Mapping[str, Callable[[KernelRow], Remark | None]]] = {
     "Nsight Compute": _advice,
 }
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
-    name: _most(name, look) for name, look in _LOOKS.items()
+    name: _heaviest_kernel_rule(name, look) for name, look in _LOOKS.items()
 }
 
 
-def about(kernel: KernelRow, share: float | None) -> str:
+def kernel_advice(kernel: KernelRow, share: float | None) -> str:
     """What to try with a kernel, in a few words; empty where little could be won, or too little was measured.
 
     Args:

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Difference", "Operation", "differ_in_kernels", "difference", "marked", "operations"]
 
-How = Literal["gone", "new", "renamed", "changed"]
+ChangeKind = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration
-_NAMED: Final = 0.15  # of the difference: a smaller part has no place in the sentence
-_MOST: Final = 3  # parts in the sentence
+_MIN_SHARE: Final = 0.15  # of the difference: a smaller part has no place in the sentence
+_MAX_PARTS: Final = 3  # parts in the sentence
 _DEEP: Final = 1000  # ranges that are looked at before a call
 _NUMBER: Final = re.compile(r"\d+")
 _IDLE: Final = "idle"
-_BESIDE: Final = "beside other work"
+_OVERLAPPED: Final = "beside other work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Change:
     """
 
     what: str
-    how: How | None
+    how: ChangeKind | None
     before: float
     after: float
     renamed: str | None = None
@@ -96,28 +96,28 @@ class Difference:
     @property
     def sentence(self) -> str:
         """The parts that weigh most, in words: `gemm_a is gone, 1.2 ms; the GPU is idle 0.3 ms more`."""
-        least = _NAMED * max(abs(self.ns), 0.01 * self.before)
-        parts = [change for change in self.changes if abs(change.ns) >= least and change.what != _BESIDE]
+        min_ns = _MIN_SHARE * max(abs(self.ns), 0.01 * self.before)
+        parts = [change for change in self.changes if abs(change.ns) >= min_ns and change.what != _OVERLAPPED]
         span = "An iteration takes" if self.of_iteration else "The GPU's work takes"
         head = f"{span} {duration(abs(self.ns))} {'more' if self.ns > 0 else 'less'}"
-        return f"{head}: {'; '.join(map(_in_words, parts[:_MOST]))}" if parts else head
+        return f"{head}: {'; '.join(map(_in_words, parts[:_MAX_PARTS]))}" if parts else head
 
 
 def _in_words(change: Change) -> str:
-    size, more = duration(abs(change.ns)), "more" if change.ns > 0 else "less"
+    size, direction = duration(abs(change.ns)), "more" if change.ns > 0 else "less"
     if change.how == "gone":
         return f"{change.what} is gone, {size}"
     if change.how == "new":
         return f"{change.what} is new, {size}"
     if change.how == "renamed":
-        return f"{change.what} is {change.renamed} now, {size} {more}"
+        return f"{change.what} is {change.renamed} now, {size} {direction}"
     if change.what == _IDLE:
-        return f"the GPU waits {size} {more} for the host"
+        return f"the GPU waits {size} {direction} for the host"
     if change.what == NCCL:
-        return f"NCCL alone takes {size} {more}"
+        return f"NCCL alone takes {size} {direction}"
     if change.what == COPIES and change.how is None:
-        return f"copies alone take {size} {more}"
-    return f"{change.what} takes {size} {more}"
+        return f"copies alone take {size} {direction}"
+    return f"{change.what} takes {size} {direction}"
 
 
 def operations(
@@ -170,7 +170,7 @@ def marked(
     shapes: dict[str, set[str]] = {}
     inside: dict[str, set[str]] = {}
     for row in trace:
-        sizes = [row.get(f"{what}_{axis}") for what in ("grid", "block") for axis in "xyz"]
+        sizes = [row.get(f"{dimension}_{axis}") for dimension in ("grid", "block") for axis in "xyz"]
         if None not in sizes:
             shapes.setdefault(row["name"], set()).add(str(sizes))
         call = launched.get(row.get("correlation"))
@@ -185,17 +185,17 @@ class _Ranges:
     """Ranges of threads, to be asked for the innermost one around a call."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self._of: dict[tuple[Any, Any], list[tuple[int, int, str]]] = {}
+        self._spans: dict[tuple[Any, Any], list[tuple[int, int, str]]] = {}
         for row in rows:
             if row.get("style") == "pushpop" and row.get("duration_ns") is not None and row.get("name"):
                 span = row["start_ns"], row["start_ns"] + row["duration_ns"], row["name"]
-                self._of.setdefault((row.get("pid"), row.get("tid")), []).append(span)
-        for spans in self._of.values():
+                self._spans.setdefault((row.get("pid"), row.get("tid")), []).append(span)
+        for spans in self._spans.values():
             spans.sort()
 
     def innermost(self, call: Row) -> str | None:
         """The name of the range that began last before a call and has not ended; numbers in it stand for any."""
-        spans = self._of.get((call.get("pid"), call.get("tid")), [])
+        spans = self._spans.get((call.get("pid"), call.get("tid")), [])
         at = bisect_right(spans, (call["start_ns"], 1 << 62, ""))
         name = next(
             (name for _, end, name in reversed(spans[max(0, at - _DEEP) : at]) if end >= call["start_ns"]), None
@@ -224,14 +224,14 @@ def difference(
     if of_iteration:
         before, after = (span or {} for span in spans)
         kernels = [_computing(side) for side in work]
-        others = {
-            _shown(o) for side in work for o in side if o.group in {NCCL, COPIES, SETS}
+        exposed_names = {
+            _short_name(o) for side in work for o in side if o.group in {NCCL, COPIES, SETS}
         }  # only what nothing hides
-        alone = [change for change in changes if change.what not in others]
-        beside = (after["computing"] - kernels[1]) - (before["computing"] - kernels[0])
+        alone = [change for change in changes if change.what not in exposed_names]
+        overlapped = (after["computing"] - kernels[1]) - (before["computing"] - kernels[0])
         changes = [
             *alone,
-            Change(_BESIDE, None, 0.0, beside),
+            Change(_OVERLAPPED, None, 0.0, overlapped),
             *(Change(name, None, before[name], after[name]) for name in (COPIES, NCCL, _IDLE)),
         ]
         totals = [sum(before.values()), sum(after.values())]
@@ -256,7 +256,7 @@ def _computing(work: Sequence[Operation]) -> float:
     return sum(operation.ns for operation in work if operation.group not in {NCCL, COPIES, SETS})
 
 
-def _shown(operation: Operation) -> str:
+def _short_name(operation: Operation) -> str:
     return short_name(operation.name)
 
 
@@ -264,21 +264,23 @@ def _of_operations(first: Sequence[Operation], second: Sequence[Operation]) -> l
     """A part a kernel and kind of copy."""
     before = {(o.name, o.kind): o for o in first}
     after = {(o.name, o.kind): o for o in second}
-    changes = [Change(_shown(old), "changed", old.ns, after[key].ns) for key, old in before.items() if key in after]
-    gone = [operation for key, operation in before.items() if key not in after]
+    changes = [
+        Change(_short_name(old), "changed", old.ns, after[key].ns) for key, old in before.items() if key in after
+    ]
+    vanished = [operation for key, operation in before.items() if key not in after]
     new = [operation for key, operation in after.items() if key not in before]
-    for old, now in _renamed(gone, new):
-        gone.remove(old)
+    for old, now in _renamed(vanished, new):
+        vanished.remove(old)
         new.remove(now)
-        changes.append(Change(_shown(old), "renamed", old.ns, now.ns, _shown(now)))
-    changes += [Change(_shown(operation), "gone", operation.ns, 0.0) for operation in gone]
-    changes += [Change(_shown(operation), "new", 0.0, operation.ns) for operation in new]
+        changes.append(Change(_short_name(old), "renamed", old.ns, now.ns, _short_name(now)))
+    changes += [Change(_short_name(operation), "gone", operation.ns, 0.0) for operation in vanished]
+    changes += [Change(_short_name(operation), "new", 0.0, operation.ns) for operation in new]
     return changes
 
 
-def _renamed(gone: Sequence[Operation], new: Sequence[Operation]) -> list[tuple[Operation, Operation]]:
+def _renamed(vanished: Sequence[Operation], new: Sequence[Operation]) -> list[tuple[Operation, Operation]]:
     """Kernels that have another name, each with the most similar one that came; each once."""
-    pairs = [(likeness, old, now) for old in gone for now in new if (likeness := _likeness(old, now)) is not None]
+    pairs = [(likeness, old, now) for old in vanished for now in new if (likeness := _likeness(old, now)) is not None]
     pairs.sort(key=lambda pair: (-pair[0], abs(pair[1].ns - pair[2].ns)))
     used: Counter[int] = Counter()
     matched = []
@@ -294,9 +296,9 @@ def _likeness(old: Operation, now: Operation) -> int | None:
     if old.group != now.group or abs(old.calls - now.calls) > _ALIKE * max(old.calls, now.calls):
         return None
     likeness = 0
-    for mine, theirs in ((old.shapes, now.shapes), (old.ranges, now.ranges)):
-        if mine and theirs:
-            if not mine & theirs:
+    for old_marks, theirs in ((old.shapes, now.shapes), (old.ranges, now.ranges)):
+        if old_marks and theirs:
+            if not old_marks & theirs:
                 return None
             likeness += 1
     return likeness

@@ -88,21 +88,24 @@ def rate(intensity: float, flop_per_s: float, links: Iterable[tuple[float, float
 
 
 def effective(
-    case_id: str, params: Mapping[str, Any], asked: AskedModel, tables: Mapping[str, Sequence[Mapping[str, Any]]]
+    case_id: str,
+    params: Mapping[str, Any],
+    requested_model: AskedModel,
+    tables: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Effective:
     """The effective rates of one case.
 
     Args:
         case_id: The case.
         params: Its parameters.
-        asked: What the recipe says of it.
+        requested_model: What the recipe says of it.
         tables: Of its timeline the rows of nvtx_gpu_summary, nvtx_summary, gpu_summary and communication.
     """
-    blank = Effective(case_id, params, asked.flop)
-    times = _Times(tables, asked.iteration)
+    blank = Effective(case_id, params, requested_model.flop)
+    times = _Times(tables, requested_model.iteration)
     try:
-        compute = sum(times.of(name, "gpu") for name in asked.ranges)
-        links = tuple(_link(link, times) for link in asked.links)
+        compute = sum(times.seconds(name, "gpu") for name in requested_model.ranges)
+        links = tuple(_link(link, times) for link in requested_model.links)
     except _LackError as lack:
         return replace(blank, missing=str(lack))
     moved = sum(link.bytes for link in links)
@@ -110,17 +113,17 @@ def effective(
     return replace(
         blank,
         compute_s=compute,
-        flop_per_s=asked.flop / compute,
+        flop_per_s=requested_model.flop / compute,
         links=links,
-        intensity=asked.flop / moved if moved else None,
+        intensity=requested_model.flop / moved if moved else None,
         iteration_s=iteration,
-        measured_flop_per_s=asked.flop / iteration if iteration else None,
+        measured_flop_per_s=requested_model.flop / iteration if iteration else None,
     )
 
 
 def effective_rates(
     cases: Sequence[CaseSummary],
-    asked: Mapping[str, AskedModel | str],
+    requested_models: Mapping[str, AskedModel | str],
     runs: Sequence[Any],
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> tuple[Effective, ...]:
@@ -128,23 +131,26 @@ def effective_rates(
 
     Args:
         cases: The cases.
-        asked: By case what the recipe says of it, or why it cannot be said.
+        requested_models: By case what the recipe says of it, or why it cannot be said.
         runs: The campaign's runs, in the plan's order.
         tables: The campaign's rows, each with `run`.
     """
     names = ("nvtx_gpu_summary", "nvtx_summary", "gpu_summary", "communication")
-    by_run = {name: grouped(tables.get(name, ()), "run") for name in names} if asked else {}
-    found = []
+    by_run = {name: grouped(tables.get(name, ()), "run") for name in names} if requested_models else {}
+    effective_cases = []
     for case in cases:
-        wanted = asked.get(case.id)
-        if isinstance(wanted, str):
-            found.append(Effective(case.id, case.params, None, missing=wanted))
-        elif wanted is not None:
-            mine = [run for run in runs if run.case_id == case.id]
-            traced = measured_runs(mine, by_run["nvtx_summary"])
-            rows = {name: [row for run in traced for row in of.get(run.id, ())] for name, of in by_run.items()}
-            found.append(effective(case.id, case.params, wanted, rows))
-    return modelled(found)
+        requested_model = requested_models.get(case.id)
+        if isinstance(requested_model, str):
+            effective_cases.append(Effective(case.id, case.params, None, missing=requested_model))
+        elif requested_model is not None:
+            case_runs = [run for run in runs if run.case_id == case.id]
+            traced = measured_runs(case_runs, by_run["nvtx_summary"])
+            rows = {
+                name: [row for run in traced for row in rows_by_run.get(run.id, ())]
+                for name, rows_by_run in by_run.items()
+            }
+            effective_cases.append(effective(case.id, case.params, requested_model, rows))
+    return modelled(effective_cases)
 
 
 def modelled(cases: Sequence[Effective]) -> tuple[Effective, ...]:
@@ -153,25 +159,25 @@ def modelled(cases: Sequence[Effective]) -> tuple[Effective, ...]:
     if base is None or base.flop_per_s is None:
         return tuple(cases)
     speeds = {link.name: link.bytes_per_s for link in base.links}
-    found = []
+    modelled_cases = []
     for case in cases:
         moved = sum(link.bytes for link in case.links)
         if case.intensity is None or not moved:
-            found.append(case)
+            modelled_cases.append(case)
             continue
         links = [(link.bytes / moved, speeds[link.name]) for link in case.links]
-        found.append(replace(case, modelled_flop_per_s=rate(case.intensity, base.flop_per_s, links)))
-    return tuple(found)
+        modelled_cases.append(replace(case, modelled_flop_per_s=rate(case.intensity, base.flop_per_s, links)))
+    return tuple(modelled_cases)
 
 
 class _LackError(Exception):
     """Something that the model needs and the reports do not have."""
 
 
-def _link(asked: AskedLink, times: _Times) -> Link:
-    seconds = sum(times.of(name, asked.clock) for name in asked.ranges)
-    size = asked.bytes if isinstance(asked.bytes, int | float) else times.moved(asked.bytes)
-    return Link(asked.name, size, seconds, size / seconds)
+def _link(requested_link: AskedLink, times: _Times) -> Link:
+    seconds = sum(times.seconds(name, requested_link.clock) for name in requested_link.ranges)
+    size = requested_link.bytes if isinstance(requested_link.bytes, int | float) else times.moved(requested_link.bytes)
+    return Link(requested_link.name, size, seconds, size / seconds)
 
 
 class _Times:
@@ -181,34 +187,34 @@ class _Times:
         self._tables = tables
         self._iteration = iteration
 
-    def of(self, name: str, clock: Clock) -> float:
+    def seconds(self, name: str, clock: Clock) -> float:
         """Seconds that the ranges of a name take in an iteration."""
-        found = self._median(name, clock)
-        if found is None:
-            where = "with work of the GPU " if clock == "gpu" else ""
-            raise _LackError(f"no NVTX range {where}is called {name!r}")
-        median, calls = found
+        median_and_calls = self._median(name, clock)
+        if median_and_calls is None:
+            gpu_work_text = "with work of the GPU " if clock == "gpu" else ""
+            raise _LackError(f"no NVTX range {gpu_work_text}is called {name!r}")
+        median, calls = median_and_calls
         if median <= 0:
             raise _LackError(f"the NVTX range {name!r} takes no time")
         return median * _NS * calls / (self._iterations() or calls)
 
-    def moved(self, what: Measured) -> float:
+    def moved(self, measured: Measured) -> float:
         """Bytes of copies between host and GPU, or of collectives, in an iteration."""
-        rows = self._tables.get("gpu_summary" if what == "copies" else "communication", ())
-        if what == "copies":
+        rows = self._tables.get("gpu_summary" if measured == "copies" else "communication", ())
+        if measured == "copies":
             rows = [r for r in rows if r.get("kind") == "memcpy" and ("HtoD" in r["name"] or "DtoH" in r["name"])]
         sizes = [row.get("total_bytes") for row in rows]
         iterations = self._iterations()
         if not iterations:
-            raise _LackError(f"the bytes of {what} are those of the whole run: name the range that is an iteration")
+            raise _LackError(f"the bytes of {measured} are those of the whole run: name the range that is an iteration")
         if not sizes or any(size is None for size in sizes):
-            raise _LackError(f"the reports do not record the bytes of {what}: give a formula")
+            raise _LackError(f"the reports do not record the bytes of {measured}: give a formula")
         return float(sum(size for size in sizes if size is not None)) / iterations
 
     def iteration_s(self) -> float | None:
         """Seconds of an iteration, by the CPU's clock."""
-        found = self._median(self._iteration, "cpu") if self._iteration else None
-        return found[0] * _NS if found else None
+        median_and_calls = self._median(self._iteration, "cpu") if self._iteration else None
+        return median_and_calls[0] * _NS if median_and_calls else None
 
     def _iterations(self) -> int:
         return sum(row.get("calls") or 0 for row in self._rows(self._iteration, "cpu")) if self._iteration else 0

@@ -27,7 +27,9 @@ class Figure:
     runs: int
 
     @classmethod
-    def of(cls, name: str, unit: str | None, pass_name: str, values: Sequence[float], *, profiled: bool) -> Figure:
+    def from_values(
+        cls, name: str, unit: str | None, pass_name: str, values: Sequence[float], *, profiled: bool
+    ) -> Figure:
         """The figure of these values, one a run."""
         return cls(name, unit, pass_name, profiled, statistics.median(values), min(values), max(values), len(values))
 
@@ -44,11 +46,11 @@ def figures_of(runs: Sequence[Any], rows: Mapping[Any, Sequence[Mapping[str, Any
         for row in rows.get(run.id, ()):
             seen.setdefault((row["name"], run.pass_name), []).append((run, row))
     return tuple(
-        Figure.of(
-            name, some[-1][1].get("unit"), pass_name, [row["value"] for _, row in some],
-            profiled=some[-1][0].pass_kind != _FREE,
+        Figure.from_values(
+            name, values_of_runs[-1][1].get("unit"), pass_name, [row["value"] for _, row in values_of_runs],
+            profiled=values_of_runs[-1][0].pass_kind != _FREE,
         )
-        for (name, pass_name), some in seen.items()
+        for (name, pass_name), values_of_runs in seen.items()
     )  # fmt: skip
 
 
@@ -103,35 +105,35 @@ def perturbations(figures: Sequence[Figure], runs: Sequence[Any]) -> Iterator[Pe
     """
     free_time = _run_time([run for run in runs if run.pass_kind == _FREE])
     for name in dict.fromkeys(run.pass_name for run in runs if run.pass_kind in _PERTURBING):
-        for held in (f for f in figures if f.pass_name == name):
-            free = next((f for f in figures if not f.profiled and f.name == held.name and f.median), None)
+        for profiled in (f for f in figures if f.pass_name == name):
+            free = next((f for f in figures if not f.profiled and f.name == profiled.name and f.median), None)
             if free is not None:
-                yield _compared(free, held)
+                yield _compared(free, profiled)
         time = _run_time([run for run in runs if run.pass_name == name])
         if free_time and time and free_time.median > 0:
             yield _compared(free_time, time)
 
 
-def _compared(free: Figure, held: Figure) -> Perturbation:
-    several = free.runs > 1 and held.runs > 1
-    apart = held.most < free.least or held.least > free.most
+def _compared(free: Figure, profiled: Figure) -> Perturbation:
+    several = free.runs > 1 and profiled.runs > 1
+    are_apart = profiled.most < free.least or profiled.least > free.most
     return Perturbation(
-        held.pass_name,
-        held.name,
-        held.unit,
+        profiled.pass_name,
+        profiled.name,
+        profiled.unit,
         baseline=free.median,
-        profiled=held.median,
-        change_pct=100 * (held.median - free.median) / abs(free.median),
+        profiled=profiled.median,
+        change_pct=100 * (profiled.median - free.median) / abs(free.median),
         baseline_runs=free.runs,
-        runs=held.runs,
-        certain=apart if several else None,
+        runs=profiled.runs,
+        certain=are_apart if several else None,
     )
 
 
 def _run_time(runs: Sequence[Any]) -> Figure | None:
     """How long the runs of a pass that are done took; None where no one is."""
     times = [run.seconds for run in runs if run.state == "done" and run.seconds is not None]
-    return Figure.of(RUN_TIME, "s", runs[0].pass_name, times, profiled=True) if times else None
+    return Figure.from_values(RUN_TIME, "s", runs[0].pass_name, times, profiled=True) if times else None
 
 
 DURATION: Final = "duration"  # of the run, where the program prints no figure
@@ -140,7 +142,7 @@ _MAD_FROM: Final = 4  # repeats
 _Z: Final = 3.5  # modified z-score, as Iglewicz and Hoaglin propose
 _SIGMA: Final = 1.4826  # standard deviations in a median absolute deviation
 _LEAST_SCALE: Final = 0.005  # of the median: repeats that agree to the last digit still have some noise
-_LEAST: Final = 0.05  # of the median: what is nearer is no outlier, however well the others agree
+_MIN_DEVIATION: Final = 0.05  # of the median: what is nearer is no outlier, however well the others agree
 _LEAST_OF_3: Final = 0.10
 _TIMES_OF_3: Final = 5.0  # how much farther away than the other one
 _LEAST_S: Final = 1.0  # seconds by which a duration must differ: starting a program takes some
@@ -178,10 +180,10 @@ class Outlier:
     def text(self) -> str:
         """What is odd, without the run's name."""
         unit = f" {self.unit}" if self.unit else ""
-        where = f", on {self.host}" if self.host else ""
+        host_text = f", on {self.host}" if self.host else ""
         return (
             f"{self.figure} is {self.value:.6g}{unit}, {self.factor:.3g} times the median of {self.repeats} repeats"
-            f" ({self.median:.6g}{unit}){where}"
+            f" ({self.median:.6g}{unit}){host_text}"
         )
 
 
@@ -204,21 +206,21 @@ def outliers(runs: Sequence[Any], figures: Sequence[Mapping[str, Any]]) -> list[
         if (run.case_id, run.pass_name) not in with_figures and run.seconds is not None:
             values.setdefault((run.case_id, run.pass_name, DURATION), []).append((run, run.seconds, "s"))
     hosts = {run.host for run in measured.values()}
-    found: dict[str, list[Outlier]] = {}
-    for (case, pass_name, name), some in values.items():
-        numbers = [value for _, value, _ in some]
+    outliers_by_run: dict[str, list[Outlier]] = {}
+    for (case, pass_name, name), repeat_values in values.items():
+        numbers = [value for _, value, _ in repeat_values]
         median = statistics.median(numbers)
-        least = _LEAST_S if name == DURATION else 0.0
-        for at in far_off(numbers, least):
-            run, value, unit = some[at]
+        min_deviation = _LEAST_S if name == DURATION else 0.0
+        for at in far_off(numbers, min_deviation):
+            run, value, unit = repeat_values[at]
             host = run.host if len(hosts) > 1 else None
-            found.setdefault(run.id, []).append(
+            outliers_by_run.setdefault(run.id, []).append(
                 Outlier(run.id, case, pass_name, name, unit, value, median, value / median, len(numbers), host)
             )
-    return [one for run in runs for one in found.get(run.id, ())]
+    return [outlier for run in runs for outlier in outliers_by_run.get(run.id, ())]
 
 
-def far_off(values: Sequence[float], least: float = 0.0) -> list[int]:
+def far_off(values: Sequence[float], min_deviation: float = 0.0) -> list[int]:
     """The places of the values that are far from the others.
 
     Of four or more: a modified z-score (distance from the median over the median absolute deviation) above 3.5. Of
@@ -233,7 +235,7 @@ def far_off(values: Sequence[float], least: float = 0.0) -> list[int]:
     away = [abs(value - median) for value in values]
     if len(values) >= _MAD_FROM:
         scale = max(_SIGMA * statistics.median(away), _LEAST_SCALE * abs(median))
-        bound = max(_Z * scale, _LEAST * abs(median), least)
+        bound = max(_Z * scale, _MIN_DEVIATION * abs(median), min_deviation)
     else:
-        bound = max(_TIMES_OF_3 * sorted(away)[1], _LEAST_OF_3 * abs(median), least)
+        bound = max(_TIMES_OF_3 * sorted(away)[1], _LEAST_OF_3 * abs(median), min_deviation)
     return [at for at, distance in enumerate(away) if distance >= bound and distance]

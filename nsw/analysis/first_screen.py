@@ -34,7 +34,7 @@ _ROWS: Final = 15  # of the table; of more cases those that weigh most
 _WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
 _NEAR: Final = 0.95  # of the best
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
-_NAMED: Final = 4
+_CASES_NAMED: Final = 4
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 _Part = tuple[Column, "Callable[[Any], Cell]"]
@@ -44,7 +44,7 @@ _Part = tuple[Column, "Callable[[Any], Cell]"]
 class _Screen:
     """What a kind of answer says: its headline without the conditions, its table, and which hits the table tells."""
 
-    said: str
+    headline: str
     table: Table | None
     in_table: frozenset[tuple[str, str]] = frozenset()  # (case, rule)
 
@@ -53,7 +53,7 @@ def first_screen(summary: Summary) -> list[Block]:
     """Headline, table, notes and findings, in this order."""
     screen = _of_kind(summary)
     conditions = _conditions(summary)
-    blocks: list[Block] = [Note(HEADLINE, screen.said + (f" ({conditions})" if conditions else ""), tone="heading")]
+    blocks: list[Block] = [Note(HEADLINE, screen.headline + (f" ({conditions})" if conditions else ""), tone="heading")]
     if screen.table is not None and screen.table.rows:
         blocks.append(screen.table)
     blocks += _notes(summary)
@@ -67,8 +67,8 @@ def headline_of(blocks: Iterable[Block]) -> str:
 
 def _unless_in_table(finding: Finding, in_table: frozenset[tuple[str, str]]) -> Finding:
     """A finding that the table shows already is for the full answer."""
-    shown = finding.cases and all((case, finding.name) in in_table for case in finding.cases)
-    return replace(finding, shown="full") if shown else finding
+    is_in_table = finding.cases and all((case, finding.name) in in_table for case in finding.cases)
+    return replace(finding, shown="full") if is_in_table else finding
 
 
 def _of_kind(summary: Summary) -> _Screen:
@@ -78,7 +78,7 @@ def _of_kind(summary: Summary) -> _Screen:
         return _variants(summary)
     if len(summary.cases) == 1:
         return _single(summary, summary.cases[0])
-    return _beside(summary)
+    return _cases_side_by_side(summary)
 
 
 def _conditions(summary: Summary) -> str:
@@ -100,7 +100,7 @@ def _notes(summary: Summary) -> list[Block]:
     """What a profiler changed, and what is missing, a line each."""
     slowed = [(times, case.id) for case in summary.cases if (times := slowed_times(case)) >= _SLOWED]
     slowest = sorted(slowed, key=lambda item: -item[0])
-    names = first_of([f"{case} {times:.1f}x" for times, case in slowest], _NAMED)
+    names = first_of([f"{case} {times:.1f}x" for times, case in slowest], _CASES_NAMED)
     notes: list[Block] = [Note("note", summary.note, tone="aside")] if summary.note else []
     if slowest:
         notes.append(
@@ -117,21 +117,21 @@ def _unmeasured(summary: Summary) -> list[Block]:
     counted = any(case.kernels for case in summary.cases)
     if not summary.has_gpus or (traced and counted):
         return []
-    what, add, shown = "What the GPU does meanwhile", "timeline: {}", "full"
+    subject, add, shown_in = "What the GPU does meanwhile", "timeline: {}", "full"
     if traced:
-        what, add = "What binds the kernels", "counters: {kernels: {cover: 80%}}"
+        subject, add = "What binds the kernels", "counters: {kernels: {cover: 80%}}"
     elif counted:
-        what = "Idle time, copies and communication"
+        subject = "Idle time, copies and communication"
     elif not any(case.functions for case in summary.cases):
-        shown = "always"
-    text = f"Not measured: {what[0].lower()}{what[1:]}. `- {add}` among the recipe's passes shows it."
-    return [Note("passes", text, tone="aside", shown=shown)]  # type: ignore[arg-type]  # one of its words
+        shown_in = "always"
+    text = f"Not measured: {subject[0].lower()}{subject[1:]}. `- {add}` among the recipe's passes shows it."
+    return [Note("passes", text, tone="aside", shown=shown_in)]  # type: ignore[arg-type]  # one of its words
 
 
 def _missing(lines: Sequence[str]) -> list[Block]:
     """The first of what is missing, and how much more is: the full answer has all."""
-    more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
-    return [Note("missing", line + more, tone="warning") for line in lines[:1]]
+    omitted = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    return [Note("missing", line + omitted, tone="warning") for line in lines[:1]]
 
 
 # --- scaling ------------------------------------------------------------------------------------------------------
@@ -140,9 +140,9 @@ def _missing(lines: Sequence[str]) -> list[Block]:
 def _scaling(summary: Summary, curve: Scaling) -> _Screen:
     """A row a series: its ends, and where an iteration of the larger one goes; of one series a row a point."""
     by_id = {case.id: case for case in summary.cases}
-    ends = [(first, last) for first, last in _ends(curve) if last.figure is not None]
+    ends = [(first, last) for first, last in _first_and_last_points(curve) if last.figure is not None]
     single = len({repr(point.series) for point in curve.points}) == 1
-    known = [(first, last) for first, last in ends if last.efficiency_pct is not None and last is not first]
+    with_efficiency = [(first, last) for first, last in ends if last.efficiency_pct is not None and last is not first]
     unit = curve.unit or curve.figure
     spans = any(by_id[last.case_id].spent and by_id[last.case_id].spent.span_ns for _, last in ends)  # type: ignore[union-attr]
     parts: list[_Part | None] = [
@@ -164,40 +164,40 @@ def _scaling(summary: Summary, curve: Scaling) -> _Screen:
         ),
     ]  # fmt: skip
     table = _table("", parts, ends, "scaling",
-                   [last.case_id for _, last in ends], least=("hidden_pct", "step"))  # fmt: skip
-    if not known:
+                   [last.case_id for _, last in ends], droppable=("hidden_pct", "step"))  # fmt: skip
+    if not with_efficiency:
         return _Screen(f"{summary.campaign}: nothing to scale from was measured", table)
-    largest = [e for e in known if e[1].at == max(end[1].at for end in known)]
+    largest = [e for e in with_efficiency if e[1].at == max(end[1].at for end in with_efficiency)]
     best, worst = (pick(largest, key=lambda e: e[1].efficiency_pct or 0.0) for pick in (max, min))
-    said = f"{_efficiency(best)} efficiency at {curve.axis}={_plain(best[1].at)}"
+    headline = f"{_efficiency(best)} efficiency at {curve.axis}={_plain(best[1].at)}"
     if len(largest) > 1:
-        said += f", {_where(best[1])}; {_efficiency(worst)} at {_where(worst[1])}"
-    return _Screen(said + _why_lost(summary.hits.get(worst[1].case_id, ())), table)
+        headline += f", {_series_text(best[1])}; {_efficiency(worst)} at {_series_text(worst[1])}"
+    return _Screen(headline + _why_lost(summary.hits.get(worst[1].case_id, ())), table)
 
 
 def _efficiency_range(ends: tuple[ScalingPoint, ScalingPoint]) -> str:
     """Between the worst run beside the best of the base, and the other way round."""
     first, last = ends
-    known = (first.least, first.most, last.least, last.most, first.figure, last.figure)
-    if last is first or last.efficiency_pct is None or not all(known):
+    measured = (first.least, first.most, last.least, last.most, first.figure, last.figure)
+    if last is first or last.efficiency_pct is None or not all(measured):
         return ""
     low = last.efficiency_pct * (last.least / last.figure) / (first.most / first.figure)  # type: ignore[operator]  # all known
     high = last.efficiency_pct * (last.most / last.figure) / (first.least / first.figure)  # type: ignore[operator]
     return f"{low:.0f} to {high:.0f} %"
 
 
-def _ends(curve: Scaling) -> list[tuple[ScalingPoint, ScalingPoint]]:
+def _first_and_last_points(curve: Scaling) -> list[tuple[ScalingPoint, ScalingPoint]]:
     series: dict[str, list[ScalingPoint]] = {}
     for point in curve.points:
         series.setdefault(repr(point.series), []).append(point)
     if len(series) == 1:
         return [(curve.points[0], point) for point in curve.points]
-    return [(some[0], some[-1]) for some in series.values()]
+    return [(points[0], points[-1]) for points in series.values()]
 
 
-def _axis(ends: Sequence[tuple[ScalingPoint, ScalingPoint]], curve: Scaling, which: int) -> str:
-    values = {end[which].at for end in ends}
-    return f"{curve.axis}={_plain(values.pop())}" if len(values) == 1 else ("least", "most")[which]
+def _axis(ends: Sequence[tuple[ScalingPoint, ScalingPoint]], curve: Scaling, index: int) -> str:
+    values = {end[index].at for end in ends}
+    return f"{curve.axis}={_plain(values.pop())}" if len(values) == 1 else ("least", "most")[index]
 
 
 def _series(name: str) -> Callable[[Any], Cell]:
@@ -225,7 +225,7 @@ def _efficiency(ends: tuple[ScalingPoint, ScalingPoint]) -> str:
     return f"{ends[1].efficiency_pct:.0f} %"
 
 
-def _where(point: ScalingPoint) -> str:
+def _series_text(point: ScalingPoint) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.series.items()) or point.case_id
 
 
@@ -244,8 +244,8 @@ def _variants(summary: Summary) -> _Screen:
     for variant in summary.variants:
         series.setdefault(repr(variant.series), []).append(variant)
     values = list(dict.fromkeys(repr(v.variant) for v in summary.variants))
-    if len(values) == 2 and all(len(some) == 2 for some in series.values()):
-        return _pairs(summary, [(some[0], some[1]) for some in series.values()])
+    if len(values) == 2 and all(len(members) == 2 for members in series.values()):
+        return _pairs(summary, [(members[0], members[1]) for members in series.values()])
     return _each_variant(summary)
 
 
@@ -272,29 +272,31 @@ def _pairs(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> _Scree
     ]  # fmt: skip
     table = _table("", parts, pairs, "compare",
                    [v.case_id for pair in pairs for v in pair])  # fmt: skip
-    known = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio]
-    alike = [p for p, _ in known if _overlap(*p)]
-    better, worse = ([p for p, r in known if sign * (r - 1) > 0 and p not in alike] for sign in (1, -1))
-    what = f"{summary.compared}={_word(second.variant)}"
-    if not known:
-        return _Screen(f"{what}: nothing to compare with {_word(first.variant)} was measured", table)
-    if len(known) == 1:
-        ((_, ratio),) = known
+    with_ratio = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio]
+    alike = [p for p, _ in with_ratio if _overlap(*p)]
+    better, worse = ([p for p, r in with_ratio if sign * (r - 1) > 0 and p not in alike] for sign in (1, -1))
+    variant_text = f"{summary.compared}={_word(second.variant)}"
+    if not with_ratio:
+        return _Screen(f"{variant_text}: nothing to compare with {_word(first.variant)} was measured", table)
+    if len(with_ratio) == 1:
+        ((_, ratio),) = with_ratio
         within = ", within the scatter of its runs" if alike else ""
-        return _Screen(f"{what} is {_faster(ratio)} than {_word(first.variant)} ({summary.figure}){within}", table)
-    said = [f"{verb} {len(some)}" for verb, some in (("helps", better), ("slows", worse)) if some]
-    ranged = f"{min(r for _, r in known):.2f} to {max(r for _, r in known):.2f} times {summary.figure}"
-    if not said:
-        return _Screen(f"{what} changes nothing beyond the scatter of the runs ({ranged})", table)
+        return _Screen(
+            f"{variant_text} is {_faster(ratio)} than {_word(first.variant)} ({summary.figure}){within}", table
+        )
+    effects = [f"{verb} {len(group)}" for verb, group in (("helps", better), ("slows", worse)) if group]
+    ranged = f"{min(r for _, r in with_ratio):.2f} to {max(r for _, r in with_ratio):.2f} times {summary.figure}"
+    if not effects:
+        return _Screen(f"{variant_text} changes nothing beyond the scatter of the runs ({ranged})", table)
     within = f", {len(alike)} within the scatter of its runs" if alike else ""
-    return _Screen(f"{what} {', '.join(said)} of {len(known)}{within} ({ranged})", table)
+    return _Screen(f"{variant_text} {', '.join(effects)} of {len(with_ratio)}{within} ({ranged})", table)
 
 
-def _overlap(one: Variant, other: Variant) -> bool:
+def _overlap(first: Variant, second: Variant) -> bool:
     """Whether repeats of two variants show that they may be the same."""
-    if None in {one.least, one.most, other.least, other.most} or min(one.runs, other.runs) < 2:
+    if None in {first.least, first.most, second.least, second.most} or min(first.runs, second.runs) < 2:
         return False
-    return (one.least or 0.0) <= (other.most or 0.0) and (other.least or 0.0) <= (one.most or 0.0)
+    return (first.least or 0.0) <= (second.most or 0.0) and (second.least or 0.0) <= (first.most or 0.0)
 
 
 def _each_variant(summary: Summary) -> _Screen:
@@ -310,43 +312,43 @@ def _each_variant(summary: Summary) -> _Screen:
         (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: _gpu(by_id, v))
         if any(_gpu(by_id, v) for v in variants) else None,
         *(_kernel_parts(by_id) if kernels else ()),
-        (Column("what", "what is wrong"), lambda v: _what(summary.hits.get(v.case_id, ()))),
+        (Column("what", "what is wrong"), lambda v: _first_problem(summary.hits.get(v.case_id, ()))),
     ]  # fmt: skip
     void = contradicted(variants, by_id)
     series: dict[str, list[Variant]] = {}
     for variant in variants:
         series.setdefault(repr(variant.series), []).append(variant)
     # first the series that can be trusted and does most work
-    most = sorted(series.values(), key=lambda some: (any(v.case_id in void for v in some), -_work(by_id, some)))
-    rows = [variant for some in most for variant in some]
+    by_weight = sorted(series.values(), key=lambda some: (any(v.case_id in void for v in some), -_work(by_id, some)))
+    rows = [variant for members in by_weight for variant in members]
     repeats = len(variants[0].series)
     table = _table("", parts, rows, "compare", [v.case_id for v in variants],
-                   repeats=repeats, least=("occupancy",), wide="what")  # fmt: skip
+                   repeats=repeats, droppable=("occupancy",), wide="what")  # fmt: skip
     first = rows[0].series
-    alike = [v for v in most[0] if v.ratio]
+    alike = [v for v in by_weight[0] if v.ratio]
     if not alike:
         return _Screen(f"{summary.compared}: nothing to compare with {_word(summary.compared_to)} was measured", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
     times = {_word(v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
-    others = [f"{word} {_factor(factor)}x" for word, factor in times.items()]
+    slower_variants = [f"{word} {_factor(factor)}x" for word, factor in times.items()]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
     in_table = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
-    slower = f"; slower: {first_of(others, _NAMED)}" if others else ""
+    slower = f"; slower: {first_of(slower_variants, _CASES_NAMED)}" if slower_variants else ""
     return _Screen(f"{_word(best.variant)} is the fastest{at}{slower}", table, in_table)
 
 
-def _work(by_id: Mapping[str, CaseSummary], some: Iterable[Variant]) -> float:
+def _work(by_id: Mapping[str, CaseSummary], variants: Iterable[Variant]) -> float:
     """GPU time of a series, however it was measured."""
-    cases = [by_id[variant.case_id] for variant in some]
+    cases = [by_id[variant.case_id] for variant in variants]
     return sum(case.gpu_ns or sum(kernel.time_ns or 0.0 for kernel in case.kernels) for case in cases)
 
 
 def _kernel_parts(by_id: Mapping[str, CaseSummary]) -> list[_Part]:
     def top(name: str) -> Callable[[Any], Cell]:
-        return lambda of: next((getattr(k, name) for k in by_id[of.case_id].kernels[:1]), None)
+        return lambda variant: next((getattr(k, name) for k in by_id[variant.case_id].kernels[:1]), None)
 
-    def time(of: Any) -> Cell:
-        return next((k.launch_ns for k in by_id[of.case_id].kernels[:1]), None)
+    def time(variant: Any) -> Cell:
+        return next((k.launch_ns for k in by_id[variant.case_id].kernels[:1]), None)
 
     return [
         (Column("kernel_ns", "kernel", "ns"), time),
@@ -357,7 +359,7 @@ def _kernel_parts(by_id: Mapping[str, CaseSummary]) -> list[_Part]:
 # --- programs and parameters beside each other ---------------------------------------------------------------------
 
 
-def _beside(summary: Summary) -> _Screen:
+def _cases_side_by_side(summary: Summary) -> _Screen:
     """A row a case: its figure, how busy its GPU is, what is wrong and what to do."""
     cases = summary.cases
     names = [name for name in cases[0].params if len({repr(c.params.get(name)) for c in cases}) > 1] if cases else []
@@ -372,34 +374,34 @@ def _beside(summary: Summary) -> _Screen:
         (Column("figure", figure[1], "number"), lambda c: _value(c, figure[0])) if figure else None,
         (Column("busy_pct", "GPU busy", "whole %"), busy_pct) if any(busy_pct(c) is not None for c in cases) else None,
         *((_of_case(part) for part in _kernel_parts({c.id: c for c in cases})) if kernels else ()),
-        (Column("what", "what is wrong"), lambda c: _what(hits.get(c.id, ()))),
+        (Column("what", "what is wrong"), lambda c: _first_problem(hits.get(c.id, ()))),
         (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
     ]
     if not any(hits.values()):
         parts = parts[:-2]
     order = sorted(range(len(cases)), key=lambda at: (-_weight(hits.get(cases[at].id, ())), at))
-    shown = sorted(order[:_ROWS])
-    table = _table("", parts, [cases[at] for at in shown], "figures", [case.id for case in cases],
-                   wide="what" if figure else "top", least=("kernel_ns",),
-                   more=len(cases) - len(shown)) if cases else None  # fmt: skip
-    in_table = frozenset((cases[at].id, hits[cases[at].id][0].rule) for at in shown if hits.get(cases[at].id))
-    wasted = sum(_weight(some) >= _WASTE_PCT for some in hits.values())
-    said = f"{summary.campaign.rsplit('-', 3)[0] if summary.site else summary.campaign}: "
+    shown_cases = sorted(order[:_ROWS])
+    table = _table("", parts, [cases[at] for at in shown_cases], "figures", [case.id for case in cases],
+                   wide="what" if figure else "top", droppable=("kernel_ns",),
+                   omitted=len(cases) - len(shown_cases)) if cases else None  # fmt: skip
+    in_table = frozenset((cases[at].id, hits[cases[at].id][0].rule) for at in shown_cases if hits.get(cases[at].id))
+    wasted = sum(_weight(case_hits) >= _WASTE_PCT for case_hits in hits.values())
+    headline = f"{summary.campaign.rsplit('-', 3)[0] if summary.site else summary.campaign}: "
     count = plural(len(cases), "case" if summary.site else "result")
     count += " with GPU work" if not summary.site and all(case.gpu_ns for case in cases) else ""
     if any(hits.values()):
-        said += f"{wasted} of {count} could be clearly faster" if wasted else "no large loss was seen"
+        headline += f"{wasted} of {count} could be clearly faster" if wasted else "no large loss was seen"
     elif figure or any(_most_of(case, summary) for case in cases):
-        said += count
+        headline += count
         largest = {_most_of(case, summary) for case in cases}
         longest = max(cases, key=lambda case: case.gpu_ns or 0.0)
         if len(largest) == 1 and not figure:
-            said += f", each {largest.pop()}"
+            headline += f", each {largest.pop()}"
         elif not summary.site and longest.gpu_ns:
-            said += f"; most in {longest.id}: {duration(longest.gpu_ns)}, {_most_of(longest, summary)}"
+            headline += f"; most in {longest.id}: {duration(longest.gpu_ns)}, {_most_of(longest, summary)}"
     else:
-        return _Screen(said + f"nothing was measured of {count}", None)
-    return _Screen(said + (_best(cases, names, figure) if figure else ""), table, in_table)
+        return _Screen(headline + f"nothing was measured of {count}", None)
+    return _Screen(headline + (_best(cases, names, figure) if figure else ""), table, in_table)
 
 
 def _most_of(case: CaseSummary, summary: Summary) -> Cell:
@@ -409,29 +411,29 @@ def _most_of(case: CaseSummary, summary: Summary) -> Cell:
         return f"{copies:.0f} % {COPIES}"
     if shares := case.hotspots or case.functions or case.api:
         return f"{shares[0].share_pct:.0f} % {shares[0].short_name}"
-    mine = {name: [row for row in some if row.get("run") == case.id] for name, some in summary.tables.items()}
-    section = section_of(case, mine)
+    case_tables = {name: [row for row in some if row.get("run") == case.id] for name, some in summary.tables.items()}
+    section = section_of(case, case_tables)
     return section[0] if section else ""
 
 
 def _best(cases: Sequence[CaseSummary], names: Sequence[str], figure: tuple[str, str]) -> str:
     """Where a figure is best, and along one number from where on it hardly gains."""
     less = is_time(figure[1])
-    known = [(value, case) for case in cases if (value := _value(case, figure[0]))]
+    with_value = [(value, case) for case in cases if (value := _value(case, figure[0]))]
     if (
-        len(known) < 2
+        len(with_value) < 2
         or not names
         or not all(isinstance(case.params.get(name), int | float) for case in cases for name in names)
     ):
         return ""
-    value, best = (min if less else max)(known, key=lambda item: item[0])
+    value, best = (min if less else max)(with_value, key=lambda item: item[0])
     at = ", ".join(f"{name}={best.params[name]}" for name in names)
-    said = f"; best {number(value)} {figure[1]} at {at}"
-    if len(names) > 1 or len(known) < 3:
-        return said
-    near = [c.params[names[0]] for v, c in known if (v <= value / _NEAR if less else v >= value * _NEAR)]
+    sentence = f"; best {number(value)} {figure[1]} at {at}"
+    if len(names) > 1 or len(with_value) < 3:
+        return sentence
+    near = [c.params[names[0]] for v, c in with_value if (v <= value / _NEAR if less else v >= value * _NEAR)]
     knee = min(near)
-    return said + (f", within 5 % of it from {knee} on" if knee < best.params[names[0]] else "")
+    return sentence + (f", within 5 % of it from {knee} on" if knee < best.params[names[0]] else "")
 
 
 def _of_case(part: _Part) -> _Part:
@@ -439,10 +441,10 @@ def _of_case(part: _Part) -> _Part:
     column, cell = part
 
     @dataclass(frozen=True, slots=True)
-    class Named:
+    class FigureOfCase:
         case_id: str
 
-    return column, lambda case: cell(Named(case.id))
+    return column, lambda case: cell(FigureOfCase(case.id))
 
 
 def _first_figure(cases: Iterable[CaseSummary]) -> tuple[str, str] | None:
@@ -458,7 +460,7 @@ def _weight(hits: Sequence[Hit]) -> float:
     return hits[0].gain_pct if hits else 0.0
 
 
-def _what(hits: Sequence[Hit]) -> str:
+def _first_problem(hits: Sequence[Hit]) -> str:
     return hits[0].what if hits else ""
 
 
@@ -469,22 +471,22 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     """Where the time of a case goes: GPU work by class, else kernels' counters, else functions, operators, calls."""
     hits = summary.hits.get(case.id, ())
     figure = _first_figure([case])
-    said = [f"{figure[0]} {number(_value(case, figure[0]))} {figure[1]}"] if figure else []
+    parts_said = [f"{figure[0]} {number(_value(case, figure[0]))} {figure[1]}"] if figure else []
     if case.spent is not None and case.spent.span_ns is not None:
         by_kernels = case.iterations is not None and case.iterations.found_by == "kernel_sequence"
         span = duration(case.spent.span_ns)
-        said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
-    found = section_of(case, summary.tables)
-    of_kernels = found is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
+        parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"an iteration takes {span}")
+    section = section_of(case, summary.tables)
+    of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
     idle = f"GPU idle {hits[0].gain_pct:.0f} %: " if telling and hits[0].rule.startswith("idle") else ""
-    said += [idle + hits[0].what] if telling else [found[0]] if found else []
+    parts_said += [idle + hits[0].what] if telling else [section[0]] if section else []
     if of_kernels and hits and len(case.kernels) == 1 and hits[0].rule != "latency-bound":  # which is said already
-        said.append(hits[0].what)
+        parts_said.append(hits[0].what)
     if any(finding.name == FAILED for finding in summary.findings):
-        said.insert(0, "the program failed")
-    nothing = "nothing was read" if summary.site else "has only what `--full` prints"
-    return _Screen(f"{case.id}: {', '.join(said) or nothing}", found[1] if found else None)
+        parts_said.insert(0, "the program failed")
+    nothing_text = "nothing was read" if summary.site else "has only what `--full` prints"
+    return _Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
 
 
 # --- cells --------------------------------------------------------------------------------------------------------
@@ -492,16 +494,18 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
 
 def _table(
     title: str, parts: Sequence[_Part | None], members: Sequence[Any], evidence: str, cases: Sequence[str], *,
-    wide: str | None = None, least: Sequence[str] = (), repeats: int = 0, more: int = 0,
+    wide: str | None = None, droppable: Sequence[str] = (), repeats: int = 0, omitted: int = 0,
 ) -> Table:  # fmt: skip
-    known = [(column, [cell(member) for member in members]) for column, cell in filter(None, parts)]
-    kept = [(column, cells) for column, cells in known if any(cell not in {None, ""} for cell in cells)]
-    names = [column.name for column, _ in kept]
-    rows = tuple(zip(*(cells for _, cells in kept), strict=True))
-    title += f" ({plural(more, 'case')} more that weigh less)" if more > 0 else ""
+    columns_with_cells = [(column, [cell(member) for member in members]) for column, cell in filter(None, parts)]
+    filled_columns = [
+        (column, cells) for column, cells in columns_with_cells if any(cell not in {None, ""} for cell in cells)
+    ]
+    names = [column.name for column, _ in filled_columns]
+    rows = tuple(zip(*(cells for _, cells in filled_columns), strict=True))
+    title += f" ({plural(omitted, 'case')} more that weigh less)" if omitted > 0 else ""
     return Table(
-        TABLE, title.strip(), tuple(column for column, _ in kept), rows, wide=wide if wide in names else None,
-        least=tuple(name for name in least if name in names), repeats=repeats,
+        TABLE, title.strip(), tuple(column for column, _ in filled_columns), rows, wide=wide if wide in names else None,
+        least=tuple(name for name in droppable if name in names), repeats=repeats,
         evidence=(Evidence(evidence, tuple(cases)),),
     )  # fmt: skip
 
@@ -518,14 +522,14 @@ def _plain(value: float) -> str:
     return f"{value:g}"
 
 
-def _gpu(by_id: Mapping[str, CaseSummary], of: Variant) -> float | None:
+def _gpu(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
     """GPU work of an iteration; None where there are none: spans that differ are not compared."""
-    spent = by_id[of.case_id].spent
+    spent = by_id[variant.case_id].spent
     return spent.gpu_ns if spent and spent.is_iteration else None
 
 
-def _operations(by_id: Mapping[str, CaseSummary], of: Variant) -> float | None:
-    spent = by_id[of.case_id].spent
+def _operations(by_id: Mapping[str, CaseSummary], variant: Variant) -> float | None:
+    spent = by_id[variant.case_id].spent
     return spent.operations if spent and spent.is_iteration else None
 
 

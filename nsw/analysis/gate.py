@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from nsw.analysis.compared_screen import percent_of, said
+from nsw.analysis.compared_screen import percent_of, verdict_text
 from nsw.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -96,11 +96,11 @@ def _of_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
     low, high = (estimate.low, estimate.high) if tolerance.falls else (-estimate.high, -estimate.low)
     limit = limit if tolerance.falls else -limit
     if low >= limit:
-        return Outcome.PASSED, said(row)
+        return Outcome.PASSED, verdict_text(row)
     if high < limit:
-        return Outcome.FAILED, said(row)
-    why = f"the change may be {percent_of(estimate.low):+.2g} to {percent_of(estimate.high):+.2g} %"
-    return (Outcome.PASSED if tolerance.may_be_undecided else Outcome.UNDECIDED), why
+        return Outcome.FAILED, verdict_text(row)
+    explanation = f"the change may be {percent_of(estimate.low):+.2g} to {percent_of(estimate.high):+.2g} %"
+    return (Outcome.PASSED if tolerance.may_be_undecided else Outcome.UNDECIDED), explanation
 
 
 def outcome_of(judged: Iterable[Judged]) -> Outcome:

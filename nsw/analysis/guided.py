@@ -66,8 +66,10 @@ def launched_inside(
     spans = _spans(ranges, within)
     launched: set[tuple[Any, Any]] = set()
     for call in calls:
-        found = spans.get((call["pid"], None if within.start_end else call["tid"]))
-        if found is not None and found.hold(call["start_ns"], call["start_ns"] + (call["duration_ns"] or 0)):
+        spans_found = spans.get((call["pid"], None if within.start_end else call["tid"]))
+        if spans_found is not None and spans_found.hold(
+            call["start_ns"], call["start_ns"] + (call["duration_ns"] or 0)
+        ):
             launched.add((call["pid"], call["correlation"]))
     return [row for row in kernels if (row["pid"], row["correlation"]) in launched]
 
@@ -84,20 +86,20 @@ def _is_like(row: _Row, within: Within) -> bool:
 
 def _spans(ranges: Iterable[_Row], within: Within) -> dict[tuple[Any, Any], _Spans]:
     """The asked instances by process and thread; the instances of a process are counted by their start."""
-    mine = sorted(
+    matching_ranges = sorted(
         (row for row in ranges if row["name"] == within.name and _is_like(row, within)),
         key=lambda row: row["start_ns"],
     )
     counts: dict[Any, int] = defaultdict(int)
-    found: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
-    for row in mine:
+    spans_by_thread: dict[tuple[Any, Any], list[tuple[int, int]]] = defaultdict(list)
+    for row in matching_ranges:
         counts[row["pid"]] += 1
         if not within.instances or counts[row["pid"]] in within.instances:
             span = (row["start_ns"], row["start_ns"] + (row["duration_ns"] or 0))
-            found[row["pid"], None if within.start_end else row["tid"]].append(span)
+            spans_by_thread[row["pid"], None if within.start_end else row["tid"]].append(span)
     return {
-        key: _Spans([start for start, _ in some], list(accumulate((end for _, end in some), max)))
-        for key, some in found.items()
+        key: _Spans([start for start, _ in spans_of_thread], list(accumulate((end for _, end in spans_of_thread), max)))
+        for key, spans_of_thread in spans_by_thread.items()
     }
 
 
@@ -110,7 +112,7 @@ class NothingMatched(Exception):  # noqa: N818  # an answer, not an error of the
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LaunchRequest:
     """What a counters pass says of kernels and launches; None: nothing."""
 
     names: tuple[str, ...] = ()
@@ -187,40 +189,42 @@ class Chosen:
         )
 
 
-def choose(trace: Iterable[Mapping[str, Any]], asked: Asked, tool: str, what: Sequence[str] = ()) -> Chosen:
+def choose(
+    trace: Iterable[Mapping[str, Any]], request: LaunchRequest, tool: str, measure_words: Sequence[str] = ()
+) -> Chosen:
     """Choose kernels by their time and launches by their shapes.
 
     Args:
         trace: The kernels of one process as rows of table gpu_trace.
-        asked: What the pass asks for.
+        request: What the pass asks for.
         tool: ncu or nvprof.
-        what: Of nvprof: the words for metrics and events, which follow each filter.
+        measure_words: Of nvprof: the words for metrics and events, which follow each filter.
 
     Raises:
         NothingMatched: No kernel is what is asked for.
     """
-    kernels = _kernels(trace, asked.warmup)
+    kernels = _kernels(trace, request.warmup)
     if not kernels:
         raise NothingMatched("the timeline holds no kernel")
     base = "mangled" if all(k.key for k in kernels) else "function"
-    wanted = [k for k in kernels if _fits(k.name, asked)]
-    if not wanted:
-        raise NothingMatched(_nothing(asked, [k.name for k in kernels]))
-    everything = sum(k.total for k in kernels)
-    some = _heaviest(wanted, asked)
-    needs = _needs(some, asked.sample or SAMPLE)
-    ordinals = _ordinals(some, needs)
-    picked = tuple(_picked(some, ordinals))
+    fitting = [k for k in kernels if _fits(k.name, request)]
+    if not fitting:
+        raise NothingMatched(_no_match_message(request, [k.name for k in kernels]))
+    total_ns = sum(k.total for k in kernels)
+    heaviest = _heaviest(fitting, request)
+    needs = _needs(heaviest, request.sample or SAMPLE)
+    ordinals = _ordinals(heaviest, needs)
+    picked = tuple(_picked(heaviest, ordinals))
     measured = len(picked)
     needed = sum(n for n, _ in needs.values())
     return Chosen(
-        _arguments(some, ordinals, tool, base, what),
-        tuple(k.name for k in some),
-        sum(k.total for k in some) / everything if everything else 0.0,
+        _arguments(heaviest, ordinals, tool, base, measure_words),
+        tuple(k.name for k in heaviest),
+        sum(k.total for k in heaviest) / total_ns if total_ns else 0.0,
         measured,
         max(0, measured - needed),
-        sum(len(k.durations) for k in some) - measured,
-        _cut_short(wanted, some, asked),
+        sum(len(k.durations) for k in heaviest) - measured,
+        _cut_short(fitting, heaviest, request),
         picked,
     )
 
@@ -255,16 +259,16 @@ def _printed(sizes: Sequence[object]) -> str | None:
     return None if None in sizes else f"({', '.join(map(str, sizes))})"
 
 
-def _cut_short(wanted: Sequence[_Kernel], some: Sequence[_Kernel], asked: Asked) -> str:
-    share = _share(asked)
-    if asked.top is not None or sum(k.total for k in some) >= share * sum(k.total for k in wanted):
+def _cut_short(fitting: Sequence[_Kernel], heaviest: Sequence[_Kernel], request: LaunchRequest) -> str:
+    share = _share(request)
+    if request.top is not None or sum(k.total for k in heaviest) >= share * sum(k.total for k in fitting):
         return ""
-    return f" (asked: {share:.0%} of {len(wanted)} kernels, at most {len(some)} of them)"
+    return f" (asked: {share:.0%} of {len(fitting)} kernels, at most {len(heaviest)} of them)"
 
 
-def _share(asked: Asked) -> float:
-    named = bool(asked.names) or asked.regex is not None
-    return asked.cover if asked.cover is not None else 1.0 if named else COVER
+def _share(request: LaunchRequest) -> float:
+    names_kernels = bool(request.names) or request.regex is not None
+    return request.cover if request.cover is not None else 1.0 if names_kernels else COVER
 
 
 def _kernels(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
@@ -277,11 +281,11 @@ def _kernels(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
     rows.sort(key=lambda row: (row.get("correlation") or 0, row["start_ns"]))
     by_mangled = all(row.get("mangled_name") for row in rows)
     split = any(row.get("phase") == "steady" for row in rows)
-    found: dict[str, _Kernel] = {}
+    kernels: dict[str, _Kernel] = {}
     for number, row in enumerate(rows):
         name = row.get("short_name") or row["name"]
         key = row["mangled_name"] if by_mangled else name
-        kernel = found.setdefault(key, _Kernel(key if by_mangled else "", name, row["name"]))
+        kernel = kernels.setdefault(key, _Kernel(key if by_mangled else "", name, row["name"]))
         kernel.durations.append(int(row["duration_ns"]))
         kernel.shape_of.append(_shape(row))
         if split and row.get("phase") != "steady":
@@ -289,7 +293,7 @@ def _kernels(trace: Iterable[Mapping[str, Any]], warmup: int) -> list[_Kernel]:
         kernel.total += int(row["duration_ns"])
         if number >= warmup:
             kernel.shapes[kernel.shape_of[-1]].append(len(kernel.durations))
-    return sorted((k for k in found.values() if k.shapes), key=lambda k: (-k.total, k.key, k.name))
+    return sorted((k for k in kernels.values() if k.shapes), key=lambda k: (-k.total, k.key, k.name))
 
 
 def _shape(row: Mapping[str, Any]) -> tuple[object, ...]:
@@ -297,12 +301,12 @@ def _shape(row: Mapping[str, Any]) -> tuple[object, ...]:
     return (*sizes, row.get("static_smem_bytes"), row.get("dynamic_smem_bytes"))
 
 
-def _fits(name: str, asked: Asked) -> bool:
-    if asked.names and not {name, _function(name)} & set(asked.names):
+def _fits(name: str, request: LaunchRequest) -> bool:
+    if request.names and not {name, _function(name)} & set(request.names):
         return False
-    if asked.regex is not None and not re.search(asked.regex, name):
+    if request.regex is not None and not re.search(request.regex, name):
         return False
-    return not any(re.search(pattern, name) for pattern in asked.exclude)
+    return not any(re.search(pattern, name) for pattern in request.exclude)
 
 
 def _function(name: str) -> str:
@@ -310,49 +314,55 @@ def _function(name: str) -> str:
     return re.split(r"[<(]", name, maxsplit=1)[0].rpartition("::")[2]
 
 
-def _nothing(asked: Asked, names: Sequence[str]) -> str:
+def _no_match_message(request: LaunchRequest, names: Sequence[str]) -> str:
     """Which kernels there are instead, those of the nearest names first."""
-    words = [*asked.names, *re.findall(r"\w{3,}", asked.regex or "")]
-    near = [found for word in words if (found := nearest(word, names))]
-    shown = list(dict.fromkeys([*near, *names]))[:3]
-    what = "nearest" if near else "the most expensive are"
-    return f"its filter matched 0 of {len(set(names))} kernels; {what}: {', '.join(shown)}"
+    words = [*request.names, *re.findall(r"\w{3,}", request.regex or "")]
+    near = [near_name for word in words if (near_name := nearest(word, names))]
+    shown_names = list(dict.fromkeys([*near, *names]))[:3]
+    introduction = "nearest" if near else "the most expensive are"
+    return f"its filter matched 0 of {len(set(names))} kernels; {introduction}: {', '.join(shown_names)}"
 
 
-def _heaviest(kernels: Sequence[_Kernel], asked: Asked) -> list[_Kernel]:
-    if asked.top is not None:
-        return list(kernels[: asked.top])
-    named = bool(asked.names) or asked.regex is not None
-    share = _share(asked)
-    most = asked.at_most if asked.at_most is not None else len(kernels) if asked.cover is not None or named else AT_MOST
+def _heaviest(kernels: Sequence[_Kernel], request: LaunchRequest) -> list[_Kernel]:
+    if request.top is not None:
+        return list(kernels[: request.top])
+    names_kernels = bool(request.names) or request.regex is not None
+    share = _share(request)
+    max_kernels = (
+        request.at_most
+        if request.at_most is not None
+        else len(kernels)
+        if request.cover is not None or names_kernels
+        else AT_MOST
+    )
     goal, total = share * sum(k.total for k in kernels), 0
-    some: list[_Kernel] = []
+    heaviest: list[_Kernel] = []
     for kernel in kernels:
-        if some and (total >= goal or len(some) >= most):
+        if heaviest and (total >= goal or len(heaviest) >= max_kernels):
             break
-        some.append(kernel)
+        heaviest.append(kernel)
         total += kernel.total
-    return some
+    return heaviest
 
 
 def _needs(kernels: Sequence[_Kernel], sample: int) -> dict[tuple[int, tuple[object, ...]], tuple[int, list[int]]]:
     """How many launches of each kernel's shapes are wanted, and those that may stand for the shape."""
     needs = {}
     for number, kernel in enumerate(kernels):
-        weights = {shape: sum(kernel.durations[o - 1] for o in some) for shape, some in kernel.shapes.items()}
+        weights = {shape: sum(kernel.durations[o - 1] for o in ordinals) for shape, ordinals in kernel.shapes.items()}
         for shape, count in _shared_out(sample, weights, {s: len(o) for s, o in kernel.shapes.items()}).items():
             needs[number, shape] = (count, _usual(kernel, kernel.shapes[shape]))
     return needs
 
 
 def _shared_out(
-    sample: int, weights: Mapping[tuple[object, ...], int], there: Mapping[tuple[object, ...], int]
+    sample: int, weights: Mapping[tuple[object, ...], int], available: Mapping[tuple[object, ...], int]
 ) -> dict[tuple[object, ...], int]:
     """The sample over shapes by their time: one each for the most expensive, the rest by what is left of each."""
     order = sorted(weights, key=lambda shape: (-weights[shape], str(shape)))
     counts: Counter[tuple[object, ...]] = Counter(order[:sample])
     while sum(counts.values()) < sample:
-        open_ = [s for s in counts if counts[s] < there[s]]
+        open_ = [s for s in counts if counts[s] < available[s]]
         if not open_:
             break
         counts[max(open_, key=lambda s: weights[s] / (counts[s] + 1))] += 1
@@ -398,11 +408,11 @@ def _ordinals(
 
 
 def _arguments(
-    kernels: Sequence[_Kernel], ordinals: Sequence[int], tool: str, base: str, what: Sequence[str]
+    kernels: Sequence[_Kernel], ordinals: Sequence[int], tool: str, base: str, measure_words: Sequence[str]
 ) -> tuple[str, ...]:
     if tool == "nvprof":
         names = "|".join(dict.fromkeys(any_name([k.name])[1:-1] for k in kernels))
-        return ("--kernels", f"::(^|[^A-Za-z0-9_])({names})($|[^A-Za-z0-9_]):{one_of(ordinals)}", *what)
+        return ("--kernels", f"::(^|[^A-Za-z0-9_])({names})($|[^A-Za-z0-9_]):{one_of(ordinals)}", *measure_words)
     keys = [k.key for k in kernels]
     if base == "mangled" and sum(map(len, keys)) < _LONGEST:
         return chosen_filter(keys, ordinals)
@@ -426,7 +436,7 @@ def chosen_rows(picked: Iterable[Picked], source: str) -> list[dict[str, Any]]:
         picked: The chosen launches.
         source: The run of the timeline that they were chosen from.
     """
-    return [asdict(one) | {"chosen_from": source, "state": None, "launch_id": None} for one in picked]
+    return [asdict(pick) | {"chosen_from": source, "state": None, "launch_id": None} for pick in picked]
 
 
 def matched(chosen: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -436,47 +446,52 @@ def matched(chosen: Iterable[Mapping[str, Any]], launches: Iterable[Mapping[str,
         chosen: The rows of table chosen_launches of a run.
         launches: The rows of table launches of that run.
     """
-    wanted: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    chosen_by_name: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in chosen:
         if row.get("ordinal") is not None:
-            wanted[str(row.get("mangled_name") or ""), str(row["kernel"])].append(row)
+            chosen_by_name[str(row.get("mangled_name") or ""), str(row["kernel"])].append(row)
     left = _by_names(_of_one_process(launches))
-    found: list[dict[str, Any]] = []
-    for (mangled, kernel), rows in wanted.items():
+    matched_rows: list[dict[str, Any]] = []
+    for (mangled, kernel), rows in chosen_by_name.items():
         names = (mangled, squeezed(kernel), str(rows[0]["short_name"]))
-        there = next((left.pop(name) for name in names if name and name in left), [])
+        measured_launches = next((left.pop(name) for name in names if name and name in left), [])
         ordered = sorted(rows, key=lambda row: int(row["ordinal"]))
         for at, row in enumerate(ordered):
-            found.append(_with_launch(row, there[at] if at < len(there) else None))
-        found += [_unexpected(launch) for launch in there[len(ordered) :]]
-    return [*found, *(_unexpected(launch) for some in left.values() for launch in some)]
+            matched_rows.append(_with_launch(row, measured_launches[at] if at < len(measured_launches) else None))
+        matched_rows += [_unexpected(launch) for launch in measured_launches[len(ordered) :]]
+    return [*matched_rows, *(_unexpected(launch) for unexpected in left.values() for launch in unexpected)]
 
 
 def moved_sentences(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """What did not match, each with a hint; none where every chosen launch was measured."""
     chosen = [row for row in rows if row["state"] != UNEXPECTED]
-    told = []
-    if some := [row for row in chosen if row["state"] == MISSING]:
-        source = some[0].get("chosen_from") or "the timeline"
-        told.append(f"{len(some)} of {len(chosen)} launches chosen from {source} were not measured: {_counted(some)}")
-    if some := [row for row in chosen if row["state"] == OTHER_SHAPE]:
-        one = some[0]
-        told.append(
-            f"{len(some)} of {len(chosen)} launches have another grid or block than in the timeline, such as"
-            f" launch {one['ordinal']} of {one['short_name']}: {one['measured_grid']} x {one['measured_block_size']}"
-            f" instead of {one['grid']} x {one['block_size']}"
+    sentences = []
+    if affected := [row for row in chosen if row["state"] == MISSING]:
+        source = affected[0].get("chosen_from") or "the timeline"
+        sentences.append(
+            f"{len(affected)} of {len(chosen)} launches chosen from {source} were not measured: {_counted(affected)}"
         )
-    if some := [row for row in rows if row["state"] == UNEXPECTED]:
-        told.append(f"{len(some)} launches were measured that the timeline did not choose: {_counted(some)}")
-    return [(f"launches moved between the passes: {text}", _FIX) for text in told]
+    if affected := [row for row in chosen if row["state"] == OTHER_SHAPE]:
+        example = affected[0]
+        sentences.append(
+            f"{len(affected)} of {len(chosen)} launches have another grid or block than in the timeline, such as"
+            f" launch {example['ordinal']} of {example['short_name']}: {example['measured_grid']} x"
+            f" {example['measured_block_size']}"
+            f" instead of {example['grid']} x {example['block_size']}"
+        )
+    if affected := [row for row in rows if row["state"] == UNEXPECTED]:
+        sentences.append(
+            f"{len(affected)} launches were measured that the timeline did not choose: {_counted(affected)}"
+        )
+    return [(f"launches moved between the passes: {text}", _FIX) for text in sentences]
 
 
 def _by_names(launches: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
     """The launches of each kernel in their order, by its mangled name, else its name without spaces."""
-    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    launches_by_name: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in launches:
-        found[str(row.get("mangled_name") or squeezed(str(row.get("kernel") or "")))].append(row)
-    return dict(found)
+        launches_by_name[str(row.get("mangled_name") or squeezed(str(row.get("kernel") or "")))].append(row)
+    return dict(launches_by_name)
 
 
 def _of_one_process(launches: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -487,19 +502,19 @@ def _of_one_process(launches: Iterable[Mapping[str, Any]]) -> list[Mapping[str, 
     if not groups:
         return []
     first = min(rank for rank, _ in groups)
-    most = max((some for (rank, _), some in groups.items() if rank == first), key=len)
-    return sorted(most, key=lambda row: row.get("launch_id") or 0)
+    largest = max((group for (rank, _), group in groups.items() if rank == first), key=len)
+    return sorted(largest, key=lambda row: row.get("launch_id") or 0)
 
 
 def _with_launch(row: Mapping[str, Any], launch: Mapping[str, Any] | None) -> dict[str, Any]:
     if launch is None:
         return dict(row) | {"state": MISSING, "launch_id": None}
-    same = all(
+    is_same_shape = all(
         row.get(name) is None or launch.get(name) is None or squeezed(row[name]) == squeezed(launch[name])
         for name in ("grid", "block_size")
     )
     return dict(row) | {
-        "state": MEASURED if same else OTHER_SHAPE,
+        "state": MEASURED if is_same_shape else OTHER_SHAPE,
         "launch_id": launch.get("launch_id"),
         "measured_grid": launch.get("grid"),
         "measured_block_size": launch.get("block_size"),

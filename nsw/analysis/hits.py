@@ -47,7 +47,7 @@ class Context:
     copies: Mapping[str, tuple[float, str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, cases: Sequence[CaseSummary]) -> Context:
+    def from_cases(cls, cases: Sequence[CaseSummary]) -> Context:
         """That of a campaign's cases."""
         best: dict[str, tuple[float, str]] = {}
         for case in cases:

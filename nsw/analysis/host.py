@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 __all__ = [
-    "LOADER", "MPI", "OTHER", "WAITS", "HostSide", "Primitives", "Work", "host_side", "own_weights", "work_of",
+    "LOADER", "MPI", "OTHER_WORK", "WAITS", "HostSide", "Primitives", "Work", "host_side", "own_weights", "work_of",
 ]  # fmt: skip
 
-OTHER: Final = "other work"
+OTHER_WORK: Final = "other work"
 MPI: Final = "MPI"
 _GPU_WAIT: Final = "waiting for the GPU"
 LOADER: Final = "waiting for loader workers"
@@ -74,16 +74,16 @@ _ON_GPU: Final = re.compile(r"\btorch\b(?!.utils)|\bcu(?:da|dnn|blas|py)|\bjax|r
 
 
 @cache
-def work_of(name: str, where: str = "") -> str:
+def work_of(name: str, location: str = "") -> str:
     """The class of a function by its name, else by the library that it is of: the end of its file's path, its module.
 
     What users call their own files and modules says little.
     """
-    for text in (name, "/".join(where.split("/")[-2:]) if _LIBRARY.search(where) else ""):
-        known = next((known for known, pattern in _CLASSES if text and pattern.search(text)), None)
-        if known is not None:
-            return known
-    return OTHER
+    for text in (name, "/".join(location.split("/")[-2:]) if _LIBRARY.search(location) else ""):
+        work_class = next((class_name for class_name, pattern in _CLASSES if text and pattern.search(text)), None)
+        if work_class is not None:
+            return work_class
+    return OTHER_WORK
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +170,18 @@ def host_side(runs: Sequence[Any], tables: Mapping[str, Mapping[Any, Sequence[Ro
     )
 
 
-def _is_gpus_or_import(name: str, where: str) -> bool:
+def _is_gpus_or_import(name: str, location: str) -> bool:
     """Whether a function is no work on what a GPU waits for."""
-    return _ON_GPU.search(name) is not None or _ON_GPU.search(where) is not None or work_of(name, where) == _IMPORTS
+    return (
+        _ON_GPU.search(name) is not None or _ON_GPU.search(location) is not None or work_of(name, location) == _IMPORTS
+    )
 
 
 def _first_pass(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> tuple[list[Row], str]:
     """The rows of the first pass that has any, and its name."""
-    some = [run for run in runs if by_run.get(run.id)]
-    first = some[0].pass_name if some else ""
-    return [row for run in some if run.pass_name == first for row in by_run[run.id]], first
+    runs_with_rows = [run for run in runs if by_run.get(run.id)]
+    first = runs_with_rows[0].pass_name if runs_with_rows else ""
+    return [row for run in runs_with_rows if run.pass_name == first for row in by_run[run.id]], first
 
 
 def _name(row: Row) -> str:
@@ -189,10 +191,10 @@ def _name(row: Row) -> str:
 def _weighed(functions: Sequence[Row]) -> list[tuple[str, str, float]]:
     """Name, place and weight of each function that has any time of its own, imports of modules left out."""
     weights, _ = own_weights(functions)
-    return [(_name(row), _where(row), weight) for row, weight in zip(functions, weights, strict=True) if weight]
+    return [(_name(row), _location(row), weight) for row, weight in zip(functions, weights, strict=True) if weight]
 
 
-def _where(row: Row) -> str:
+def _location(row: Row) -> str:
     return f"{row.get('file') or ''} {row.get('module') or ''}".strip()
 
 
@@ -207,14 +209,16 @@ def own_weights(rows: Iterable[Row]) -> tuple[list[float], bool]:
     return [float(row.get("self_pct") or row.get("samples") or 0.0) for row in functions], False
 
 
-def _shares(parts: Sequence[tuple[str, str, float]], whole: float | None = None) -> tuple[Work, ...]:
+def _shares(parts: Sequence[tuple[str, str, float]], total_weight: float | None = None) -> tuple[Work, ...]:
     """The classes of functions with their shares, largest first."""
-    of: dict[str, dict[str, float]] = {}
-    for name, where, weight in parts:
-        members = of.setdefault(work_of(name, where), {})
+    members_by_class: dict[str, dict[str, float]] = {}
+    for name, location, weight in parts:
+        members = members_by_class.setdefault(work_of(name, location), {})
         members[name] = members.get(name, 0.0) + weight
-    total = whole or sum(part[2] for part in parts)
-    works = (Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name])) for k, m in of.items())
+    total = total_weight or sum(part[2] for part in parts)
+    works = (
+        Work(k, 100 * sum(m.values()) / total, max(m, key=lambda name: m[name])) for k, m in members_by_class.items()
+    )
     return tuple(sorted(works, key=lambda work: -work.share_pct))
 
 
@@ -222,7 +226,7 @@ def _rank_times(functions: Iterable[Row]) -> dict[int, float]:
     """Seconds of work by rank, the mean of a run's repeats; empty where there are no two ranks."""
     by: dict[int, dict[Any, float]] = {}
     for row in functions:
-        if row.get("rank") is None or row.get("self_s") is None or work_of(_name(row), _where(row)) in WAITS:
+        if row.get("rank") is None or row.get("self_s") is None or work_of(_name(row), _location(row)) in WAITS:
             continue
         runs = by.setdefault(row["rank"], {})
         runs[row.get("run")] = runs.get(row.get("run"), 0.0) + row["self_s"] - (row.get("import_s") or 0.0)
@@ -231,14 +235,17 @@ def _rank_times(functions: Iterable[Row]) -> dict[int, float]:
 
 def _facts(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> dict[str, float]:
     """Each key from the first pass that has it: over a run's ranks together, over repeats the median."""
-    found: dict[str, dict[Any, list[float]]] = {}
+    values_by_key: dict[str, dict[Any, list[float]]] = {}
     passes: dict[str, str] = {}
     for run in runs:
         for row in by_run.get(run.id, ()):
             key, value = row.get("key"), row.get("value")
             if key in _KEYS and value is not None and passes.setdefault(key, run.pass_name) == run.pass_name:
-                found.setdefault(key, {}).setdefault(run.id, []).append(value)
-    return {key: median(_together(key, some) for some in of.values()) for key, of in found.items()}
+                values_by_key.setdefault(key, {}).setdefault(run.id, []).append(value)
+    return {
+        key: median(_together(key, run_values) for run_values in values_by_run.values())
+        for key, values_by_run in values_by_key.items()
+    }
 
 
 def _together(key: str, values: Sequence[float]) -> float:
@@ -261,7 +268,7 @@ def _primitives(runs: Sequence[Any], by_run: Mapping[Any, Sequence[Row]]) -> Pri
     several = next(iter(by_pass.values()), [])
     if not several:
         return None
-    timed = [row for some in several for row in some]
+    timed = [row for rank_rows in several for row in rank_rows]
     total = sum(row["self_cpu_ns"] for row in timed)
     reorders = [row for row in timed if _REORDER.search(_name(row))]
     plain = [row for row in timed if _REFERENCE.search(row["source"]) and not _REORDER.search(_name(row))]

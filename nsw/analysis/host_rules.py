@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.analysis.hits import Hit
 from nsw.analysis.host import LOADER, MPI
-from nsw.quantities import about, seconds
+from nsw.quantities import format_ns, seconds
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.hits import Context
 
-__all__ = ["RULES", "Meanwhile", "meanwhile"]
+__all__ = ["RULES", "HostWork", "host_work_while_idle"]
 
 _MEMORY_PCT: Final = 20.0  # of the pipeline slots
 _MPI_PCT: Final = 10.0  # of elapsed time
@@ -34,7 +34,7 @@ _WAIT_PCT: Final = 30.0  # of all time of the profile
 _FACTS: Final = "facts"
 
 
-class Meanwhile(NamedTuple):
+class HostWork(NamedTuple):
     """What the host does while the GPU waits for it: as in a `Hit`, the fact without idle time; the kind of work."""
 
     rule: str
@@ -65,7 +65,7 @@ _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
 }  # fmt: skip
 
 
-def meanwhile(case: CaseSummary, waits_ns: float) -> Meanwhile | None:
+def host_work_while_idle(case: CaseSummary, waits_ns: float) -> HostWork | None:
     """What the host works on while the GPU waits `waits_ns` for it, by the profile of the case's CPU; None: not known.
 
     The timeline tells how long the GPU waits with no call for it under way; a profile is of the whole run, so what
@@ -75,23 +75,24 @@ def meanwhile(case: CaseSummary, waits_ns: float) -> Meanwhile | None:
     if host is None or not host.profiled_by:
         return None
     loader = next((wait for wait in host.waits if wait.name == LOADER), None)
-    waited = f"it waits {about(waits_ns)} for the host, "
+    waited = f"it waits {format_ns(waits_ns)} for the host, "
     if loader is not None and loader.share_pct >= _WAIT_PCT:
-        why = f"which waits for its loader workers {loader.share_pct:.0f} % of its time"
+        explanation = f"which waits for its loader workers {loader.share_pct:.0f} % of its time"
         advice = "More workers (num_workers), or cheaper work in them: py-spy shows what they do."
-        what = f"waits {about(waits_ns)} for loader workers"
-        return Meanwhile("idle: loader", LOADER, what, "more loader workers", waited + why, advice)
+        problem = f"waits {format_ns(waits_ns)} for loader workers"
+        return HostWork("idle: loader", LOADER, problem, "more loader workers", waited + explanation, advice)
     of_all = {work.name: work.share_pct for work in host.work}
-    known = next((work for work in host.beside_gpu if work.name in _ADVICE), None)
-    if known is None or known.share_pct < _WORK_PCT or of_all.get(known.name, 0.0) < _LEAST_PCT:
+    main_work = next((work for work in host.beside_gpu if work.name in _ADVICE), None)
+    if main_work is None or main_work.share_pct < _WORK_PCT or of_all.get(main_work.name, 0.0) < _LEAST_PCT:
         return None
-    why = (
-        f"whose time outside of GPU calls goes to {known.name} ({known.share_pct:.0f} %, most in {known.top}; pass"
+    explanation = (
+        f"whose time outside of GPU calls goes to {main_work.name} ({main_work.share_pct:.0f} %, most in"
+        f" {main_work.top}; pass"
         f" {host.profiled_by})"
     )
-    what = f"waits {about(waits_ns)}, {known.share_pct:.0f} % {known.name}"
-    do, advice = _ADVICE[known.name]
-    return Meanwhile("idle: host work", known.name, what, do, waited + why, advice)
+    problem = f"waits {format_ns(waits_ns)}, {main_work.share_pct:.0f} % {main_work.name}"
+    do, advice = _ADVICE[main_work.name]
+    return HostWork("idle: host work", main_work.name, problem, do, waited + explanation, advice)
 
 
 def _fact(case: CaseSummary, key: str) -> float | None:
@@ -106,17 +107,17 @@ def _memory(case: CaseSummary, _: Context) -> Hit | None:
         return None
     dram, cache = _fact(case, "dram_bound_pct"), _fact(case, "cache_bound_pct")
     if dram is not None and (cache is None or dram >= cache):
-        where, do = f", mostly for DRAM ({dram:.0f} % of the cycles)", "move fewer bytes"
+        level_text, do = f", mostly for DRAM ({dram:.0f} % of the cycles)", "move fewer bytes"
         advice = "Move fewer bytes: fuse loops, use smaller types, keep each thread's data on its own NUMA node."
     elif cache is not None:
-        where, do = f", mostly for caches ({cache:.0f} % of the cycles)", "block for the caches"
+        level_text, do = f", mostly for caches ({cache:.0f} % of the cycles)", "block for the caches"
         advice = "Block loops so that they work within L2, and lay data out in the order in which loops read them."
     else:
-        where, do = "", "look at memory access"
+        level_text, do = "", "look at memory access"
         advice = "`host: {tool: vtune, analysis: memory-access}` tells whether it is DRAM or caches."
     return Hit(
         "cpu: memory", case.id, share, f"{share:.0f} % of CPU slots wait for memory", do,
-        f"{share:.0f} % of the CPU's pipeline slots wait for memory{where}", advice, f"{share:.0f} %", _FACTS,
+        f"{share:.0f} % of the CPU's pipeline slots wait for memory{level_text}", advice, f"{share:.0f} %", _FACTS,
     )  # fmt: skip
 
 
@@ -136,24 +137,29 @@ def _scalar(case: CaseSummary, _: Context) -> Hit | None:
 
 def _idle_cores(case: CaseSummary, _: Context) -> Hit | None:
     """Logical CPUs without work, in a program that does not compute on a GPU."""
-    cores, of = _fact(case, "cpu_use_cores"), _fact(case, "logical_cpus")
-    share = 100 * cores / of if cores is not None and of else _fact(case, "cpu_use_pct")
+    cores, cpu_count = _fact(case, "cpu_use_cores"), _fact(case, "logical_cpus")
+    share = 100 * cores / cpu_count if cores is not None and cpu_count else _fact(case, "cpu_use_pct")
     if share is None or share >= _CPU_USE_PCT or case.gpu_ns:
         return None
-    said = (
-        f"{cores:.3g} of {of:.0f} logical CPUs are at work on average"
-        if cores is not None and of
+    sentence = (
+        f"{cores:.3g} of {cpu_count:.0f} logical CPUs are at work on average"
+        if cores is not None and cpu_count
         else f"{share:.0f} % of the logical CPUs are at work on average"
     )
     serial, elapsed = _fact(case, "serial_s"), _fact(case, "elapsed_s")
     alone = f", {100 * serial / elapsed:.0f} % of the time one alone" if serial and elapsed else ""
     return Hit(
-        "cpu: idle cores", case.id, 0.5 * (100 - share), said.removesuffix(" on average"), "more threads or processes",
-        said + alone,
+        "cpu: idle cores",
+        case.id,
+        0.5 * (100 - share),
+        sentence.removesuffix(" on average"),
+        "more threads or processes",
+        sentence + alone,
         "Start more threads or processes (OMP_NUM_THREADS, ranks a node), and check that they are not all pinned to"
         " the same cores.",
-        f"{share:.0f} %", _FACTS,
-    )  # fmt: skip
+        f"{share:.0f} %",
+        _FACTS,
+    )
 
 
 def _mpi(case: CaseSummary, _: Context) -> Hit | None:
@@ -181,18 +187,24 @@ def _imbalance(case: CaseSummary, _: Context) -> Hit | None:
     times = case.host.rank_s if case.host else {}
     if len(times) < 2:
         return None
-    most = max(times, key=lambda rank: times[rank])
+    slowest_rank = max(times, key=lambda rank: times[rank])
     mean = sum(times.values()) / len(times)
-    more = 100 * (times[most] / mean - 1) if mean else 0.0
-    if more < _IMBALANCE_PCT:
+    excess_pct = 100 * (times[slowest_rank] / mean - 1) if mean else 0.0
+    if excess_pct < _IMBALANCE_PCT:
         return None
     return Hit(
-        "cpu: imbalance", case.id, 100 * (1 - mean / times[most]), f"rank {most} works {more:.0f} % longer",
+        "cpu: imbalance",
+        case.id,
+        100 * (1 - mean / times[slowest_rank]),
+        f"rank {slowest_rank} works {excess_pct:.0f} % longer",
         "balance the ranks",
-        f"rank {most} works {seconds(times[most])}, {more:.0f} % more than the mean of {plural(len(times), 'rank')}"
+        f"rank {slowest_rank} works {seconds(times[slowest_rank])}, {excess_pct:.0f} % more than the mean of"
+        f" {plural(len(times), 'rank')}"
         f" ({seconds(mean)}); {MPI} and other waits are not counted",
-        "Give each rank the same work: the others wait for the slowest.", f"{more:.0f} %", "functions",
-    )  # fmt: skip
+        "Give each rank the same work: the others wait for the slowest.",
+        f"{excess_pct:.0f} %",
+        "functions",
+    )
 
 
 def _spinning(case: CaseSummary, _: Context) -> Hit | None:
@@ -200,15 +212,15 @@ def _spinning(case: CaseSummary, _: Context) -> Hit | None:
     spin, cpu = _fact(case, "spin_s"), _fact(case, "cpu_time_s")
     imbalance = _fact(case, "openmp_imbalance_pct")
     if spin is not None and cpu:
-        share, what, fact = 100 * spin / cpu, "spinning", "CPU time is threads that wait in a loop"
+        share, problem, fact = 100 * spin / cpu, "spinning", "CPU time is threads that wait in a loop"
     elif imbalance is not None:
-        share, what, fact = imbalance, "OpenMP imbalance", "elapsed time is OpenMP imbalance"
+        share, problem, fact = imbalance, "OpenMP imbalance", "elapsed time is OpenMP imbalance"
     else:
         return None
     if share < _SPIN_PCT:
         return None
     return Hit(
-        "cpu: threads wait", case.id, share, f"{share:.0f} % {what}", "balance the threads",
+        "cpu: threads wait", case.id, share, f"{share:.0f} % {problem}", "balance the threads",
         f"{share:.0f} % of the {fact}",
         "Share loops out in smaller pieces (schedule(dynamic)), or start fewer threads.", f"{share:.0f} %", _FACTS,
     )  # fmt: skip
@@ -216,30 +228,42 @@ def _spinning(case: CaseSummary, _: Context) -> Hit | None:
 
 def _reorders(case: CaseSummary, _: Context) -> Hit | None:
     """Copies of oneDNN between memory formats."""
-    of = case.host.primitives if case.host else None
-    if of is None or of.reorder_pct < _REORDER_PCT:
+    primitives = case.host.primitives if case.host else None
+    if primitives is None or primitives.reorder_pct < _REORDER_PCT:
         return None
     return Hit(
-        "onednn: reorders", case.id, of.reorder_pct, f"{of.reorder_pct:.0f} % reorders", "keep one memory format",
-        f"{of.reorder_pct:.0f} % of oneDNN's time, {about(of.reorder_pct * of.total_ns / 100)} in"
-        f" {of.reorders:,.0f} calls, is reorders: copies between memory formats",
+        "onednn: reorders",
+        case.id,
+        primitives.reorder_pct,
+        f"{primitives.reorder_pct:.0f} % reorders",
+        "keep one memory format",
+        f"{primitives.reorder_pct:.0f} % of oneDNN's time,"
+        f" {format_ns(primitives.reorder_pct * primitives.total_ns / 100)} in"
+        f" {primitives.reorders:,.0f} calls, is reorders: copies between memory formats",
         "Keep one format from layer to layer (channels_last), and let weights be packed once (inference: freeze the"
         " model, torch.compile).",
-        f"{of.reorder_pct:.0f} %", "operators",
-    )  # fmt: skip
+        f"{primitives.reorder_pct:.0f} %",
+        "operators",
+    )
 
 
 def _reference(case: CaseSummary, _: Context) -> Hit | None:
     """Primitives of oneDNN that run in the reference implementation."""
-    of = case.host.primitives if case.host else None
-    if of is None or of.reference_pct < _REORDER_PCT:
+    primitives = case.host.primitives if case.host else None
+    if primitives is None or primitives.reference_pct < _REORDER_PCT:
         return None
     return Hit(
-        "onednn: reference", case.id, of.reference_pct, f"{of.reference_pct:.0f} % reference code", "change its shape",
-        f"{of.reference_pct:.0f} % of oneDNN's time is its reference implementation, most in {of.reference}",
+        "onednn: reference",
+        case.id,
+        primitives.reference_pct,
+        f"{primitives.reference_pct:.0f} % reference code",
+        "change its shape",
+        f"{primitives.reference_pct:.0f} % of oneDNN's time is its reference implementation, most in"
+        f" {primitives.reference}",
         "oneDNN has nothing faster for this type, layout or shape on this CPU: try another type or format.",
-        f"{of.reference_pct:.0f} %", "operators",
-    )  # fmt: skip
+        f"{primitives.reference_pct:.0f} %",
+        "operators",
+    )
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {

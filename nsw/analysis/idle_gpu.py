@@ -78,7 +78,7 @@ def idle_gpu(iterations: Iterable[Row], phase_summary: Iterable[Row]) -> IdleGpu
         by_run.setdefault(row.get("run"), []).append(row)
     steady = _steady(phase_summary)
     runs = [_of_run(rows, steady) for rows in by_run.values()]
-    idle = sorted((one for one in runs if one is not None), key=lambda one: one.busy_pct)
+    idle = sorted((run_idle for run_idle in runs if run_idle is not None), key=lambda run_idle: run_idle.busy_pct)
     middle = len(runs) // 2
     return idle[middle] if middle < len(idle) else None
 
@@ -101,7 +101,10 @@ def may_share_gpus(iterations: Sequence[Row], phase_summary: Iterable[Row]) -> b
     for row in iterations:
         if not row.get("med_communication_pct"):  # NCCL refuses two ranks on one GPU
             devices.setdefault((row.get("run"), row.get("host")), []).append(_device(row, steady))
-    return any(len(some) > 1 and (None in some or len({*some}) < len(some)) for some in devices.values())
+    return any(
+        len(host_devices) > 1 and (None in host_devices or len({*host_devices}) < len(host_devices))
+        for host_devices in devices.values()
+    )
 
 
 def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> IdleGpu | None:
@@ -136,7 +139,7 @@ def _of_process(row: Row, steady: Sequence[Row], *, processes: int, collectives:
     took: dict[str, float] = {}
     for part in calls:
         name = part["name"]
-        if not any(known.match(name) for known in (_LAUNCH, _SYNCHRONISE, _QUEUED)):
+        if not any(pattern.match(name) for pattern in (_LAUNCH, _SYNCHRONISE, _QUEUED)):
             alone = (part["total_ns"] or 0.0) - (copied if _MEMCPY.match(name) else 0.0)
             took[name] = took.get(name, 0.0) + alone * each
     call = max(took, key=lambda name: took[name], default="")
@@ -163,8 +166,8 @@ def _sum(rows: Iterable[Row], column: str) -> float:
 
 def busy_share(row: Row) -> float | None:
     """Of all time or of the median iteration, whichever is more: one slow iteration may make up most of the time."""
-    known = [row[name] for name in ("gpu_busy_pct", "med_gpu_busy_pct") if row.get(name) is not None]
-    return max(known, default=None)
+    shares = [row[name] for name in ("gpu_busy_pct", "med_gpu_busy_pct") if row.get(name) is not None]
+    return max(shares, default=None)
 
 
 def _device(row: Row, steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> int | None:

@@ -67,8 +67,8 @@ def iteration_lanes(
         if row["iteration"] == number:
             starts.setdefault(row["report"], row["start_ns"])
     names = process_names([*gpu, *nvtx], iterations)
-    made = [*_of_gpu(gpu, starts, span, names, classes), *_of_ranges(nvtx, starts, span, names)]
-    rows, every = (_rows(_at_most(made, most, grain)) for most, grain in ((boxes, span / _GRAIN), (ZOOMED, 0.0)))
+    all_boxes = [*_of_gpu(gpu, starts, span, names, classes), *_of_ranges(nvtx, starts, span, names)]
+    rows, every = (_rows(_at_most(all_boxes, most, grain)) for most, grain in ((boxes, span / _GRAIN), (ZOOMED, 0.0)))
     columns = (
         Column("process", "process", "name"), Column("lane", "stream", "name"), Column("start_ns", "start", "ns"),
         Column("length_ns", "duration", "ns"), Column("name", "what", "name"), Column("class", "class"),
@@ -96,8 +96,8 @@ def process_names(rows: Iterable[Row], iterations: Iterable[Row] = ()) -> dict[t
     """
     devices, worked_on = _devices(rows), _devices(iterations)
     names = {}
-    for key, some in devices.items():
-        known = sorted(worked_on.get(key) or some)
+    for key, process_devices in devices.items():
+        known = sorted(worked_on.get(key) or process_devices)
         _, rank, pid = key
         names[key] = (
             f"rank {rank}" if rank is not None else
@@ -120,15 +120,15 @@ def _devices(rows: Iterable[Row]) -> dict[tuple[Any, ...], set[Any]]:
 
 def _within(rows: Iterable[Row], starts: Mapping[Any, float], span: float) -> list[tuple[float, float, Row]]:
     """The rows that are at work in the iteration, with start and end cut to it."""
-    found = []
+    cut_rows = []
     for row in rows:
         if row.get("duration_ns") is None or row.get("report") not in starts:
             continue
         start = row["start_ns"] - starts[row["report"]]
         end = start + row["duration_ns"]
         if end > 0 and start < span:
-            found.append((max(start, 0.0), min(end, span), row))
-    return found
+            cut_rows.append((max(start, 0.0), min(end, span), row))
+    return cut_rows
 
 
 def _of_gpu(
@@ -153,7 +153,7 @@ def _of_ranges(
     rows: Iterable[Row], starts: Mapping[Any, float], span: float, names: Mapping[tuple[Any, ...], str]
 ) -> list[_Box]:
     """The ranges, those inside others in lanes below them."""
-    found: list[_Box] = []
+    range_boxes: list[_Box] = []
     open_: dict[tuple[Any, ...], list[float]] = {}
     for start, end, row in sorted(_within(rows, starts, span), key=lambda item: (item[0], -item[1])):
         ends = open_.setdefault((*origin(row), row.get("tid")), [])
@@ -162,20 +162,20 @@ def _of_ranges(
         ends.append(end)
         if len(ends) <= _DEPTH:
             lane = _RANGES if len(ends) == 1 else f"{_RANGES}, level {len(ends)}"
-            found.append(_Box(names[origin(row)], lane, start, end, row["name"] or "", _RANGES))
-    return found
+            range_boxes.append(_Box(names[origin(row)], lane, start, end, row["name"] or "", _RANGES))
+    return range_boxes
 
 
 def _rows(boxes: Iterable[_Box]) -> tuple[tuple[Any, ...], ...]:
     return tuple((b.process, b.lane, b.start, b.end - b.start, b.name, b.group, b.operations) for b in boxes)
 
 
-def _at_most(boxes: Iterable[_Box], most: int, grain: float) -> list[_Box]:
+def _at_most(boxes: Iterable[_Box], max_boxes: int, grain: float) -> list[_Box]:
     """The boxes by process and lane, so many at most: short neighbours, nearer than the grain (ns), become one."""
     ordered = sorted(boxes, key=_order)
     while True:
         merged = [box for _, lane in groupby(ordered, lambda b: (b.process, b.lane)) for box in _merged(lane, grain)]
-        if len(merged) <= most:
+        if len(merged) <= max_boxes:
             return merged
         grain = max(2 * grain, 1.0)
 

@@ -23,7 +23,7 @@ __all__ = [
     "LAYOUT",
     "NCCL",
     "OPTIMIZER",
-    "OTHER",
+    "OTHER_KERNELS",
     "SETS",
     "class_of",
     "classes_of",
@@ -36,7 +36,7 @@ SETS: Final = "sets"
 NCCL: Final = "NCCL"
 LAYOUT: Final = "layout"
 OPTIMIZER: Final = "optimizer"
-OTHER: Final = "other kernels"  # of no class that is known
+OTHER_KERNELS: Final = "other kernels"  # of no class that is known
 
 # a class a line, with patterns of which any may be in the name, those with = as a word; indented lines go on
 _TABLE: Final = r"""
@@ -85,35 +85,37 @@ _FP32: Final = re.compile(r"sgemm|simt_s|ffma|gemmsn|gemmk1|cf32cf32|winograd|ff
 _OTHER_TYPE: Final = re.compile(r"half|b?f(?:p|loat)?16|fp?64|double", re.IGNORECASE)
 
 
-def class_of(name: str, kind: str | None = "kernel", more: Mapping[str, str] | None = None) -> str:
+def class_of(name: str, kind: str | None = "kernel", recipe_classes: Mapping[str, str] | None = None) -> str:
     """The class of a GPU operation.
 
     Args:
         name: Of the kernel, as printed.
         kind: As in table gpu_summary; what is no kernel is a copy.
-        more: Classes of a recipe: a pattern each.
+        recipe_classes: Classes of a recipe: a pattern each.
     """
     if kind in {"memcpy", "memset", "um"}:
         return SETS if kind == "memset" else COPIES
-    for own, pattern in (more or {}).items():
+    for recipe_class, pattern in (recipe_classes or {}).items():
         if re.search(pattern, name):
-            return own
-    return _known(name)
+            return recipe_class
+    return _class_by_patterns(name)
 
 
 @cache
-def _known(name: str) -> str:
+def _class_by_patterns(name: str) -> str:
     text = short_name(name)  # arguments of templates name types, and those of functions too
-    return next((known for known, pattern in _patterns() if pattern.search(text)), OTHER)
+    return next((class_name for class_name, pattern in _patterns() if pattern.search(text)), OTHER_KERNELS)
 
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    others = []
-    for where in registered(GROUP).values():
-        module, _, attribute = where.partition(":")
-        others += getattr(import_module(module), attribute)
-    return tuple((known, re.compile(pattern, re.IGNORECASE)) for known, pattern in (*others, *CLASSES))
+    plugin_classes = []
+    for entry_point in registered(GROUP).values():
+        module, _, attribute = entry_point.partition(":")
+        plugin_classes += getattr(import_module(module), attribute)
+    return tuple(
+        (class_name, re.compile(pattern, re.IGNORECASE)) for class_name, pattern in (*plugin_classes, *CLASSES)
+    )
 
 
 def is_fp32_arithmetic(name: str) -> bool:

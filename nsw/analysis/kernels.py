@@ -67,16 +67,16 @@ def launch_values(metrics: TableData, launches: TableData | None = None) -> Laun
     owner, first = _owners(metrics)
     chip, device_name = _chip(metrics, launches)
     invocations = numbers(metrics, "invocations")[first]
-    found = _direct(metrics, owner, len(first)) | _components(metrics, owner, len(first))
+    columns = _direct(metrics, owner, len(first)) | _components(metrics, owner, len(first))
     with np.errstate(all="ignore"):
-        for name, column in list(computed(found, chip)):
+        for name, column in list(computed(columns, chip)):
             clean = np.where(np.isfinite(column), column, np.nan)
-            found[name] = np.where(np.isnan(found[name]), clean, found[name]) if name in found else clean
+            columns[name] = np.where(np.isnan(columns[name]), clean, columns[name]) if name in columns else clean
     return LaunchValues(
         [str(k) for k in kernels],
         kernel_of_row[first],
         np.where(np.isnan(invocations), 1.0, invocations),
-        {name: column for name, column in found.items() if "__" not in name},
+        {name: column for name, column in columns.items() if "__" not in name},
         _unnamed(metrics, owner, len(first)),
         chip,
         device_name,
@@ -120,8 +120,8 @@ def _direct(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Number
 def _components(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
     """The names of ncu that expressions are over, in base units."""
     words, codes = coded(metrics, "metric")
-    wanted = [word if word in ncu_components() else None for word in words]
-    return _matrix(wanted, codes, owner, _value(metrics), owners) if any(wanted) else {}
+    component_words = [word if word in ncu_components() else None for word in words]
+    return _matrix(component_words, codes, owner, _value(metrics), owners) if any(component_words) else {}
 
 
 def _unnamed(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
@@ -129,11 +129,11 @@ def _unnamed(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbe
     import numpy as np
 
     words, codes = coded(metrics, "metric")
-    named, named_codes = coded(metrics, "portable")
+    portable_words, named_codes = coded(metrics, "portable")
     value = _value(metrics)
-    unnamed = (named_codes == len(named) - 1) & ~np.isnan(value)
-    there = np.unique(codes[unnamed])
-    if not len(there) or len(there) > _MOST_UNNAMED:
+    unnamed = (named_codes == len(portable_words) - 1) & ~np.isnan(value)
+    present_codes = np.unique(codes[unnamed])
+    if not len(present_codes) or len(present_codes) > _MOST_UNNAMED:
         return {}
     return _matrix(words, np.where(unnamed, codes, len(words) - 1), owner, value, owners)
 
@@ -156,16 +156,16 @@ def _matrix(
     """Values by word, a column of all owners each; of several of one owner the first counts."""
     import numpy as np
 
-    found: dict[str, Numbers] = {}
+    columns: dict[str, Numbers] = {}
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(len(words) + 1))
-    for place, word in enumerate(words):
-        rows = order[ends[place] : ends[place + 1]]
+    for index, word in enumerate(words):
+        rows = order[ends[index] : ends[index + 1]]
         if word is None or not len(rows):
             continue
-        column = found.setdefault(word, np.full(owners, np.nan))
+        column = columns.setdefault(word, np.full(owners, np.nan))
         column[owner[rows[::-1]]] = values[rows[::-1]]  # backwards, so that the first is what stays
-    return found
+    return columns
 
 
 def _chip(metrics: TableData, launches: TableData | None) -> tuple[Chip | None, str | None]:
@@ -292,20 +292,20 @@ def kernel_table(
     metrics = tables.get("metrics")
     if metrics is None or not len(metrics):
         return ()
-    found = launch_values(metrics, tables.get("launches"))
+    measured = launch_values(metrics, tables.get("launches"))
     shapes = _shapes(tables.get("launches"))
-    advice = _advice(tables.get("rules"), found, no_ranges=_RANGE in shapes)
+    advice = _advice(tables.get("rules"), measured, no_ranges=_RANGE in shapes)
     times: dict[str, tuple[float, float]] = {}
     for name, (total, calls) in (timeline or {}).items():
         before = times.get(squeezed(name), (0.0, 0.0))
         times[squeezed(name)] = (before[0] + total, before[1] + calls)
-    made = [
-        _row(name, mean, found, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
-        for name, mean in _means(found).items()
+    kernel_rows = [
+        _row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(squeezed(name)))
+        for name, mean in _means(measured).items()
     ]
-    known = [row.time_ns for row in made if row.time_ns is not None and not _is_range(row)]
-    whole = sum(total for total, _ in timeline.values()) if timeline else sum(known)
-    return tuple(sorted((_with_share(row, whole) for row in made), key=lambda row: -(row.time_ns or 0.0)))
+    known_times = [row.time_ns for row in kernel_rows if row.time_ns is not None and not _is_range(row)]
+    total_ns = sum(total for total, _ in timeline.values()) if timeline else sum(known_times)
+    return tuple(sorted((_with_share(row, total_ns) for row in kernel_rows), key=lambda row: -(row.time_ns or 0.0)))
 
 
 def _is_range(row: KernelRow) -> bool:
@@ -325,12 +325,12 @@ def of_report(tables: Mapping[str, TableData]) -> tuple[KernelRow, ...]:
 
 def times_of_kernels(rows: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """Of each kernel name in table gpu_summary its total time (ns) and launches."""
-    found: dict[str, tuple[float, float]] = {}
+    times_by_kernel: dict[str, tuple[float, float]] = {}
     for row in rows:
         if row.get("kind") == "kernel" and row.get("total_ns") is not None:
-            total, calls = found.get(row["name"], (0.0, 0.0))
-            found[row["name"]] = (total + row["total_ns"], calls + (row.get("calls") or 0))
-    return found
+            total, calls = times_by_kernel.get(row["name"], (0.0, 0.0))
+            times_by_kernel[row["name"]] = (total + row["total_ns"], calls + (row.get("calls") or 0))
+    return times_by_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,38 +342,38 @@ class _Measured:
     time_ns: float | None
 
 
-def _means(found: LaunchValues) -> dict[str, _Measured]:
+def _means(measured: LaunchValues) -> dict[str, _Measured]:
     import numpy as np
 
-    many = len(found.kernels)
-    calls = np.bincount(found.kernel, found.calls, many)
-    duration = found.values.get("duration", np.full(len(found.kernel), np.nan))
-    timed = np.where(np.isnan(duration), 0.0, duration * found.calls)
-    times = np.bincount(found.kernel, timed, many)
+    many = len(measured.kernels)
+    calls = np.bincount(measured.kernel, measured.calls, many)
+    duration = measured.values.get("duration", np.full(len(measured.kernel), np.nan))
+    timed = np.where(np.isnan(duration), 0.0, duration * measured.calls)
+    times = np.bincount(measured.kernel, timed, many)
     # a launch without a time weighs as the others of its kernel do, and all alike where none has one
-    with_time = np.bincount(found.kernel, np.where(np.isnan(duration), 0.0, found.calls), many)
+    with_time = np.bincount(measured.kernel, np.where(np.isnan(duration), 0.0, measured.calls), many)
     usual = np.divide(times, with_time, out=np.ones(many), where=with_time > 0)
-    weight = found.calls * np.where(np.isnan(duration), usual[found.kernel], duration)
+    weight = measured.calls * np.where(np.isnan(duration), usual[measured.kernel], duration)
     columns = {
-        name: _mean(column, found.kernel, found.calls if _is_amount(name) else weight, many)
-        for name, column in found.values.items()
-    } | {name: _mean(column, found.kernel, found.calls, many) for name, column in found.others.items()}
+        name: _mean(column, measured.kernel, measured.calls if _is_amount(name) else weight, many)
+        for name, column in measured.values.items()
+    } | {name: _mean(column, measured.kernel, measured.calls, many) for name, column in measured.others.items()}
     return {
         name: _Measured(
             {metric: float(column[at]) for metric, column in columns.items() if not np.isnan(column[at])},
             float(calls[at]),
             float(times[at]) if with_time[at] else None,
         )
-        for at, name in enumerate(found.kernels) if calls[at]
+        for at, name in enumerate(measured.kernels) if calls[at]
     }  # fmt: skip
 
 
 def _mean(column: Numbers, kernel: Numbers, weight: Numbers, many: int) -> Numbers:
     import numpy as np
 
-    there = ~np.isnan(column)
-    total = np.bincount(kernel[there], column[there] * weight[there], many)
-    by = np.bincount(kernel[there], weight[there], many)
+    has_value = ~np.isnan(column)
+    total = np.bincount(kernel[has_value], column[has_value] * weight[has_value], many)
+    by = np.bincount(kernel[has_value], weight[has_value], many)
     mean: Numbers = np.divide(total, by, out=np.full(many, np.nan), where=by > 0)
     return mean
 

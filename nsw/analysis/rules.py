@@ -38,7 +38,7 @@ def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
     Raises:
         NswError: A rule of another package failed.
     """
-    context = Context.of(cases)
+    context = Context.from_cases(cases)
     return {
         case.id: sorted((hit for name, rule in _rules() if (hit := _apply(name, rule, case, context))), key=_weight)
         for case in cases

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.cases import grouped
-from nsw.analysis.certainty import ASSUMED, SAME, Estimate, Floor, Verdict, discoveries, of_pairs, of_runs
+from nsw.analysis.certainty import ASSUMED, EQUIVALENCE, Estimate, Floor, Verdict, discoveries, of_pairs, of_runs
 from nsw.analysis.comparison import is_time
 from nsw.analysis.kernel_classes import class_of
 from nsw.analysis.steady import steady_rows
@@ -325,7 +325,7 @@ _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
 # --- both beside each other -----------------------------------------------------------------------------------------
 
 
-def compare_sides(first: Side, second: Side, by: By = "case", same: float = SAME) -> list[Compared]:
+def compare_sides(first: Side, second: Side, by: By = "case", same: float = EQUIVALENCE) -> list[Compared]:
     """A row for each quantity of each case of both sides, the most certain and largest first where there are many.
 
     Of many kernels beside each other some differ by chance: there only those are decided that are shown together

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table
-from nsw.analysis.counter_rules import LATENCY, about, bound_by, room_pct
-from nsw.analysis.host import OTHER, WAITS, work_of
+from nsw.analysis.counter_rules import LATENCY, bound_by, kernel_advice, room_pct
+from nsw.analysis.host import OTHER_WORK, WAITS, work_of
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.analysis.timeline_rules import idle_reason
@@ -197,7 +197,7 @@ def _counted(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
         None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else 100 - room_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, of.get("sm_efficiency") if kernel.sm_pct is None else None,
         kernel.achieved_occupancy_pct, of.get("gld_efficiency") or None,  # 0 %: it has none
-        of.get("gst_efficiency") or None, about(kernel, 100.0 if alone else kernel.share_pct),
+        of.get("gst_efficiency") or None, kernel_advice(kernel, 100.0 if alone else kernel.share_pct),
     )  # fmt: skip
 
 
@@ -265,7 +265,7 @@ def _functions_of(case: CaseSummary) -> Section | None:
 def _work(function: Share) -> str:
     """The class of a function's work; empty where its name does not tell."""
     work = work_of(function.short_name, function.name.removeprefix(function.short_name))
-    return "" if work == OTHER else work
+    return "" if work == OTHER_WORK else work
 
 
 _REST: Final = "[Others]"  # of a report that names the largest only

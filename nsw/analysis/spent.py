@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.idle_gpu import busy_share
-from nsw.analysis.kernel_classes import NCCL, OTHER, class_of, is_fp32_arithmetic
+from nsw.analysis.kernel_classes import NCCL, OTHER_KERNELS, class_of, is_fp32_arithmetic
 from nsw.analysis.steady import gpu_names, worked_on
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _shown(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[flo
             named += [Part(operation or name, ns, calls, "", ns) for operation, (ns, calls) in of.items()]
     named.sort(key=lambda part: -part.ns)
     whole = sum(part.ns for part in parts)
-    unknown = sum(part.ns for part in parts if part.name == OTHER)
+    unknown = sum(part.ns for part in parts if part.name == OTHER_KERNELS)
     few = len(named) <= _FEW or sum(part.ns for part in named[: _FEW - 1]) >= _NEARLY_ALL * whole
     return tuple(named) if few or unknown > _MUCH * whole else parts
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.analysis.comparison import is_time
 from nsw.analysis.hits import Context, Hit, direction
-from nsw.analysis.host_rules import meanwhile
+from nsw.analysis.host_rules import host_work_while_idle
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
 from nsw.metrics import find_chip
-from nsw.quantities import about, rate
+from nsw.quantities import format_ns, rate
 from nsw.wording import and_more, one_or, plural
 
 if TYPE_CHECKING:
@@ -128,12 +128,12 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
             return None
         what, do, why, advice = _WHY[reason](idle)
         name, size = f"idle: {reason}", f"{100 - idle.busy_pct:.0f} %"
-        profiled = meanwhile(case, _longest_wait(idle)) if reason in _OF_HOST else None
+        profiled = host_work_while_idle(case, _longest_wait(idle)) if reason in _OF_HOST else None
         if profiled is not None:
             name, work, what, do, why, advice = profiled
             size += f", {work}"
         elif reason in _OF_HOST and (case.loading_ns or 0.0) >= _PART * idle.idle_ns:
-            loading = about(min(case.loading_ns or 0.0, idle.idle_ns))  # medians of different things
+            loading = format_ns(min(case.loading_ns or 0.0, idle.idle_ns))  # medians of different things
             name = "idle: loader"
             what, do = f"waits {loading} for the DataLoader", "more loader workers"
             why = f"for {loading} of that the program waits for its DataLoader"
@@ -164,12 +164,12 @@ def _an_iteration(case: CaseSummary, med_ns: float) -> str:
     """An iteration with its time: of a few their range, whose median says little."""
     of = case.iterations
     if of is None or of.count >= _FEW_ITERATIONS:
-        return f"an iteration of {about(med_ns)}"
-    return f"iterations of {about(of.least_ns)} to {about(of.most_ns)}"
+        return f"an iteration of {format_ns(med_ns)}"
+    return f"iterations of {format_ns(of.least_ns)} to {format_ns(of.most_ns)}"
 
 
 def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
-    took = f"{idle.call} {about(idle.call_ns)} an iteration"
+    took = f"{idle.call} {format_ns(idle.call_ns)} an iteration"
     if _ALLOCATES.match(idle.call):
         do, advice = (
             "allocate once, or pool",
@@ -179,11 +179,11 @@ def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
         do, advice = "copy from pinned memory", "Copy from pinned memory with cudaMemcpyAsync, while kernels run."
     else:
         do, advice = "move it out of the loop", "Move it out of the loop."
-    return took, do, f"the host spends {about(idle.call_ns)} of it in {idle.call}", advice
+    return took, do, f"the host spends {format_ns(idle.call_ns)} of it in {idle.call}", advice
 
 
 def _gap(idle: IdleGpu) -> tuple[str, str, str, str]:
-    gap = about(_longest_wait(idle))
+    gap = format_ns(_longest_wait(idle))
     calls = "and no CUDA call explains it" if idle.calls_known else "CUDA calls were not recorded"
     return (
         f"one gap of {gap}{', no CUDA call' if idle.calls_known else ''}",
@@ -211,7 +211,7 @@ def _waits(idle: IdleGpu) -> tuple[str, str, str, str]:
 def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
     work = idle.busy_pct / 100 * idle.med_ns / idle.operations
     spacing = idle.med_ns / idle.operations
-    call = f", a launch call {about(idle.launch_ns)}" if idle.launch_ns is not None else ""
+    call = f", a launch call {format_ns(idle.launch_ns)}" if idle.launch_ns is not None else ""
     graphs = "more CUDA graphs" if idle.graph_launches >= 1 else "CUDA graphs, larger batch"
     advice = (
         "CUDA graphs launch some of them: put more of the iteration into graphs."
@@ -220,10 +220,14 @@ def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
         " operations (fused kernels, torch.compile, a larger batch)."
     )
     return (
-        f"{idle.operations:,.0f} operations of {about(work)}", graphs,
-        f"{idle.operations:,.0f} operations, one every {about(spacing)}, keep it busy for {about(work)} each{call}",
+        f"{idle.operations:,.0f} operations of {format_ns(work)}",
+        graphs,
+        (
+            f"{idle.operations:,.0f} operations, one every {format_ns(spacing)}, keep it busy for {format_ns(work)}"
+            f" each{call}"
+        ),
         advice,
-    )  # fmt: skip
+    )
 
 
 _WHY: Final[Mapping[Reason, Callable[[IdleGpu], tuple[str, str, str, str]]]] = {
@@ -401,11 +405,17 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
     if calls < _MIGRATIONS or size > _SMALL_PAGE * calls or not case.gpu_ns:
         return None
     return Hit(
-        "unified memory", case.id, min(100.0, 100 * ns / case.gpu_ns),
-        f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB", "cudaMemPrefetchAsync",
-        f"unified memory moves in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average, {about(ns)} in all",
-        "Prefetch what a kernel needs (cudaMemPrefetchAsync), or copy it explicitly.", f"{calls:,.0f}", "copies",
-    )  # fmt: skip
+        "unified memory",
+        case.id,
+        min(100.0, 100 * ns / case.gpu_ns),
+        f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
+        "cudaMemPrefetchAsync",
+        f"unified memory moves in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
+        f" {format_ns(ns)} in all",
+        "Prefetch what a kernel needs (cudaMemPrefetchAsync), or copy it explicitly.",
+        f"{calls:,.0f}",
+        "copies",
+    )
 
 
 def _exposed(case: CaseSummary, _: Context) -> Hit | None:
@@ -527,12 +537,18 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
         + ("" if case.host and case.host.profiled_by else f" {_HOST_SHOWN}")
     )
     return Hit(
-        "slow iteration", case.id, 100 * (of.most_ns - of.med_ns) / all_ns,
-        f"iteration {number} of {of.count + of.warmup} takes {about(of.most_ns)}", do,
-        f"iteration {number} of {of.count + of.warmup} takes {about(of.most_ns)}, {of.most_ns / of.med_ns:.0f} times"
-        f" the median of {about(of.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
-        advice, about(of.most_ns), "iterations",
-    )  # fmt: skip
+        "slow iteration",
+        case.id,
+        100 * (of.most_ns - of.med_ns) / all_ns,
+        f"iteration {number} of {of.count + of.warmup} takes {format_ns(of.most_ns)}",
+        do,
+        f"iteration {number} of {of.count + of.warmup} takes {format_ns(of.most_ns)},"
+        f" {of.most_ns / of.med_ns:.0f} times"
+        f" the median of {format_ns(of.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
+        advice,
+        format_ns(of.most_ns),
+        "iterations",
+    )
 
 
 def _stray_context(case: CaseSummary, _: Context) -> Hit | None:
@@ -548,9 +564,9 @@ def _stray_context(case: CaseSummary, _: Context) -> Hit | None:
     work = [plural(kernels, "kernel")] * bool(kernels) + [one_or(copies, "1 copy or set", "copies or sets")] * bool(
         copies
     )
-    use = f"hardly used: {' and '.join(work)}, {about(sum(c.gpu_ns for c in held))} in all" if work else "not used"
+    use = f"hardly used: {' and '.join(work)}, {format_ns(sum(c.gpu_ns for c in held))} in all" if work else "not used"
     each, med_ns = max(c.iteration_ns or 0.0 for c in held), case.iterations.med_ns if case.iterations else 0.0
-    use += f", {about(each)} an iteration" if each else ""
+    use += f", {format_ns(each)} an iteration" if each else ""
     others = f" (and {plural(len(by_gpu) - 1, 'GPU')} more)" if len(by_gpu) > 1 else ""
     what = f"{whose} also {holds} a context on GPU {gpu}"
     return Hit(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics import Chip, expressions, find, find_chip, for_ncu, for_nvprof, ncu_names
-from nsw.metrics.requests import ALL, portable_names, refused_of
+from nsw.metrics.requests import ALL_METRICS, portable_names, refused_of
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _wanted(asked: Sequence[str], tool: str, chip: Chip | None) -> list[tuple[st
         if text:
             wanted[name] = expressions.names(text)
     covered = {part for parts in wanted.values() for part in parts}
-    own = [name for name in (*request.metrics, *request.events) if name not in covered and name != ALL]
+    own = [name for name in (*request.metrics, *request.events) if name not in covered and name != ALL_METRICS]
     return [*wanted.items(), *((name, (name,)) for name in own)]
 
 

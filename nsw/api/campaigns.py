@@ -39,29 +39,31 @@ class CampaignTables(Tables):
 
         table = load_table(self._folder, name)
         frame = pd.DataFrame(columns=list(TABLES[name].names)) if table is None else table.to_pandas()
-        with results(self._folder) as found:
+        with results(self._folder) as campaign_results:
             if name in TRACES:
-                frame = self._with_trace(name, frame, found)
-            return with_parameters(frame, {run.id: run.params for run in found.runs})
+                frame = self._with_trace(name, frame, campaign_results)
+            return with_parameters(frame, {run.id: run.params for run in campaign_results.runs})
 
-    def _with_trace(self, name: str, frame: pd.DataFrame, found: Results) -> pd.DataFrame:
+    def _with_trace(self, name: str, frame: pd.DataFrame, campaign_results: Results) -> pd.DataFrame:
         """The table with the rows of those runs whose reports were read without this trace."""
         import pandas as pd
 
-        held = set(frame["run"])
-        missing = [run for run in found.runs if _measured(run) and run.id not in held]
+        traced_runs = set(frame["run"])
+        missing = [run for run in campaign_results.runs if _measured(run) and run.id not in traced_runs]
         key = (name, *(run.id for run in missing))
         if key not in self._traces:
-            self._traces[key] = frame_of(found.trace(name, missing), TABLES[name].names)
-        made = self._traces[key]
-        parts = [part for part in (frame, made) if len(part)]
+            self._traces[key] = frame_of(campaign_results.trace(name, missing), TABLES[name].names)
+        traces = self._traces[key]
+        parts = [part for part in (frame, traces) if len(part)]
         return pd.concat(parts, ignore_index=True) if parts else frame
 
     def _names(self) -> list[str]:
         from nsw.campaign.tables import table_files
 
-        there = {path.stem for path in table_files(self._folder)}
-        return sorted(there | (TRACES if self._folder.trusted and any(self._folder.reports.glob("*/*")) else set()))
+        table_names = {path.stem for path in table_files(self._folder)}
+        return sorted(
+            table_names | (TRACES if self._folder.trusted and any(self._folder.reports.glob("*/*")) else set())
+        )
 
 
 def _measured(run: RunRow) -> bool:
@@ -116,8 +118,8 @@ class Answers:
         return sorted([*FLAT, "findings", "headline"])
 
     def _summary(self) -> Any:
-        with results(self._folder) as found:
-            return found.summary
+        with results(self._folder) as campaign_results:
+            return campaign_results.summary
 
 
 class Campaign:
@@ -133,14 +135,14 @@ class Campaign:
     """
 
     def __init__(self, folder: folders.CampaignFolder) -> None:
-        self._of = folder
+        self._campaign_folder = folder
         self.folder: Path = folder.path
         self.id: str = folder.id
         self.tables = CampaignTables(folder)
         self.answers = Answers(folder)
-        with results(folder) as found:
-            self.note: str | None = found.note
-            self.site: str = found.site
+        with results(folder) as campaign_results:
+            self.note: str | None = campaign_results.note
+            self.site: str = campaign_results.site
 
     def __repr__(self) -> str:
         from nsw.wording import headline
@@ -152,20 +154,20 @@ class Campaign:
         from nsw.analysis.answer.registry import blocks_of
         from nsw.present.notebook import html_of
 
-        with results(self._of) as found:
-            return html_of(blocks_of(found.summary))
+        with results(self._campaign_folder) as campaign_results:
+            return html_of(blocks_of(campaign_results.summary))
 
     @property
     def counts(self) -> dict[str, int]:
         """How many runs are in each state; a state without runs is left out."""
-        with results(self._of) as found:
-            return found.counts
+        with results(self._campaign_folder) as campaign_results:
+            return campaign_results.counts
 
     @property
     def good(self) -> bool:
         """Whether every run is done, its reports were read and it printed every required figure."""
-        with results(self._of) as found:
-            return found.is_good()
+        with results(self._campaign_folder) as campaign_results:
+            return campaign_results.is_good()
 
     @property
     def runs(self) -> pd.DataFrame:
@@ -174,22 +176,24 @@ class Campaign:
 
         from nsw.present.status_view import flat_run
 
-        with results(self._of) as found:
-            jobs = found.jobs
-            return pd.DataFrame([flat_run(run, jobs) for run in found.runs])
+        with results(self._campaign_folder) as campaign_results:
+            jobs = campaign_results.jobs
+            return pd.DataFrame([flat_run(run, jobs) for run in campaign_results.runs])
 
     @property
     def problems(self) -> pd.DataFrame:
         """One row a problem of a report: run, report, severity (error, warning or note), message, fix."""
-        with results(self._of) as found:
-            return frame_of([dict(zip(_PROBLEM, problem, strict=True)) for problem in found.problems], _PROBLEM)
+        with results(self._campaign_folder) as campaign_results:
+            return frame_of(
+                [dict(zip(_PROBLEM, problem, strict=True)) for problem in campaign_results.problems], _PROBLEM
+            )
 
     def cancel(self) -> None:
         """End what is queued or running, here or through the nsw that drives the campaign; what is done stays."""
         from nsw.campaign.cancel import cancel, standing_of
 
-        if not standing_of(self._of).is_over:
-            cancel(self._of)
+        if not standing_of(self._campaign_folder).is_over:
+            cancel(self._campaign_folder)
 
     def watch(self, *, once: bool = False) -> Watching:
         """Look at the campaign without driving it: an iterator of events, until no run is in flight.
@@ -205,7 +209,7 @@ class Campaign:
         """
         from nsw.campaign.watch import Watching
 
-        return Watching(self._of, once=once)
+        return Watching(self._campaign_folder, once=once)
 
     def clean(self, *, everything: bool = False) -> int:
         """Remove from the site what is nsw's own or has a copy here, once the campaign is over and read.
@@ -222,7 +226,7 @@ class Campaign:
         """
         from nsw.campaign.clean import on_site
 
-        with on_site(self._of) as cleaning:
+        with on_site(self._campaign_folder) as cleaning:
             if not cleaning.leftovers.files(everything=everything):
                 return 0
             cleaning.remove(everything=everything)
@@ -242,9 +246,9 @@ class Campaign:
         from nsw.campaign.fetch import on_site
         from nsw.campaign.selection import Selection
 
-        with on_site(self._of, names(runs), names(files), Selection()) as found:
-            found.bring()
-            return [file.here for file in found.files]
+        with on_site(self._campaign_folder, names(runs), names(files), Selection()) as site_files:
+            site_files.bring()
+            return [file.here for file in site_files.files]
 
 
 def open_campaign(
@@ -274,5 +278,5 @@ def open_campaign(
 
 def find(named: str | Path | None, root: str | Path | None) -> folders.CampaignFolder:
     """The folder of a campaign, by what `open_campaign` takes."""
-    where = folders.root(Path(root) if root is not None else None)
-    return folders.find(where, str(named) if named is not None else None)
+    parent = folders.root(Path(root) if root is not None else None)
+    return folders.find(parent, str(named) if named is not None else None)

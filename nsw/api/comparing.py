@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.analysis.certainty import SAME
+from nsw.analysis.certainty import EQUIVALENCE
 from nsw.api.campaigns import Campaign
 from nsw.api.frames import frame_of
 from nsw.errors import UsageError, did_you_mean
@@ -24,7 +24,7 @@ class Compared:
     """What `nsw compare` shows."""
 
     def __init__(self, comparison: Comparison) -> None:
-        self._of = comparison
+        self._comparison = comparison
 
     def __repr__(self) -> str:
         return f"<nsw comparison: {self.headline}>"
@@ -52,20 +52,20 @@ class Compared:
     @property
     def differs(self) -> list[str]:
         """What else differs between both sides: driver, node, program ..."""
-        return list(self._of.differs)
+        return list(self._comparison.differs)
 
     @property
     def rows(self) -> pd.DataFrame:
         """A row a quantity of a case: values, verdict, by how much with its interval, and how certain that is."""
         from nsw.present.compare_view import COLUMNS, rows_of
 
-        return frame_of(rows_of(self._of), COLUMNS)
+        return frame_of(rows_of(self._comparison), COLUMNS)
 
     @cached_property
     def _blocks(self) -> list[Any]:
         from nsw.analysis.compared_screen import blocks_of_comparison
 
-        return blocks_of_comparison(self._of)
+        return blocks_of_comparison(self._comparison)
 
 
 def compare(
@@ -73,7 +73,7 @@ def compare(
     second: Campaign | str | Path | None = None,
     *,
     by: By = "case",
-    same: float = SAME,
+    same: float = EQUIVALENCE,
     root: str | Path | None = None,
 ) -> Compared:
     """Compare two campaigns, cases or reports.
@@ -96,6 +96,8 @@ def compare(
 
     if by not in BY:
         raise UsageError(f"by={by!r}: there is no such", hint=did_you_mean(by, BY) or f"one of {', '.join(BY)}")
-    named = [str(side.folder if isinstance(side, Campaign) else side) for side in (first, second) if side is not None]
-    sides = sides_of(named, Path(root) if root is not None else None, by)
+    side_names = [
+        str(side.folder if isinstance(side, Campaign) else side) for side in (first, second) if side is not None
+    ]
+    sides = sides_of(side_names, Path(root) if root is not None else None, by)
     return Compared(compared(*sides, by, same))

@@ -110,22 +110,22 @@ def run(
     from nsw.campaign import start
     from nsw.campaign.planning import make_plan, noted
 
-    said: list[Message] = []
+    messages: list[Message] = []
     chosen = overrides(set, case, exclude, passes, fit=fit, against=against)
     if into is not None:
         if site is not None or note is not None:
             raise UsageError("site and note cannot be combined with into: a campaign keeps its own")
         return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
     home = folders.root(Path(root) if root is not None else None)
-    planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
+    planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, messages.append)
     planned = noted(planned, note)
     lock, differences = start.lock_of(planned)
-    said += [Message(w.render(), "warning") for w in planned.recipe.warnings]
-    said += [Message(text, "warning") for text in differences]
+    messages += [Message(w.render(), "warning") for w in planned.recipe.warnings]
+    messages += [Message(text, "warning") for text in differences]
     ready = start.check(planned)
     _refuse_dear(planned, home, yes=yes)
-    folder = start.start(home, ready, lock, lambda text: said.append(Message(text, "warning")))
-    return _told(Running(folder, now=now), said)
+    folder = start.start(home, ready, lock, lambda text: messages.append(Message(text, "warning")))
+    return _with_messages(Running(folder, now=now), messages)
 
 
 def _run_into(
@@ -133,13 +133,13 @@ def _run_into(
 ) -> Running:
     from nsw.campaign.extend import extend, extension
 
-    said: list[Message] = []
-    found = extension(folder, recipe, sites, chosen, said.append)
-    if found.planned is None:
-        return _told(Running(folder, only=()), said)
-    _refuse_dear(found.planned, folder.path.parent, yes=yes)
-    extend(found)
-    return _told(Running(folder, now=now), said)
+    messages: list[Message] = []
+    campaign_extension = extension(folder, recipe, sites, chosen, messages.append)
+    if campaign_extension.planned is None:
+        return _with_messages(Running(folder, only=()), messages)
+    _refuse_dear(campaign_extension.planned, folder.path.parent, yes=yes)
+    extend(campaign_extension)
+    return _with_messages(Running(folder, now=now), messages)
 
 
 def _refuse_dear(planned: Made, home: Path, *, yes: bool) -> None:
@@ -162,10 +162,10 @@ def resume(
     Raises:
         CampaignError: There is no such campaign, or another process drives it.
     """
-    said: list[Message] = []
+    messages: list[Message] = []
     folder = _folder(campaign, root)
-    retrying.resume(folder, said.append)
-    return _told(Running(folder, now=now), said)
+    retrying.resume(folder, messages.append)
+    return _with_messages(Running(folder, now=now), messages)
 
 
 def attach(
@@ -194,10 +194,10 @@ def attach(
     from nsw.campaign.attach import campaigns_on_site, site_of_campaign_here
 
     parent = Path(root) if root is not None else None
-    named = site or site_of_campaign_here(campaign, parent)
-    with campaigns_on_site(site_or_default(named), files(sites)) as there:
-        found = there.attach(campaign, parent, _consent(yes=yes), lambda _text: None)
-    return resume(found.folder.path)
+    site_name = site or site_of_campaign_here(campaign, parent)
+    with campaigns_on_site(site_or_default(site_name), files(sites)) as on_site:
+        attached = on_site.attach(campaign, parent, _consent(yes=yes), lambda _text: None)
+    return resume(attached.folder.path)
 
 
 def adopt(campaign: str | Path, root: str | Path | None = None, *, yes: bool = False) -> Campaign:
@@ -256,22 +256,22 @@ def retry(
         UsageError: A run that is named is not there, or did not fail; or `time` is no time.
         CampaignError: There is no such campaign, or another process drives it.
     """
-    said: list[Message] = []
+    messages: list[Message] = []
     folder = _folder(campaign, root)
     limit = retrying.seconds("time", time)
     change = retrying.Change(limit, update_app, files(sites))
-    found = retrying.retry(
+    again = retrying.retry(
         folder,
         names(runs),
-        said.append,
+        messages.append,
         failed=failed,
         choose_again=choose_again,
         selection=Selection(without=names(exclude)),
         change=change,
     )
-    if found is None:
+    if again is None:
         return None
-    return _told(Running(folder, only=found.only, now=now), said)
+    return _with_messages(Running(folder, only=again.only, now=now), messages)
 
 
 def reread(
@@ -297,9 +297,9 @@ def reread(
     """
     from nsw.campaign.reread import reread as read_again
 
-    of = Path(recipe) if recipe is not None else None
-    found = read_again(_folder(campaign, root), of, lambda _message: None, lambda _done, _total: None)
-    return found.changes
+    recipe_path = Path(recipe) if recipe is not None else None
+    result = read_again(_folder(campaign, root), recipe_path, lambda _message: None, lambda _done, _total: None)
+    return result.changes
 
 
 def site_or_default(site: str | None) -> str | None:
@@ -313,8 +313,8 @@ def _folder(campaign: str | Path | Campaign | None, root: str | Path | None) -> 
     return find(campaign.folder if isinstance(campaign, Campaign) else campaign, root)
 
 
-def _told(running: Running, said: list[Message]) -> Running:
-    for message in said:
+def _with_messages(running: Running, messages: list[Message]) -> Running:
+    for message in messages:
         running.emit(message)
     return running
 
@@ -330,36 +330,36 @@ class Planned:
         node_hours: At most, likewise.
     """
 
-    def __init__(self, made: Made, warnings: list[str]) -> None:
-        self._made = made
-        self.name: str = made.plan.name
-        self.site: str = made.plan.site
+    def __init__(self, planned: Made, warnings: list[str]) -> None:
+        self._planned = planned
+        self.name: str = planned.plan.name
+        self.site: str = planned.plan.site
         self.warnings = warnings
-        self.gpu_hours: float = made.plan.gpu_hours
-        self.node_hours: float = made.plan.node_hours
+        self.gpu_hours: float = planned.plan.gpu_hours
+        self.node_hours: float = planned.plan.node_hours
 
     def __repr__(self) -> str:
-        return f"<nsw plan of {self.name} on site {self.site}: {plural(len(self._made.plan.runs), 'run')}>"
+        return f"<nsw plan of {self.name} on site {self.site}: {plural(len(self._planned.plan.runs), 'run')}>"
 
     @property
     def runs(self) -> pd.DataFrame:
         """One row a run: id, its parameters, pass, tool, repeat, job, what it asks for, command."""
         from nsw.present.plan_view import RUN_COLUMNS, run_rows
 
-        params = {run.id: run.params for run in self._made.plan.runs}
-        return frame_of([{**params[row["id"]], **row} for row in run_rows(self._made.plan)], RUN_COLUMNS)
+        params = {run.id: run.params for run in self._planned.plan.runs}
+        return frame_of([{**params[row["id"]], **row} for row in run_rows(self._planned.plan)], RUN_COLUMNS)
 
     @property
     def absent(self) -> pd.DataFrame:
         """One row for what this site cannot do: what, reason, how many runs."""
-        rows = [{"what": a.what, "reason": a.reason, "runs": len(a.run_ids)} for a in self._made.plan.absent]
+        rows = [{"what": a.what, "reason": a.reason, "runs": len(a.run_ids)} for a in self._planned.plan.absent]
         return frame_of(rows, ("what", "reason", "runs"))
 
     @property
     def scripts(self) -> dict[str, str]:
         """The script of each job, as `nsw render` prints it."""
-        render, scratch = self._made.renderer(), self._made.scratch_to_show()
-        return {job.name: render(job, "CAMPAIGN", scratch) for job in self._made.plan.jobs}
+        render, scratch = self._planned.renderer(), self._planned.scratch_to_show()
+        return {job.name: render(job, "CAMPAIGN", scratch) for job in self._planned.plan.jobs}
 
 
 def dry_run(
@@ -382,8 +382,10 @@ def dry_run(
     """
     from nsw.campaign.planning import make_plan
 
-    said: list[Message] = []
+    messages: list[Message] = []
     chosen = overrides(set, case, exclude, passes, fit=fit, against=against)
-    made = make_plan(str(recipe), site_or_default(site), files(sites), chosen, said.append)
-    found = (*made.recipe.warnings, *made.unset_secrets())
-    return Planned(made, [*(message.text for message in said), *(one.render() for one in found)])
+    planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, messages.append)
+    diagnostics = (*planned.recipe.warnings, *planned.unset_secrets())
+    return Planned(
+        planned, [*(message.text for message in messages), *(diagnostic.render() for diagnostic in diagnostics)]
+    )

@@ -79,18 +79,18 @@ class Tables:
         raise NotImplementedError
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
+def unknown(kind: str, name: str, names: Iterable[str]) -> str:
     """The sentence for a name that is none of those known: the one that was meant, or all of them."""
-    near = None if name.startswith("_") else did_you_mean(name, known)
-    return f"there is no {what} {name}; {near or ', '.join(known)}"
+    near = None if name.startswith("_") else did_you_mean(name, names)
+    return f"there is no {kind} {name}; {near or ', '.join(names)}"
 
 
 def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
     """Rows as a frame; these columns first, and there even without a row."""
     import pandas as pd
 
-    more = dict.fromkeys(key for row in rows for key in row if key not in set(columns))
-    return pd.DataFrame(list(rows), columns=[*columns, *more])
+    other_columns = dict.fromkeys(key for row in rows for key in row if key not in set(columns))
+    return pd.DataFrame(list(rows), columns=[*columns, *other_columns])
 
 
 def with_parameters(
@@ -107,13 +107,15 @@ def with_parameters(
     """
     import pandas as pd
 
-    wanted = list(dict.fromkeys(key for values in params.values() for key in values) if names is None else names)
-    taken = set(frame.columns)
+    parameter_names = list(
+        dict.fromkeys(key for values in params.values() for key in values) if names is None else names
+    )
+    existing = set(frame.columns)
     at = list(frame.columns).index("run") + 1
     added = {}
-    for name in wanted:
-        column = name if name not in taken else f"{PREFIX}{name}"
-        values = {run: own.get(name) for run, own in params.items()}
+    for name in parameter_names:
+        column = name if name not in existing else f"{PREFIX}{name}"
+        values = {run: run_params.get(name) for run, run_params in params.items()}
         added[column] = frame["run"].map(values)
     own_frame = pd.DataFrame(added, index=frame.index)
     return pd.concat([frame.iloc[:, :at], own_frame, frame.iloc[:, at:]], axis=1)

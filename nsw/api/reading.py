@@ -35,8 +35,8 @@ class ReportTables(Tables):
         self._traces: dict[str, pd.DataFrame] = {}
 
     def _frame(self, name: str) -> pd.DataFrame:
-        asked = self._options.tables
-        if name not in TRACES or asked is not None or any(name in r.tables for r in self._reports):
+        requested = self._options.tables
+        if name not in TRACES or requested is not None or any(name in r.tables for r in self._reports):
             return self._made_of(name, self._reports)
         if name not in self._traces:
             self._traces[name] = self._made_of(name, list(self._read_again(name)))
@@ -47,18 +47,20 @@ class ReportTables(Tables):
 
         from nsw.readers.read_many import read_many
 
-        wanted = replace(self._options, tables=frozenset({name}))
-        return read_many([Path(r.path) for r in self._reports if r.tool is not None], wanted)
+        trace_options = replace(self._options, tables=frozenset({name}))
+        return read_many([Path(r.path) for r in self._reports if r.tool is not None], trace_options)
 
     def _made_of(self, name: str, reports: Sequence[Report]) -> pd.DataFrame:
         from nsw.tables import rows
 
-        found = [row | {"report": r.path} for r in reports if name in r.tables for row in rows(name, r.tables[name])]
-        return frame_of(found, TABLES[name].names)
+        table_rows = [
+            row | {"report": r.path} for r in reports if name in r.tables for row in rows(name, r.tables[name])
+        ]
+        return frame_of(table_rows, TABLES[name].names)
 
     def _names(self) -> list[str]:
-        held = {name for r in self._reports for name, data in r.tables.items() if len(data)}
-        return sorted(held | (TRACES if self._options.tables is None and held else set()))
+        present = {name for r in self._reports for name, data in r.tables.items() if len(data)}
+        return sorted(present | (TRACES if self._options.tables is None and present else set()))
 
 
 class Reports:
@@ -158,5 +160,5 @@ def read(
     limits = Limits(max_memory, max_time)
     options = Options(frozenset(names) if names else None, max_unpacked=max_unpacked, steps=steps, limits=limits)
     search = ReportSearch()
-    found = list(search.files(files(paths) or []))
-    return Reports(list(search.known(read_many(found, options))), options)
+    report_files = list(search.files(files(paths) or []))
+    return Reports(list(search.recognised(read_many(report_files, options))), options)

@@ -35,16 +35,16 @@ def overrides(
     return Overrides(texts, names(passes or ()), _cases(case), _cases(exclude), fit, against)
 
 
-def names(given: Names) -> tuple[str, ...]:
+def names(one_or_several: Names) -> tuple[str, ...]:
     """Names, one or several."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    return (one_or_several,) if isinstance(one_or_several, str) else tuple(one_or_several)
 
 
-def files(given: Files | None) -> list[Path] | None:
+def files(one_or_several: Files | None) -> list[Path] | None:
     """Paths, one or several."""
-    if given is None:
+    if one_or_several is None:
         return None
-    return [Path(given)] if isinstance(given, str | Path) else [Path(one) for one in given]
+    return [Path(one_or_several)] if isinstance(one_or_several, str | Path) else [Path(path) for path in one_or_several]
 
 
 def _yaml(name: str, value: Any) -> str:
@@ -58,8 +58,11 @@ def _yaml(name: str, value: Any) -> str:
         ) from None
 
 
-def _cases(given: Cases | None) -> tuple[str, ...]:
-    if given is None:
+def _cases(cases: Cases | None) -> tuple[str, ...]:
+    if cases is None:
         return ()
-    some = [given] if isinstance(given, str | Mapping) else given
-    return tuple(one if isinstance(one, str) else ",".join(f"{k}={v}" for k, v in one.items()) for one in some)
+    conditions = [cases] if isinstance(cases, str | Mapping) else cases
+    return tuple(
+        condition if isinstance(condition, str) else ",".join(f"{k}={v}" for k, v in condition.items())
+        for condition in conditions
+    )

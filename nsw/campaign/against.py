@@ -51,7 +51,9 @@ def before_of(ref: str, loaded: LoadedRecipe) -> Before:
     if len(meant) == 1:
         found = meant[0][1]()
         few = loaded.document.node(("repeats",)) is None
-        return replace(found, told=(*found.told, f"{REPEATS} repeats, since the recipe writes none")) if few else found
+        return (
+            replace(found, notes=(*found.notes, f"{REPEATS} repeats, since the recipe writes none")) if few else found
+        )
     if meant:
         both = " and ".join(what for what, _ in meant)
         raise UsageError(f"--against {ref} may be {both}", hint="write a path as ./NAME, a branch as refs/heads/NAME")
@@ -84,7 +86,7 @@ def _of_commit(ref: str, commit: str, loaded: LoadedRecipe) -> Before:
     told = [f"before: the program's files of commit {commit[:12]}{named}; after: as they are now"]
     if found.shared:
         told.append(f"not in git, and the same on both sides: {and_more(found.shared, _SHOWN)}")
-    return Before(ref, files=tuple(map(str, found.files)), git=found.git, told=tuple(told), kept=kept)
+    return Before(ref, files=tuple(map(str, found.files)), git=found.git, notes=tuple(told), temporary_files=kept)
 
 
 def _of_values(ref: str, loaded: LoadedRecipe) -> Before:
@@ -99,7 +101,7 @@ def _of_values(ref: str, loaded: LoadedRecipe) -> Before:
             raise UsageError(f"--against {ref}: the recipe has no parameter {name}", hint=there)
     now = {name: _single(ref, loaded.recipe.matrix, name) for name in values}
     told = "; ".join(f"{name}: {value} before, {now[name]} after" for name, value in values.items())
-    return Before(ref, values, told=(told,))
+    return Before(ref, values, notes=(told,))
 
 
 def _scalar(ref: str, written: str) -> Any:

@@ -111,7 +111,7 @@ def attachable(transport: Transport, base: str) -> list[Attachable]:
     """
     done = transport.run(["bash", "-c", _LIST, "nsw", base], timeout=_SECONDS)
     if done.timed_out or done.returncode != 0:
-        raise UnreachableError(CommandError(done, what=f"{base} cannot be listed").message)
+        raise UnreachableError(CommandError(done, subject=f"{base} cannot be listed").message)
     records = (record.split("\t", 2) for record in done.stdout.split("\0"))
     known = [Attachable(*parts) for parts in records if len(parts) == 3 and _ID.fullmatch(parts[0])]
     return sorted(known, key=lambda one: (one.id.rsplit("-", 3)[1:3], one.id))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from nsw.analysis.guided import (
     TABLE,
-    Asked,
+    LaunchRequest,
     NothingMatched,
     Within,
     chosen_rows,
@@ -207,7 +207,7 @@ def _limit(
 def asked(one: CountersPass) -> Any:
     """What a pass says of kernels and launches."""
     kernels, launches = one.kernels, one.launches
-    return Asked(
+    return LaunchRequest(
         tuple(kernels.names or ()), kernels.regex, tuple(one.left_out), kernels.cover, kernels.top, kernels.at_most,
         launches.sample, launches.warmup or 0,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from nsw.campaign.ledger_rows import COLLECT, Flying, Kind, Reading, Reason, Run
 from nsw.errors import CampaignError, UnreachableError
 from nsw.safe_files import read_plain
 from nsw.schedulers.model import Answer, Phase
-from nsw.tables.unpacking_limit import Allowance, TooMuchError, shown
+from nsw.tables.unpacking_limit import Allowance, TooMuchError, format_bytes
 from nsw.transport.model import Entry, Transport, Unreadable
 from nsw.wording import plural
 
@@ -116,7 +116,7 @@ def _say_size(transport: Transport, listed: Mapping[str, Sequence[Entry]], say: 
     """Print how much comes from a site elsewhere; little is not worth a line."""
     sizes = [entry.size for entries in listed.values() for entry in entries]
     if transport.remote and sum(sizes) >= _WORTH_A_LINE:
-        say(f"brings {plural(len(sizes), 'file')} of {plural(len(listed), 'run')}: {shown(sum(sizes))}")
+        say(f"brings {plural(len(sizes), 'file')} of {plural(len(listed), 'run')}: {format_bytes(sum(sizes))}")
 
 
 def brought_folder(folder: CampaignFolder, run: str, attempt: int) -> Path | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.cases import summarize_cases
-from nsw.analysis.certainty import SAME
+from nsw.analysis.certainty import EQUIVALENCE
 from nsw.analysis.comparable import CHIP, COMMIT, FILES, differences, programs, refusal
 from nsw.analysis.compared_screen import Comparison
 from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
@@ -52,7 +52,7 @@ class UnlikeError(UsageError):
     """The two sides cannot be compared, or have nothing in common."""
 
 
-def compare(first: Side, second: Side, by: By = "case", same: float = SAME) -> Comparison:
+def compare(first: Side, second: Side, by: By = "case", same: float = EQUIVALENCE) -> Comparison:
     """Both sides beside each other.
 
     Raises:
@@ -276,7 +276,7 @@ def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
     search = ReportSearch()
     wanted = (*LOOKED_AT, "metrics") if by == "metric" else LOOKED_AT
     read, wrong = [], []
-    for report in search.known(read_many(list(search.files([path])), options, 1 if can_fork() else None)):
+    for report in search.recognised(read_many(list(search.files([path])), options, 1 if can_fork() else None)):
         wrong += [problem.message for problem in report.problems if problem.severity == "error"]
         if report.tables:
             read.append(

@@ -81,7 +81,7 @@ def require_success(done: CommandResult, *, late: str, what: str) -> None:
     if done.timed_out:
         raise UnreachableError(f"{late}: {done.stderr.strip()}")
     if done.returncode != 0:
-        raise CommandError(done, what=what)
+        raise CommandError(done, subject=what)
 
 
 class Handover:

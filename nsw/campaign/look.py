@@ -109,14 +109,14 @@ def _name(file: BinaryIO) -> str:
 
 
 def _copied(several: Sequence[Strange]) -> list[CampaignError | None]:
-    from nsw.apart import Limits, apart
+    from nsw.apart import Limits, run_isolated
     from nsw.campaign.ledger_copy import copy_ledgers
 
     if not several:
         return []
     what = f"reading {several[0].path}" if len(several) == 1 else f"reading {len(several)} ledgers"
     try:
-        found = apart(copy_ledgers, several, what=what, size=0, limits=Limits(_MEMORY, _SECONDS))
+        found = run_isolated(copy_ledgers, several, subject=what, size=0, limits=Limits(_MEMORY, _SECONDS))
     except LimitError as fault:
         if len(several) == 1:
             return [CampaignError(fault.message, hint="nsw writes no such file: ask who made it")]

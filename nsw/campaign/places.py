@@ -74,7 +74,7 @@ def require_own_place(
     if done.timed_out:
         raise UnreachableError(f"the owners of {path} could not be listed: {done.stderr.strip()}")
     if done.returncode != 0:
-        raise CommandError(done, what=f"the owners of {path} cannot be listed")
+        raise CommandError(done, subject=f"the owners of {path} cannot be listed")
     user, *folders = done.stdout.removesuffix("\0").split("\0")
     mine = {int(user), 0, *trusted}
     for uid, name, mode, folder in (record.split("\t", 3) for record in folders):

@@ -75,7 +75,7 @@ class Withdrawing:
             fence = self._it.handover.fence
             done = fence.passed(argv, self._it.transport.run(fence.around(argv), timeout=120))
         if done.returncode != 0:
-            raise UnreachableError(CommandError(done, what="attempts could not be withdrawn").message)
+            raise UnreachableError(CommandError(done, subject="attempts could not be withdrawn").message)
         return [runs[int(number)] for number in done.stdout.split()]
 
     def withdraw_idle(self, several: Iterable[Flying], ending: Ending) -> set[str]:

@@ -19,7 +19,7 @@ from nsw.readers.messages import said_in
 from nsw.readers.model import Options, Report
 from nsw.readers.program_figures import figures
 from nsw.readers.read_many import read_many
-from nsw.recipe.faults import shown
+from nsw.recipe.faults import show_value
 from nsw.tables import rows as table_rows
 
 if TYPE_CHECKING:
@@ -295,14 +295,16 @@ def _without(row: Mapping[str, Any], figure: Figure, run: str) -> tuple[str, str
     name, text = row["name"], row.get("no_number")
     reread = "`nsw reread` (in another file: `--recipe FILE`)"
     if "too_slow" in row:
-        what = f"figure {name} was given up: its regex {shown(figure.regex)} takes too long on the program's output"
+        what = (
+            f"figure {name} was given up: its regex {show_value(figure.regex)} takes too long on the program's output"
+        )
         fix = f"write it without a repetition of a repetition, such as (a+)+, then {reread}"
         return "error" if figure.required else "warning", what, fix
     if not figure.required and not row["matches"] and text is None:
         return "note", f"without figure {name}, which is not required", None
     why = "is not a number: nan or inf" if row["matches"] else "was not found"
     if text is not None:
-        why = f"is not a number: its regex matched {shown(text)}"
+        why = f"is not a number: its regex matched {show_value(text)}"
     what = f"figure {name} {why} in the program's output"
     if not figure.required:
         return "warning", what, None

@@ -135,7 +135,7 @@ def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> 
         homes = [run_folder(scratch, run, 1).rpartition("/")[0] for run in done]
         moved = transport.run(["bash", "-c", _ASIDE, "nsw", *homes], timeout=_ASIDE_S)
     if moved.returncode != 0:
-        raise UnreachableError(CommandError(moved, what="the earlier attempts could not be moved aside").message)
+        raise UnreachableError(CommandError(moved, subject="the earlier attempts could not be moved aside").message)
 
 
 def follow(folder: CampaignFolder, ledger: Ledger) -> None:

@@ -169,7 +169,7 @@ def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: 
             if plan.note:
                 ledger.set_meta(ledger_rows.NOTE, plan.note)
         ledger.add_plan(plan)
-        if parse_canary(rule).wanted(len(plan.runs)):
+        if parse_canary(rule).is_wanted(len(plan.runs)):
             ledger.hold_for_canary()
 
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
-from nsw.apart import apart
+from nsw.apart import run_isolated
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 from nsw.tables import TABLES, as_arrow
@@ -120,7 +120,7 @@ def _load(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T
         return _loaded(folder, path, load)
     limits = replace(folder.limits, command=f"nsw summarize {folder.id}")
     size = path.lstat().st_size
-    rows: _T = apart(_loaded, folder, path, load, what=f"reading {path}", size=size, limits=limits)
+    rows: _T = run_isolated(_loaded, folder, path, load, subject=f"reading {path}", size=size, limits=limits)
     return rows
 
 

@@ -53,10 +53,10 @@ _ARGUMENTS: Final = {"files": "FILE", "names": "NAME", "runs": "RUN"}
 class Command(TyperCommand):
     """A command whose help ends with an example."""
 
-    def __init__(self, name: str | None, **how: Any) -> None:
-        if name in _EXAMPLES and not how.get("epilog"):
-            how["epilog"] = f"For example: {_EXAMPLES[name]}"
-        super().__init__(name, **how)
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        if name in _EXAMPLES and not settings.get("epilog"):
+            settings["epilog"] = f"For example: {_EXAMPLES[name]}"
+        super().__init__(name, **settings)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options and arguments, each with a word for its value; a switch has none."""
@@ -127,8 +127,8 @@ app = typer.Typer(
 command = partial(app.command, cls=Command)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_wanted: bool) -> None:
+    if is_wanted:
         typer.echo(f"nsw {__version__}")
         raise typer.Exit
 
@@ -143,14 +143,14 @@ def _root(
     pass
 
 
-_SAME: Final = {
+_SYNONYMS: Final = {
     "submit": "run", "start": "run", "check": "plan", "validate": "plan", "list": "ls", "show": "status",
     "stop": "cancel", "kill": "cancel", "continue": "resume", "rerun": "retry", "help": "--help",
     "diff": "compare", "query": "summarize --table NAME", "export": "summarize --output FOLDER/",
 }  # fmt: skip
 
 
-def unknown(word: str, known: Collection[str]) -> UsageError:
+def unknown(word: str, commands_known: Collection[str]) -> UsageError:
     """The error for an unknown command, with the nearest known one."""
-    meant = f"did you mean 'nsw {_SAME[word]}'?" if word in _SAME else did_you_mean(word, known)
-    return UsageError(f"there is no command {word!r}", hint=meant or "`nsw --help` lists the commands")
+    suggestion = f"did you mean 'nsw {_SYNONYMS[word]}'?" if word in _SYNONYMS else did_you_mean(word, commands_known)
+    return UsageError(f"there is no command {word!r}", hint=suggestion or "`nsw --help` lists the commands")

@@ -175,15 +175,15 @@ def folder_to_extend(context: typer.Context, campaign: str, root: Path | None) -
         UsageError: --site names another site than its own; NSW_SITE is a default, which a campaign's own site replaces.
     """
     folder = campaign_folder(campaign, root)
-    source, named = context.get_parameter_source("site"), context.params.get("site")
+    source, named_site = context.get_parameter_source("site"), context.params.get("site")
     if source is None or source.name != "COMMANDLINE":
         return folder
     from nsw.campaign.attach import site_of_campaign_here
 
-    own = site_of_campaign_here(campaign, root)
-    if named != own:
+    own_site = site_of_campaign_here(campaign, root)
+    if named_site != own_site:
         raise UsageError(
-            f"a campaign stays on its site: {folder.id} is on {own}, and --site names {named}",
+            f"a campaign stays on its site: {folder.id} is on {own_site}, and --site names {named_site}",
             hint="leave out --site, or run the recipe as a campaign of its own, without --into",
         )
     return folder
@@ -229,10 +229,10 @@ def target(
     format: Formats | AnswerFormats | PlotFormats | ReadFormats | None,
     json: bool,
     output: Path | None,
-    known: type[Formats | AnswerFormats | PlotFormats | ReadFormats] = Formats,
+    formats: type[Formats | AnswerFormats | PlotFormats | ReadFormats] = Formats,
 ) -> Target:
     """How data is to be printed and where; an answer can be Markdown or a page, by the file's ending."""
-    return Target("json", output) if json else chosen(format and format.value, output, list(known))
+    return Target("json", output) if json else chosen(format and format.value, output, list(formats))
 
 
 def campaign_folder(campaign: str | None, root: Path | None, named: str | None = None) -> CampaignFolder:
@@ -560,7 +560,7 @@ def clean(
     from nsw.cli import running
 
     folder, chosen = campaign_folder(campaign, root, named), selection(case, exclude)
-    return running.clean(folder, chosen, everything=everything, dry_run=dry_run, yes=yes)
+    return running.clean(folder, chosen, include_uncollected=everything, dry_run=dry_run, yes=yes)
 
 
 @command()
@@ -911,7 +911,7 @@ def read(
     bounds = limits(max_memory, max_time)
     return reading.read(
         files or [], table or [], goal, formats=formats, max_unpacked=quantity(max_unpacked, "--max-unpacked"),
-        limits=bounds, steps=steps, where=where or (), launch=launch, top=top, full=full,
+        limits=bounds, steps=steps, conditions=where or (), launch=launch, top=top, full=full,
         plot=plot,
     )  # fmt: skip
 

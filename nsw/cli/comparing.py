@@ -57,16 +57,16 @@ def compare(words: Sequence[str], root: Path | None, target: Target, *, by: str,
 
 def gate(words: Sequence[str], root: Path | None, target: Target, *, rules: Sequence[str]) -> int:
     """Hold two sides to rules; 4 where one fails, 5 where one is not decided."""
-    asked: Mapping[str, Tolerance] = dict(map(_rule, rules))
+    tolerances: Mapping[str, Tolerance] = dict(map(_rule, rules))
     try:
         sides = sides_of(words, root, "figure")
-        asked = asked or sides[1].gate
-        check_rules(asked, sides)
+        tolerances = tolerances or sides[1].gate
+        check_rules(tolerances, sides)
         comparison = compared(*sides, "figure")
     except (UnlikeError, CampaignError) as fault:
         tell(f"Gate undecided: {fault}")
         return Exit.UNDECIDED
-    judged = judge(comparison, asked)
+    judged = judge(comparison, tolerances)
     outcome = outcome_of(judged)
     with target.printed():
         if target.format == "json":
@@ -97,10 +97,10 @@ def noise(
     from nsw.cli.running import begin, carry_out
     from nsw.recipe.sides import Before
 
-    same = Before("itself", told=("both sides are the same program",), only_bare=True)
-    beside = replace(options, settings=(*options.settings, f"repeats={pairs}"), before=same)
+    same_program = Before("itself", notes=("both sides are the same program",), only_bare=True)
+    options_of_pairs = replace(options, settings=(*options.settings, f"repeats={pairs}"), before=same_program)
     note = "noise floor: both sides are the same program"
-    folder = begin(recipe, site, sites, root, beside, note=note, yes=yes)
+    folder = begin(recipe, site, sites, root, options_of_pairs, note=note, yes=yes)
     code = carry_out(Running(folder), now=now)
     if code == Exit.INTERRUPTED:
         return code
@@ -137,11 +137,11 @@ def baseline(action: str, name: str | None, campaign: str | None, root: Path | N
         columns = ("baseline", "campaign")
 
         def show() -> None:
-            show_rows(console(), "baselines", rows, columns, of="baselines") if rows else tell(
+            show_rows(console(), "baselines", rows, columns, table_name="baselines") if rows else tell(
                 "no baseline: `nsw baseline set NAME`"
             )
 
-        target.put(rows, columns, data=lambda: {"baselines": rows}, show=show)
+        target.put_data(rows, columns, data=lambda: {"baselines": rows}, show=show)
         return Exit.GOOD
     if name is None:
         raise UsageError(f"nsw baseline {action} needs a name")

@@ -71,8 +71,8 @@ class Command:
 def shipped() -> tuple[Command, dict[str, Command]]:
     """The whole of nsw, and its commands by name."""
     data = json.loads(SHIPPED.read_text(encoding="utf-8"))
-    root, *others = (Command(d["name"], d["help"], [Parameter(**p) for p in d["parameters"]]) for d in data)
-    return root, {one.name: one for one in others}
+    root, *command_list = (Command(d["name"], d["help"], [Parameter(**p) for p in d["parameters"]]) for d in data)
+    return root, {command.name: command for command in command_list}
 
 
 class Item(NamedTuple):
@@ -82,13 +82,13 @@ class Item(NamedTuple):
     help: str = ""
 
 
-def answer(asked: str) -> int | None:
+def answer(shell_request: str) -> int | None:
     """Answer a shell on stdout; whatever goes wrong is no answer, and never a message in the middle of a line.
 
     Returns:
         The exit code; None where the question is not one of these.
     """
-    shell = _SHELLS.get(asked)
+    shell = _SHELLS.get(shell_request)
     if shell is None:
         return None
     try:
@@ -98,34 +98,34 @@ def answer(asked: str) -> int | None:
         return 0
 
 
-def completions(words: list[str], begun: str) -> list[Item]:
+def completions(words: list[str], typed: str) -> list[Item]:
     """What may be typed at the cursor.
 
     Args:
         words: The words before it, without the program's name.
-        begun: What of its word is typed.
+        typed: What of its word is typed.
     """
     root, commands = shipped()
     at = next((n for n, word in enumerate(words) if not word.startswith("-")), None)
     if at is None:
-        known = [Item(name, one.help) for name, one in commands.items()]
-        return _options(root, set(words), begun) if begun.startswith("-") else _beginning(known, begun)
+        command_items = [Item(name, one_command.help) for name, one_command in commands.items()]
+        return _options(root, set(words), typed) if typed.startswith("-") else _beginning(command_items, typed)
     command = commands.get(words[at])
-    return [] if command is None else _of_command(command, words[at + 1 :], begun)
+    return [] if command is None else _of_command(command, words[at + 1 :], typed)
 
 
-def _of_command(command: Command, words: list[str], begun: str) -> list[Item]:
-    given, place, open_option, ended = _parsed(command, words)
+def _of_command(command: Command, words: list[str], typed: str) -> list[Item]:
+    values_given, argument_number, open_option, ended = _parsed(command, words)
     if open_option is not None:
-        return _values(command, open_option, given, begun)
-    flag, equals, value = begun.partition("=")
+        return _values(command, open_option, values_given, typed)
+    flag, equals, value = typed.partition("=")
     if equals and not ended and flag in command.options:
-        found = _values(command, command.options[flag], given, value)
-        return [Item(f"{flag}={item.value}", item.help) for item in found]
-    if begun.startswith("-") and not ended:
-        return _options(command, set(words), begun)
-    if place < len(command.arguments):
-        return _values(command, command.arguments[place], given, begun)
+        matches = _values(command, command.options[flag], values_given, value)
+        return [Item(f"{flag}={item.value}", item.help) for item in matches]
+    if typed.startswith("-") and not ended:
+        return _options(command, set(words), typed)
+    if argument_number < len(command.arguments):
+        return _values(command, command.arguments[argument_number], values_given, typed)
     return []
 
 
@@ -136,45 +136,45 @@ def _parsed(command: Command, words: list[str]) -> tuple[dict[str, list[str]], i
         The values given so far, the number of the next argument, the option that waits for its value, and whether
         `--` has ended the options.
     """
-    given: dict[str, list[str]] = {}
-    place, waits, ended = 0, None, False
+    values_given: dict[str, list[str]] = {}
+    argument_number, waits, ended = 0, None, False
     for word in words:
         flag, equals, value = word.partition("=")
         if waits is not None:
-            given.setdefault(waits.name, []).append(word)
+            values_given.setdefault(waits.name, []).append(word)
             waits = None
         elif word == "--" and not ended:
             ended = True
         elif flag in command.options and not ended:
             option = command.options[flag]
             if equals:
-                given.setdefault(option.name, []).append(value)
+                values_given.setdefault(option.name, []).append(value)
             elif option.takes:
                 waits = option
-        elif place < len(command.arguments) and (ended or not word.startswith("-")):
-            argument = command.arguments[place]
-            given.setdefault(argument.name, []).append(word)
-            place += not argument.many
-    return given, place, waits, ended
+        elif argument_number < len(command.arguments) and (ended or not word.startswith("-")):
+            argument = command.arguments[argument_number]
+            values_given.setdefault(argument.name, []).append(word)
+            argument_number += not argument.many
+    return values_given, argument_number, waits, ended
 
 
-def _values(command: Command, parameter: Parameter, given: dict[str, list[str]], begun: str) -> list[Item]:
+def _values(command: Command, parameter: Parameter, values_given: dict[str, list[str]], typed: str) -> list[Item]:
     if parameter.choices:
-        return _beginning(map(Item, parameter.choices), begun)
-    found = dict.fromkeys(values(command.name, parameter.name, given, begun))
+        return _beginning(map(Item, parameter.choices), typed)
+    matches = dict.fromkeys(values(command.name, parameter.name, values_given, typed))
     # no name may steer a terminal, or be taken for an option
-    return [Item(value) for value in found if value.isprintable() and not value.startswith("-")]
+    return [Item(value) for value in matches if value.isprintable() and not value.startswith("-")]
 
 
-def _options(command: Command, used: set[str], begun: str) -> list[Item]:
+def _options(command: Command, used: set[str], typed: str) -> list[Item]:
     """The options that may still be given, each by its long name unless its short one is typed."""
     free = [p for p in command.parameters if p.flags and (p.many or not used.intersection(p.flags))]
-    long = _beginning((Item(p.flags[0], p.help) for p in free), begun)
-    return long or _beginning((Item(flag, p.help) for p in free for flag in p.flags), begun)
+    long = _beginning((Item(p.flags[0], p.help) for p in free), typed)
+    return long or _beginning((Item(flag, p.help) for p in free for flag in p.flags), typed)
 
 
-def _beginning(items: Iterable[Item], begun: str) -> list[Item]:
-    return [item for item in items if item.value.startswith(begun)]
+def _beginning(items: Iterable[Item], typed: str) -> list[Item]:
+    return [item for item in items if item.value.startswith(typed)]
 
 
 # --- what the shells say and hear --------------------------------------------------------------------------
@@ -196,20 +196,20 @@ def _bash() -> int:
     typed = os.environ["COMP_WORDS"].split("\n")  # as they are written, quotes and all
     at = int(os.environ["COMP_CWORD"])
     words, last = ["".join(_split(word)) for word in typed[:at]], typed[at] if at < len(typed) else ""
-    before, begun = words[1:], "".join(_split(last))
+    before, current = words[1:], "".join(_split(last))
     # bash takes `--site=lo` apart into three words, and replaces the last of them
     if last == "=":
-        last = begun = ""
+        last = current = ""
     elif before[-1:] == ["="]:
         before.pop()
-    found = [_of_bash(item.value, begun, last) for item in completions(before, begun)]
-    print("\n".join(word for word in found if word is not None))
+    bash_words = [_of_bash(item.value, current, last) for item in completions(before, current)]
+    print("\n".join(word for word in bash_words if word is not None))
     return 0
 
 
-def _of_bash(value: str, begun: str, typed: str) -> str | None:
+def _of_bash(value: str, current: str, typed: str) -> str | None:
     """A value as bash shall insert it, which expands file names in it before: None where it cannot be told how."""
-    rest = value.removeprefix(begun)
+    rest = value.removeprefix(current)
     if all(c.isalnum() or c in _PLAIN for c in rest):
         return typed + rest if typed[:1] not in {"'", '"'} else value
     if typed[:1] in {"'", '"', "$"} or typed.endswith("\\"):
@@ -218,24 +218,26 @@ def _of_bash(value: str, begun: str, typed: str) -> str | None:
 
 
 def _zsh() -> int:
-    found = completions(*_typed())
-    if not found:
+    items_found = completions(*_typed())
+    if not items_found:
         print("_files")
         return 0
     # evaluated by the script, word by word: compadd itself quotes what it inserts
-    values = " ".join(_ansi(item.value, _PLAIN) for item in found)
-    shown = " ".join(_ansi(f"{item.value}  -- {item.help}" if item.help else item.value, _PLAIN) for item in found)
-    listed = "-l " if any(item.help for item in found) else ""
-    print(f"local -a nsw_values nsw_shown; nsw_values=({values}); nsw_shown=({shown});"
+    values = " ".join(_ansi(item.value, _PLAIN) for item in items_found)
+    shown_words = " ".join(
+        _ansi(f"{item.value}  -- {item.help}" if item.help else item.value, _PLAIN) for item in items_found
+    )
+    listed = "-l " if any(item.help for item in items_found) else ""
+    print(f"local -a nsw_values nsw_shown; nsw_values=({values}); nsw_shown=({shown_words});"
           f" compadd {listed}-d nsw_shown -a nsw_values")  # fmt: skip
     return 0
 
 
 def _fish() -> int:
-    found = completions(*_typed())
+    items_found = completions(*_typed())
     if os.environ.get("_TYPER_COMPLETE_FISH_ACTION") == "is-args":
-        return 0 if found else 1  # 1: files
-    print("\n".join(f"{item.value}\t{' '.join(item.help.split())}".rstrip("\t") for item in found))
+        return 0 if items_found else 1  # 1: files
+    print("\n".join(f"{item.value}\t{' '.join(item.help.split())}".rstrip("\t") for item in items_found))
     return 0
 
 
@@ -261,7 +263,7 @@ def _split(line: str) -> list[str]:
 _SHELLS = {"complete_bash": _bash, "complete_zsh": _zsh, "complete_fish": _fish}
 
 
-Given: TypeAlias = "Mapping[str, Sequence[str]]"  # the values that are before the cursor, by parameter
+ParameterValues: TypeAlias = "Mapping[str, Sequence[str]]"  # the values that are before the cursor, by parameter
 _MOST_LOOKED_AT: Final = 500  # files and folders
 _MOST_RUNS: Final = 500
 _HEAD_BYTES: Final = 4096
@@ -270,21 +272,21 @@ _SITES: Final = re.compile(rb"^sites:", re.MULTILINE)
 _APP: Final = re.compile(rb"^app:", re.MULTILINE)
 
 
-def values(command: str, parameter: str, given: Given, begun: str) -> list[str]:
+def values(command: str, parameter: str, values_given: ParameterValues, typed: str) -> list[str]:
     """The values that begin as what is typed; none where files are the answer, or nobody can know."""
     find = _BY_PARAMETER.get(f"{command} {parameter}") or _BY_PARAMETER.get(parameter)
     if find is None:
         return []
-    already = set(given.get(parameter, ()))
-    return [value for value in find(given, begun) if value.startswith(begun) and value not in already]
+    already = set(values_given.get(parameter, ()))
+    return [value for value in find(values_given, typed) if value.startswith(typed) and value not in already]
 
 
-def _recipes(_: Given, begun: str) -> Iterator[str]:
+def _recipes(_: ParameterValues, typed: str) -> Iterator[str]:
     """Recipes in the folder that is typed and in those right below it, and the shipped ones by name."""
-    stem = begun[: len(begun) - len(begun.rsplit("/", 1)[-1])]
-    here = Path(stem).expanduser() if stem else Path()
-    for file in _yaml_files(here):
-        name = stem + file.relative_to(here).as_posix()
+    stem = typed[: len(typed) - len(typed.rsplit("/", 1)[-1])]
+    folder = Path(stem).expanduser() if stem else Path()
+    for file in _yaml_files(folder):
+        name = stem + file.relative_to(folder).as_posix()
         if _is_recipe(file):
             yield f"./{name}" if name.startswith("-") else name
     if not stem:
@@ -293,7 +295,7 @@ def _recipes(_: Given, begun: str) -> Iterator[str]:
         yield from (file.name for file in sorted(recipes_folder().glob("*.yaml")))
 
 
-def _shipped(_: Given, __: str) -> Iterator[str]:
+def _shipped(_: ParameterValues, __: str) -> Iterator[str]:
     """The shipped recipes, by name."""
     from nsw.resources import recipes_folder
 
@@ -341,25 +343,28 @@ def _data(file: Path) -> Any:
         return parse(stream.read(LARGEST + 1).decode(), str(file)).data
 
 
-def _sites(given: Given, _: str) -> Iterator[str]:
+def _sites(values_given: ParameterValues, _: str) -> Iterator[str]:
     from nsw.errors import NswError
     from nsw.site.names import BUILTIN, sources
 
-    known = sources([Path(name).expanduser() for name in given.get("sites", ())])
-    for source in sorted((one for one in known if not one.unsafe), key=lambda one: one.path == BUILTIN):
+    sources_known = sources([Path(name).expanduser() for name in values_given.get("sites", ())])
+    for source in sorted(
+        (source_file for source_file in sources_known if not source_file.unsafe),
+        key=lambda source_file: source_file.path == BUILTIN,
+    ):
         try:
-            found = _data(source.path).get("sites")
+            sites_data = _data(source.path).get("sites")
         except (OSError, NswError, AttributeError, ValueError):
             continue
-        yield from (str(name) for name in found or ())
+        yield from (str(name) for name in sites_data or ())
 
 
-def _passes(given: Given, _: str) -> Iterator[str]:
+def _passes(values_given: ParameterValues, _: str) -> Iterator[str]:
     """The names of the passes of the recipe on the command line: `- baseline`, `- timeline: {name: x}`."""
     from nsw.resources import recipes_folder
 
-    named = Path(given["recipe"][-1]).expanduser()
-    file = named if named.exists() else recipes_folder() / named.with_suffix(".yaml").name
+    recipe_path = Path(values_given["recipe"][-1]).expanduser()
+    file = recipe_path if recipe_path.exists() else recipes_folder() / recipe_path.with_suffix(".yaml").name
     if not _is_recipe(file):
         return
     for entry in _data(file).get("passes") or ["baseline"]:
@@ -367,66 +372,68 @@ def _passes(given: Given, _: str) -> Iterator[str]:
         yield str((keys or {}).get("name") or kind)
 
 
-def _campaigns(given: Given, _: str) -> list[str]:
+def _campaigns(values_given: ParameterValues, _: str) -> list[str]:
     from nsw.campaign import folder as folders
 
-    return [folder.id for folder in folders.existing(_root(given))]
+    return [folder.id for folder in folders.existing(_root(values_given))]
 
 
-def _baselines(given: Given, _: str) -> list[str]:
+def _baselines(values_given: ParameterValues, _: str) -> list[str]:
     from nsw.campaign import baselines
 
-    return sorted(baselines.listed(_root(given)))
+    return sorted(baselines.listed(_root(values_given)))
 
 
-def _sides(given: Given, begun: str) -> list[str]:
-    return [*_campaigns(given, begun), *_baselines(given, begun)]
+def _sides(values_given: ParameterValues, typed: str) -> list[str]:
+    return [*_campaigns(values_given, typed), *_baselines(values_given, typed)]
 
 
-def _root(given: Given) -> Path:
+def _root(values_given: ParameterValues) -> Path:
     from nsw.campaign import folder as folders
 
-    return folders.root(Path(given["root"][-1]).expanduser() if given.get("root") else None)
+    return folders.root(Path(values_given["root"][-1]).expanduser() if values_given.get("root") else None)
 
 
-def _of_campaign(what: Literal["run", "retry", "case"]) -> Callable[[Given, str], list[str]]:
+def _of_campaign(kind: Literal["run", "retry", "case"]) -> Callable[[ParameterValues, str], list[str]]:
     """Names that the campaign of the command line knows."""
 
-    def find(given: Given, begun: str) -> list[str]:
+    def find(values_given: ParameterValues, typed: str) -> list[str]:
         from nsw.campaign.selection import known_names
 
-        named = given.get("campaign") or given.get("named")
-        return known_names(_root(given), named[-1] if named else None, what, begun, most=_MOST_RUNS)
+        campaign_words = values_given.get("campaign") or values_given.get("named")
+        return known_names(
+            _root(values_given), campaign_words[-1] if campaign_words else None, kind, typed, most=_MOST_RUNS
+        )
 
     return find
 
 
-def _tables(_: Given, __: str) -> list[str]:
+def _tables(_: ParameterValues, __: str) -> list[str]:
     from nsw.tables.schema import TABLES
 
     return list(TABLES)
 
 
-def _read_tables(given: Given, begun: str) -> list[str]:
+def _read_tables(values_given: ParameterValues, typed: str) -> list[str]:
     from nsw.cli.reading import COMPUTED
 
-    return [*_tables(given, begun), *COMPUTED]
+    return [*_tables(values_given, typed), *COMPUTED]
 
 
-def _all_tables(given: Given, begun: str) -> list[str]:
+def _all_tables(values_given: ParameterValues, typed: str) -> list[str]:
     from nsw.present.flat_rows import FLAT
 
-    return list(dict.fromkeys((*FLAT, *_tables(given, begun))))
+    return list(dict.fromkeys((*FLAT, *_tables(values_given, typed))))
 
 
-def _metric_names(_: Given, begun: str) -> list[str]:
+def _metric_names(_: ParameterValues, typed: str) -> list[str]:
     """Portable metrics and groups; what is begun as a name of ncu goes on as one."""
     from nsw.metrics import catalogue, groups, ncu_names
 
-    return ncu_names.base_names() if "__" in begun else [*groups(), *catalogue()]
+    return ncu_names.base_names() if "__" in typed else [*groups(), *catalogue()]
 
 
-def _chips(_: Given, __: str) -> list[str]:
+def _chips(_: ParameterValues, __: str) -> list[str]:
     from nsw.metrics.catalogue import chips
 
     return list(chips())
@@ -439,7 +446,7 @@ _PLOTS: Final = (
 )  # fmt: skip
 _OF_COMPARISONS: Final = ("intervals", "waterfall")
 
-_BY_PARAMETER: Final[dict[str, Callable[[Given, str], Iterable[str]]]] = {
+_BY_PARAMETER: Final[dict[str, Callable[[ParameterValues, str], Iterable[str]]]] = {
     "recipe": _recipes,
     "site": _sites,
     "passes": _passes,

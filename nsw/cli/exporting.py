@@ -33,18 +33,24 @@ __all__ = ["export_tables", "export_trace", "steps_of"]
 _LARGE: Final = 200_000_000  # bytes that a browser takes long to open
 
 
-def export_tables(which: Which, target: Target, limits: Limits) -> int:
+def export_tables(option_values: Which, target: Target, limits: Limits) -> int:
     """Write all tables into a folder, a file each, as `nsw summarize -o FOLDER/` does; 1 when some runs failed."""
-    return summarize(which, None, target, limits, None)
+    return summarize(option_values, None, target, limits, None)
 
 
 def export_trace(
-    which: Which, file: Path, limits: Limits, *, ranks: Collection[int] | None, steps: tuple[int, int] | None, yes: bool
+    option_values: Which,
+    file: Path,
+    limits: Limits,
+    *,
+    ranks: Collection[int] | None,
+    steps: tuple[int, int] | None,
+    yes: bool,
 ) -> int:
     """Write the timelines of a campaign as a trace for Perfetto.
 
     Args:
-        which: The campaign, and of which of its runs.
+        option_values: The campaign, and of which of its runs.
         file: The file.
         limits: What a process that reads reports may take.
         ranks: Only these ranks; None: all processes.
@@ -56,14 +62,14 @@ def export_trace(
         CampaignError: The campaign was made elsewhere, and nsw acts not for it.
         NswError: The file cannot be written.
     """
-    folder, selection = campaign_and_runs(which)
+    folder, selection = campaign_and_runs(option_values)
     folder.limits = limits
-    with results(folder, selection) as found:
-        trace = _trace(found, ranks, steps)
-    what = f"{file}: {plural(trace.events, 'event')}, {size(trace.size)}"
-    tell(what)
+    with results(folder, selection) as campaign_results:
+        trace = _trace(campaign_results, ranks, steps)
+    description = f"{file}: {plural(trace.events, 'event')}, {size(trace.size)}"
+    tell(description)
     if trace.size > _LARGE and not yes:
-        alone = f"{what} is large for a browser, and there is no terminal to confirm it on; nothing was written"
+        alone = f"{description} is large for a browser, and there is no terminal to confirm it on; nothing was written"
         confirm("This is large for a browser. Write it?", alone, "nothing was written")
     try:
         with os.fdopen(open_output(file), "wb") as stream:
@@ -88,34 +94,36 @@ def steps_of(text: str | None) -> tuple[int, int] | None:
     return int(match[1]), int(match[2] or match[1])
 
 
-def _trace(found: Results, ranks: Collection[int] | None, steps: tuple[int, int] | None) -> PerfettoTrace:
+def _trace(campaign_results: Results, ranks: Collection[int] | None, steps: tuple[int, int] | None) -> PerfettoTrace:
     """The chosen timelines; a run is let go once it is in the trace."""
-    made = PerfettoTrace()
-    kinds = [(run.case_id, run.pass_kind) for run in found.runs]
-    known: set[int | None] = set()
+    perfetto_trace = PerfettoTrace()
+    kinds = [(run.case_id, run.pass_kind) for run in campaign_results.runs]
+    known_ranks: set[int | None] = set()
     has_events = False
-    for run, tables in found.traces(found.runs, (*TABLES_OF_TRACKS, STEPS)):
+    for run, tables in campaign_results.traces(campaign_results.runs, (*TABLES_OF_TRACKS, STEPS)):
         rows = [row for name in TABLES_OF_TRACKS for row in tables.get(name, ())]
         has_events = has_events or bool(rows)
-        known |= {row.get("rank") for row in rows}
+        known_ranks |= {row.get("rank") for row in rows}
         is_only = kinds.count((run.case_id, run.pass_kind)) == 1
         name = run.case_id if is_only else run.id
-        made.add(tracks_of(name, chosen_rows(tables, ranks, steps) | {STEPS: tables.get(STEPS, ())}))
-    if not made.events:
-        raise _nothing(ranks, steps, sorted(rank for rank in known if rank is not None), has_events=has_events)
-    return made
+        perfetto_trace.add(tracks_of(name, chosen_rows(tables, ranks, steps) | {STEPS: tables.get(STEPS, ())}))
+    if not perfetto_trace.events:
+        raise _empty_trace_error(
+            ranks, steps, sorted(rank for rank in known_ranks if rank is not None), has_events=has_events
+        )
+    return perfetto_trace
 
 
-def _nothing(
-    ranks: Collection[int] | None, steps: tuple[int, int] | None, known: list[int], *, has_events: bool
+def _empty_trace_error(
+    ranks: Collection[int] | None, steps: tuple[int, int] | None, known_ranks: list[int], *, has_events: bool
 ) -> UsageError:
     if not has_events:
         hint = "a pass `timeline` makes them; reports that stayed on the site come with `nsw fetch`"
         return UsageError("no report of a timeline is here, so there is nothing to write", hint=hint)
-    if ranks and not known:
+    if ranks and not known_ranks:
         return UsageError("--rank: the reports name no ranks", hint="leave it out: each process has tracks of its own")
-    if ranks and not set(ranks) & set(known):
-        names = ", ".join(map(str, known))
+    if ranks and not set(ranks) & set(known_ranks):
+        names = ", ".join(map(str, known_ranks))
         return UsageError(f"--rank {' '.join(map(str, ranks))}: no such rank", hint=f"ranks: {names}")
     text = "-".join(str(step) for step in dict.fromkeys(steps or ()))
     return UsageError(

@@ -59,8 +59,8 @@ def _show(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
 def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
     lacks = what_lacks(row)
     reason = f"{lacks} (`nsw problems{as_option(folder)}`)" if lacks else row.reason
-    why = f", {reason}" if reason else ""
-    return f"{row.id}: {row.state}{why}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
+    reason_text = f", {reason}" if reason else ""
+    return f"{row.id}: {row.state}{reason_text}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
 
 
 def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
@@ -69,20 +69,20 @@ def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
 
     if not content:
         return
-    whole = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").removesuffix(b"\n")
+    output = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").removesuffix(b"\n")
     lines = min(lines or _MOST_LINES, _MOST_LINES)
-    count = whole.count(b"\n") + 1
-    told = [f"last {lines} of {count} lines"] if count > lines else []
-    told += [f"its last {size(len(content))}"] if len(content) >= MOST_SHOWN else []
-    out.print(f"--- {name}" + (f" ({' of '.join(told)})" if told else ""), style="dim")
-    chosen = whole.rsplit(b"\n", lines)[-lines:]
+    count = output.count(b"\n") + 1
+    omissions = [f"last {lines} of {count} lines"] if count > lines else []
+    omissions += [f"its last {size(len(content))}"] if len(content) >= MOST_SHOWN else []
+    out.print(f"--- {name}" + (f" ({' of '.join(omissions)})" if omissions else ""), style="dim")
+    chosen = output.rsplit(b"\n", lines)[-lines:]
     for first in range(0, len(chosen), _AT_ONCE):
         say("\n".join(clean(_shortened(line)) for line in chosen[first : first + _AT_ONCE]))
 
 
 def _shortened(line: bytes) -> str:
-    more = len(line) - _LONGEST
-    return line[:_LONGEST].decode(errors="replace") + (f"… ({more:,} more bytes)" if more > 0 else "")
+    omitted = len(line) - _LONGEST
+    return line[:_LONGEST].decode(errors="replace") + (f"… ({omitted:,} more bytes)" if omitted > 0 else "")
 
 
 def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
@@ -90,7 +90,7 @@ def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
     from nsw.present.terminal import console
 
     out = console()
-    shown, attempt, printer = "", 0, _Lines(out.print, lines or None)
+    last_headline, attempt, printer = "", 0, _Lines(out.print, lines or None)
     try:
         for news in follow(folder, row):
             match news:
@@ -100,15 +100,15 @@ def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
                     printer.add(news.stream, news.content)
                 case LeftAlone(over=over):
                     printer.end()
-                    what = "is over" if over else "is not over"
-                    out.print(f"{row.id} {what}, and no nsw drives its campaign: `nsw resume {as_named(folder)}`")
+                    ending = "is over" if over else "is not over"
+                    out.print(f"{row.id} {ending}, and no nsw drives its campaign: `nsw resume {as_named(folder)}`")
                 case now:
-                    if (text := _headline(folder, now)) == shown:
+                    if (text := _headline(folder, now)) == last_headline:
                         continue
                     if now.attempt != attempt or now.state in ENDED:
                         printer.end()
                     out.print(text, style="bold")
-                    shown = text
+                    last_headline = text
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
     printer.end()
@@ -118,8 +118,8 @@ def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
 class _Lines:
     """Prints whole lines of several streams, each part under the name of its stream where that changes."""
 
-    def __init__(self, put: Callable[..., object], first: int | None) -> None:
-        self._put = put
+    def __init__(self, print_line: Callable[..., object], first: int | None) -> None:
+        self._print_line = print_line
         self._first = first
         self._rest: dict[str, str] = {}
         self._last = ""
@@ -134,11 +134,11 @@ class _Lines:
         decoder = self._decoders.get(stream)
         first = decoder is None
         decoder = self._decoders.setdefault(stream, codecs.getincrementaldecoder("utf-8")("replace"))
-        *whole, rest = _BREAK.split(self._rest.get(stream, "") + decoder.decode(content))
+        *whole_lines, rest = _BREAK.split(self._rest.get(stream, "") + decoder.decode(content))
         if len(rest) > _LONGEST:
-            whole, rest = [*whole, rest], ""
+            whole_lines, rest = [*whole_lines, rest], ""
         self._rest[stream] = rest
-        self._print(stream, whole[-self._first :] if first and self._first else whole)
+        self._print(stream, whole_lines[-self._first :] if first and self._first else whole_lines)
 
     def end(self) -> None:
         """What has no line's end."""
@@ -150,7 +150,7 @@ class _Lines:
         from nsw.present.untrusted_text import clean
 
         if lines and stream != self._last:
-            self._put(f"--- {stream}", style="dim")
+            self._print_line(f"--- {stream}", style="dim")
             self._last = stream
         for line in lines:
-            self._put(clean(line), soft_wrap=True)
+            self._print_line(clean(line), soft_wrap=True)

@@ -23,17 +23,17 @@ _NOTE = 36  # characters of a note in a list
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
-def status(which: Which, everything: bool, target: Target) -> int:
+def status(option_values: Which, every_run: bool, target: Target) -> int:
     """The state of a campaign, or of some of its runs."""
     from nsw.campaign import status as states
     from nsw.present import status_view
     from nsw.present.terminal import console
 
-    seen = states.status(which, every=everything or target.format != "table")
+    seen = states.status(option_values, every=every_run or target.format != "table")
     builds = [status_view.build_data(build, seen.jobs, needed_by) for build, needed_by in seen.builds]
     head = {**seen.head, "builds": builds, **seen.progress}
     rows = [status_view.flat_run(run, seen.jobs) for run in seen.runs] if target.is_of_rows else []
-    target.put(
+    target.put_data(
         rows,
         list(rows[0]) if rows else status_view.RUN_COLUMNS,
         data=lambda: {
@@ -49,7 +49,7 @@ def status(which: Which, everything: bool, target: Target) -> int:
             seen.runs,
             seen.problems,
             seen.jobs,
-            everything=everything or seen.chosen,
+            every_run=every_run or seen.chosen,
             looks=seen.looks,
         ),
         note=head["note"],
@@ -57,22 +57,22 @@ def status(which: Which, everything: bool, target: Target) -> int:
     return Exit.GOOD
 
 
-def problems(which: Which, target: Target) -> int:
+def problems(option_values: Which, target: Target) -> int:
     """Everything that is wrong with a campaign's reports, with what to do."""
     from nsw.campaign.status import problems_of
     from nsw.present.problems import show_problems
     from nsw.present.terminal import console
 
-    folder, found, note = problems_of(which)
-    rows = [dict(zip(_PROBLEM, p, strict=True)) for p in found]
+    folder, problem_rows, note = problems_of(option_values)
+    rows = [dict(zip(_PROBLEM, p, strict=True)) for p in problem_rows]
 
     def show() -> None:
-        if found:
-            show_problems(console(), found)
+        if problem_rows:
+            show_problems(console(), problem_rows)
         else:
             console().print(f"{folder.id}: no problem")
 
-    target.put(rows, _PROBLEM, data=lambda: {"campaign": folder.id, "problems": rows}, show=show, note=note)
+    target.put_data(rows, _PROBLEM, data=lambda: {"campaign": folder.id, "problems": rows}, show=show, note=note)
     return Exit.GOOD
 
 
@@ -117,7 +117,7 @@ def list_campaigns(root: Path | None, target: Target, *, since: float | None = N
         columns = (*columns, "least", "most")
         flat = [row | {"least": _end(row, min), "most": _end(row, max)} for row in flat]
     show = partial(_show_campaigns, flat, parent, figure)
-    target.put(flat, columns, data=lambda: {"campaigns": rows}, show=show)
+    target.put_data(flat, columns, data=lambda: {"campaigns": rows}, show=show)
     return Exit.GOOD
 
 
@@ -132,17 +132,21 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
 
     out = console()
     rows = list(rows)
-    more = figure is not None or any(row.get("note") for row in rows)
-    columns = ["campaign", "site", "begun", "runs"] if out.width >= _WIDE and not more else ["campaign", "site", "runs"]
+    has_more_columns = figure is not None or any(row.get("note") for row in rows)
+    columns = (
+        ["campaign", "site", "begun", "runs"]
+        if out.width >= _WIDE and not has_more_columns
+        else ["campaign", "site", "runs"]
+    )
     cells = [
-        {**r, "begun": _here(r.get("created")), "runs": r.get("problem") or _in_words(r)}
+        {**r, "begun": _local_time(r.get("created")), "runs": r.get("problem") or _in_words(r)}
         for r in rows
     ]  # fmt: skip
     if figure is not None:
         columns.append(figure)
         for cell in cells:
-            least, most = cell["least"], cell["most"]
-            cell[figure] = number(least) if least == most else spread(least, most)
+            lowest, highest = cell["least"], cell["most"]
+            cell[figure] = number(lowest) if lowest == highest else spread(lowest, highest)
     if any(row.get("note") for row in rows):
         columns.append("note")
         for cell in cells:
@@ -160,7 +164,7 @@ def _in_words(row: Mapping[str, Any]) -> str:
     return headline(row["counts"], row["incomplete"], row["unreadable"]) + (", driven now" if row["driven"] else "")
 
 
-def _here(created: str | None) -> str | None:
+def _local_time(created: str | None) -> str | None:
     """A moment as the clock on the wall shows it."""
     if created is None:
         return None
@@ -175,6 +179,6 @@ def schema(document: str) -> int:
     from nsw.recipe.jsonschema import recipe_schema, text_of
     from nsw.site.model import sites_schema
 
-    made = {"recipe": recipe_schema, "sites": sites_schema, "answers": answers_schema}[document]()
-    print(text_of(made), end="")
+    schema_made = {"recipe": recipe_schema, "sites": sites_schema, "answers": answers_schema}[document]()
+    print(text_of(schema_made), end="")
     return Exit.GOOD

@@ -59,10 +59,10 @@ def _end(code: int) -> NoReturn:
 
 def _answer_or_run() -> int:
     """What the shell asks for its completion, or the command line."""
-    if (asked := os.environ.get("_NSW_COMPLETE")) is not None:
+    if (shell_request := os.environ.get("_NSW_COMPLETE")) is not None:
         from nsw.cli.completion import answer
 
-        if (code := answer(asked)) is not None:
+        if (code := answer(shell_request)) is not None:
             return code
     return run(sys.argv[1:])
 
@@ -106,7 +106,7 @@ def _parsed(arguments: list[str]) -> int:
     from nsw.cli.commands import app
 
     try:
-        program = _of_command(arguments, app)
+        program = _app_with_only(arguments, app)
         return program(args=arguments or ["--help"], prog_name="nsw", standalone_mode=False) or Exit.GOOD
     except typer.TyperException as fault:
         show(_usage(fault))
@@ -122,7 +122,7 @@ def _ledger_error() -> type[sqlite3.Error]:
     return sqlite3.Error
 
 
-def _of_command(arguments: list[str], app: typer.Typer) -> typer.Typer:
+def _app_with_only(arguments: list[str], app: typer.Typer) -> typer.Typer:
     """The program with the one command that is given: typer builds the options of all, which takes 30 ms.
 
     Where the first word is an option of nsw itself, none of which takes a value, the options of no command are needed.
@@ -131,17 +131,17 @@ def _of_command(arguments: list[str], app: typer.Typer) -> typer.Typer:
         UsageError: There is no such command.
     """
     word = arguments[0] if arguments else "-"
-    one = copy(app)
+    reduced_app = copy(app)
     if word.startswith("-"):
-        one.registered_commands = [_without_options(command) for command in app.registered_commands]
-        return one
+        reduced_app.registered_commands = [_without_options(command) for command in app.registered_commands]
+        return reduced_app
     commands = {c.name or getattr(c.callback, "__name__", ""): c for c in app.registered_commands}
     if word not in commands:
         from nsw.cli.application import unknown
 
         raise unknown(word, list(commands))
-    one.registered_commands = [commands[word]]
-    return one
+    reduced_app.registered_commands = [commands[word]]
+    return reduced_app
 
 
 def _without_options(command: CommandInfo) -> CommandInfo:
@@ -151,9 +151,9 @@ def _without_options(command: CommandInfo) -> CommandInfo:
         """Nothing: it is never called."""
 
     bare.__name__, bare.__doc__ = getattr(command.callback, "__name__", ""), command.callback.__doc__
-    found = copy(command)
-    found.callback = bare
-    return found
+    bare_command = copy(command)
+    bare_command.callback = bare
+    return bare_command
 
 
 def _usage(fault: typer.TyperException) -> NswError:
@@ -165,8 +165,8 @@ def _usage(fault: typer.TyperException) -> NswError:
 
 def _in_plain_words(message: str) -> str:
     """Without the words of the library that checks values."""
-    for theirs, ours in _WORDS.items():
-        message = message.replace(theirs, ours)
+    for theirs, plain_words in _WORDS.items():
+        message = message.replace(theirs, plain_words)
     return message
 
 
@@ -203,7 +203,7 @@ def show(fault: NswError) -> None:
     texts = [d.render() for d in fault.diagnostics] if isinstance(fault, InputError) else [fault.render()]
     for text in texts:
         out.print("error: ", style="bold red", end="", soft_wrap=True)
-        out.print(wrapped(out, text, begun=len("error: ")), soft_wrap=True)
+        out.print(wrapped(out, text, used_columns=len("error: ")), soft_wrap=True)
 
 
 if __name__ == "__main__":

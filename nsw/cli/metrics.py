@@ -30,7 +30,7 @@ def metrics(
     chip: str | None,
     tool: str | None,
     target: Target,
-    place: LoadedSite | None,
+    loaded_site: LoadedSite | None,
 ) -> int:
     """Carry out `nsw metrics ACTION`; 2 where `check` finds faults.
 
@@ -40,52 +40,53 @@ def metrics(
         chip: Chip, compute capability or GPU; None: the site's, or any.
         tool: Only by this tool.
         target: How it is printed and where.
-        place: The site, whose chip and whose ncu count.
+        loaded_site: The site, whose chip and whose ncu count.
 
     Raises:
         UsageError: The chip or a name is not known.
     """
-    where = _chip(chip) if chip is not None or place is None else _chip_of(place)
+    chip_chosen = _chip(chip) if chip is not None or loaded_site is None else _chip_of(loaded_site)
     by = tool_named(tool) if tool else None
     if action == "ls":
-        return _list(names, where, by, target)
+        return _list(names, chip_chosen, by, target)
     if not names:
         raise UsageError("no metric was named", hint=f"`nsw metrics {action} achieved_occupancy`")
     if action == "show":
-        return _show(names, where, target)
+        return _show(names, chip_chosen, target)
     if action == "check":
-        return _check(names, where, by, target, _listed_by(place, where, by))
-    return _translate(names, where, by, target)
+        return _check(names, chip_chosen, by, target, _listed_by(loaded_site, chip_chosen, by))
+    return _translate(names, chip_chosen, by, target)
 
 
-def _chip(named: str | None) -> Chip | None:
-    found = find_chip(named)
-    if named is not None and found is None:
-        hint = did_you_mean(named.lower(), chips()) or f"chips: {', '.join(chips())}; or a product such as H100"
-        raise UsageError(f"there is no chip {named}", hint=hint)
-    return found
+def _chip(name: str | None) -> Chip | None:
+    matched_chip = find_chip(name)
+    if name is not None and matched_chip is None:
+        hint = did_you_mean(name.lower(), chips()) or f"chips: {', '.join(chips())}; or a product such as H100"
+        raise UsageError(f"there is no chip {name}", hint=hint)
+    return matched_chip
 
 
-def _chip_of(place: LoadedSite) -> Chip:
+def _chip_of(loaded_site: LoadedSite) -> Chip:
     from nsw.site_check.facts import chip_of
 
-    found = find_chip(chip_of(place))
-    if found is None:
+    matched_chip = find_chip(chip_of(loaded_site))
+    if matched_chip is None:
         raise UsageError(
-            f"the chip of site {place.site.name} is not known", hint="name it with --chip, or at the site: gpus.chip"
+            f"the chip of site {loaded_site.site.name} is not known",
+            hint="name it with --chip, or at the site: gpus.chip",
         )
-    return found
+    return matched_chip
 
 
-def _listed_by(place: LoadedSite | None, chip: Chip | None, tool: Tool | None) -> frozenset[str] | None:
+def _listed_by(loaded_site: LoadedSite | None, chip: Chip | None, tool: Tool | None) -> frozenset[str] | None:
     """The names that the site's own ncu lists, where it measures the chip and can be asked."""
     from nsw.site_check.facts import site_metrics
 
-    if place is None or chip is None or (tool or tool_for(chip)) != "ncu":
+    if loaded_site is None or chip is None or (tool or tool_for(chip)) != "ncu":
         return None
-    found = site_metrics(place, chip)
-    tell(found.note if found.names is not None else f"{found.note}: by the shipped lists")
-    return found.names
+    listed_metrics = site_metrics(loaded_site, chip)
+    tell(listed_metrics.note if listed_metrics.names is not None else f"{listed_metrics.note}: by the shipped lists")
+    return listed_metrics.names
 
 
 # --- ls ----------------------------------------------------------------------------------------------------
@@ -100,14 +101,14 @@ def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, target: Ta
     rows = [
         _row(metric, chip, by) for metric in chosen if (chip is None and tool is None) or _is_there(metric, chip, by)
     ]
-    known = [] if words else groups().values()
-    named = [{"group": g.name, "meaning": g.meaning, "metrics": list(g.metrics)} for g in known]
+    shown_groups = [] if words else groups().values()
+    group_rows = [{"group": g.name, "meaning": g.meaning, "metrics": list(g.metrics)} for g in shown_groups]
     name = chip.name if chip else None
-    target.put(
+    target.put_data(
         rows,
         _COLUMNS,
-        data=lambda: {"chip": name, "metrics": rows, "groups": named},
-        show=lambda: show_catalogue(rows, named, name, by, len(chosen) - len(rows)),
+        data=lambda: {"chip": name, "metrics": rows, "groups": group_rows},
+        show=lambda: show_catalogue(rows, group_rows, name, by, len(chosen) - len(rows)),
     )
     return Exit.GOOD
 
@@ -116,10 +117,10 @@ _COLUMNS = ("metric", "family", "unit", "meaning", "nvprof", "ncu")
 
 
 def _row(metric: Metric, chip: Chip | None, tool: Tool) -> dict[str, Any]:
-    how = metric.on(chip).expressions
+    ncu_expressions = metric.on(chip).expressions
     return {
         "metric": metric.name, "family": metric.family, "unit": metric.unit, "meaning": metric.meaning,
-        "nvprof": metric.nvprof, "ncu": how[0] if how else None, "tool": tool,
+        "nvprof": metric.nvprof, "ncu": ncu_expressions[0] if ncu_expressions else None, "tool": tool,
     }  # fmt: skip
 
 
@@ -132,17 +133,19 @@ def _chosen(words: Sequence[str]) -> list[Metric]:
     if not words:
         return list(catalogue().values())
     families = {m.family for m in catalogue().values()}
-    found: dict[str, Metric] = {}
+    metrics_found: dict[str, Metric] = {}
     for word in words:
         if word in groups():
-            some = [catalogue()[name] for name in groups()[word].metrics]
+            matching = [catalogue()[name] for name in groups()[word].metrics]
         else:
-            some = [m for m in catalogue().values() if m.family == word or (word not in families and word in m.name)]
-        if not some:
-            known = [*groups(), *families, *catalogue()]
-            raise UsageError(f"there is no metric, group or family {word}", hint=did_you_mean(word, known))
-        found |= {m.name: m for m in some}
-    return list(found.values())
+            matching = [
+                m for m in catalogue().values() if m.family == word or (word not in families and word in m.name)
+            ]
+        if not matching:
+            all_names = [*groups(), *families, *catalogue()]
+            raise UsageError(f"there is no metric, group or family {word}", hint=did_you_mean(word, all_names))
+        metrics_found |= {m.name: m for m in matching}
+    return list(metrics_found.values())
 
 
 def _list_raw(words: Sequence[str], chip: Chip | None, target: Target) -> int:
@@ -161,7 +164,7 @@ def _list_raw(words: Sequence[str], chip: Chip | None, target: Target) -> int:
         else:
             console().print(f"no metric of Nsight Compute begins with {' or '.join(stems)}")
 
-    target.put(rows, columns, data=lambda: {"chip": chip.name if chip else None, "metrics": rows}, show=show)
+    target.put_data(rows, columns, data=lambda: {"chip": chip.name if chip else None, "metrics": rows}, show=show)
     return Exit.GOOD
 
 
@@ -169,24 +172,24 @@ def _list_raw(words: Sequence[str], chip: Chip | None, target: Target) -> int:
 
 
 def _show(names: Sequence[str], chip: Chip | None, target: Target) -> int:
-    told = [_described(name, chip) for name in names]
+    described = [_described(name, chip) for name in names]
 
     def show() -> None:
-        for metric in told:
+        for metric in described:
             show_metric(metric)
 
     columns = ("metric", "unit", "meaning", "nvprof", "ncu", "groups")
-    target.put(told, columns, data=lambda: {"metrics": told}, show=show)
+    target.put_data(described, columns, data=lambda: {"metrics": described}, show=show)
     return Exit.GOOD
 
 
 def _described(name: str, chip: Chip | None) -> dict[str, Any]:
     if (metric := find(name)) is not None:
-        how = metric.on(chip)
+        measurement = metric.on(chip)
         return {
             "metric": metric.name, "unit": metric.unit, "family": metric.family, "meaning": metric.meaning,
-            "nvprof": metric.nvprof, "nvprof_conversion": _conversion(metric), "ncu": how.expressions,
-            "why": how.why or None,
+            "nvprof": metric.nvprof, "nvprof_conversion": _conversion(metric), "ncu": measurement.expressions,
+            "why": measurement.reason or None,
             "by_chip": {} if chip else _exceptions(metric),
             "groups": [g.name for g in groups().values() if metric.name in g.metrics],
         }  # fmt: skip
@@ -205,9 +208,11 @@ def _described(name: str, chip: Chip | None) -> dict[str, Any]:
 def _exceptions(metric: Metric) -> dict[str, dict[str, Any]]:
     """The chips that differ, those that differ alike together."""
     alike: dict[Any, list[str]] = {}
-    for name, there in metric.by_chip.items():
-        alike.setdefault(there, []).append(name)
-    return {", ".join(names): {"ncu": there.expressions, "why": there.why} for there, names in alike.items()}
+    for name, difference in metric.by_chip.items():
+        alike.setdefault(difference, []).append(name)
+    return {
+        ", ".join(names): {"ncu": difference.expressions, "why": difference.why} for difference, names in alike.items()
+    }
 
 
 def _conversion(metric: Metric) -> str | None:
@@ -220,9 +225,9 @@ def _conversion(metric: Metric) -> str | None:
 
 
 def _check(
-    names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target, known: frozenset[str] | None
+    names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target, site_names: frozenset[str] | None
 ) -> int:
-    faults = check(names, chip, tool, known=known)
+    faults = check(names, chip, tool, site_names=site_names)
     rows = [{"metric": f.name, "fault": f.message, "hint": f.hint} for f in faults]
 
     def show() -> None:
@@ -231,10 +236,10 @@ def _check(
             out.print(fault.message, style="red")
             if fault.hint:
                 out.print(f"  hint: {fault.hint}")
-        where = f" on {chip.name}" if chip else ""
-        out.print(f"{plural(len(names) - len(faults), 'name')} of {len(names)} can be asked for{where}")
+        chip_text = f" on {chip.name}" if chip else ""
+        out.print(f"{plural(len(names) - len(faults), 'name')} of {len(names)} can be asked for{chip_text}")
 
-    target.put(
+    target.put_data(
         rows,
         ("metric", "fault", "hint"),
         data=lambda: {"chip": chip.name if chip else None, "checked": len(names), "faults": rows},
@@ -253,11 +258,11 @@ def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, targe
     rows = list(_translated(names, chip))
     tools = (tool,) if tool else tools_for(chip)
     portable = [row["metric"] or row["asked"] for row in rows]
-    asked = {"ncu": for_ncu(portable, chip), "nvprof": for_nvprof(portable, chip)}
-    lines: dict[str, str] = {one: ",".join(asked[one].metrics) for one in tools}
+    requests = {"ncu": for_ncu(portable, chip), "nvprof": for_nvprof(portable, chip)}
+    lines: dict[str, str] = {tool_name: ",".join(requests[tool_name].metrics) for tool_name in tools}
     columns = ("asked", "metric", "unit", *tools, *(("conversion",) if "nvprof" in tools else ()), "why")
     name = chip.name if chip else None
-    target.put(
+    target.put_data(
         rows,
         columns,
         data=lambda: {
@@ -278,13 +283,20 @@ def _translated(names: Iterable[str], chip: Chip | None) -> Iterable[dict[str, A
             yield _translation(name, find(name) or find(portable_of(name) or ""), chip)
 
 
-def _translation(asked: str, metric: Metric | None, chip: Chip | None) -> dict[str, Any]:
+def _translation(requested_name: str, metric: Metric | None, chip: Chip | None) -> dict[str, Any]:
     if metric is None:
-        return {"asked": asked, "metric": None, "unit": None, "nvprof": None, "ncu": asked, "conversion": None,
-                "why": "a name of Nsight Compute alone"}  # fmt: skip
-    how = metric.on(chip)
+        return {
+            "asked": requested_name,
+            "metric": None,
+            "unit": None,
+            "nvprof": None,
+            "ncu": requested_name,
+            "conversion": None,
+            "why": "a name of Nsight Compute alone",
+        }
+    measurement = metric.on(chip)
     return {
-        "asked": asked, "metric": metric.name, "unit": metric.unit, "nvprof": metric.nvprof,
-        "ncu": how.expressions[0] if how.expressions else None, "conversion": _conversion(metric),
-        "why": how.why or None,
+        "asked": requested_name, "metric": metric.name, "unit": metric.unit, "nvprof": metric.nvprof,
+        "ncu": measurement.expressions[0] if measurement.expressions else None, "conversion": _conversion(metric),
+        "why": measurement.reason or None,
     }  # fmt: skip

@@ -140,7 +140,7 @@ class Target:
         else:
             emit.as_parquet(list(rows), columns, self.output, note)
 
-    def put(
+    def put_data(
         self,
         rows: Iterable[Mapping[str, Any]],
         columns: Sequence[str],
@@ -162,29 +162,29 @@ class Target:
                 show()
 
 
-def chosen(format: str | None, output: Path | None, known: Sequence[str]) -> Target:
+def chosen(format: str | None, output: Path | None, formats: Sequence[str]) -> Target:
     """The format that was asked for; where none was, that of the file to write, CSV in a folder, else a table.
 
     Raises:
         UsageError: The file's ending names none of the known formats.
     """
-    return Target(format or (output and _of_file(output, known)) or "table", output)
+    return Target(format or (output and _of_file(output, formats)) or "table", output)
 
 
-def _of_file(output: Path, known: Sequence[str]) -> str | None:
+def _of_file(output: Path, formats: Sequence[str]) -> str | None:
     ending = output.suffix.lower()
-    if ending == ".md" and "markdown" in known:
+    if ending == ".md" and "markdown" in formats:
         return "markdown"
     if _is_folder(output):
         return "csv"  # a file a table
     if ending in _TEXT:
         return None
-    if ending[1:] in known:
+    if ending[1:] in formats:
         return ending[1:]
-    there = ", ".join(".md" if f == "markdown" else f".{f}" for f in known if f != "table")
+    endings = ", ".join(".md" if f == "markdown" else f".{f}" for f in formats if f != "table")
     raise UsageError(
         f"--output {output}: there is no format {ending}",
-        hint=f"known endings: {there}, and .txt for what a terminal shows; with any other name, give --format",
+        hint=f"known endings: {endings}, and .txt for what a terminal shows; with any other name, give --format",
     )
 
 
@@ -195,9 +195,9 @@ def _is_folder(output: Path) -> bool:
 def several(format: str, names: Iterable[str]) -> UsageError:
     """The error where one file is to hold several tables."""
     listed = ", ".join(names)
-    what = f"here are {listed}" if listed else "there is none"
+    listing = f"here are {listed}" if listed else "there is none"
     return UsageError(
-        f"a {format} file holds one table, but {what}",
+        f"a {format} file holds one table, but {listing}",
         hint="name one with --table, or a folder with --output: a file a table",
     )
 

@@ -46,21 +46,26 @@ def init_from_command(words: Sequence[str], output: Path | None, force: bool) ->
     """
     from nsw.campaign.starter_files import write_recipe
 
-    made = write_recipe(words, output or _RECIPE, force=force)
-    brings = f"brings {', '.join(made.brings)}" if made.brings else "needs no file: list those it needs in app.files"
-    _say(f"{made.path}: {brings}")
-    if made.launcher:
-        _say(f"launcher: {made.launcher}, which nsw starts: the recipe's command is the program alone")
-    if own := next((word for word in words if word.partition("=")[0] in _OUTPUT), None):
+    first_recipe = write_recipe(words, output or _RECIPE, force=force)
+    brings = (
+        f"brings {', '.join(first_recipe.brings)}"
+        if first_recipe.brings
+        else "needs no file: list those it needs in app.files"
+    )
+    _say(f"{first_recipe.path}: {brings}")
+    if first_recipe.launcher:
+        _say(f"launcher: {first_recipe.launcher}, which nsw starts: the recipe's command is the program alone")
+    if output_option := next((word for word in words if word.partition("=")[0] in _OUTPUT), None):
         _say(
-            f"note: {own} follows --, so it is an option of the command; to name the recipe's file write it before:"
+            f"note: {output_option} follows --, so it is an option of the command; to name the recipe's file"
+            " write it before:"
             " `nsw init -o FILE -- COMMAND`"
         )
-    for text in made.warnings:
+    for text in first_recipe.warnings:
         warn(text)
-    if not made.has_gpus:
-        _say(f"site {made.site} has no GPU, so the recipe asks for none: set resources.gpus for another site")
-    _say(f"next: `nsw plan {made.path}`; the comments in it say what else a recipe can do")
+    if not first_recipe.has_gpus:
+        _say(f"site {first_recipe.site} has no GPU, so the recipe asks for none: set resources.gpus for another site")
+    _say(f"next: `nsw plan {first_recipe.path}`; the comments in it say what else a recipe can do")
     return Exit.GOOD
 
 
@@ -87,31 +92,34 @@ def init_from_script(script: Path, site: str | None, output: Path | None, force:
     """
     from nsw.campaign.starter_files import write_from_script
 
-    made = write_from_script(script, output or _RECIPE, site, force=force)
-    there = f" --site {made.site} --sites {shlex.quote(str(made.sites))}" if made.sites else ""
-    _say(f"{', '.join(map(str, made.recipes))}" + (f"; {made.sites}: site {made.site}" if made.sites else ""))
-    _show_lines([line for line in made.lines if line.is_understood and line.matters], _UNDERSTOOD, "")
-    unknown = [line for line in made.lines if not line.is_understood]
+    converted = write_from_script(script, output or _RECIPE, site, force=force)
+    site_options = f" --site {converted.site} --sites {shlex.quote(str(converted.sites))}" if converted.sites else ""
+    _say(
+        f"{', '.join(map(str, converted.recipes))}"
+        + (f"; {converted.sites}: site {converted.site}" if converted.sites else "")
+    )
+    _show_lines([line for line in converted.lines if line.is_understood and line.matters], _UNDERSTOOD, "")
+    unknown = [line for line in converted.lines if not line.is_understood]
     if unknown:
         _say(f"not understood of {script.name} (listed at the end of the recipe):")
-        _show_lines(unknown, _NOT_UNDERSTOOD, f"; {made.recipes[-1]} has all")
-    for text in made.warnings:
+        _show_lines(unknown, _NOT_UNDERSTOOD, f"; {converted.recipes[-1]} has all")
+    for text in converted.warnings:
         warn(text)
-    _say(f"next: `nsw plan {made.recipes[0]}{there}`")
+    _say(f"next: `nsw plan {converted.recipes[0]}{site_options}`")
     return Exit.GOOD
 
 
-def _show_lines(lines: Sequence[Line], most: int, more: str) -> None:
+def _show_lines(lines: Sequence[Line], max_rows: int, omitted_note: str) -> None:
     """What lines became, a row for neighbours that became the same."""
     rows = [list(group) for _, group in groupby(lines, key=lambda line: line.what)]
-    for row in rows[:most]:
+    for row in rows[:max_rows]:
         first, last = row[0], row[-1]
-        where = first.numbers if first.numbers == last.numbers else f"{first.first}..{last.last}"
-        shown = f"{first.text} and {len(row) - 1} more" if len(row) > 1 else first.text
-        short = shown if len(shown) <= _TEXT else f"{shown[: _TEXT - 3]}..."
-        say(f"  {where:<9} {short:<{_TEXT}}  {first.what}")
-    if len(rows) > most:
-        say(f"  and {sum(map(len, rows[most:]))} more{more}")
+        line_numbers = first.numbers if first.numbers == last.numbers else f"{first.first}..{last.last}"
+        line_text = f"{first.text} and {len(row) - 1} more" if len(row) > 1 else first.text
+        short = line_text if len(line_text) <= _TEXT else f"{line_text[: _TEXT - 3]}..."
+        say(f"  {line_numbers:<9} {short:<{_TEXT}}  {first.what}")
+    if len(rows) > max_rows:
+        say(f"  and {sum(map(len, rows[max_rows:]))} more{omitted_note}")
 
 
 def init_site(name: str, host: str | None, output: Path | None, force: bool) -> int:
@@ -123,19 +131,19 @@ def init_site(name: str, host: str | None, output: Path | None, force: bool) -> 
     """
     from nsw.site_check.starter import survey_site
 
-    made = survey_site(name, host, output, force=force)
+    first_site = survey_site(name, host, output, force=force)
     try:
-        made.write()
+        first_site.write()
     except UsageError:
-        _say(made.text.rstrip())  # for a person to put in
+        _say(first_site.text.rstrip())  # for a person to put in
         raise
-    _say(f"{made.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
-    for line in made.found:
+    _say(f"{first_site.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
+    for line in first_site.found:
         _say(f"  found    {line}")
-    for line in made.todo:
+    for line in first_site.todo:
         _say(f"  fill in  {line}")
-    there = "" if output is None else f" --sites {shlex.quote(str(made.path))}"
-    _say(f"next: `nsw sites check {name}{there}`, then `nsw plan RECIPE --site {name}{there}`")
+    sites_option = "" if output is None else f" --sites {shlex.quote(str(first_site.path))}"
+    _say(f"next: `nsw sites check {name}{sites_option}`, then `nsw plan RECIPE --site {name}{sites_option}`")
     return Exit.GOOD
 
 
@@ -160,22 +168,22 @@ def plan(
     from nsw.present.terminal import console
 
     planned = make_plan(recipe, site, sites, options, show_message)
-    made = planned.plan
-    expected = expected_cost(folders.root(root), made)
+    made_plan = planned.plan
+    expected = expected_cost(folders.root(root), made_plan)
     script, prospects, silent = planned.renderer(), list["Prospect"](), ""
     try:
         prospects = ask(planned, script)
     except UnreachableError as fault:
-        silent = f"the scheduler of {made.site} could not be asked whether it would take this: {fault.render()}"
+        silent = f"the scheduler of {made_plan.site} could not be asked whether it would take this: {fault.render()}"
     warnings = [w.render() for w in (*planned.recipe.warnings, *planned.unset_secrets())]
     warnings += [silent] if silent else [f"{p.jobs[0]}: {p.untold}" for p in prospects if p.untold]
     starts = {name: p.start for p in prospects for name in p.jobs if p.start}
-    target.put(
-        plan_view.run_rows(made),
+    target.put_data(
+        plan_view.run_rows(made_plan),
         plan_view.RUN_COLUMNS,
-        data=lambda: {**plan_view.plan_data(made, expected), "starts": starts, "warnings": warnings},
-        show=lambda: plan_view.show_plan(console(), made, warnings, starts, expected),
-        note=made.note,
+        data=lambda: {**plan_view.plan_data(made_plan, expected), "starts": starts, "warnings": warnings},
+        show=lambda: plan_view.show_plan(console(), made_plan, warnings, starts, expected),
+        note=made_plan.note,
     )
     refused = [p.refused for p in prospects if p.refused]
     if refused:
@@ -192,22 +200,22 @@ def plan_into(
     from nsw.present import plan_view
     from nsw.present.terminal import console
 
-    found = extension(folder, recipe, sites, options, show_message)
-    planned = found.planned
+    campaign_extension = extension(folder, recipe, sites, options, show_message)
+    planned = campaign_extension.planned
     expected = expected_cost(folder.path.parent, planned.plan) if planned else None
 
     def show() -> None:
-        plan_view.show_changes(console(), folder.id, found.changes)
+        plan_view.show_changes(console(), folder.id, campaign_extension.changes)
         if planned:
             warnings = [w.render() for w in planned.recipe.warnings]
             plan_view.show_plan(console(), planned.plan, warnings, expected=expected)
 
     def data() -> dict[str, Any]:
         plan = plan_view.plan_data(planned.plan, expected) if planned else {}
-        return {**plan, "into": plan_view.changes_data(folder.id, found.changes)}
+        return {**plan, "into": plan_view.changes_data(folder.id, campaign_extension.changes)}
 
     rows = plan_view.run_rows(planned.plan) if planned else []
-    target.put(rows, plan_view.RUN_COLUMNS, data=data, show=show)
+    target.put_data(rows, plan_view.RUN_COLUMNS, data=data, show=show)
     return Exit.GOOD
 
 
@@ -220,8 +228,8 @@ def render(
     from nsw.scripts.render import machinery_name, machinery_text
 
     planned = make_plan(recipe, site, sites, options, show_message)
-    made, script, scratch = planned.plan, planned.renderer(), planned.scratch_to_show()
-    jobs = (*made.builds, *made.jobs, *made.reductions)
+    made_plan, script, scratch = planned.plan, planned.renderer(), planned.scratch_to_show()
+    jobs = (*made_plan.builds, *made_plan.jobs, *made_plan.reductions)
     texts = {f"{job.name}.sh": script(job, "CAMPAIGN", scratch) for job in jobs} | {machinery_name(): machinery_text()}
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
-from nsw.apart import Limits, apart, can_fork
+from nsw.apart import Limits, can_fork, run_isolated
 from nsw.cli.output import several, tell
 from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
 from nsw.present import emit
@@ -57,7 +57,7 @@ def read(
     max_unpacked: int | None = None,
     limits: Limits | None = None,
     steps: str | None = None,
-    where: Sequence[str] = (),
+    conditions: Sequence[str] = (),
     launch: int | None = None,
     top: int | None = None,
     full: bool = False,
@@ -68,17 +68,17 @@ def read(
     from nsw.readers.read_many import read_many, takes_long
     from nsw.readers.report_search import ReportSearch
 
-    tests = _tests(where, launch)  # what is wrong with them is reported before a large report is read
+    tests = _tests(conditions, launch)  # what is wrong with them is reported before a large report is read
     if formats:
         return _list_formats(target)
     if not files:
         hint = "`nsw read FILE...`, or `... | nsw read -`; `nsw read --formats` lists what can be read"
         raise UsageError("no file was named", hint=hint)
-    known = (*TABLES, *COMPUTED)
+    table_names = (*TABLES, *COMPUTED)
     for name in tables:
-        if name not in known:
+        if name not in table_names:
             raise UsageError(
-                f"there is no table {name}", hint=did_you_mean(name, known) or f"tables: {', '.join(known)}"
+                f"there is no table {name}", hint=did_you_mean(name, table_names) or f"tables: {', '.join(table_names)}"
             )
     computed = _computed(tables)
     target.check_plot(plot)
@@ -87,19 +87,21 @@ def read(
             "--table, --where, --launch, --top and --full choose rows, and a plot has none",
             hint="`nsw read FILE --plot NAME -o plot.svg`",
         )
-    wanted = _SOURCES if computed else frozenset(tables) if tables else None
+    wanted_tables = _SOURCES if computed else frozenset(tables) if tables else None
     if plot == TIMELINE:
-        wanted = frozenset(_OF_TIMELINE)
-    options = Options(wanted, max_unpacked=max_unpacked, steps=steps, limits=limits or Limits())
+        wanted_tables = frozenset(_OF_TIMELINE)
+    options = Options(wanted_tables, max_unpacked=max_unpacked, steps=steps, limits=limits or Limits())
     search = ReportSearch()
-    with _standard_input(files) as given:
-        paths = list(search.files(given.files))
+    with _standard_input(files) as standard_input:
+        paths = list(search.files(standard_input.files))
         forks, is_long = can_fork(), takes_long(paths)
-        command = _Command(tables, target, tests, top, computed, search, given, plot, several=len(paths) > 1, full=full)
+        command = _Command(
+            tables, target, tests, top, computed, search, standard_input, plot, several=len(paths) > 1, full=full
+        )
         if len(paths) == 1 and forks:
             return _answer_apart(command, paths[0], options)
-        found = read_many(paths, options, 1 if forks and not is_long else None)
-        return command.answer(_counted(found, len(paths) if is_long else 0))
+        reports_read = read_many(paths, options, 1 if forks and not is_long else None)
+        return command.answer(_counted(reports_read, len(paths) if is_long else 0))
 
 
 def _answer_apart(command: _Command, path: Path, options: Options) -> int:
@@ -110,7 +112,7 @@ def _answer_apart(command: _Command, path: Path, options: Options) -> int:
         return command.answer(read_many([path], options))
 
     try:
-        return apart(work, what=f"reading {path}", size=size_of(path), limits=options.limits)
+        return run_isolated(work, subject=f"reading {path}", size=size_of(path), limits=options.limits)
     except LimitError as fault:
         return command.answer([stopped(path, fault)])
 
@@ -125,28 +127,28 @@ class _Command:
     top: int | None
     computed: str | None
     search: ReportSearch
-    given: _Input
+    standard_input: _Input
     plot: str | None
     several: bool
     full: bool
 
-    def answer(self, found: Iterable[Report]) -> int:
+    def answer(self, reports: Iterable[Report]) -> int:
         """Print or write the tables of the reports; the exit code."""
-        asked = _Asked(self.tables, several=self.several)
-        known = self.search.known(self.given.named(found))
+        table_check = _TableCheck(self.tables, several=self.several)
+        known_reports = self.search.recognised(self.standard_input.with_names(reports))
         if self.target.is_of_plot:
-            reports = _Reports(known)
+            reports = _Reports(known_reports)
             code = _put_plot(reports, self.plot, self.target)
         elif self.computed:
-            reports = _Reports(_chosen(known, self.tests, None))
+            reports = _Reports(_chosen(known_reports, self.tests, None))
             code = _put_computed(self.computed, reports, self.target, self.top)
         else:
-            reports = _Reports(_chosen(asked.noted(known), self.tests, self.top))
+            reports = _Reports(_chosen(table_check.check_reports(known_reports), self.tests, self.top))
             answers = not (self.full or self.tables or self.tests or self.top)
-            most = _MOST_ROWS if self.top is None else self.top
-            _put(reports, self.tables, self.target, most=most, answers=answers)
+            max_rows = _MOST_ROWS if self.top is None else self.top
+            _put_tables(reports, self.tables, self.target, max_rows=max_rows, answers=answers)
             code = Exit.GOOD
-        return max(code, reports.code, _tell(self.search), asked.tell())
+        return max(code, reports.code, _tell(self.search), table_check.tell())
 
 
 @dataclass(slots=True)
@@ -171,7 +173,7 @@ class _Reports:
             tell(text)
 
 
-def _put(reports: _Reports, tables: list[str], target: Target, *, most: int, answers: bool) -> None:
+def _put_tables(reports: _Reports, tables: list[str], target: Target, *, max_rows: int, answers: bool) -> None:
     if not target.is_of_rows:
         with target.printed():
             if target.format == "json":
@@ -181,7 +183,7 @@ def _put(reports: _Reports, tables: list[str], target: Target, *, most: int, ans
             elif answers:
                 _show_answer(reports)
             else:
-                _show(reports, kernels=not tables, most=most)
+                _show(reports, kernels=not tables, max_rows=max_rows)
         return
     if target.format == "parquet" and target.output is None:
         raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
@@ -226,30 +228,30 @@ def _tell(search: ReportSearch) -> int:
     """Say on stderr how many files were no reports; 1 where folders held none at all."""
     if not search.folders:
         return Exit.GOOD
-    others = len(search.searched) - search.reports
-    where = ", ".join(str(f) for f in search.folders)
-    if others:
-        tell(f"{others} other file{'s' * (others != 1)} in {where}: no known report format")
+    other_files = len(search.searched) - search.reports
+    folder_names = ", ".join(str(f) for f in search.folders)
+    if other_files:
+        tell(f"{other_files} other file{'s' * (other_files != 1)} in {folder_names}: no known report format")
     if search.reports == 0:
-        tell(f"no report in {where}")
+        tell(f"no report in {folder_names}")
     return Exit.GOOD if search.reports else Exit.SOME_FAILED
 
 
 @dataclass(slots=True)
-class _Asked:
+class _TableCheck:
     """Of several reports some may lack a table that was asked for; that all do is an error."""
 
     tables: list[str]
     several: bool
     lacking: int = 0
-    held: int = 0
+    with_rows: int = 0
 
-    def noted(self, reports: Iterable[Report]) -> Iterator[Report]:
+    def check_reports(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports; one of several that has no rows of these tables, and no other fault, has a warning."""
         from nsw.readers.model import Lack
 
         for report in reports:
-            self.held += any(len(t) for t in report.tables.values())
+            self.with_rows += any(len(t) for t in report.tables.values())
             if self.several and report.lack is Lack.TABLES:
                 self.lacking += 1
                 report.problems = [replace(p, severity="warning") for p in report.problems]
@@ -257,7 +259,7 @@ class _Asked:
 
     def tell(self) -> int:
         """Say on stderr that no report has the tables; 1 then."""
-        if self.held or not self.lacking:
+        if self.with_rows or not self.lacking:
             return Exit.GOOD
         tell(f"none of the files has data for {', '.join(self.tables)}")
         return Exit.SOME_FAILED
@@ -287,8 +289,8 @@ def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
             "path": report.path, "tool": report.tool, "format": report.format, "tool_version": report.tool_version,
             "problems": report.problems,
         }  # fmt: skip
-        if found := of_report(report.tables) if kernels else ():
-            head |= {"kernels": found}
+        if kernel_rows := of_report(report.tables) if kernels else ():
+            head |= {"kernels": kernel_rows}
         write((", " if number else "") + emit.strict_json(head)[:-1] + ', "tables": {')
         for at, (name, data) in enumerate(report.tables.items()):
             write((", " if at else "") + as_json(name) + ": [")
@@ -296,27 +298,29 @@ def _print_json(reports: Iterable[Report], *, kernels: bool) -> None:
                 for row_number, row in enumerate(rows(name, data)):
                     write((", " if row_number else "") + as_json(row))
             else:
-                for some in emit.json_rows(name, data):
-                    emit.write_utf8(some)
+                for chunk in emit.json_rows(name, data):
+                    emit.write_utf8(chunk)
             write("]")
         write("}}")
     write("]}\n")
 
 
 def _one_table(reports: _Reports, tables: list[str], target: Target) -> None:
-    found = list(reports)
-    held = {name for r in found for name, data in r.tables.items() if len(data)}
-    wanted = tables or sorted(held - {"facts"} or held)  # facts are beside a table, as its description
-    if len(wanted) != 1:
-        raise several(target.format, wanted)
-    (name,) = wanted
+    report_list = list(reports)
+    present = {name for r in report_list for name, data in r.tables.items() if len(data)}
+    chosen_names = tables or sorted(present - {"facts"} or present)  # facts are beside a table, as its description
+    if len(chosen_names) != 1:
+        raise several(target.format, chosen_names)
+    (name,) = chosen_names
     if target.format == "parquet" and target.output is not None:
         with emit.ParquetFiles({name: target.output}) as files:
-            for report in found:
+            for report in report_list:
                 _fill(files, report, {name})
     else:
-        some = (row | {"report": r.path} for r in found if name in r.tables for row in rows(name, r.tables[name]))
-        target.put_rows(some, TABLES[name].names)
+        report_rows = (
+            row | {"report": r.path} for r in report_list if name in r.tables for row in rows(name, r.tables[name])
+        )
+        target.put_rows(report_rows, TABLES[name].names)
     reports.tell()
 
 
@@ -345,7 +349,7 @@ def _show_answer(reports: _Reports) -> None:
     out = console()
     looked_at = [looked for report in reports if report.tables for looked in [_looked_at(report)]]
     if looked_at:
-        show_summary(out, _summary(looked_at), full=False, more="`--full` prints all tables")
+        show_summary(out, _summary(looked_at), full=False, next_command="`--full` prints all tables")
     show_merged(out, reports.problems)
 
 
@@ -361,8 +365,10 @@ def _looked_at(report: Report) -> ReadReport:
 def _summary(reports: Sequence[ReadReport]) -> Summary:
     from nsw.analysis.of_reports import summary_of_reports
 
-    named = [replace(report, name=name) for report, name in zip(reports, _names(reports), strict=True)]
-    return summary_of_reports(named[0].name if len(named) == 1 else plural(len(named), "report"), named)
+    named_reports = [replace(report, name=name) for report, name in zip(reports, _names(reports), strict=True)]
+    return summary_of_reports(
+        named_reports[0].name if len(named_reports) == 1 else plural(len(named_reports), "report"), named_reports
+    )
 
 
 def _conditions(report: Report) -> dict[str, str]:
@@ -379,17 +385,18 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
     """The answer as a page, with the tables of the reports; only these where rows of them were asked for."""
     from nsw.analysis.answer.registry import blocks_of
     from nsw.analysis.blocks import Note
-    from nsw.present.page import Behind, page
+    from nsw.present.page import EvidenceRows, page
 
     looked_at: list[ReadReport] = []
-    held: dict[str, list[dict[str, Any]]] = {}
+    rows_by_table: dict[str, list[dict[str, Any]]] = {}
     lengths: dict[str, int] = {}
     conditions: list[tuple[str, dict[str, str]]] = []
     for report in reports:
         for name, data in report.tables.items():
-            some = held.setdefault(name, [])
-            some += (
-                {"case": Path(report.path).name} | row for row in islice(rows(name, data), Behind.most - len(some))
+            table_rows = rows_by_table.setdefault(name, [])
+            table_rows += (
+                {"case": Path(report.path).name} | row
+                for row in islice(rows(name, data), EvidenceRows.max_rows - len(table_rows))
             )
             lengths[name] = lengths.get(name, 0) + len(data)
         conditions.append((Path(report.path).name, _conditions(report)))
@@ -399,9 +406,9 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
     blocks: list[Block] = list(blocks_of(summary)) if summary else []
     blocks += [Note("problem", text, tone="warning") for _, text in reports.problems.lines()]
     behind = [
-        Behind(name, some, f"nsw read FILE --table {name}", lengths[name])
-        for name, some in sorted(held.items())
-        if some
+        EvidenceRows(name, page_rows, f"nsw read FILE --table {name}", lengths[name])
+        for name, page_rows in sorted(rows_by_table.items())
+        if page_rows
     ]
     title = summary.campaign if summary else "Tables of reports"
     sys.stdout.write(page(title, blocks, behind=behind, conditions=conditions[:_SIDES]))
@@ -413,15 +420,15 @@ def _names(reports: Sequence[ReadReport]) -> list[str]:
     return short if len(set(short)) == len(short) else [report.name for report in reports]
 
 
-def _show(reports: Iterable[Report], *, kernels: bool, most: int) -> None:
+def _show(reports: Iterable[Report], *, kernels: bool, max_rows: int) -> None:
     from nsw.present.rows_view import show_report
     from nsw.present.terminal import console
 
     out = console()
-    told = Merged()
+    merged = Merged()
     for report in reports:
-        show_report(out, report, most, told, kernels=kernels)
-    show_merged(out, told, repeated=True)
+        show_report(out, report, max_rows, merged, kernels=kernels)
+    show_merged(out, merged, repeated=True)
 
 
 def _list_formats(target: Target) -> int:
@@ -436,13 +443,15 @@ def _list_formats(target: Target) -> int:
 
     def show() -> None:
         if target.format == "html":
-            from nsw.present.page import Behind, page
+            from nsw.present.page import EvidenceRows, page
 
-            sys.stdout.write(page("Formats that nsw reads", [], behind=[Behind("formats", rows, "nsw read --formats")]))
+            sys.stdout.write(
+                page("Formats that nsw reads", [], behind=[EvidenceRows("formats", rows, "nsw read --formats")])
+            )
         else:
             console().print(table(None, heads, ([r[h] for h in heads] for r in rows)))
 
-    target.put(rows, list(rows[0]), data=lambda: {"formats": rows}, show=show)
+    target.put_data(rows, list(rows[0]), data=lambda: {"formats": rows}, show=show)
     return Exit.GOOD
 
 
@@ -455,15 +464,15 @@ def _computed(tables: Sequence[str]) -> str | None:
     Raises:
         UsageError: It is asked for beside another table.
     """
-    asked = [name for name in tables if name in COMPUTED]
-    if not asked:
+    computed_names = [name for name in tables if name in COMPUTED]
+    if not computed_names:
         return None
     if len(set(tables)) > 1:
         raise UsageError(
-            f"table {asked[0]} is computed from other tables of the report",
-            hint=f"ask for it alone: --table {asked[0]}",
+            f"table {computed_names[0]} is computed from other tables of the report",
+            hint=f"ask for it alone: --table {computed_names[0]}",
         )
-    return asked[0]
+    return computed_names[0]
 
 
 def _put_computed(name: str, reports: _Reports, target: Target, top: int | None) -> int:
@@ -472,37 +481,37 @@ def _put_computed(name: str, reports: _Reports, target: Target, top: int | None)
     from nsw.present.flat_rows import flat_kernels, flat_points
 
     rows_of = flat_kernels if name == "kernels" else flat_points
-    found: list[dict[str, Any]] = []
+    computed_rows: list[dict[str, Any]] = []
     seen: list[KernelRow] = []
     for report in reports:
         kernels = of_report(report.tables)[:top]
         seen += kernels
-        found += [{"report": report.path} | row for row in rows_of(kernels)]
+        computed_rows += [{"report": report.path} | row for row in rows_of(kernels)]
     reports.tell()
-    columns = emit.columns_of(found)
-    if not found:
+    columns = emit.columns_of(computed_rows)
+    if not computed_rows:
         lacks = "the counters of a roofline (metrics: [roofline])" if seen else "hardware counters of kernels"
         tell(f"{name}: no rows: none of the files holds {lacks}")
-    (target.of_table(name) if target.is_of_rows else target).put(
-        found,
+    (target.of_table(name) if target.is_of_rows else target).put_data(
+        computed_rows,
         columns,
-        data=lambda: {"table": name, "rows": found},
-        show=lambda: _show_computed(name, found, columns, seen),
+        data=lambda: {"table": name, "rows": computed_rows},
+        show=lambda: _show_computed(name, computed_rows, columns, seen),
     )
-    return Exit.GOOD if found else Exit.SOME_FAILED
+    return Exit.GOOD if computed_rows else Exit.SOME_FAILED
 
 
 def _show_computed(
-    name: str, found: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]
+    name: str, computed_rows: list[dict[str, Any]], columns: Sequence[str], kernels: Sequence[KernelRow]
 ) -> None:
     from nsw.present.rows_view import show_rows
     from nsw.present.summary_view import show_kernels
     from nsw.present.terminal import console
 
-    if name == "kernels" and found:
+    if name == "kernels" and computed_rows:
         show_kernels(console(), kernels)
-    elif found:
-        show_rows(console(), name, found, columns, of=name, parameters=())
+    elif computed_rows:
+        show_rows(console(), name, computed_rows, columns, table_name=name, parameters=())
 
 
 # --- rows that a person asks for ----------------------------------------------------------------------------
@@ -523,12 +532,12 @@ def _condition(text: str) -> _Condition:
     Raises:
         UsageError: It is no test, or no table has such a column.
     """
-    found, option = _TEST.fullmatch(text.strip()), f"--where {shlex.quote(text)}"
-    if found is None:
+    match, option = _TEST.fullmatch(text.strip()), f"--where {shlex.quote(text)}"
+    if match is None:
         raise UsageError(
             f"--where {text}: expected a test of a column", hint="such as kind=memcpy, name~gemm, calls>10"
         )
-    column, sign, value = found[1], found[2], found[3].strip()
+    column, sign, value = match[1], match[2], match[3].strip()
     columns = sorted({c for t in TABLES.values() for c in t.names})
     if column not in columns:
         raise UsageError(f"--where {text}: no table has a column {column}", hint=did_you_mean(column, columns))
@@ -539,7 +548,7 @@ def _condition(text: str) -> _Condition:
             raise UsageError(f"--where {text}: this regular expression is not valid: {fault}") from None
         return _Condition(option, column, lambda v: v is not None and pattern.search(str(v)) is not None)
     if sign in {"=", "!="}:
-        return _Condition(option, column, lambda v: _same(v, value) == (sign == "="))
+        return _Condition(option, column, lambda v: _equals_text(v, value) == (sign == "="))
     bound = _number(value)
     if bound is None:
         raise UsageError(f"--where {text}: {value!r} is not a number", hint="times are ns, sizes bytes")
@@ -549,13 +558,13 @@ def _condition(text: str) -> _Condition:
     return _Condition(option, column, lambda v: isinstance(v, int | float) and compare[sign](v))
 
 
-def _tests(where: Sequence[str], launch: int | None) -> list[_Condition]:
+def _tests(conditions: Sequence[str], launch: int | None) -> list[_Condition]:
     """What must hold of a row: `--where`, and `--launch`.
 
     Raises:
         UsageError: A test is none.
     """
-    tests = [_condition(text) for text in where]
+    tests = [_condition(text) for text in conditions]
     if launch is not None:
         tests.append(_Condition(f"--launch {launch}", "launch_id", lambda v: v == launch))
     return tests
@@ -565,19 +574,19 @@ def _chosen(reports: Iterable[Report], tests: Sequence[_Condition], top: int | N
     """The reports with the rows that hold, at most `top` of a table; one without one of the columns is left out."""
     for report in reports:
         if tests or top is not None:
-            made = {}
+            filtered = {}
             for name, data in report.tables.items():
                 if {t.column for t in tests} <= set(TABLES[name].names):
-                    some = (r for r in rows(name, data) if all(t.holds(r[t.column]) for t in tests))
-                    if kept := list(islice(some, top)):
-                        made[name] = kept
-            if tests and report.tables and not made:
+                    matching = (r for r in rows(name, data) if all(t.holds(r[t.column]) for t in tests))
+                    if first_rows := list(islice(matching, top)):
+                        filtered[name] = first_rows
+            if tests and report.tables and not filtered:
                 report.warn(f"no row matches {' '.join(t.option for t in tests)}")
-            report.tables = dict(made)
+            report.tables = dict(filtered)
         yield report
 
 
-def _same(value: Any, text: str) -> bool:
+def _equals_text(value: Any, text: str) -> bool:
     if isinstance(value, int | float) and not isinstance(value, bool):
         number = _number(text)
         return number is not None and value == number
@@ -600,11 +609,11 @@ class _Input:
     """The files to read, `-` among them as one that is there; `named` calls it by its name again."""
 
     files: list[Path]
-    kept: Path | None = None
+    stdin_file: Path | None = None
 
-    def named(self, reports: Iterable[Report]) -> Iterator[Report]:
+    def with_names(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports, that of standard input under its name, in what is said of it too."""
-        path = str(self.kept)
+        path = str(self.stdin_file)
         for report in reports:
             if report.path == path:
                 report.path = _STDIN
@@ -626,34 +635,34 @@ def _standard_input(files: Sequence[Path]) -> Iterator[_Input]:
         yield _Input(list(files))
         return
     with tempfile.TemporaryDirectory(prefix="nsw-stdin-") as folder:
-        kept = Path(folder) / _STDIN
+        stdin_copy = Path(folder) / _STDIN
         try:
-            with kept.open("wb") as target:
+            with stdin_copy.open("wb") as target:
                 _keep(sys.stdin.buffer, target)
         except OSError as fault:
             hint = "TMPDIR names another place for it"
             raise NswError(
                 f"standard input cannot be stored in {folder}: {fault.strerror or fault}", hint=hint
             ) from None
-        if not kept.stat().st_size:
+        if not stdin_copy.stat().st_size:
             hint = "profilers print what they say of themselves on stderr: `nvprof ./app 2>&1 | nsw read -`"
             raise NswError("standard input was empty", hint=hint)
-        yield _Input(list(dict.fromkeys(kept if file == Path("-") else file for file in files)), kept)
+        yield _Input(list(dict.fromkeys(stdin_copy if file == Path("-") else file for file in files)), stdin_copy)
 
 
 def _keep(source: BinaryIO, target: BinaryIO) -> None:
     """Copy all of it; on a terminal with a word on how much has come."""
     from nsw.present.terminal import size
 
-    told = sys.stderr.isatty()
-    if told and sys.stdin.isatty():
+    shows_progress = sys.stderr.isatty()
+    if shows_progress and sys.stdin.isatty():
         print("reading what you type or paste; Ctrl-D on a line of its own ends it", file=sys.stderr)
-    count, last, shown = 0, time.monotonic(), False
+    count, last, has_printed = 0, time.monotonic(), False
     while piece := source.read1(_PIECE):  # type: ignore[attr-defined]  # of a buffered reader: what is there now
         target.write(piece)
         count += len(piece)
-        if told and not sys.stdin.isatty() and time.monotonic() - last > _TOLD_EVERY_S:
+        if shows_progress and not sys.stdin.isatty() and time.monotonic() - last > _TOLD_EVERY_S:
             print(f"\r{size(count)} from standard input ", end="", file=sys.stderr, flush=True)
-            last, shown = time.monotonic(), True
-    if shown:
+            last, has_printed = time.monotonic(), True
+    if has_printed:
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr, flush=True)

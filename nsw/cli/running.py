@@ -47,8 +47,8 @@ __all__ = [
 ]
 
 _FETCHED = 20  # files that are listed
-_KEPT = 8
-_ALL = Selection()
+_MAX_KEPT = 8
+_ALL_RUNS = Selection()
 
 
 def run(
@@ -90,10 +90,10 @@ def begin(
     planned = noted(make_plan(recipe, site, sites, options, show_message), note)
     lock, differences = start.lock_of(planned)
     kinds = {run.pass_kind for run in planned.plan.runs}
-    known = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
-    told = [*(w.render() for w in planned.recipe.warnings), *differences, *known]
+    site_warnings = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
+    warning_lines = [*(w.render() for w in planned.recipe.warnings), *differences, *site_warnings]
     expected = start.expected_cost(home, planned.plan)
-    show_plan(console(sys.stderr), planned.plan, told, expected=expected)
+    show_plan(console(sys.stderr), planned.plan, warning_lines, expected=expected)
     ready = start.check(planned)
     if not yes:
         _confirm_cost(start.too_dear(planned, expected))
@@ -112,17 +112,22 @@ def run_into(
     from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console
 
-    found = extension(folder, recipe, sites, options, show_message)
+    campaign_extension = extension(folder, recipe, sites, options, show_message)
     err = console(sys.stderr)
-    show_changes(err, folder.id, found.changes)
-    if found.planned is None:
+    show_changes(err, folder.id, campaign_extension.changes)
+    if campaign_extension.planned is None:
         tell("nothing to do: the campaign already has every run of the recipe in its current form")
         return Exit.GOOD
-    expected = start.expected_cost(folder.path.parent, found.planned.plan)
-    show_plan(err, found.planned.plan, [w.render() for w in found.planned.recipe.warnings], expected=expected)
+    expected = start.expected_cost(folder.path.parent, campaign_extension.planned.plan)
+    show_plan(
+        err,
+        campaign_extension.planned.plan,
+        [w.render() for w in campaign_extension.planned.recipe.warnings],
+        expected=expected,
+    )
     if not yes:
-        _confirm_cost(start.too_dear(found.planned, expected))
-    extend(found)
+        _confirm_cost(start.too_dear(campaign_extension.planned, expected))
+    extend(campaign_extension)
     return carry_out(Running(folder), now=now)
 
 
@@ -199,31 +204,38 @@ def attach(
 
     if site is None and campaign is not None:
         site = site_of_campaign_here(campaign, root)
-    with campaigns_on_site(site, sites) as there:
+    with campaigns_on_site(site, sites) as site_campaigns:
         if campaign is None:
-            _list_campaigns(there.campaigns, f"{there.place.site.name}:{there.base}")
+            _list_campaigns(site_campaigns.campaigns, f"{site_campaigns.place.site.name}:{site_campaigns.base}")
             return Exit.GOOD
-        found = there.attach(campaign, root, _consent(yes=yes), _warn)
-    if found.taken_over:
-        by = f" from {found.owner}" if found.owner else ""
-        tell(f"campaign {found.folder.path}: taken over{by}")
-    return resume(found.folder)
+        attached = site_campaigns.attach(campaign, root, _consent(yes=yes), _warn)
+    if attached.taken_over:
+        by = f" from {attached.owner}" if attached.owner else ""
+        tell(f"campaign {attached.folder.path}: taken over{by}")
+    return resume(attached.folder)
 
 
-def _list_campaigns(known: Sequence[Attachable], where: str) -> None:
+def _list_campaigns(campaigns: Sequence[Attachable], location: str) -> None:
     from nsw.present.terminal import console, table
 
-    if known:
-        console().print(table(None, ("campaign", "owner"), [(one.id, one.owner) for one in known], wide="owner"))
+    if campaigns:
+        console().print(
+            table(
+                None,
+                ("campaign", "owner"),
+                [(campaign_there.id, campaign_there.owner) for campaign_there in campaigns],
+                wide="owner",
+            )
+        )
     else:
-        tell(f"there is no campaign to attach to in {where}")
+        tell(f"there is no campaign to attach to in {location}")
 
 
 def retry(
     runs: list[str],
     campaign: str | None,
     root: Path | None,
-    selection: Selection = _ALL,
+    selection: Selection = _ALL_RUNS,
     *,
     time: str | None = None,
     update_app: bool = False,
@@ -309,9 +321,9 @@ def carry_out(running: Running, *, now: bool) -> int:
             watch.stop()
             _tell_of_interruption(folder)
             return Exit.INTERRUPTED
-    with results(folder) as found:
-        code = _answer(found, running.only)
-        left, stopped = found.counts.get(State.PLANNED, 0), found.stopped
+    with results(folder) as campaign_results:
+        code = _answer(campaign_results, running.only)
+        left, stopped = campaign_results.counts.get(State.PLANNED, 0), campaign_results.stopped
     if left:
         waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}" + (
             f", since {stopped}" if stopped else ""
@@ -327,13 +339,15 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
     def end(*_: object) -> None:
         raise KeyboardInterrupt
 
-    known = (signal.SIGTERM, signal.SIGHUP)
-    before = {one: signal.signal(one, end) for one in known if signal.getsignal(one) is signal.SIG_DFL}
+    end_signals = (signal.SIGTERM, signal.SIGHUP)
+    before = {
+        number: signal.signal(number, end) for number in end_signals if signal.getsignal(number) is signal.SIG_DFL
+    }
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _tell_of_interruption(folder: CampaignFolder) -> None:
@@ -353,7 +367,7 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
         tell(f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {as_named(folder)}`")
 
 
-def _show_sides(folder: CampaignFolder, more: str) -> bool:
+def _show_sides(folder: CampaignFolder, next_command: str) -> bool:
     """Print the verdict over both sides of a campaign; False where it has not both."""
     from nsw.analysis.compared_screen import blocks_of_comparison
     from nsw.campaign.compare import beside
@@ -362,39 +376,39 @@ def _show_sides(folder: CampaignFolder, more: str) -> bool:
 
     both = beside(folder)
     if both is not None:
-        show_first_screen(console(), blocks_of_comparison(both), more)
+        show_first_screen(console(), blocks_of_comparison(both), next_command)
     return both is not None
 
 
-def _answer(found: Results, only: Sequence[str] | None = None) -> int:
+def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
     from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
     from nsw.present.terminal import console
     from nsw.recipe.sides import SIDE
 
-    more = f"`nsw summarize {as_named(found.folder)} --full` has all tables"
-    if SIDE not in found.parameters or not _show_sides(found.folder, more):
+    next_command = f"`nsw summarize {as_named(campaign_results.folder)} --full` has all tables"
+    if SIDE not in campaign_results.parameters or not _show_sides(campaign_results.folder, next_command):
         from nsw.present.summary_view import show_summary
 
-        show_summary(console(), found.summary, full=False, more=more)
+        show_summary(console(), campaign_results.summary, full=False, next_command=next_command)
     err = console(sys.stderr)
-    show_short(err, found.problems, f"nsw problems {as_named(found.folder)}")
-    err.print(found.headline)
-    if calls := calls_line(found.calls):
+    show_short(err, campaign_results.problems, f"nsw problems {as_named(campaign_results.folder)}")
+    err.print(campaign_results.headline)
+    if calls := calls_line(campaign_results.calls):
         err.print(calls)
-    for line in _next_steps(found):
+    for line in _next_steps(campaign_results):
         err.print(line)
-    return Exit.GOOD if found.is_good(only) else Exit.SOME_FAILED
+    return Exit.GOOD if campaign_results.is_good(only) else Exit.SOME_FAILED
 
 
-def _next_steps(found: Results) -> list[str]:
+def _next_steps(campaign_results: Results) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
-    bad = [r for r in found.runs if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
-    steps, which = [], as_option(found.folder)
+    bad = [r for r in campaign_results.runs if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
+    steps, campaign_option = [], as_option(campaign_results.folder)
     if bad:
-        again = found.how_to_repeat(which)
-        steps.append(f"`nsw logs {bad[0].id}{which}` prints its output; {again}")
+        again = campaign_results.how_to_repeat(campaign_option)
+        steps.append(f"`nsw logs {bad[0].id}{campaign_option}` prints its output; {again}")
     return steps
 
 
@@ -410,8 +424,8 @@ def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) ->
         say(f"  {line}")
     for line in done.changes or ["nothing changed: the tables are as they were"]:
         say(line)
-    with results(folder) as found:
-        return _answer(found)
+    with results(folder) as campaign_results:
+        return _answer(campaign_results)
 
 
 def fetch(
@@ -434,34 +448,34 @@ def fetch(
     from nsw.present.live import DownloadBar
 
     folder, runs = campaign_of_words(runs, campaign, root)
-    with on_site(folder, runs, patterns, selection) as there:
-        for file in there.files[:_FETCHED]:
+    with on_site(folder, runs, patterns, selection) as site_files:
+        for file in site_files.files[:_FETCHED]:
             tell(f"{size(file.size):>12}  {file.name}")
-        if len(there.files) > _FETCHED:
-            tell(f"{'':12}  and {len(there.files) - _FETCHED} more")
-        if not there.files:
+        if len(site_files.files) > _FETCHED:
+            tell(f"{'':12}  and {len(site_files.files) - _FETCHED} more")
+        if not site_files.files:
             tell(
                 f"no file of these runs on the site matches {', '.join(patterns or GUI_FILES)}: `--file '*'` lists"
                 " every file; `nsw clean` removes them"
             )
             return Exit.GOOD
-        missing, over = there.missing, there.is_over_limit
+        missing, over = site_files.missing, site_files.is_over_limit
         if not missing:
-            tell(f"{plural(len(there.files), 'file')}, all of them here")
+            tell(f"{plural(len(site_files.files), 'file')}, all of them here")
             return Exit.GOOD
-        what = f"{plural(len(missing), 'file')}, {size(there.size)}"
-        what += f", more than the site's limits.download ({size(there.limit)})" if over else ""
+        summary_text = f"{plural(len(missing), 'file')}, {size(site_files.size)}"
+        summary_text += f", more than the site's limits.download ({size(site_files.limit)})" if over else ""
         # without a terminal only what is above the limit needs a yes
         if not yes and (over or sys.stdin.isatty()):
-            alone = f"{what}: there is no terminal to confirm this on; nothing was downloaded"
-            confirm(f"Bring {what}?", alone, "nothing was downloaded", default=not over)
+            alone = f"{summary_text}: there is no terminal to confirm this on; nothing was downloaded"
+            confirm(f"Bring {summary_text}?", alone, "nothing was downloaded", default=not over)
         with DownloadBar() as bar:
-            there.bring(bar.show)
+            site_files.bring(bar.show)
     say(str(folder.path / "fetched"))
     return Exit.GOOD
 
 
-def clean(folder: CampaignFolder, selection: Selection, *, everything: bool, dry_run: bool, yes: bool) -> int:
+def clean(folder: CampaignFolder, selection: Selection, *, include_uncollected: bool, dry_run: bool, yes: bool) -> int:
     """Show what would be removed and its size, ask, remove.
 
     Raises:
@@ -473,11 +487,11 @@ def clean(folder: CampaignFolder, selection: Selection, *, everything: bool, dry
 
     with on_site(folder, selection) as cleaning:
         if cleaning.leftovers.is_gone:
-            what = "holds nothing of these runs" if selection else "is gone already"
-            tell(f"{cleaning.where} {what}")
+            state_text = "holds nothing of these runs" if selection else "is gone already"
+            tell(f"{cleaning.where} {state_text}")
             return Exit.GOOD
-        _show_leftovers(cleaning, everything=everything)
-        if not cleaning.leftovers.files(everything=everything):
+        _show_leftovers(cleaning, include_uncollected=include_uncollected)
+        if not cleaning.leftovers.files(everything=include_uncollected):
             tell("nothing to remove")
             return Exit.GOOD
         if dry_run:
@@ -485,23 +499,23 @@ def clean(folder: CampaignFolder, selection: Selection, *, everything: bool, dry
         if not yes:
             alone = "there is no terminal to confirm this on; nothing was removed"
             confirm("Remove them?", alone, "nothing was removed")
-        cleaning.remove(everything=everything)
+        cleaning.remove(everything=include_uncollected)
     tell(f"removed; reports and tables are kept in {folder.path}")
     return Exit.GOOD
 
 
-def _show_leftovers(cleaning: Cleaning, *, everything: bool) -> None:
+def _show_leftovers(cleaning: Cleaning, *, include_uncollected: bool) -> None:
     left = cleaning.leftovers
-    files = plural(len(left.files(everything=everything)), "file")
-    tell(f"{cleaning.where}: {files} would be removed, which frees {size(left.freed(everything=everything))}")
+    files = plural(len(left.files(everything=include_uncollected)), "file")
+    tell(f"{cleaning.where}: {files} would be removed, which frees {size(left.freed(everything=include_uncollected))}")
     if not left.kept:
         return
     total = size(sum(file.size for file in left.kept))
-    verb = "go too" if everything else "stay"
+    verb = "go too" if include_uncollected else "stay"
     tell(f"{plural(len(left.kept), 'file')} ({total}) never downloaded {verb}:")
-    for file in sorted(left.kept, key=lambda file: -file.size)[:_KEPT]:
+    for file in sorted(left.kept, key=lambda file: -file.size)[:_MAX_KEPT]:
         tell(f"  {size(file.size):>10}  {file.name}")
-    if len(left.kept) > _KEPT:
-        tell(f"  and {len(left.kept) - _KEPT} more")
-    if not everything:
+    if len(left.kept) > _MAX_KEPT:
+        tell(f"  and {len(left.kept) - _MAX_KEPT} more")
+    if not include_uncollected:
         tell("`nsw fetch --file '*'` downloads files of runs; --everything removes these too")

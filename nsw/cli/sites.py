@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nsw.site_check.facts import Check
 
 _INDENT = 24  # columns before what was found
-_LEAST = 20  # columns for it on a narrow terminal
+_MIN_COLUMNS = 20  # columns for it on a narrow terminal
 _MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("bad", "red"), "skipped": ("-", "dim")}
 
 
@@ -28,7 +28,7 @@ def list_sites(sites: Sequence[Path] | None, target: Target) -> int:
     from nsw.site.names import not_searched
 
     warnings: list[str] = []
-    known = load.list_sites(sites, warnings.append)
+    sites_known = load.list_sites(sites, warnings.append)
     if unread := not_searched(sites):
         warnings.append(unread)
     for text in warnings:
@@ -36,16 +36,16 @@ def list_sites(sites: Sequence[Path] | None, target: Target) -> int:
     rows = [
         {"site": p.site.name, "scheduler": p.site.scheduler, "transport": p.site.transport.kind,
          "description": p.site.description, "default": p.site.default, "from": str(p.origin)}
-        for p in known
+        for p in sites_known
     ]  # fmt: skip
     columns = ("site", "scheduler", "transport", "description", "from")
-    shown = ({**r, "site": f"{r['site']} (default)" if r["default"] else r["site"]} for r in rows)
-    target.put(
+    shown_rows = ({**r, "site": f"{r['site']} (default)" if r["default"] else r["site"]} for r in rows)
+    target.put_data(
         rows,
         ("default", *columns),
         data=lambda: {"sites": rows, "warnings": warnings},
         show=lambda: console().print(
-            table(None, columns, ([r[c] for c in columns] for r in shown), wide="description")
+            table(None, columns, ([r[c] for c in columns] for r in shown_rows), wide="description")
         ),
     )
     return Exit.GOOD
@@ -57,31 +57,39 @@ def check(name: str, sites: Sequence[Path] | None, target: Target, *, node: bool
     from nsw.present import emit
     from nsw.site_check.facts import Verdict
 
-    found: list[Check] = []
-    for one in check_site.check(name, sites, _say, node=node):
-        found.append(one)
+    checks: list[Check] = []
+    for site_check in check_site.check(name, sites, _say, node=node):
+        checks.append(site_check)
         if target.format != "json":
-            _print(one)
+            _print(site_check)
     if target.format == "json":
-        rows = [{"what": one.what, "verdict": one.verdict, "found": one.found, "fix": one.fix or None} for one in found]
+        rows = [
+            {
+                "what": site_check.what,
+                "verdict": site_check.verdict,
+                "found": site_check.found,
+                "fix": site_check.fix or None,
+            }
+            for site_check in checks
+        ]
         emit.as_json({"site": name, "checks": rows})
-    return Exit.UNREACHABLE if any(one.verdict is Verdict.BAD for one in found) else Exit.GOOD
+    return Exit.UNREACHABLE if any(site_check.verdict is Verdict.BAD for site_check in checks) else Exit.GOOD
 
 
-def _print(one: Check) -> None:
+def _print(site_check: Check) -> None:
     from textwrap import wrap
 
     from nsw.present.terminal import console
     from nsw.present.untrusted_text import clean
 
     out = console()
-    mark, style = _MARKS[one.verdict]
-    room = max(_LEAST, out.width - _INDENT - 1)
-    first, *more = wrap(clean(one.found), room) or [""]
-    out.print(f"{mark:8} {one.what:15} {first}", style=style)
-    for line in more:
+    mark, style = _MARKS[site_check.verdict]
+    room = max(_MIN_COLUMNS, out.width - _INDENT - 1)
+    first, *more_lines = wrap(clean(site_check.found), room) or [""]
+    out.print(f"{mark:8} {site_check.what:15} {first}", style=style)
+    for line in more_lines:
         out.print(f"{'':{_INDENT}} {line}", style=style)
-    for line in wrap(one.fix, room):
+    for line in wrap(site_check.fix, room):
         out.print(f"{'':{_INDENT}} {line}")
 
 

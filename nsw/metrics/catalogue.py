@@ -67,15 +67,15 @@ def find_chip(text: str | None) -> Chip | None:
     """
     if text is None:
         return None
-    wanted = text.strip().lower()
-    if wanted in chips():
-        return chips()[wanted]
+    lowered = text.strip().lower()
+    if lowered in chips():
+        return chips()[lowered]
     for chip in chips().values():
-        if chip.capability and wanted == "{}.{}".format(*chip.capability):
+        if chip.capability and lowered == "{}.{}".format(*chip.capability):
             return chip
-    words = wanted.replace("-", " ").split()
-    found = [(len(product), chip) for chip in chips().values() for product in chip.products if _holds(words, product)]
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    words = lowered.replace("-", " ").split()
+    matches = [(len(product), chip) for chip in chips().values() for product in chip.products if _holds(words, product)]
+    return max(matches, key=lambda pair: pair[0])[1] if matches else None
 
 
 def _holds(words: list[str], product: str) -> bool:
@@ -94,11 +94,11 @@ class Measured:
     Attributes:
         expressions: Over ncu's names, in ncu's base units; the first is what is asked for, the others say the same of
             what a report has instead. None: not on these chips.
-        why: Why it is not there, or why it differs from other chips; empty where it does not.
+        reason: Why it is not there, or why it differs from other chips; empty where it does not.
     """
 
     expressions: tuple[str, ...]
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +148,15 @@ def catalogue() -> Mapping[str, Metric]:
     for row in rows("by_chip.csv"):
         measured = Measured(_alternatives(row["ncu"]), row["why"])
         exceptions.setdefault(row["name"], {}).update(dict.fromkeys(row["chips"].split(), measured))
-    found = {}
+    metrics = {}
     for row in rows("catalogue.csv"):
         by_chip = exceptions.get(row["name"], {})
         everywhere = by_chip.pop("*", None) or Measured(_alternatives(row["ncu"]))
-        found[row["name"]] = Metric(
+        metrics[row["name"]] = Metric(
             row["name"], row["family"], row["unit"], row["meaning"], row["nvprof"] or None, row["times"],
             everywhere, by_chip,
         )  # fmt: skip
-    return found
+    return metrics
 
 
 def _alternatives(text: str) -> tuple[str, ...]:
@@ -215,18 +215,18 @@ class Gpu:
 def find_gpu(device_name: str | None) -> Gpu | None:
     """The product of a device's name, such as `NVIDIA H100 80GB HBM3`; None: its data sheet is not here."""
     words = set(re.split(r"[\s-]+", (device_name or "").lower()))
-    found = [(len(match), gpu) for match, gpu in _gpus() if match <= words]
-    return max(found, key=lambda pair: pair[0])[1] if found else None
+    matches = [(len(match), gpu) for match, gpu in _gpus() if match <= words]
+    return max(matches, key=lambda pair: pair[0])[1] if matches else None
 
 
 @cache
 def _gpus() -> tuple[tuple[frozenset[str], Gpu], ...]:
-    found = []
+    gpus = []
     for row in rows("gpus.csv"):
         peaks = {name: float(row[column]) * 1e12 for name, column in _RATES.items() if row[column]}
         clocks = {
             name: float(row["tensor_clock_mhz" if name.startswith("tensor") else "boost_mhz"]) * 1e6 for name in peaks
         }
         gpu = Gpu(row["gpu"], peaks, clocks, float(row["mem_gbs"]) * 1e9, float(row["l2_mb"] or 0) * 1e6)
-        found.append((frozenset(row["match"].lower().split()), gpu))
-    return tuple(found)
+        gpus.append((frozenset(row["match"].lower().split()), gpu))
+    return tuple(gpus)

@@ -43,15 +43,15 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_names(parsed(text))))
 
 
-def value(text: str, of: Mapping[str, Any]) -> Any:
+def value(text: str, values: Mapping[str, Any]) -> Any:
     """The value of an expression whose names all have one: numbers, or columns of them as numpy has them."""
-    return _value(parsed(text), of)
+    return _value(parsed(text), values)
 
 
-def _value(node: Node, of: Mapping[str, Any]) -> Any:
+def _value(node: Node, values: Mapping[str, Any]) -> Any:
     if isinstance(node, str):
-        return of[node]
-    return node if isinstance(node, float) else _MEANING[node[0]](_value(node[1], of), _value(node[2], of))
+        return values[node]
+    return node if isinstance(node, float) else _MEANING[node[0]](_value(node[1], values), _value(node[2], values))
 
 
 def _node(node: ast.expr) -> Node:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Kind = Literal["c", "r", "t"]  # counter, ratio, throughput
 
 # What ncu itself adds to the counters of the chip: of the launch, the device, the source page, other collections.
-_OWN: Final = re.compile(
+_ADDED_BY_NCU: Final = re.compile(
     r"(?:launch|device|derived|profiler|numa|nvlink|c2clink|sass)__[\w.]+\Z"
     r"|(?:derived|memory)_\w+\Z|(?:thread_)?inst_executed(?:_true)?\Z"
     r"|sm(?:sp)?__(?:maximum_warps|pcsamp|branch_targets|sass_inst_executed_memdesc)_[\w.]+\Z"
@@ -31,7 +31,7 @@ _OF_COUNTERS: Final = frozenset(
     {
         "", "per_second", "peak_sustained",
         *(f"per_cycle_{span}" for span in ("active", "elapsed", "in_frame", "in_region")),
-        *(f"{what}_{span}" for what in ("peak_sustained", "pct_of_peak_sustained") for span in _SPANS),
+        *(f"{measure}_{span}" for measure in ("peak_sustained", "pct_of_peak_sustained") for span in _SPANS),
         *(f"peak_sustained_{span}.per_second" for span in _SPANS),
     }
 )  # fmt: skip
@@ -43,38 +43,38 @@ _OF_THROUGHPUTS: Final = frozenset(f"pct_of_peak_sustained_{span}" for span in _
 def _lists() -> tuple[tuple[str, ...], Mapping[str, tuple[Kind, int]]]:
     """The chips of the bits, and of each base name its kind and the bits of the chips that have it."""
     head, *lines = unpacked("ncu_names.tsv.gz").splitlines()
-    found: dict[str, tuple[Kind, int]] = {}
+    kinds_and_bits: dict[str, tuple[Kind, int]] = {}
     for line in lines:
         name, kind, bits = line.split("\t")
-        found[name] = (kind, int(bits, 16))  # type: ignore[assignment]  # the file holds these kinds only
-    return tuple(head.split("\t")[2:]), found
+        kinds_and_bits[name] = (kind, int(bits, 16))  # type: ignore[assignment]  # the file holds these kinds only
+    return tuple(head.split("\t")[2:]), kinds_and_bits
 
 
 def base_names(chip: Chip | None = None) -> list[str]:
     """The base names that a chip has, or any chip, in alphabetical order."""
-    order, found = _lists()
+    order, kinds_and_bits = _lists()
     if chip is None or chip.names not in order:
-        return list(found)
+        return list(kinds_and_bits)
     bit = 1 << order.index(chip.names)
-    return [name for name, (_, bits) in found.items() if bits & bit]
+    return [name for name, (_, bits) in kinds_and_bits.items() if bits & bit]
 
 
 def chips_with(base: str) -> tuple[str, ...]:
     """The chips whose lists have a base name."""
-    order, found = _lists()
-    bits = found.get(base, ("c", 0))[1]
+    order, kinds_and_bits = _lists()
+    bits = kinds_and_bits.get(base, ("c", 0))[1]
     return tuple(chip for at, chip in enumerate(order) if bits >> at & 1)
 
 
 def kind(base: str) -> Kind | None:
     """Whether a base name is a counter, a ratio or a throughput; None: no chip has it."""
-    found = _lists()[1].get(base)
-    return found[0] if found else None
+    entry = _lists()[1].get(base)
+    return entry[0] if entry else None
 
 
 def is_own(name: str) -> bool:
     """Whether ncu itself makes this metric, so that no list of a chip's counters has it."""
-    return _OWN.match(name) is not None
+    return _ADDED_BY_NCU.match(name) is not None
 
 
 def is_raw(name: str) -> bool:
@@ -84,11 +84,11 @@ def is_raw(name: str) -> bool:
 
 def split(name: str) -> tuple[str, str]:
     """The base name of a metric and its suffixes: the longest beginning that some chip has, else up to the dot."""
-    found = _lists()[1]
+    kinds_and_bits = _lists()[1]
     base = name
-    while base not in found and "." in base:
+    while base not in kinds_and_bits and "." in base:
         base = base.rpartition(".")[0]
-    if base not in found:
+    if base not in kinds_and_bits:
         at = name.find(".", name.find("__") + 1)
         base = name if at < 0 else name[:at]
     return base, name[len(base) + 1 :]
@@ -96,27 +96,31 @@ def split(name: str) -> tuple[str, str]:
 
 def suffixes_of(base: str) -> str:
     """The suffixes that a base name takes, for people."""
-    of = kind(base)
-    if of == "r":
+    base_kind = kind(base)
+    if base_kind == "r":
         return "one of .ratio .pct .max_rate"
-    more = "" if of == "t" else ", perhaps with .per_second, .per_cycle_active, .peak_sustained ..."
-    return f"one of .sum .avg .min .max{more}" if of == "c" else ".avg.pct_of_peak_sustained_elapsed or the like"
+    rate_suffixes = "" if base_kind == "t" else ", perhaps with .per_second, .per_cycle_active, .peak_sustained ..."
+    return (
+        f"one of .sum .avg .min .max{rate_suffixes}"
+        if base_kind == "c"
+        else ".avg.pct_of_peak_sustained_elapsed or the like"
+    )
 
 
 def is_suffix(base: str, suffix: str) -> bool:
     """Whether a base name takes these suffixes; without one, ncu prints all that the base name has."""
-    of = kind(base)
-    if suffix == "" or of is None:
+    base_kind = kind(base)
+    if suffix == "" or base_kind is None:
         return True
-    if of == "r":
+    if base_kind == "r":
         return suffix in _OF_RATIOS
     rollup, _, rest = suffix.partition(".")
     if rollup not in _ROLLUPS:
         return False
-    return rest in (_OF_COUNTERS if of == "c" else _OF_THROUGHPUTS)
+    return rest in (_OF_COUNTERS if base_kind == "c" else _OF_THROUGHPUTS)
 
 
-_MOST: Final = 200_000  # names; an ncu of 2025 lists some 5,500
+_MAX_NAMES: Final = 200_000  # names; an ncu of 2025 lists some 5,500
 # a row: the name, at least two blanks or the column's end, the type; what is longer goes on in an indented line
 _ROW: Final = re.compile(r"([A-Za-z][\w.]*__\w+)\s+(?:Counter|Ratio|Throughput)\b")
 _OLD_ROW: Final = re.compile(r"([A-Za-z][\w.]*__\w+)(?:\s{2,}\S.*)?\s*")  # before 2023: the name and its description
@@ -129,11 +133,11 @@ def query_words(ncu: str, chip: str) -> tuple[str, ...]:
 
 def listed_names(text: str) -> frozenset[str]:
     """The base names in what ncu printed; empty where it printed none."""
-    found: set[str] = set()
+    names: set[str] = set()
     for line in text.splitlines():
         row = _ROW.match(line) or _OLD_ROW.fullmatch(line)
         if row is not None:
-            found.add(row[1])
-            if len(found) >= _MOST:
+            names.add(row[1])
+            if len(names) >= _MAX_NAMES:
                 break
-    return frozenset(found)
+    return frozenset(names)

@@ -63,10 +63,10 @@ def _unit_part(text: str, base: Base) -> Unit:
     lower = text.lower()
     if lower in _SECONDS:
         return Unit("ns", round(_SECONDS[lower] * 1e9))
-    if found := _SIZE.match(text):
-        return Unit("byte", float(base ** (_PREFIXES.index(found[1].lower()) + 1 if found[1] else 0)))
-    if found := _CLOCK.match(text):
-        return Unit("cycle/s", float(1000 ** (_PREFIXES.index(found[1].lower()) + 1 if found[1] else 0)))
+    if match := _SIZE.match(text):
+        return Unit("byte", float(base ** (_PREFIXES.index(match[1].lower()) + 1 if match[1] else 0)))
+    if match := _CLOCK.match(text):
+        return Unit("cycle/s", float(1000 ** (_PREFIXES.index(match[1].lower()) + 1 if match[1] else 0)))
     return Unit(lower, 1.0)
 
 
@@ -106,24 +106,26 @@ def portable(printed: str, unit: str | None, base: Base = 1000) -> Portable | No
         unit: Its unit there; None or empty: it has none.
         base: What the tool's K is, see `unit_of`.
     """
-    told = unit_of(unit or "", base)
-    for found in _known().get(printed) or _known().get(_named_in_label(printed), ()):
-        if found.times == LEVEL and told.kind != "%":
-            return Portable(found.metric.name, found.metric.unit, 1.0, is_level=True)
-        if found.is_label and unit and told.kind != unit_of(found.metric.unit).kind:
+    printed_unit = unit_of(unit or "", base)
+    for source in _sources().get(printed) or _sources().get(_named_in_label(printed), ()):
+        if source.times == LEVEL and printed_unit.kind != "%":
+            return Portable(source.metric.name, source.metric.unit, 1.0, is_level=True)
+        if source.is_label and unit and printed_unit.kind != unit_of(source.metric.unit).kind:
             continue  # the same label with another unit is another metric
-        times = 1.0 if found.times in {"", LEVEL} else float(found.times)
-        return Portable(found.metric.name, found.metric.unit, told.factor * times, rank=found.rank)
+        times = 1.0 if source.times in {"", LEVEL} else float(source.times)
+        return Portable(source.metric.name, source.metric.unit, printed_unit.factor * times, rank=source.rank)
     return None
 
 
-def chosen(printed: Collection[tuple[str, str | None]], base: Base = 1000) -> dict[tuple[str, str | None], Portable]:
+def best_sources(
+    printed: Collection[tuple[str, str | None]], base: Base = 1000
+) -> dict[tuple[str, str | None], Portable]:
     """The portable metrics of all names and units of a report, each portable one by its best source alone."""
-    found = {key: to for key in printed if (to := portable(*key, base)) is not None}
+    portable_metrics = {key: to for key in printed if (to := portable(*key, base)) is not None}
     best: dict[str, int] = {}
-    for to in found.values():
+    for to in portable_metrics.values():
         best[to.name] = min(to.rank, best.get(to.name, to.rank))
-    return {key: to for key, to in found.items() if to.rank == best[to.name]}
+    return {key: to for key, to in portable_metrics.items() if to.rank == best[to.name]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,21 +160,21 @@ def _alone(metric: Metric) -> Iterator[tuple[int, str, float]]:
 
 
 @cache
-def _known() -> Mapping[str, tuple[_Source, ...]]:
+def _sources() -> Mapping[str, tuple[_Source, ...]]:
     """Every name and label that stands for one portable metric alone, up to a factor."""
-    found: dict[str, tuple[_Source, ...]] = {}
+    sources: dict[str, tuple[_Source, ...]] = {}
     by_name = sorted(catalogue().values(), key=lambda m: m.name)
     for metric in by_name:
         for rank, name, factor in _alone(metric):
             if name not in of_the_chip():
-                found.setdefault(name, (_Source(metric, str(factor), rank),))
+                sources.setdefault(name, (_Source(metric, str(factor), rank),))
     for metric in by_name:
         if metric.nvprof and metric.nvprof.isidentifier():
-            found[metric.nvprof] = (_Source(metric, metric.times, 1),)  # ncu's source page has an inst_executed too
+            sources[metric.nvprof] = (_Source(metric, metric.times, 1),)  # ncu's source page has an inst_executed too
     for row in rows("labels.csv"):
         source = _Source(catalogue()[row["name"]], row["times"], int(row["rank"]), is_label=True)
-        found[row["label"]] = (*found.get(row["label"], ()), source)
-    return found
+        sources[row["label"]] = (*sources.get(row["label"], ()), source)
+    return sources
 
 
 def _named_in_label(printed: str) -> str:
@@ -185,7 +187,7 @@ def portable_of(name: str) -> str | None:
     metric = find(name)
     if metric is not None:
         return metric.name
-    return next((source.metric.name for source in _known().get(name, ()) if not source.is_label), None)
+    return next((source.metric.name for source in _sources().get(name, ()) if not source.is_label), None)
 
 
 @cache
@@ -202,24 +204,26 @@ def ncu_components() -> frozenset[str]:
     return together | of_the_chip()
 
 
-def computed(of: Mapping[str, Any], chip: Chip | None) -> Iterator[tuple[str, Any]]:
+def computed(values: Mapping[str, Any], chip: Chip | None) -> Iterator[tuple[str, Any]]:
     """Portable metrics whose components are all there, each with its value, by the first expression that can be had.
 
     Args:
-        of: Values by names of ncu in base units, and by portable names, which nvprof's expressions are over.
+        values: Values by names of ncu in base units, and by portable names, which nvprof's expressions are over.
         chip: The chip, whose expressions go first; where it is not known, those of most chips do.
     """
     for metric in catalogue().values():
-        expression = next((e for e in _expressions(metric, chip) if all(n in of for n in expressions.names(e))), None)
+        expression = next(
+            (e for e in _expressions(metric, chip) if all(n in values for n in expressions.names(e))), None
+        )
         if expression is not None:
-            yield metric.name, expressions.value(expression, of)
+            yield metric.name, expressions.value(expression, values)
 
 
 def _expressions(metric: Metric, chip: Chip | None) -> Iterator[str]:
     """Those with several components or of a chip: what one component alone gives is filled in where it is read."""
     measured = (metric.on(chip),) if chip is not None else (metric.ncu, *metric.by_chip.values())
-    for one in measured:
-        for expression in one.expressions:
+    for measurement in measured:
+        for expression in measurement.expressions:
             names = expressions.names(expression)
             if len(names) > 1 or names[0] in of_the_chip():
                 yield expression

@@ -30,7 +30,7 @@ class Seconds:
     metrics_pass: float  # where metrics are collected alone
     sections_pass: float  # where sections or sets are collected, whose rules are evaluated too
 
-    def of(self, launches: float, passes: float, *, sections: bool) -> float:
+    def seconds(self, launches: float, passes: float, *, sections: bool) -> float:
         """The seconds of so many launches of kernels that take no time themselves."""
         each = self.sections_pass if sections else self.metrics_pass
         return self.start + launches * (self.launch + passes * each)
@@ -54,11 +54,11 @@ class Passes:
 
     def expected_s(self, launches: float) -> float:
         """The expected seconds beside the program, of launches of kernels that take no time themselves."""
-        return EXPECTED.of(launches, self.expected, sections=self.sections)
+        return EXPECTED.seconds(launches, self.expected, sections=self.sections)
 
     def at_most_s(self, launches: float) -> float:
         """The same as a bound."""
-        return AT_MOST.of(launches, self.at_most, sections=self.sections)
+        return AT_MOST.seconds(launches, self.at_most, sections=self.sections)
 
 
 def passes(names: Sequence[str], chip: Chip | None) -> Passes:
@@ -70,31 +70,33 @@ def passes(names: Sequence[str], chip: Chip | None) -> Passes:
         names: Portable names, groups, ncu's own names, set:NAME, section:NAME.
         chip: The chip; None: not known.
     """
-    asked = list(dict.fromkeys(names)) or [""]
-    alone = [_of(name) for name in asked]
+    requested = list(dict.fromkeys(names)) or [""]
+    alone = [_passes_of_name(name) for name in requested]
     together = [
-        count + sum(each for name, each in zip(asked, alone, strict=True) if name not in some)
-        for some, count in _together().items()
+        count + sum(each for name, each in zip(requested, alone, strict=True) if name not in joined_names)
+        for joined_names, count in _together().items()
     ]
     at_most = min(sum(alone), *together)
     expected = at_most if at_most in together else max(*alone, round(_SHARED * at_most))
-    sections = any(name.startswith((SET, SECTION)) for name in asked)
+    sections = any(name.startswith((SET, SECTION)) for name in requested)
     return Passes(expected, at_most, chip is not None and chip.name == MEASURED, sections)
 
 
-def _of(name: str) -> int:
-    for prefix, what in ((SET, "set"), (SECTION, "section")):
+def _passes_of_name(name: str) -> int:
+    for prefix, kind in ((SET, "set"), (SECTION, "section")):
         if name.startswith(prefix):
-            return _known().get((what, name.removeprefix(prefix)), _UNKNOWN[what])
-    return _known().get(("group", name)) or _known().get(("metric", name)) or 1
+            return _measured_passes().get((kind, name.removeprefix(prefix)), _UNKNOWN[kind])
+    return _measured_passes().get(("group", name)) or _measured_passes().get(("metric", name)) or 1
 
 
 @cache
-def _known() -> Mapping[tuple[str, str], int]:
+def _measured_passes() -> Mapping[tuple[str, str], int]:
     return {(row["what"], row["name"]): int(row[MEASURED]) for row in rows("passes.csv")}
 
 
 @cache
 def _together() -> Mapping[frozenset[str], int]:
     """Passes of names that were measured in one run: rows `together`, whose names are joined by +."""
-    return {frozenset(name.split("+")): count for (what, name), count in _known().items() if what == "together"}
+    return {
+        frozenset(name.split("+")): count for (kind, name), count in _measured_passes().items() if kind == "together"
+    }

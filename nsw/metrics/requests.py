@@ -63,8 +63,8 @@ def tools_for(chip: Chip | None) -> tuple[Tool, ...]:
     if chip is None:
         return ("ncu", "nvprof")
     first = tool_for(chip)
-    others: tuple[Tool, ...] = ("ncu", "nvprof")
-    return (first, *(tool for tool in others if tool != first and _versions(tool, chip) is not None))
+    candidates: tuple[Tool, ...] = ("ncu", "nvprof")
+    return (first, *(tool for tool in candidates if tool != first and _versions(tool, chip) is not None))
 
 
 def unsupported(tool: Tool, chip: Chip, version: str | None = None) -> str | None:
@@ -75,21 +75,21 @@ def unsupported(tool: Tool, chip: Chip, version: str | None = None) -> str | Non
         chip: The chip.
         version: As the tool prints it: `2024.2.0.0` of ncu, `12.4.127` of nvprof (the toolkit's).
     """
-    found = _versions(tool, chip)
-    if found is None:
+    supported = _versions(tool, chip)
+    if supported is None:
         if chip.capability is None or (tool == "ncu" and chip.capability > max(s.highest for s in support())):
             return None
-        other = tool_for(chip)
+        other_tool = tool_for(chip)
         name = "{}.{}".format(*chip.capability)
-        more = f": {other} does" if other != tool else ""
-        return f"{tool} does not measure counters on {chip.name} (compute capability {name}){more}"
-    mine = _numbers(version)
-    if not mine:
+        alternative = f": {other_tool} does" if other_tool != tool else ""
+        return f"{tool} does not measure counters on {chip.name} (compute capability {name}){alternative}"
+    numbers = _numbers(version)
+    if not numbers:
         return None
-    if mine < _numbers(found.first):
-        return f"{tool} {version} is older than {chip.name}: {tool} {found.first} is the first that measures it"
-    if found.last is not None and mine[: len(_numbers(found.last))] > _numbers(found.last):
-        return f"{tool} {version} no longer measures {chip.name}: {tool} {found.last} is the last that does"
+    if numbers < _numbers(supported.first):
+        return f"{tool} {version} is older than {chip.name}: {tool} {supported.first} is the first that measures it"
+    if supported.last is not None and numbers[: len(_numbers(supported.last))] > _numbers(supported.last):
+        return f"{tool} {version} no longer measures {chip.name}: {tool} {supported.last} is the last that does"
     return None
 
 
@@ -105,12 +105,12 @@ def _capability(text: str) -> tuple[int, int]:
 
 
 def _numbers(version: str | None) -> _Version:
-    found = re.match(r"\d+(?:\.\d+)*", version or "")
-    return tuple(map(int, found[0].split("."))) if found else ()
+    match = re.match(r"\d+(?:\.\d+)*", version or "")
+    return tuple(map(int, match[0].split("."))) if match else ()
 
 
 SET, SECTION, EVENT = "set:", "section:", "event:"
-ALL: Final = "all"  # nvprof's word for all its metrics
+ALL_METRICS: Final = "all"  # nvprof's word for all its metrics
 ANALYSIS: Final = "analysis"  # nvprof's set of what the Visual Profiler's guided analysis needs
 NO_EQUIVALENT: Final = "Nsight Compute has no equivalent"
 NOT_IN_NVPROF: Final = "nvprof has no such metric"
@@ -148,25 +148,25 @@ def refused_of(replay: str, parts: Iterable[str]) -> str | None:
 
 def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kernel") -> MetricRequest:
     """What to ask of ncu on a chip (None: by the names that most chips have) under a replay mode."""
-    asked: dict[str, None] = {}
+    requested: dict[str, None] = {}
     absent: dict[str, str] = {}
     for name, metric in _each(names):
-        how = metric.on(chip) if metric is not None else None
-        if how is not None and metric is not None and not how.expressions:
-            absent[metric.name] = how.why or NO_EQUIVALENT
+        measurement = metric.on(chip) if metric is not None else None
+        if measurement is not None and metric is not None and not measurement.expressions:
+            absent[metric.name] = measurement.reason or NO_EQUIVALENT
             continue
-        parts = (name,) if how is None else expressions.names(how.expressions[0])
-        if why := refused_of(replay, parts):
-            absent[metric.name if metric is not None else name] = why
+        parts = (name,) if measurement is None else expressions.names(measurement.expressions[0])
+        if reason := refused_of(replay, parts):
+            absent[metric.name if metric is not None else name] = reason
         else:
-            asked.update(dict.fromkeys(parts))
+            requested.update(dict.fromkeys(parts))
     absent |= {f"{EVENT}{name}": "ncu has no events" for name in _behind(EVENT, names)}
-    return MetricRequest(tuple(asked), (), _behind(SET, names), _behind(SECTION, names), absent)
+    return MetricRequest(tuple(requested), (), _behind(SET, names), _behind(SECTION, names), absent)
 
 
 def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> MetricRequest:  # noqa: ARG001  nvprof refuses by itself
     """What to ask of nvprof."""
-    asked: dict[str, None] = {}
+    requested: dict[str, None] = {}
     absent: dict[str, str] = {}
     for name, metric in _each(names):
         if metric is not None and metric.nvprof is None:
@@ -174,13 +174,13 @@ def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> MetricRequest:
         elif metric is None and ncu_names.is_raw(name):
             absent[name] = "it is a name of Nsight Compute"
         elif metric is None or metric.nvprof is None:
-            asked.setdefault(name)
+            requested.setdefault(name)
         else:
-            asked.update(dict.fromkeys(expressions.names(metric.nvprof)))
+            requested.update(dict.fromkeys(expressions.names(metric.nvprof)))
     sets = _behind(SET, names)
     absent |= {f"{SET}{name}": "nvprof has no such set" for name in sets if name != ANALYSIS}
     absent |= {f"{SECTION}{name}": "nvprof has no sections" for name in _behind(SECTION, names)}
-    return MetricRequest(tuple(asked), _behind(EVENT, names), tuple({ANALYSIS} & {*sets}), (), absent)
+    return MetricRequest(tuple(requested), _behind(EVENT, names), tuple({ANALYSIS} & {*sets}), (), absent)
 
 
 def portable_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ class MetricFault:
 
 
 def check(
-    names: Sequence[str], chip: Chip | None, tool: Tool | None = None, *, known: Collection[str] | None = None,
+    names: Sequence[str], chip: Chip | None, tool: Tool | None = None, *, site_names: Collection[str] | None = None,
     replay: str = "kernel",
 ) -> list[MetricFault]:  # fmt: skip
     """The faults of metrics that are asked for.
@@ -226,11 +226,11 @@ def check(
         names: Portable names, groups, ncu's or nvprof's own names, `set:NAME`, `section:NAME`.
         chip: The chip they are for; None: not known, so only what no chip has is a fault.
         tool: The tool that will measure them; None: whichever fits.
-        known: The base names that the site's own `ncu --query-metrics --chip` lists, instead of the shipped ones.
+        site_names: The base names that the site's own `ncu --query-metrics --chip` lists, instead of the shipped ones.
         replay: The pass's replay mode.
     """
     faults = (
-        _fault(name, chip, tool, known) or _second_set(names, index) or _of_range(name, chip, tool, replay)
+        _fault(name, chip, tool, site_names) or _second_set(names, index) or _of_range(name, chip, tool, replay)
         for index, name in enumerate(names)
     )
     return [MetricFault(index, names[index], *fault) for index, fault in enumerate(faults) if fault is not None]
@@ -239,13 +239,13 @@ def check(
 _Fault = tuple[str, str | None]
 
 
-def _fault(name: str, chip: Chip | None, tool: Tool | None, known: Collection[str] | None) -> _Fault | None:
-    if name in {ALL, f"{SET}{ANALYSIS}"}:
+def _fault(name: str, chip: Chip | None, tool: Tool | None, site_names: Collection[str] | None) -> _Fault | None:
+    if name in {ALL_METRICS, f"{SET}{ANALYSIS}"}:
         by_ncu = tool == "ncu" or (tool is None and chip is not None and chip.names is not None)
         return (f"{name} is a word of nvprof", "ncu's set:full measures most") if by_ncu else None
-    for prefix, what in ((SET, "set"), (SECTION, "section")):
+    for prefix, kind in ((SET, "set"), (SECTION, "section")):
         if name.startswith(prefix):
-            return _of_list(name.removeprefix(prefix), prefix, what, tool)
+            return _of_list(name.removeprefix(prefix), prefix, kind, tool)
     if name.startswith(EVENT):
         return ("ncu has no events: " + name, "name metrics, or let nvprof measure") if tool == "ncu" else None
     if (group := groups().get(name)) is not None:
@@ -255,12 +255,14 @@ def _fault(name: str, chip: Chip | None, tool: Tool | None, known: Collection[st
         return None
     metric = find(name)
     if metric is not None:
-        why = _absent(metric, chip, tool) or _not_listed(metric, chip, known)
+        reason = _absent(metric, chip, tool) or _not_listed(metric, chip, site_names)
         return (
-            None if why is None else (f"{name} is not measured {_on(chip, tool)}: {why}", _instead(metric, chip, tool))
+            None
+            if reason is None
+            else (f"{name} is not measured {_on(chip, tool)}: {reason}", _instead(metric, chip, tool))
         )
     if ncu_names.is_raw(name):
-        return _of_ncu(name, chip, tool, known)
+        return _of_ncu(name, chip, tool, site_names)
     return _unknown(name)
 
 
@@ -276,29 +278,29 @@ def _of_range(name: str, chip: Chip | None, tool: Tool | None, replay: str) -> _
     """That ncu measures a range as a whole, and so no metric of instructions."""
     if tool == "nvprof" or replay not in RANGES or name.startswith((SET, SECTION)):
         return None
-    asked = for_ncu([name], chip, replay)
-    if asked.metrics or not asked.absent:
+    request = for_ncu([name], chip, replay)
+    if request.metrics or not request.absent:
         return None
-    what = f"nothing of the group {name}" if name in groups() else name
+    subject = f"nothing of the group {name}" if name in groups() else name
     verb = "is measured" if name in groups() else "is not measured"
-    return f"{what} {verb}: {next(iter(asked.absent.values()))}", "replay: kernel measures it, launch by launch"
+    return f"{subject} {verb}: {next(iter(request.absent.values()))}", "replay: kernel measures it, launch by launch"
 
 
-def _of_list(name: str, prefix: str, what: str, tool: Tool | None) -> _Fault | None:
+def _of_list(name: str, prefix: str, kind: str, tool: Tool | None) -> _Fault | None:
     if tool == "nvprof":
-        return f"nvprof has no {what}s: {prefix}{name}", "name metrics or groups, or let ncu measure"
-    there = _listed(what)
-    if name in there:
+        return f"nvprof has no {kind}s: {prefix}{name}", "name metrics or groups, or let ncu measure"
+    names = _listed(kind)
+    if name in names:
         return None
-    near = nearest(name, there)
-    hint = f"did you mean {prefix}{near}?" if near else f"{what}s: {', '.join(there)}"
-    return f"ncu has no {what} {name}", f"{hint}; {_SECTIONS_OF_OTHERS}"
+    near = nearest(name, names)
+    hint = f"did you mean {prefix}{near}?" if near else f"{kind}s: {', '.join(names)}"
+    return f"ncu has no {kind} {name}", f"{hint}; {_SECTIONS_OF_OTHERS}"
 
 
 def _absent(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
     """Why a metric is not measured there; None: it is, or it cannot be known."""
-    how = metric.on(chip)
-    with_ncu = None if how.expressions else how.why or NO_EQUIVALENT
+    measurement = metric.on(chip)
+    with_ncu = None if measurement.expressions else measurement.reason or NO_EQUIVALENT
     with_nvprof = None if metric.nvprof else NOT_IN_NVPROF
     if tool == "ncu":
         return with_ncu
@@ -309,36 +311,36 @@ def _absent(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
     return with_nvprof if chip.names is None else with_ncu
 
 
-def _not_listed(metric: Metric, chip: Chip | None, known: Collection[str] | None) -> str | None:
+def _not_listed(metric: Metric, chip: Chip | None, site_names: Collection[str] | None) -> str | None:
     """That the site's ncu does not list what a metric is computed from; None: it does, or was not asked."""
     computed_from = metric.on(chip).expressions
-    if known is None or not computed_from:
+    if site_names is None or not computed_from:
         return None
     parts = (part for part in expressions.names(computed_from[0]) if not ncu_names.is_own(part))
-    lacking = [part for part in parts if ncu_names.split(part)[0] not in known]
+    lacking = [part for part in parts if ncu_names.split(part)[0] not in site_names]
     return f"the site's ncu does not list {', '.join(lacking)}" if lacking else None
 
 
 def _instead(metric: Metric, chip: Chip | None, tool: Tool | None) -> str | None:
     """The metric of the same family that is there and has the nearest name."""
-    others = [m for m in catalogue().values() if m.family == metric.family and m.name != metric.name]
-    found = nearest(metric.name, [m.name for m in others if _absent(m, chip, tool) is None])
-    return f"near it: {found}" if found else None
+    family = [m for m in catalogue().values() if m.family == metric.family and m.name != metric.name]
+    alternative = nearest(metric.name, [m.name for m in family if _absent(m, chip, tool) is None])
+    return f"near it: {alternative}" if alternative else None
 
 
-def _of_ncu(name: str, chip: Chip | None, tool: Tool | None, known: Collection[str] | None) -> _Fault | None:
+def _of_ncu(name: str, chip: Chip | None, tool: Tool | None, site_names: Collection[str] | None) -> _Fault | None:
     if tool == "nvprof" or (chip is not None and chip.names is None):
         return f"{name} is a name of Nsight Compute, which does not measure {_on(chip, 'nvprof')}", None
     if ncu_names.is_own(name):
         return None
     base, suffix = ncu_names.split(name)
-    there = known if known is not None else ncu_names.base_names(chip)
-    if base not in there:
+    names = site_names if site_names is not None else ncu_names.base_names(chip)
+    if base not in names:
         chips = ncu_names.chips_with(base)
-        near = nearest(base, there)
+        near = nearest(base, names)
         hint = f"did you mean {near}{'.' + suffix if suffix else ''}?" if near else None
         if chips and chip is not None:
-            if known is not None and base in ncu_names.base_names(chip):
+            if site_names is not None and base in ncu_names.base_names(chip):
                 return f"the site's ncu does not list {base} for {chip.name}", hint
             return f"{chip.name} has no metric {base}; {', '.join(chips)} have it", hint
         return f"no chip has a metric {base}" if chip is None else f"{chip.name} has no metric {base}", hint
@@ -359,6 +361,6 @@ def _on(chip: Chip | None, tool: str | None) -> str:
     return f"on {chip.name}" if chip is not None else f"by {tool}" if tool else "anywhere"
 
 
-def _listed(what: str) -> tuple[str, ...]:
+def _listed(kind: str) -> tuple[str, ...]:
     """Ncu's sets, or its sections."""
-    return tuple(row["name"] for row in rows("ncu_sets.csv") if row["what"] == what)
+    return tuple(row["name"] for row in rows("ncu_sets.csv") if row["what"] == kind)

@@ -74,7 +74,7 @@ def build_plan(
         raise InputError(_unique(faults))
     recipe, site = loaded.recipe, place.site
     name = f"{recipe.name}-{part.number}" if part else recipe.name
-    told = loaded.before.told if loaded.before else ()
+    told = loaded.before.notes if loaded.before else ()
     node_gpus = (facts.gpus_per_node or 0) if site.whole_nodes else 0
     per_task = None if site.limits.runs_per_job == FILL else int(site.limits.runs_per_job)
     blocks = _blocks(loaded, place, name, runs)
@@ -284,7 +284,7 @@ class _Builder:
         return RunSecrets(number, tuple(secrets), tuple(dict.fromkeys((*secrets, *sources))))
 
     def _launch(self, values: Mapping[str, Any], needs: Resources) -> Launch:
-        from nsw.recipe.fields import whole
+        from nsw.recipe.fields import whole_number
 
         site, asked = self._place.site, self._loaded.recipe.resources
         launcher = self._loaded.recipe.app.launcher
@@ -292,10 +292,10 @@ class _Builder:
             given = self._resolver.value(launcher.processes, values)
             prefix = () if launcher.prefix is None else words(self._resolver.parse(launcher.prefix), values)
             options = tuple(as_text(self._resolver.value(option, values)) for option in launcher.options)
-            count = None if given is None else whole(given, 1)
+            count = None if given is None else whole_number(given, 1)
         with standing_at("resources", "tasks_per_node"):
             each = self._resolver.value(asked.tasks_per_node, values)
-            each = None if each is None else whole(each, 1)
+            each = None if each is None else whole_number(each, 1)
         if self._facts.replay is not None:  # one process prints what was recorded
             return Launch(Layout(tasks=needs.tasks, nodes=needs.nodes))
         with standing_at("resources"):

@@ -239,10 +239,10 @@ def build_job(
 
 
 def _gpus(step: Any, values: Mapping[str, Any], resolver: Resolver) -> int:
-    from nsw.recipe.fields import whole
+    from nsw.recipe.fields import whole_number
 
     with standing_at("app", "build", "gpus"):
-        return whole(resolver.value(step.gpus, values))
+        return whole_number(resolver.value(step.gpus, values))
 
 
 def command_of(job: Job) -> tuple[str, ...]:

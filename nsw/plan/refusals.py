@@ -122,6 +122,6 @@ def metric_faults(
             where = ("passes", number, "counters", *(() if one.tool == AUTO else ("tool",)))
             yield loaded.document.diagnostic(where, why)
             continue
-        for fault in check(one.metrics, chip, tool, known=known, replay=one.replay):
+        for fault in check(one.metrics, chip, tool, site_names=known, replay=one.replay):
             path = ("passes", number, "counters", "metrics", fault.index)
             yield loaded.document.diagnostic(path, fault.message, hint=fault.hint)

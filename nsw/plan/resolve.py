@@ -91,7 +91,7 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
         values: What expressions may name.
         resolver: Evaluates them.
     """
-    from nsw.recipe.fields import flag, whole
+    from nsw.recipe.fields import flag, whole_number
     from nsw.recipe.units import parse_duration, parse_size
 
     def get(name: str, parse: Callable[[Any], Any] = str) -> Any:
@@ -99,9 +99,9 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
             value = resolver.value(getattr(asked, name), values)
             return None if value is None else parse(value)
 
-    at_least_one = partial(whole, least=1)
+    at_least_one = partial(whole_number, minimum=1)
     nodes = get("nodes", at_least_one)
-    given = get("gpus", whole)
+    given = get("gpus", whole_number)
     gpus = _GPUS if given is None else given
     return Resources(
         nodes=nodes,

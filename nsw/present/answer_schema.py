@@ -453,7 +453,9 @@ SHAPES: Final[Mapping[str, tuple[Any, str]]] = {
     "metrics_translate": (MetricsTranslated, "nsw metrics translate --json"),
 }
 # what the annotations of the dataclasses above name, and import for type checking only
-NAMES: Final = {one.__name__: one for one in (Mapping, Sequence, KernelRow, Perturbation, Point)}
+NAMES: Final = {
+    shape_class.__name__: shape_class for shape_class in (Mapping, Sequence, KernelRow, Perturbation, Point)
+}
 
 
 SHIPPED: Final = Path(__file__).with_name("answers.schema.json")
@@ -465,15 +467,15 @@ def answers_schema() -> dict[str, Any]:
     """The schema: a document fits the definition of its command."""
     from pydantic import TypeAdapter
 
-    made: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = []
+    adapters: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = []
     for name, (shape, _) in SHAPES.items():
         adapter = TypeAdapter(shape)
         adapter.rebuild(force=True, _types_namespace=NAMES)
-        made.append((name, "serialization", adapter))
-    found, rest = TypeAdapter.json_schemas(made, ref_template=f"{_REF}{{model}}")
+        adapters.append((name, "serialization", adapter))
+    references, rest = TypeAdapter.json_schemas(adapters, ref_template=f"{_REF}{{model}}")
     definitions: dict[str, Any] = cleaned(rest)["$defs"]
-    for (name, _), own in found.items():
-        target = own["$ref"].removeprefix(_REF)
+    for (name, _), reference in references.items():
+        target = reference["$ref"].removeprefix(_REF)
         definitions[target]["properties"]["nsw_json"] = {"const": JSON_VERSION}
         definitions[str(name)] = {"description": SHAPES[str(name)][1], "$ref": f"{_REF}{target}"}
     definitions["tables"] = _tables()

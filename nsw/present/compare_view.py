@@ -50,7 +50,7 @@ def _markdown(comparison: Comparison, blocks: Sequence[Block]) -> str:
 
 def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
     """A page, with all that was compared, and the rows of both sides that its blocks name as their evidence."""
-    from nsw.present.page import Behind, page
+    from nsw.present.page import EvidenceRows, page
 
     sides = (comparison.first, comparison.second)
     pairs = matches(comparison.first, comparison.second)
@@ -60,8 +60,8 @@ def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
         f"{comparison.second.name} beside {comparison.first.name}",
         blocks,
         behind=[
-            Behind("compared", rows_of(comparison), f"{command} --format csv"),
-            *(Behind(name, _rows_of(sides, name, cases), f"nsw summarize --table {name}") for name in names),
+            EvidenceRows("compared", rows_of(comparison), f"{command} --format csv"),
+            *(EvidenceRows(name, _rows_of(sides, name, cases), f"nsw summarize --table {name}") for name in names),
         ],
         conditions=[(side.name, side.conditions) for side in sides],
         commands=[command],
@@ -97,8 +97,8 @@ def _row(row: Compared) -> dict[str, Any]:
         "gain_low_pct": None if interval[0] is None else percent_of(interval[0]),
         "gain_high_pct": None if interval[1] is None else percent_of(interval[1]),
         "chance": estimate.chance if estimate else None,
-        "could_show_pct": percent_of(estimate.shown) if estimate else None,
-        "more_runs": estimate.more if estimate else None,
+        "could_show_pct": percent_of(estimate.detectable) if estimate else None,
+        "more_runs": estimate.more_needed if estimate else None,
         "paired": estimate.is_paired if estimate else None,
         "noise_floor": _floor(row),
         "missing": row.missing,
@@ -135,12 +135,17 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
         "only_in_first": list(comparison.lone[0]),
         "only_in_second": list(comparison.lone[1]),
         "differences": [
-            {"case": case, "before_ns": made.before, "after_ns": made.after, "of_iteration": made.of_iteration,
-             "changes": [asdict(change) | {"ns": change.ns} for change in made.changes]}
-            for case, made in comparison.explained.items()
+            {
+                "case": case,
+                "before_ns": difference.before,
+                "after_ns": difference.after,
+                "of_iteration": difference.of_iteration,
+                "changes": [asdict(change) | {"ns": change.ns} for change in difference.changes],
+            }
+            for case, difference in comparison.explained.items()
         ],
         "blocks": [block_data(block) for block in blocks],
-    }  # fmt: skip
+    }
 
 
 # --- the gate -------------------------------------------------------------------------------------------------------

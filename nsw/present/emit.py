@@ -63,8 +63,8 @@ def as_json(payload: Mapping[str, Any]) -> None:
 def _write_list(items: Iterator[Any]) -> None:
     sys.stdout.write("[")
     before = ""
-    while some := list(islice(items, _ITEMS)):
-        sys.stdout.write(before + strict_json(some)[1:-1])
+    while chunk := list(islice(items, _ITEMS)):
+        sys.stdout.write(before + strict_json(chunk)[1:-1])
         before = ", "
     sys.stdout.write("]")
 
@@ -131,7 +131,9 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             name: value
             for column, cell in row.items()
             for name, value in (
-                {f"{column}.{field}": of for field, of in cell.items()} if isinstance(cell, dict) else {column: cell}
+                {f"{column}.{field}": field_value for field, field_value in cell.items()}
+                if isinstance(cell, dict)
+                else {column: cell}
             ).items()
         }
         for row in rows
@@ -199,11 +201,11 @@ def json_rows(name: str, data: pa.Table) -> Iterator[bytes | memoryview]:
 
     # the workers share Arrow data alone, which nobody changes; only this thread takes batches and results, in order
     with ThreadPoolExecutor(_WORKERS) as pool:
-        made = (pool.submit(_objects, columns, batch) for batch in batches)
-        running = deque(islice(made, _WORKERS))
+        pending = (pool.submit(_objects, columns, batch) for batch in batches)
+        running = deque(islice(pending, _WORKERS))
         while running:
             text = running.popleft().result()
-            running.extend(islice(made, 1))
+            running.extend(islice(pending, 1))
             yield before
             yield text
             before = b", "
@@ -249,8 +251,8 @@ def _cells(column: pa.Array) -> pa.StringArray | str:
 
 def _repeats(column: pa.Array) -> bool:
     """Whether the first values of a column do."""
-    some = column[:_LOOKED_AT]
-    return len(some.unique()) * _REPEATS <= len(some)
+    sample = column[:_LOOKED_AT]
+    return len(sample.unique()) * _REPEATS <= len(sample)
 
 
 def _texts(column: pa.Array) -> pa.StringArray:
@@ -265,8 +267,10 @@ def _texts(column: pa.Array) -> pa.StringArray:
     plain = pc.fill_null(pc.match_substring_regex(column, _AS_THEY_ARE), True)
     texts = pc.binary_join_element_wise('"', column, '"', "")
     if not pc.all(plain).as_py():
-        others = [None if cell is None else json_text(cell) for cell in pc.filter(column, pc.invert(plain)).to_pylist()]
-        texts = pc.replace_with_mask(texts, pc.invert(plain), pa.array(others, texts.type))
+        escaped = [
+            None if cell is None else json_text(cell) for cell in pc.filter(column, pc.invert(plain)).to_pylist()
+        ]
+        texts = pc.replace_with_mask(texts, pc.invert(plain), pa.array(escaped, texts.type))
     return pc.fill_null(texts, "null")
 
 
@@ -279,12 +283,12 @@ def _texts_of_floats(column: pa.Array) -> pa.StringArray:
     finite = np.isfinite(numbers)
     rare = finite & ((np.abs(numbers) >= _EXACT) | ((numbers == 0) & np.signbit(numbers)))
     is_whole = finite & ~rare & (numbers == np.trunc(numbers))
-    places, texts = np.zeros(len(numbers), np.int64), [pa.array(["null"], pa.string())]
-    for mine, spelled in ((rare, _by_python), (is_whole, _whole), (finite & ~rare & ~is_whole, _fractions)):
-        if mine.any():
-            places[mine] = np.arange(mine.sum()) + sum(map(len, texts))
-            texts.append(spelled(numbers[mine]))
-    return pa.concat_arrays(texts).take(pa.array(places))
+    positions, texts = np.zeros(len(numbers), np.int64), [pa.array(["null"], pa.string())]
+    for mask, spelled in ((rare, _by_python), (is_whole, _whole_numbers), (finite & ~rare & ~is_whole, _fractions)):
+        if mask.any():
+            positions[mask] = np.arange(mask.sum()) + sum(map(len, texts))
+            texts.append(spelled(numbers[mask]))
+    return pa.concat_arrays(texts).take(pa.array(positions))
 
 
 def _by_python(numbers: Numbers) -> pa.StringArray:
@@ -300,7 +304,7 @@ def _fractions(numbers: Numbers) -> pa.StringArray:
     return pc.cast(pa.array(numbers), pa.string())
 
 
-def _whole(numbers: Numbers) -> pa.StringArray:
+def _whole_numbers(numbers: Numbers) -> pa.StringArray:
     """Whole numbers with a point, which says that they are measured."""
     import numpy as np
     import pyarrow as pa
@@ -366,8 +370,8 @@ class CsvFiles(TableFiles):
         new = name not in self._open
         if new:  # a descriptor, which no Path opens
             self._open[name] = open(self._new_part(name), "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115
-        found = (row | {"report": report} for row in rows(name, data))
-        write_csv(self._open[name], found, TABLES[name].names, head=new)
+        report_rows = (row | {"report": report} for row in rows(name, data))
+        write_csv(self._open[name], report_rows, TABLES[name].names, head=new)
 
 
 _ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in memory; smaller ones make larger files
@@ -385,8 +389,8 @@ class ParquetFiles(TableFiles):
         import pyarrow.parquet as pq
 
         for begin in range(0, len(data), _ROWS):
-            some = data[begin : begin + _ROWS] if isinstance(data, list) else data.slice(begin, _ROWS)
-            table = as_arrow(name, some)
+            chunk = data[begin : begin + _ROWS] if isinstance(data, list) else data.slice(begin, _ROWS)
+            table = as_arrow(name, chunk)
             at = table.schema.get_field_index("report")
             table = table.set_column(at, table.schema.field(at), pa.repeat(storable(report), len(table)))
             if name not in self._writers:

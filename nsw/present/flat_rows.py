@@ -57,7 +57,7 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
             return []
         rest = ("runs", "profiled", "speedup", "efficiency_pct", "communication_pct", "missing")
         return [
-            _beside(
+            _row_after_parameters(
                 {**p.series, curve.axis: p.at},
                 {"case": p.case_id, "figure": curve.figure, "value": p.figure, "unit": curve.unit}
                 | {name: getattr(p, name) for name in rest},
@@ -65,19 +65,26 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
             for p in curve.points
         ]
     if table_name == "compare":
-        return [_beside(v.series, {k: x for k, x in as_row(v).items() if k != "series"}) for v in summary.variants]
+        return [
+            _row_after_parameters(v.series, {k: x for k, x in as_row(v).items() if k != "series"})
+            for v in summary.variants
+        ]
     if table_name == "model":
         return [
-            _beside(m.params, {k: v for k, v in as_row(m).items() if k not in {"params", "links"}}
+            _row_after_parameters(m.params, {k: v for k, v in as_row(m).items() if k not in {"params", "links"}}
                     | {f"{link.name}_bytes_per_s": link.bytes_per_s for link in m.links})
             for m in summary.model
         ]  # fmt: skip
     if table_name in {"kernels", "roofline"}:
-        of = flat_kernels if table_name == "kernels" else flat_points
-        return [{"case": c.id} | _beside(c.params, row, "case") for c in summary.cases for row in of(c.kernels)]
+        flatten = flat_kernels if table_name == "kernels" else flat_points
+        return [
+            {"case": c.id} | _row_after_parameters(c.params, row, "case")
+            for c in summary.cases
+            for row in flatten(c.kernels)
+        ]
     # the others are under their own names in each case
     return [
-        {"case": c.id} | _beside(c.params, _of_phase(c, table_name) | as_row(row), "case")
+        {"case": c.id} | _row_after_parameters(c.params, _of_phase(c, table_name) | as_row(row), "case")
         for c in summary.cases
         for row in getattr(c, table_name)
     ]
@@ -90,6 +97,6 @@ def _of_phase(case: CaseSummary, table_name: str) -> dict[str, str]:
     return {"phase": "steady" if case.phases else "all"}
 
 
-def _beside(params: Mapping[str, Any], row: Mapping[str, Any], *more: str) -> dict[str, Any]:
+def _row_after_parameters(params: Mapping[str, Any], row: Mapping[str, Any], *reserved: str) -> dict[str, Any]:
     """The parameters, then the row; a parameter with the name of one of its columns is told apart from it."""
-    return {f"param_{k}" if k in row or k in more else k: v for k, v in params.items()} | dict(row)
+    return {f"param_{k}" if k in row or k in reserved else k: v for k, v in params.items()} | dict(row)

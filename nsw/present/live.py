@@ -137,17 +137,17 @@ class DownloadLines:
         self._say = say
         self._now = now
         self._next: float | None = None  # None between two transfers
-        self._said = False
+        self._has_reported = False
 
     def show(self, seen: Downloading) -> None:
         """So much is here."""
         now = self._now()
         is_over = seen.done == seen.total
         if self._next is None:
-            self._next, self._said = now + _EVERY_S, False
-        if now >= self._next or (is_over and self._said):
+            self._next, self._has_reported = now + _EVERY_S, False
+        if now >= self._next or (is_over and self._has_reported):
             self._say(f"downloading: {download_line(seen)}")
-            self._next, self._said = now + _EVERY_S, True
+            self._next, self._has_reported = now + _EVERY_S, True
         if is_over:
             self._next = None
 
@@ -288,8 +288,8 @@ class Watch:
         if self._live is None:
             if run.state in ENDED:
                 took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
-                why = f": {clean(run.reason)}" if run.reason else ""
-                self._out.print(f"{event.over}/{event.total} {run.state:9} {run.id}{took}{why}", soft_wrap=True)
+                reason = f": {clean(run.reason)}" if run.reason else ""
+                self._out.print(f"{event.over}/{event.total} {run.state:9} {run.id}{took}{reason}", soft_wrap=True)
             return
         self._refresh()
         going = [r for r in self._recent.values() if r.state is State.RUNNING]
@@ -353,9 +353,9 @@ def picture(
         seen: Job ids and last lines of what runs.
         width: Columns of the terminal: what runs takes a line each.
     """
-    some = list(runs)
-    running = [r for r in some if r.state is State.RUNNING]
-    lines = [(r.state, _line(r)) for r in _last(some)]
+    all_runs = list(runs)
+    running = [r for r in all_runs if r.state is State.RUNNING]
+    lines = [(r.state, _line(r)) for r in _last(all_runs)]
     lines += [(r.state, running_line(r, now or time.time(), seen, width)) for r in running[:_RUNNING]]
     if len(running) > _RUNNING:
         lines.append((State.RUNNING, f"{State.RUNNING:9} and {len(running) - _RUNNING} more"))
@@ -371,14 +371,14 @@ def running_line(run: RunRow, now: float, seen: Progress, width: int) -> str:
     job = seen.jobs.get(run.id)
     facts = [*took, *([f"job {job}"] if job else []), *([run.host] if run.host else [])]
     rest = "  ".join(clean(fact) for fact in facts)
-    said = clean(seen.lines.get(run.id, ""))
+    last_line = clean(seen.lines.get(run.id, ""))
     room = width - len(f"{State.RUNNING:9} ") - cell_len(rest) - _GAP
-    wanted = min(cell_len(said), _WORTH_SAYING) + _GAP if said else 0
-    line = f"{State.RUNNING:9} {elided(run.id, max(_LEAST_ID, room - wanted))}  {rest}"
+    line_room = min(cell_len(last_line), _WORTH_SAYING) + _GAP if last_line else 0
+    line = f"{State.RUNNING:9} {elided(run.id, max(_LEAST_ID, room - line_room))}  {rest}"
     left = width - cell_len(line) - _GAP
-    if not said or left < _LEAST_SAID:
+    if not last_line or left < _LEAST_SAID:
         return line
-    return f"{line}  {said if cell_len(said) <= left else said[: left - 1] + '…'}"
+    return f"{line}  {last_line if cell_len(last_line) <= left else last_line[: left - 1] + '…'}"
 
 
 def _last(runs: Iterable[RunRow]) -> list[RunRow]:

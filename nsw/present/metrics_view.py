@@ -30,51 +30,53 @@ def show_catalogue(
     else:
         columns = ("family", "metric", "unit", "meaning")
         out.print(
-            table(title, columns, ([r[c] or "" for c in columns] for r in ordered), wide="meaning", least=("family",))
+            table(
+                title, columns, ([r[c] or "" for c in columns] for r in ordered), wide="meaning", droppable=("family",)
+            )
         )
     if left_out:
         out.print(f"({plural(left_out, 'metric')} more that {tool} does not measure{' on ' + chip if chip else ''}:"
                   " `nsw metrics show NAME` says why)", style="dim")  # fmt: skip
 
 
-def show_metric(told: Mapping[str, Any]) -> None:
+def show_metric(metric: Mapping[str, Any]) -> None:
     """Print one metric or group in full."""
     out = console()
-    if "group" in told:
-        out.print(_filled(f"{told['group']} (group): {told['meaning']}"), style="bold")
-        out.print(_filled(" ".join(told["metrics"]), "  ", "  "))
+    if "group" in metric:
+        out.print(_filled(f"{metric['group']} (group): {metric['meaning']}"), style="bold")
+        out.print(_filled(" ".join(metric["metrics"]), "  ", "  "))
         return
-    out.print(_filled(f"{told['metric']}: {told['meaning']}"), style="bold")
-    if "portable" in told:
-        lines = [("portable name", told["portable"] or "none"), ("takes", told["suffixes"]),
-                 ("on", ", ".join(told["chips"]))]  # fmt: skip
+    out.print(_filled(f"{metric['metric']}: {metric['meaning']}"), style="bold")
+    if "portable" in metric:
+        lines = [("portable name", metric["portable"] or "none"), ("takes", metric["suffixes"]),
+                 ("on", ", ".join(metric["chips"]))]  # fmt: skip
     else:
         lines = [
-            ("unit", told["unit"] or "none: a ratio"),
-            ("nvprof", (told["nvprof"] or "does not measure it")
-             + (f" ({told['nvprof_conversion']})" if told["nvprof_conversion"] else "")),
-            ("ncu", " |\n".join(told["ncu"]) or "does not measure it"),
-            ("why", told["why"]),
-            *((chip, _elsewhere(there)) for chip, there in told["by_chip"].items()),
-            ("groups", ", ".join(told["groups"])),
+            ("unit", metric["unit"] or "none: a ratio"),
+            ("nvprof", (metric["nvprof"] or "does not measure it")
+             + (f" ({metric['nvprof_conversion']})" if metric["nvprof_conversion"] else "")),
+            ("ncu", " |\n".join(metric["ncu"]) or "does not measure it"),
+            ("why", metric["why"]),
+            *((chip, _elsewhere(entry)) for chip, entry in metric["by_chip"].items()),
+            ("groups", ", ".join(metric["groups"])),
         ]  # fmt: skip
     for head, text in lines:
         if text:
-            first, *others = text.split("\n")
+            first, *more_lines = text.split("\n")
             out.print(_filled(first, f"  {head + ':':<10} ", " " * 13))
-            for other in others:
-                out.print(_filled(other, " " * 13, " " * 15))
+            for more_line in more_lines:
+                out.print(_filled(more_line, " " * 13, " " * 15))
 
 
-def _filled(text: str, first: str = "", others: str = "") -> str:
+def _filled(text: str, first: str = "", indent: str = "") -> str:
     """A text in lines of at most _WIDTH columns, wherever it is printed; a longer word has a line of its own."""
-    return fill(text, _WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False,
+    return fill(text, _WIDTH, initial_indent=first, subsequent_indent=indent, break_long_words=False,
                 break_on_hyphens=False)  # fmt: skip
 
 
-def _elsewhere(there: Mapping[str, Any]) -> str:
+def _elsewhere(entry: Mapping[str, Any]) -> str:
     """What a chip that differs has instead."""
-    return " | ".join(there["ncu"]) + f" ({there['why']})" if there["ncu"] else f"not there: {there['why']}"
+    return " | ".join(entry["ncu"]) + f" ({entry['why']})" if entry["ncu"] else f"not there: {entry['why']}"
 
 
 def show_translation(

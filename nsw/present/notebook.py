@@ -28,20 +28,23 @@ def html_of(blocks: Iterable[Block]) -> str:
     Args:
         blocks: The whole answer, or its first screen.
     """
-    whole = [block for block in blocks if block.case is None]
-    heads = [node("p", node("b", words(b.text))) for b in whole if isinstance(b, Note) and b.name == HEADLINE]
-    tables = [_table(block) for block in whole if isinstance(block, Table) and block.shown == "always"]
-    findings = [node("li", words(block.text)) for block in whole
+    overall = [block for block in blocks if block.case is None]
+    heads = [node("p", node("b", words(b.text))) for b in overall if isinstance(b, Note) and b.name == HEADLINE]
+    tables = [_table(block) for block in overall if isinstance(block, Table) and block.shown == "always"]
+    findings = [node("li", words(block.text)) for block in overall
                 if isinstance(block, Finding) and block.shown == "always"]  # fmt: skip
-    plots = islice(filter(None, (svg_of(block) for block in whole if isinstance(block, Table))), _PLOTS)
+    plots = islice(filter(None, (svg_of(block) for block in overall if isinstance(block, Table))), _PLOTS)
     return node("div", *heads, *tables[:1], *([node("ul", *findings)] if findings else []), *plots)
 
 
 def _table(block: Table) -> str:
-    columns = [in_one_unit(column.title, shown) for column, shown in zip(block.columns, cells(block), strict=True)]
+    columns = [
+        in_one_unit(column.title, column_texts)
+        for column, column_texts in zip(block.columns, cells(block), strict=True)
+    ]
     sides = ["right" if column.unit in NUMBERS else "left" for column in block.columns]
     heads = [node("th", words(head), align=side) for (head, _), side in zip(columns, sides, strict=True)]
-    rows = zip(*(shown for _, shown in columns), strict=True)
+    rows = zip(*(column_texts for _, column_texts in columns), strict=True)
     lines = [
         node("tr", *(node("td", words(cell), align=side) for cell, side in zip(row, sides, strict=True)))
         for row in rows

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Block, Cell, Evidence
     from nsw.tables import Column
 
-__all__ = ["Behind", "page"]
+__all__ = ["EvidenceRows", "page"]
 
-_SHOWN: Final = 20  # rows of a table without JavaScript, and on paper
+_FIRST_ROWS: Final = 20  # rows of a table without JavaScript, and on paper
 _FOLDED: Final = 5  # rows on paper of a table behind the answer; both numbers are in page.js and page.css, too
 _MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases
 _WIDE: Final = 28  # characters of a text from which it may break, here and in page.js
-_NAMED: Final = 4  # cases of a sentence that have a link of their own
+_LINKED_CASES: Final = 4  # cases of a sentence that have a link of their own
 _ABOVE: Final = frozenset({"note", "sides"})  # what campaigns say of themselves: that they were recorded
 _ANSWER: Final = "answer"  # the table that sums up all others
 _FIRST: Final = frozenset({_ANSWER, "comparison", "gate"})  # the tables of first screens
@@ -57,7 +57,7 @@ _ESCAPES: Final = {ord("<"): r"\u003c", ord(">"): r"\u003e", ord("&"): r"\u0026"
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class EvidenceRows:
     """The rows that an answer was made of.
 
     Attributes:
@@ -67,7 +67,7 @@ class Behind:
         count: How many there are, where only the first are given.
     """
 
-    most: ClassVar[int] = 20_000  # that a page holds
+    max_rows: ClassVar[int] = 20_000  # that a page holds
     name: str
     rows: Sequence[Mapping[str, Any]]
     command: str
@@ -126,16 +126,16 @@ class _Proof:
     """Links to the rows of a table that prove a sentence."""
 
     table: str
-    place: str | None
+    anchor: str | None
     cases: list[tuple[str, str]]  # its name, its place
-    more: int
+    unlinked: int
 
 
 def page(
     title: str,
     blocks: Iterable[Block],
     *,
-    behind: Sequence[Behind] = (),
+    behind: Sequence[EvidenceRows] = (),
     conditions: Sequence[tuple[str, Mapping[str, str]]] = (),
     commands: Sequence[str] = (),
 ) -> str:
@@ -148,11 +148,11 @@ def page(
         conditions: Whose, and what it was measured on and with; of a comparison both sides'.
         commands: What repeats it.
     """
-    cases, whole = _by_case(blocks)
-    findings = [block for block in whole if isinstance(block, Finding)]
-    above, headline, below = _around_headline([block for block in whole if isinstance(block, Note)])
+    cases, overall = _by_case(blocks)
+    findings = [block for block in overall if isinstance(block, Finding)]
+    above, headline, below = _around_headline([block for block in overall if isinstance(block, Note)])
     anchors = _Anchors()
-    sheets = _sheets(whole, "b", anchors)
+    sheets = _sheets(overall, "b", anchors)
     sections, left = _sections(cases, findings, anchors)
     sources = [_rows_sheet(rows, anchors) for rows in behind if rows.rows]
     every = (*sheets, *(sheet for section in sections for sheet in section.sheets), *sources)
@@ -171,7 +171,7 @@ def page(
         sheets=[sheet for sheet in sheets if sheet.name not in _FIRST],
         sections=sections, left=left, sources=sources, commands=commands,
         sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
-        island=_markup(_island(every)), wide=_WIDE, shown=_SHOWN, folded=_FOLDED,
+        island=_markup(_island(every)), wide=_WIDE, shown=_FIRST_ROWS, folded=_FOLDED,
     )  # fmt: skip
 
 
@@ -180,9 +180,11 @@ def _around_headline(notes: Iterable[Note]) -> tuple[list[Note], str | None, lis
 
     Of a kind of which the first screen names the first alone, only the whole list counts.
     """
-    some = list(notes)
-    whole = {note.name for note in some if note.shown == "full"}
-    once = list({n.text: n for n in some if n.shown == "full" or n.name not in whole or n.name == HEADLINE}.values())
+    all_notes = list(notes)
+    full_names = {note.name for note in all_notes if note.shown == "full"}
+    once = list(
+        {n.text: n for n in all_notes if n.shown == "full" or n.name not in full_names or n.name == HEADLINE}.values()
+    )
     at = next((at for at, note in enumerate(once) if note.name == HEADLINE), None)
     before = once[:at] if at is not None else []
     above = [*before, *(note for note in once if note.name in _ABOVE and note not in before)]
@@ -197,32 +199,34 @@ class _Anchors:
     """Where the rows are that prove a sentence: of each table and case the first place, the nearest to the answer."""
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, str | None], str] = {}
+        self._anchors: dict[tuple[str, str | None], str] = {}
 
-    def add(self, table: str, case: str | None, place: str) -> None:
-        self._places.setdefault((table, case), place)
+    def add(self, table: str, case: str | None, anchor: str) -> None:
+        self._anchors.setdefault((table, case), anchor)
 
-    def add_table(self, table: str, place: str) -> None:
+    def add_table(self, table: str, anchor: str) -> None:
         """The table itself, which its name leads to."""
-        self._places[table, None] = place
+        self._anchors[table, None] = anchor
 
     def proofs(self, evidence: Iterable[Evidence]) -> Iterator[_Proof]:
         """Links to the rows, of many cases to those of the first."""
         for proof in evidence:
-            known = [(case, self._places[proof.table, case])
-                     for case in proof.cases if (proof.table, case) in self._places]  # fmt: skip
-            yield _Proof(proof.table, self._places.get((proof.table, None)), known[:_NAMED], len(known[_NAMED:]))
+            linked = [(case, self._anchors[proof.table, case])
+                     for case in proof.cases if (proof.table, case) in self._anchors]  # fmt: skip
+            yield _Proof(
+                proof.table, self._anchors.get((proof.table, None)), linked[:_LINKED_CASES], len(linked[_LINKED_CASES:])
+            )
 
 
 def _sheets(blocks: Iterable[Block], stem: str, anchors: _Anchors) -> list[_Sheet]:
     """The blocks that are tables; what is data only has none but that of its plot."""
-    made = []
+    sheets = []
     for at, block in enumerate(blocks):
         if isinstance(block, Table):
             picture = svg_of(block)
             if picture or block.shown != "data":
-                made.append(_sheet(block, f"{stem}{at}", picture, anchors))
-    return made
+                sheets.append(_sheet(block, f"{stem}{at}", picture, anchors))
+    return sheets
 
 
 def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) -> _Sheet:
@@ -239,11 +243,11 @@ def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) ->
     for proof in block.evidence:
         _add_anchors(block, proof, anchor, anchors)
     source = ", ".join(dict.fromkeys(proof.table for proof in block.evidence))
-    shown = [list(row) for row in islice(zip(*texts, strict=True), _SHOWN)]
+    first_rows = [list(row) for row in islice(zip(*texts, strict=True), _FIRST_ROWS)]
     count = len(block.rows)
-    about = _about_plot(block) if picture else {}
+    plot_data = _about_plot(block) if picture else {}
     return _Sheet(
-        block.name, anchor, block.title, source, columns, shown, _json(columns, data, count, **about), count,
+        block.name, anchor, block.title, source, columns, first_rows, _json(columns, data, count, **plot_data), count,
         picture=picture,
     )  # fmt: skip
 
@@ -269,30 +273,30 @@ def _add_anchors(block: Table, proof: Evidence, anchor: str, anchors: _Anchors) 
     for at, row in enumerate(block.rows):
         for cell in row:
             if isinstance(cell, str) and cell in cases:
-                anchors.add(proof.table, cell, f"#{anchor}-{at}" if at < _SHOWN else f"#{anchor}")
+                anchors.add(proof.table, cell, f"#{anchor}-{at}" if at < _FIRST_ROWS else f"#{anchor}")
     if len(cases) == 1:  # no row names it: all are of it
         anchors.add(proof.table, proof.cases[0], f"#{anchor}")
 
 
-def _rows_sheet(behind: Behind, anchors: _Anchors) -> _Sheet:
+def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
     """Rows behind the answer, as they are; of many the first of each case."""
     rows = _bounded(behind.rows)
     anchor = f"rows-{_SPARE.sub('-', behind.name)}"
     anchors.add_table(behind.name, f"#{anchor}")
     for at, row in enumerate(rows):
         if (case := row.get("case")) is not None:
-            anchors.add(behind.name, str(case), f"#{anchor}-{at}" if at < _SHOWN else f"#{anchor}")
-    known = {column.name: column for column in TABLES[behind.name].columns} if behind.name in TABLES else {}
+            anchors.add(behind.name, str(case), f"#{anchor}-{at}" if at < _FIRST_ROWS else f"#{anchor}")
+    schema_columns = {column.name: column for column in TABLES[behind.name].columns} if behind.name in TABLES else {}
     columns, data, texts = [], [], []
     for name in _columns_of(rows):
         values = [row.get(name) for row in rows]
         is_number = all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values)
         written = [] if is_number else ["-" if value is None else clean(value) for value in values]
         data.append({"v": values} if is_number else {"x": _packed(written)})
-        texts.append(written[:_SHOWN] or list(map(_plain, values[:_SHOWN])))
+        texts.append(written[:_FIRST_ROWS] or list(map(_plain, values[:_FIRST_ROWS])))
         columns.append(
-            _Column(clean(name), _meaning(known[name]), is_number, known[name].unit or "")
-            if name in known else _Column(clean(name), clean(name), is_number)
+            _Column(clean(name), _meaning(schema_columns[name]), is_number, schema_columns[name].unit or "")
+            if name in schema_columns else _Column(clean(name), clean(name), is_number)
         )  # fmt: skip
     all_rows = behind.count or len(behind.rows)
     left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
@@ -310,13 +314,13 @@ def _meaning(column: Column) -> str:
 
 def _bounded(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """All rows, or so many of each case that there are not too many."""
-    if len(rows) <= Behind.most:
+    if len(rows) <= EvidenceRows.max_rows:
         return rows
     cases: dict[Any, list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
         cases[row.get("case")].append(row)
-    each = max(1, Behind.most // len(cases))
-    return [row for some in cases.values() for row in some[:each]][: Behind.most]
+    each = max(1, EvidenceRows.max_rows // len(cases))
+    return [row for case_rows in cases.values() for row in case_rows[:each]][: EvidenceRows.max_rows]
 
 
 def _columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -356,10 +360,10 @@ def _island(sheets: Iterable[_Sheet]) -> str:
     return f"{{{', '.join(parts)}}}".translate(_ESCAPES)
 
 
-def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int, **about: object) -> str:
+def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int, **plot_data: object) -> str:
     """What the script needs of a table: how many rows, the columns, the cells column by column, `about` its plot."""
     heads = [[column.title, column.hint, int(column.is_number)] for column in columns]
-    return strict_json({"n": count, "c": heads, "d": data} | about)
+    return strict_json({"n": count, "c": heads, "d": data} | plot_data)
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------
@@ -368,26 +372,26 @@ def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: 
 def _by_case(blocks: Iterable[Block]) -> tuple[dict[str, list[Block]], list[Block]]:
     """The blocks of each case, and those of the whole."""
     cases: dict[str, list[Block]] = {}
-    whole: list[Block] = []
+    overall: list[Block] = []
     for block in blocks:
-        (whole if block.case is None else cases.setdefault(block.case, [])).append(block)
-    return cases, whole
+        (overall if block.case is None else cases.setdefault(block.case, [])).append(block)
+    return cases, overall
 
 
 def _sections(
     cases: Mapping[str, Sequence[Block]], findings: Iterable[Finding], anchors: _Anchors
 ) -> tuple[list[_Section], int]:
     """What is said of each case, and of how many there was no room: those that findings name have it first."""
-    named = [case for finding in findings for case in finding.cases if case in cases]
-    made: dict[str, _Section] = {}
+    named_cases = [case for finding in findings for case in finding.cases if case in cases]
+    sections_by_case: dict[str, _Section] = {}
     room = _MOST_OF_CASES
-    for at, case in enumerate(dict.fromkeys((*named, *cases))):
+    for at, case in enumerate(dict.fromkeys((*named_cases, *cases))):
         if room < 0:
             break
         section = _section(case, cases[case], f"case-{at}", anchors)
-        made[case] = section
+        sections_by_case[case] = section
         room -= sum(_size(sheet) for sheet in section.sheets)
-    return [made[case] for case in cases if case in made], len(cases) - len(made)
+    return [sections_by_case[case] for case in cases if case in sections_by_case], len(cases) - len(sections_by_case)
 
 
 def _section(case: str, blocks: Sequence[Block], anchor: str, anchors: _Anchors) -> _Section:
@@ -403,8 +407,8 @@ def _section(case: str, blocks: Sequence[Block], anchor: str, anchors: _Anchors)
 
 def _size(sheet: _Sheet) -> int:
     """About how many characters of the file a table takes."""
-    shown = sum(len(cell) + len("<td></td>") for row in sheet.shown for cell in row)
-    return shown + len(sheet.picture or "") + len(sheet.data)
+    cell_size = sum(len(cell) + len("<td></td>") for row in sheet.shown for cell in row)
+    return cell_size + len(sheet.picture or "") + len(sheet.data)
 
 
 # --- the rest of the page -------------------------------------------------------------------------------------------
@@ -413,15 +417,15 @@ def _size(sheet: _Sheet) -> int:
 def _side_by_side(conditions: Sequence[Mapping[str, str]]) -> list[tuple[str, list[str]]]:
     """A row a condition: its name, and what it was on each side."""
     names = dict.fromkeys(name for side in conditions for name in side)
-    known = [name for name in ORDER if name in names]
-    rows = [*known, *(name for name in names if name not in ORDER)]
+    ordered = [name for name in ORDER if name in names]
+    rows = [*ordered, *(name for name in names if name not in ORDER)]
     return [(clean(name), [side.get(name, "-") for side in conditions]) for name in rows]
 
 
 def _policy(script: str, style: str) -> str:
     """What the page may do: run its own script and style, nothing else."""
-    own = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
-    return f"default-src 'none'; {own}; img-src blob:; base-uri 'none'; form-action 'none'"
+    own_hashes = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
+    return f"default-src 'none'; {own_hashes}; img-src blob:; base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:
@@ -444,7 +448,7 @@ def _markup(text: str) -> Markup:
     return Markup(text)  # noqa: S704
 
 
-def _said(text: str) -> Markup:
+def _sentence_markup(text: str) -> Markup:
     """A sentence, with what is to be typed as code."""
     from markupsafe import Markup, escape
 
@@ -463,9 +467,9 @@ def _written(value: Any) -> Any:
 def _templates() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=DictLoader({_TEMPLATE: _file(_TEMPLATE)}), undefined=StrictUndefined, autoescape=True,
         finalize=_written, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    made.filters.update(said=_said, markup=_markup, rows=partial(plural, word="row"))
-    return made
+    environment.filters.update(said=_sentence_markup, markup=_markup, rows=partial(plural, word="row"))
+    return environment

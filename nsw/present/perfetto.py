@@ -26,12 +26,12 @@ _LAUNCHERS: Final = frozenset({"api"})
 
 def _varint(number: int) -> bytes:
     """A whole number that is not negative, seven bits a byte, the lowest first."""
-    made = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        made.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    made.append(number)
-    return bytes(made)
+    encoded.append(number)
+    return bytes(encoded)
 
 
 def _number(field: int, value: int) -> bytes:
@@ -112,13 +112,13 @@ class PerfettoTrace:
         self._packet(_number(8, time) + _bytes(11, content))
 
     def _content(self, part: Slice, process: int) -> bytes:
-        made = _number(10, self._intern(_NAMES, part.name)) + _number(3, self._intern(_CATEGORIES, part.kind))
+        encoded = _number(10, self._intern(_NAMES, part.name)) + _number(3, self._intern(_CATEGORIES, part.kind))
         for key, value in part.details.items():
             field = _number(17, self._intern(_TEXTS, value)) if isinstance(value, str) else _number(4, int(value))
-            made += _bytes(4, _number(1, self._intern(_KEYS, key)) + field)
+            encoded += _bytes(4, _number(1, self._intern(_KEYS, key)) + field)
         if part.correlation is not None:  # an arrow from the call to what it launched
-            made += _fixed(47 if part.kind in _LAUNCHERS else 48, process << 40 | part.correlation)
-        return made
+            encoded += _fixed(47 if part.kind in _LAUNCHERS else 48, process << 40 | part.correlation)
+        return encoded
 
     def _intern(self, field: int, text: str) -> int:
         key = (field, text)

@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 _RUNS_NAMED = 5  # names of runs
 
 
-def show_changes(out: Console, campaign: str, found: Changes) -> None:
+def show_changes(out: Console, campaign: str, changes: Changes) -> None:
     """Which runs are added and which are done again, and why."""
     out.print(f"into {campaign}", style="bold")
-    if found.added:
-        out.print(f"adds {plural(len(found.added), 'run')}: {first_of(found.added, _RUNS_NAMED)}")
+    if changes.added:
+        out.print(f"adds {plural(len(changes.added), 'run')}: {first_of(changes.added, _RUNS_NAMED)}")
     reasons: dict[str, list[str]] = {}
-    for run, why in found.again.items():
-        reasons.setdefault(why, []).append(run)
-    for why, runs in reasons.items():
-        out.print(f"does {plural(len(runs), 'run')} again, since {why}: {first_of(runs, _RUNS_NAMED)}")
-    if found.same:
-        out.print(f"leaves {plural(found.same, 'run')} as they are" if found.same > 1 else "leaves 1 run as it is")
-    if found.absent:
-        those = "is not in the recipe, and stays" if found.absent == 1 else "are not in the recipe, and stay"
-        out.print(f"{plural(found.absent, 'run')} of the campaign {those}")
+    for run, reason in changes.again.items():
+        reasons.setdefault(reason, []).append(run)
+    for reason, runs in reasons.items():
+        out.print(f"does {plural(len(runs), 'run')} again, since {reason}: {first_of(runs, _RUNS_NAMED)}")
+    if changes.same:
+        out.print(f"leaves {plural(changes.same, 'run')} as they are" if changes.same > 1 else "leaves 1 run as it is")
+    if changes.absent:
+        verb_phrase = "is not in the recipe, and stays" if changes.absent == 1 else "are not in the recipe, and stay"
+        out.print(f"{plural(changes.absent, 'run')} of the campaign {verb_phrase}")
 
 
-def changes_data(campaign: str, found: Changes) -> dict[str, Any]:
+def changes_data(campaign: str, changes: Changes) -> dict[str, Any]:
     """The same as JSON data."""
     return {
-        "campaign": campaign, "added": list(found.added), "again": dict(found.again), "same": found.same,
-        "not_in_recipe": found.absent,
+        "campaign": campaign, "added": list(changes.added), "again": dict(changes.again), "same": changes.same,
+        "not_in_recipe": changes.absent,
     }  # fmt: skip
 
 
@@ -98,10 +98,10 @@ def show_plan(
             out.print(
                 f"{job.name}: {job.side_by_side} runs side by side on a node, each with its own GPUs", style="dim"
             )
-    for said, names in _together(starts or {}).items():
-        more = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""
-        out.print(f"{names[0]}{more} would start at {said}, says the scheduler")
-    if secret := sorted({name for one in plan.secrets for name in one}):
+    for start, names in _together(starts or {}).items():
+        similar_jobs = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""
+        out.print(f"{names[0]}{similar_jobs} would start at {start}, says the scheduler")
+    if secret := sorted({name for secret_set in plan.secrets for name in secret_set}):
         out.print(f"secret, in no script and no log: {', '.join(secret)}", style="dim")
     for note in plan.notes:
         out.print(note, style="dim")
@@ -124,8 +124,8 @@ def _layouts(plan: Plan) -> list[str]:
             cases[text].append(run.case_id)
     if len(cases) == 1 and len(next(iter(cases.values()))) == len({run.case_id for run in plan.runs}):
         return list(cases)
-    more = {text: f" and {len(ids) - 1:,} more" if ids[1:] else "" for text, ids in cases.items()}
-    lines = [f"{ids[0]}{more[text]}: {text}" for text, ids in cases.items()]
+    more_cases = {text: f" and {len(ids) - 1:,} more" if ids[1:] else "" for text, ids in cases.items()}
+    lines = [f"{ids[0]}{more_cases[text]}: {text}" for text, ids in cases.items()]
     left = len(lines) - _MOST_LAYOUTS
     return [*lines[:_MOST_LAYOUTS], *([f"... and {plural(left, 'layout')} more"] if left > 0 else [])]
 
@@ -133,15 +133,15 @@ def _layouts(plan: Plan) -> list[str]:
 def _about_limits(plan: Plan) -> str:
     """How the limits of the jobs follow from the times of their runs."""
     step = f", in steps of {seconds(plan.time_step_s)}" if plan.time_step_s > 1 else ""
-    least = f", at least {seconds(plan.least_time_s)}" if plan.least_time_s else ""
-    return f"(limit: for each task, the time of its runs plus {plan.jobs[0].around_s} s{step}{least})"
+    minimum_text = f", at least {seconds(plan.least_time_s)}" if plan.least_time_s else ""
+    return f"(limit: for each task, the time of its runs plus {plan.jobs[0].around_s} s{step}{minimum_text})"
 
 
 def _cases(plan: Plan) -> str:
     """How many cases have runs: `8 of 12 cases` where the others are not here."""
     left = len({run.case_id for run in plan.runs})
-    some = "" if left == len(plan.cases) else f"{left:,} of "
-    return some + plural(len(plan.cases), "case")
+    planned_text = "" if left == len(plan.cases) else f"{left:,} of "
+    return planned_text + plural(len(plan.cases), "case")
 
 
 def _warm_ups(plan: Plan) -> str:
@@ -155,16 +155,16 @@ def _row(job: Job, asked_s: int) -> tuple[object, ...]:
     if job.reduction == "login":
         return job.name, len(job.tasks), None, None, None, None, "reports reduced, on the login node"
     needs = job.resources
-    own = "the build" if job.build else "reports reduced" if job.reduction else None
-    return (job.name, len(job.tasks), None if own else len(job.runs), needs.nodes, needs.gpus,
-            seconds(asked_s), own or _passes(job))  # fmt: skip
+    task_description = "the build" if job.build else "reports reduced" if job.reduction else None
+    return (job.name, len(job.tasks), None if task_description else len(job.runs), needs.nodes, needs.gpus,
+            seconds(asked_s), task_description or _passes(job))  # fmt: skip
 
 
 def _together(starts: Mapping[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, said in starts.items():
-        found.setdefault(said, []).append(name)
-    return found
+    names_by_start: dict[str, list[str]] = {}
+    for name, start in starts.items():
+        names_by_start.setdefault(start, []).append(name)
+    return names_by_start
 
 
 def _passes(job: Job) -> str:
@@ -199,7 +199,7 @@ def plan_data(plan: Plan, expected: ExpectedCost | None = None) -> dict[str, Any
         ],
         "runs": run_rows(plan),
         "absent": [asdict(a) for a in plan.absent],
-        "secrets": sorted({name for one in plan.secrets for name in one}),
+        "secrets": sorted({name for secret_set in plan.secrets for name in secret_set}),
     }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SMALL", "TICK", "Picture", "class_of", "column_of", "label_of", "left_of", "legend_of", "number_of", "range_of",
-    "says", "series_of", "source_of", "whisker", "x_axis", "y_axis",
+    "row_tip", "series_of", "source_of", "whisker", "x_axis", "y_axis",
 ]  # fmt: skip
 
 SMALL: Final = 11  # px of the small text
@@ -42,8 +42,8 @@ def column_of(block: Table, name: str) -> int:
 
 def number_of(cell: Any) -> float | None:
     """A cell that an axis can hold."""
-    known = isinstance(cell, int | float) and not isinstance(cell, bool) and math.isfinite(cell)
-    return float(cell) if known else None
+    is_number = isinstance(cell, int | float) and not isinstance(cell, bool) and math.isfinite(cell)
+    return float(cell) if is_number else None
 
 
 def range_of(block: Table, row: Sequence[Any]) -> tuple[float, float] | None:
@@ -55,13 +55,15 @@ def range_of(block: Table, row: Sequence[Any]) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def says(block: Table, row: int, *more: str, places: Collection[int] | None = None) -> str:
+def row_tip(block: Table, row: int, *first_lines: str, positions: Collection[int] | None = None) -> str:
     """A row in words, a cell a line (all, or those at some places), and where it is from."""
     cells = [
-        cell for n, cell in enumerate(zip(block.columns, block.rows[row], strict=True)) if not places or n in places
+        cell
+        for n, cell in enumerate(zip(block.columns, block.rows[row], strict=True))
+        if not positions or n in positions
     ]
-    known = [f"{column.title}: {as_text(cell, column.unit)}" for column, cell in cells if cell not in {None, ""}]
-    return tip(*more, *known, *source_of(block, row))
+    cell_texts = [f"{column.title}: {as_text(cell, column.unit)}" for column, cell in cells if cell not in {None, ""}]
+    return tip(*first_lines, *cell_texts, *source_of(block, row))
 
 
 def source_of(block: Table, row: int) -> list[str]:
@@ -75,24 +77,26 @@ def source_of(block: Table, row: int) -> list[str]:
 
 def series_of(block: Table, names: Sequence[str]) -> dict[str, list[int]]:
     """The rows of each series, by its name."""
-    places = [column_of(block, name) for name in names]
-    found: dict[str, list[int]] = {}
+    positions = [column_of(block, name) for name in names]
+    rows_by_series: dict[str, list[int]] = {}
     for n, row in enumerate(block.rows):
-        name = ", ".join(filter(None, (_named(block, row, place, with_title=True) for place in places)))
-        found.setdefault(name, []).append(n)
-    return found
+        name = ", ".join(filter(None, (_cell_label(block, row, position, with_title=True) for position in positions)))
+        rows_by_series.setdefault(name, []).append(n)
+    return rows_by_series
 
 
-def _named(block: Table, row: Sequence[Any], place: int, *, with_title: bool = False) -> str:
-    column = block.columns[place]
-    cell = as_text(row[place], column.unit)
+def _cell_label(block: Table, row: Sequence[Any], position: int, *, with_title: bool = False) -> str:
+    column = block.columns[position]
+    cell = as_text(row[position], column.unit)
     return f"{column.title} {cell}" if with_title and column.name.startswith("param.") else cell
 
 
 def label_of(block: Table, row: Sequence[Any], name: str) -> str:
     """What a bar is called: its label, and the columns before it, by which rows are grouped."""
-    places = range(column_of(block, name) + 1)
-    return ", ".join(_named(block, row, n, with_title=len(places) > 1 and n < len(places) - 1) for n in places)
+    positions = range(column_of(block, name) + 1)
+    return ", ".join(
+        _cell_label(block, row, n, with_title=len(positions) > 1 and n < len(positions) - 1) for n in positions
+    )
 
 
 # --- around the marks -------------------------------------------------------------------------------------------------
@@ -119,9 +123,9 @@ def y_axis(axis: Axis, left: float, right: float, title: str) -> list[str]:
     for tick, label in zip(axis.ticks, axis.labels, strict=True):
         y = axis.at(tick)
         parts += [line(left, y, right, y, "grid"), text(label, left - 7, y + 4, anchor="end", size=TICK)]
-    middle, whole = (axis.first + axis.last) / 2, abs(axis.last - axis.first)
+    middle, height = (axis.first + axis.last) / 2, abs(axis.last - axis.first)
     return [*parts, line(left, axis.first, left, axis.last, "axis"),
-            text(axis.title(title), 16, middle, anchor="middle", turned=90, within=whole)]  # fmt: skip
+            text(axis.title(title), 16, middle, anchor="middle", turned=90, within=height)]  # fmt: skip
 
 
 def left_of(axis: Axis) -> float:
@@ -129,10 +133,10 @@ def left_of(axis: Axis) -> float:
     return 34 + max(room(label, TICK) for label in axis.labels)
 
 
-def whisker(low: float, high: float, across: float, of: str, *, upright: bool) -> str:
+def whisker(low: float, high: float, across: float, css_class: str, *, upright: bool) -> str:
     """A range with its ends (px)."""
     ends = [((across, low), (across, high))] + [((across - 4, at), (across + 4, at)) for at in (low, high)]
-    return "".join(path(pair if upright else [(y, x) for x, y in pair], of, width=1.4) for pair in ends)
+    return "".join(path(pair if upright else [(y, x) for x, y in pair], css_class, width=1.4) for pair in ends)
 
 
 def legend_of(
@@ -141,11 +145,11 @@ def legend_of(
     """Names with their signs in lines of text, and where they end (px)."""
     parts, at = [], x
     for n, entry in enumerate(entries):
-        shown = cut(entry, min(260.0, width - 24))
-        if at > x and at + 24 + room(shown) > x + width:
+        label = cut(entry, min(260.0, width - 24))
+        if at > x and at + 24 + room(label) > x + width:
             at, y = x, y + 18
         parts += [sign(n, at, y), text(entry, at + 20, y, within=min(260.0, width - 24))]
-        at += 38 + room(shown)
+        at += 38 + room(label)
     return parts, y + 10
 
 

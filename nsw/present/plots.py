@@ -33,7 +33,7 @@ from nsw.present.plot_frame import (
     legend_of,
     number_of,
     range_of,
-    says,
+    row_tip,
     series_of,
     source_of,
     whisker,
@@ -107,19 +107,19 @@ class _Point:
 
 def _points(block: Curve, rows: Iterable[int]) -> list[_Point]:
     x_at, y_at = column_of(block, block.x), column_of(block, block.y)
-    found = []
+    points = []
     for n in rows:
         x, y = number_of(block.rows[n][x_at]), number_of(block.rows[n][y_at])
         if x is not None and y is not None:
-            found.append(_Point(n, x, y, range_of(block, block.rows[n]), block.ideals[n] if block.ideals else None))
-    return sorted(found, key=lambda point: point.x)
+            points.append(_Point(n, x, y, range_of(block, block.rows[n]), block.ideals[n] if block.ideals else None))
+    return sorted(points, key=lambda point: point.x)
 
 
 def _curve(block: Any, width: float, top: float) -> Picture | None:
     """Lines with a marker a point, ranges as whiskers, the ideal dotted; names at the lines' ends."""
     every = {name: _points(block, rows) for name, rows in series_of(block, block.series).items()}
     lines = dict([(name, points) for name, points in every.items() if points][:_SERIES])
-    points = [point for some in lines.values() for point in some]
+    points = [point for series_points in lines.values() for point in series_points]
     if len({point.x for point in points}) < 2:
         return None
     notes = _notes_of_curve(points, left_out=sum(map(bool, every.values())) - len(lines))
@@ -141,11 +141,11 @@ def _curve(block: Any, width: float, top: float) -> Picture | None:
         line(left, bottom, right, bottom, "axis"),
     ]
     parts += [text(notes, left, top - 8, size=SMALL, within=width - left)] if notes else []
-    for n, some in enumerate(lines.values()):
-        parts += _ideal(some, n, x, y)
-    for n, some in enumerate(lines.values()):
-        parts += _line(block, some, n, x, y)
-    ends = spread_out([y.at(some[-1].y) for some in lines.values()], 15, top + 4, bottom)
+    for n, series_points in enumerate(lines.values()):
+        parts += _ideal(series_points, n, x, y)
+    for n, series_points in enumerate(lines.values()):
+        parts += _line(block, series_points, n, x, y)
+    ends = spread_out([y.at(series_points[-1].y) for series_points in lines.values()], 15, top + 4, bottom)
     for n, (name, end) in enumerate(zip(lines, ends, strict=True)):
         if name:
             parts.append(text(name, right + 12, end + 4, within=width - right - 16))
@@ -153,10 +153,10 @@ def _curve(block: Any, width: float, top: float) -> Picture | None:
             parts.append(
                 line(x.at(lines[name][-1].x) + 5, y.at(lines[name][-1].y), right + 10, end, class_of(n), width=0.7)
             )
-    said = f"{plural(len(points), 'point')} of {y_unit.title} over {x_unit.title}" + (
+    description = f"{plural(len(points), 'point')} of {y_unit.title} over {x_unit.title}" + (
         f" in {len(lines)} series" if len(lines) > 1 else ""
     )
-    return Picture(parts, bottom + 48, said)
+    return Picture(parts, bottom + 48, description)
 
 
 def _notes_of_curve(points: Sequence[_Point], *, left_out: int) -> str:
@@ -176,9 +176,9 @@ def _x_of_curve(xs: Sequence[float], left: float, right: float, *, log: bool) ->
     """From zero, or logarithmic; its ticks are the values themselves where they have room."""
     axis = (logarithmic(xs[0], xs[-1], left + 12, right - 12, exact=True) if log
             else linear(min(0.0, xs[0]), xs[-1], left, right - 12, exact=True))  # fmt: skip
-    places = [axis.at(x) for x in xs]
-    apart = min((b - a for a, b in itertools.pairwise(places)), default=0.0)
-    if len(xs) <= 12 and apart > 10 + max(room(f"{x:,g}", TICK) for x in xs):
+    positions = [axis.at(x) for x in xs]
+    least_distance = min((b - a for a, b in itertools.pairwise(positions)), default=0.0)
+    if len(xs) <= 12 and least_distance > 10 + max(room(f"{x:,g}", TICK) for x in xs):
         ticks = tuple(xs) if log or axis.low else tuple(dict.fromkeys((0.0, *xs)))
         return Axis(axis.low, axis.high, axis.first, axis.last, ticks, is_log=log)
     return axis
@@ -195,7 +195,7 @@ def _line(block: Table, points: Sequence[_Point], series: int, x: Axis, y: Axis)
               for p in points if p.range and p.range[0] < p.range[1]]  # fmt: skip
     for p in points:
         ideal = [f"ideal: {as_text(p.ideal, 'number')}"] if p.ideal is not None else []
-        parts.append(marker(x.at(p.x), y.at(p.y), series, says(block, p.row, *ideal), row=p.row))
+        parts.append(marker(x.at(p.x), y.at(p.y), series, row_tip(block, p.row, *ideal), row=p.row))
     return parts
 
 
@@ -212,65 +212,73 @@ class _Rows:
     left: float
     right: float
     top: float
-    places: tuple[float, ...]
+    positions: tuple[float, ...]
 
     @property
     def bottom(self) -> float:
-        return (self.places[-1] if self.places else self.top) + _STEP
+        return (self.positions[-1] if self.positions else self.top) + _STEP
 
 
 def _rows(labels: Sequence[str], width: float, top: float, *, right: float, groups: Sequence[Any] = ()) -> _Rows:
     """Room for labels and bars; a gap where another group begins."""
     left = min(0.36 * width, 16 + max(room(label) for label in labels))
-    places, at = [], top
+    positions, at = [], top
     for n in range(len(labels)):
         at += 8 if n and groups and groups[n] != groups[n - 1] else 0
-        places.append(at)
+        positions.append(at)
         at += _STEP
-    return _Rows(left, width - right, top, tuple(places))
+    return _Rows(left, width - right, top, tuple(positions))
 
 
 def _labels(rows: _Rows, labels: Sequence[str]) -> list[str]:
     return [
         text(label, rows.left - 8, at + _BAR - 5, anchor="end", within=rows.left - 12)
-        for label, at in zip(labels, rows.places, strict=True)
+        for label, at in zip(labels, rows.positions, strict=True)
     ]
 
 
 def _bars(block: Any, width: float, top: float) -> Picture | None:
     """A bar a row from zero, its value beside it, its range as a whisker."""
     label_at, value_at = column_of(block, block.label), column_of(block, block.value)
-    known = [(n, value) for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None]
-    left_out, known = known[_MOST:], known[:_MOST]
-    if len(known) < 2:
+    numbered_values = [
+        (n, value) for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None
+    ]
+    left_out, numbered_values = numbered_values[_MAX_BARS:], numbered_values[:_MAX_BARS]
+    if len(numbered_values) < 2:
         return None
     unit = block.columns[value_at]
-    labels = [label_of(block, block.rows[n], block.label) for n, _ in known]
-    values = [as_text(value, unit.unit) for _, value in known]
-    ranges = [range_of(block, block.rows[n]) or (value, value) for n, value in known]
+    labels = [label_of(block, block.rows[n], block.label) for n, _ in numbered_values]
+    values = [as_text(value, unit.unit) for _, value in numbered_values]
+    ranges = [range_of(block, block.rows[n]) or (value, value) for n, value in numbered_values]
     rows = _rows(
-        labels, width, top, right=24 + max(map(room, values)), groups=[block.rows[n][:label_at] for n, _ in known]
+        labels,
+        width,
+        top,
+        right=24 + max(map(room, values)),
+        groups=[block.rows[n][:label_at] for n, _ in numbered_values],
     )
     high, low = max(pair[1] for pair in ranges), min(0.0, *(pair[0] for pair in ranges))
     axis = linear(low, max(high, 0.0), rows.left, rows.right, unit=unit.unit)
     parts = [*x_axis(axis, rows.top - 2, rows.bottom, unit.title), *_labels(rows, labels)]
-    for (n, value), shown, (least, most), at in zip(known, values, ranges, rows.places, strict=True):
+    for (n, value), value_text, (low_end, high_end), at in zip(
+        numbered_values, values, ranges, rows.positions, strict=True
+    ):
         x, zero = axis.at(value), axis.at(0.0)
-        parts.append(rect(min(x, zero), at, abs(x - zero), _BAR, "s1", says(block, n), row=n))
-        if least < most:
-            parts.append(whisker(axis.at(least), axis.at(most), at + _BAR / 2, "axis", upright=False))
-        parts.append(text(shown, max(x, zero, axis.at(most)) + 6, at + _BAR - 5, size=SMALL))
+        parts.append(rect(min(x, zero), at, abs(x - zero), _BAR, "s1", row_tip(block, n), row=n))
+        if low_end < high_end:
+            parts.append(whisker(axis.at(low_end), axis.at(high_end), at + _BAR / 2, "axis", upright=False))
+        parts.append(text(value_text, max(x, zero, axis.at(high_end)) + 6, at + _BAR - 5, size=SMALL))
     return Picture(
-        [*parts, *_left_out(left_out, rows)], rows.bottom + 48, f"{plural(len(known), 'bar')} of {unit.title}"
+        [*parts, *_left_out(left_out, rows)], rows.bottom + 48, f"{plural(len(numbered_values), 'bar')} of {unit.title}"
     )
 
 
-_MOST: Final = 40  # bars
+_MAX_BARS: Final = 40  # bars
 
 
-def _left_out(rows: Sequence[Any], where: _Rows) -> list[str]:
-    more = f"{plural(len(rows), 'more row')}: see the table"
-    return [text(more, 8, where.bottom + 36, size=SMALL)] if rows else []
+def _left_out(rows: Sequence[Any], rows_frame: _Rows) -> list[str]:
+    omitted = f"{plural(len(rows), 'more row')}: see the table"
+    return [text(omitted, 8, rows_frame.bottom + 36, size=SMALL)] if rows else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,42 +294,44 @@ class _Piece:
 def _stacked_bars(block: Any, width: float, top: float) -> Picture | None:
     columns = [column_of(block, name) for name in block.values]
     labels, bars = [], []
-    for n, row in list(enumerate(block.rows))[:_MOST]:
-        whole = sum(number_of(row[at]) or 0.0 for at in columns)
+    for n, row in list(enumerate(block.rows))[:_MAX_BARS]:
+        total = sum(number_of(row[at]) or 0.0 for at in columns)
         pieces = []
         for series, at in enumerate(columns):
             length = number_of(row[at]) or 0.0
-            about = f"{block.columns[at].title}: {as_text(length, block.columns[at].unit)}"
-            share = f", {100 * length / whole:.1f} %" if whole else ""
+            piece_text = f"{block.columns[at].title}: {as_text(length, block.columns[at].unit)}"
+            share = f", {100 * length / total:.1f} %" if total else ""
             pieces.append(
-                _Piece(length, series, n, tip(label_of(block, row, block.label), about + share, *source_of(block, n)))
+                _Piece(
+                    length, series, n, tip(label_of(block, row, block.label), piece_text + share, *source_of(block, n))
+                )
             )
         labels.append(label_of(block, row, block.label))
         bars.append([piece for piece in pieces if piece.length > 0])
     names = [block.columns[at].title for at in columns]
     colours = _colours([block.columns[at].name for at in columns])
     unit = block.columns[columns[0]].unit if columns else "number"
-    return _stacks(labels, bars, names, colours, unit=unit, size=(width, top), left_out=block.rows[_MOST:])
+    return _stacks(labels, bars, names, colours, unit=unit, size=(width, top), left_out=block.rows[_MAX_BARS:])
 
 
 def _timeline(block: Any, width: float, top: float) -> Picture | None:
     """One bar: stretches that follow each other."""
     label_at, length_at = column_of(block, block.label), column_of(block, block.length)
     lengths = [number_of(row[length_at]) or 0.0 for row in block.rows]
-    bar = [_Piece(length, n, n, says(block, n)) for n, length in enumerate(lengths) if length > 0]
+    bar = [_Piece(length, n, n, row_tip(block, n)) for n, length in enumerate(lengths) if length > 0]
     names = [as_text(row[label_at], "text") for row in block.rows]
     return _stacks([block.case or ""], [bar], names, _colours(names), unit="ns", size=(width, top))
 
 
 # of what has the same one in each plot; all others have these in turn, dark blue last since text is written upon them
-_OWN: Final = {"copies_ns": 6, "nccl_ns": 5, "idle_ns": 7}
+_FIXED_COLOURS: Final = {"copies_ns": 6, "nccl_ns": 5, "idle_ns": 7}
 _TURNS: Final = (4, 1, 2, 3, 0, 6, 5, 7)
 
 
 def _colours(names: Sequence[str]) -> list[int]:
     """The series, and so the colour and hatch, of each part."""
     turns = iter(_TURNS * (1 + len(names) // len(_TURNS)))
-    return [_OWN[name] if name in _OWN else next(turns) for name in names]
+    return [_FIXED_COLOURS[name] if name in _FIXED_COLOURS else next(turns) for name in names]
 
 
 def _stacks(
@@ -340,12 +350,12 @@ def _stacks(
     rows = _rows(labels, width, top + 4, right=24)
     axis = linear(0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit)
     parts = [*legend, *x_axis(axis, rows.top - 2, rows.bottom, "time" if unit == "ns" else ""), *_labels(rows, labels)]
-    for bar, at in zip(bars, rows.places, strict=True):
-        done, whole = 0.0, sum(piece.length for piece in bar)
+    for bar, at in zip(bars, rows.positions, strict=True):
+        done, total = 0.0, sum(piece.length for piece in bar)
         for piece in bar:
             x, end = axis.at(done), axis.at(done + piece.length)
             parts.append(rect(x, at, end - x, _BAR, class_of(colours[piece.series]), piece.tip, row=piece.row))
-            share = f"{100 * piece.length / whole:.0f} %"
+            share = f"{100 * piece.length / total:.0f} %"
             if end - x > room(share, SMALL) + 10:
                 parts.append(_plate(share, (x + end) / 2, at, (x, end), colours[piece.series]))
             else:
@@ -362,7 +372,7 @@ def _plate(content: str, middle: float, at: float, ends: tuple[float, float], ki
     return (
         hatch(ends[0], at, left - ends[0], _BAR, kind)
         + hatch(right, at, ends[1] - right, _BAR, kind)
-        + text(content, middle, at + _BAR - 5, anchor="middle", size=SMALL, of="upon")
+        + text(content, middle, at + _BAR - 5, anchor="middle", size=SMALL, css_class="upon")
     )
 
 
@@ -377,27 +387,30 @@ def _intervals(block: Any, width: float, top: float) -> Picture | None:
     value_at, interval_at, verdict_at = (
         column_of(block, name) for name in (block.value, block.interval, block.verdict)
     )
-    known = [(n, value, range_of(block, row) or (value, value)) for n, row in enumerate(block.rows)
+    numbered_values = [(n, value, range_of(block, row) or (value, value)) for n, row in enumerate(block.rows)
              if (value := number_of(row[value_at])) is not None and value > 0]  # fmt: skip
-    if len(known) < 2:
+    if len(numbered_values) < 2:
         return None
-    labels = [label_of(block, block.rows[n], block.label) for n, _, _ in known]
-    values = [as_text(value, "times") for _, value, _ in known]
+    labels = [label_of(block, block.rows[n], block.label) for n, _, _ in numbered_values]
+    values = [as_text(value, "times") for _, value, _ in numbered_values]
     rows = _rows(labels, width, top + 4, right=30 + max(map(room, values)))
-    low, high = min(1.0, *(pair[0] for _, _, pair in known)), max(1.0, *(pair[1] for _, _, pair in known))
+    low, high = (
+        min(1.0, *(pair[0] for _, _, pair in numbered_values)),
+        max(1.0, *(pair[1] for _, _, pair in numbered_values)),
+    )
     wide = high / low > 4
     axis = (logarithmic if wide else linear)(low, high, rows.left, rows.right, unit="times")
-    one = axis.at(1.0)
+    one_x = axis.at(1.0)
     parts = [*x_axis(axis, rows.top - 2, rows.bottom, block.columns[value_at].title), *_labels(rows, labels),
-             line(one, rows.top - 2, one, rows.bottom, "axis", width=1.5)]  # fmt: skip
-    for (n, value, (least, most)), shown, at in zip(known, values, rows.places, strict=True):
+             line(one_x, rows.top - 2, one_x, rows.bottom, "axis", width=1.5)]  # fmt: skip
+    for (n, value, (low_end, high_end)), value_text, at in zip(numbered_values, values, rows.positions, strict=True):
         decided = block.rows[n][verdict_at] in _DECIDED
         series, middle = 0 if decided else 7, at + _BAR / 2
-        parts.append(whisker(axis.at(least), axis.at(most), middle, class_of(series), upright=False))
-        parts.append(marker(axis.at(value), middle, series, says(block, n), row=n))
-        parts.append(text(shown, rows.right + 12, at + _BAR - 5, size=SMALL))
-    said = f"{plural(len(known), 'ratio')} with {block.columns[interval_at].title}"
-    return Picture(parts, rows.bottom + 48, said)
+        parts.append(whisker(axis.at(low_end), axis.at(high_end), middle, class_of(series), upright=False))
+        parts.append(marker(axis.at(value), middle, series, row_tip(block, n), row=n))
+        parts.append(text(value_text, rows.right + 12, at + _BAR - 5, size=SMALL))
+    description = f"{plural(len(numbered_values), 'ratio')} with {block.columns[interval_at].title}"
+    return Picture(parts, rows.bottom + 48, description)
 
 
 def _waterfall(block: Any, width: float, top: float) -> Picture | None:
@@ -416,14 +429,17 @@ def _waterfall(block: Any, width: float, top: float) -> Picture | None:
     low = max(0.0, min(ends) - moved) if moved < 0.3 * max(ends) else 0.0
     axis = linear(low, max(ends), rows.left, rows.right, unit=unit)
     parts = [*x_axis(axis, rows.top - 2, rows.bottom, "time"), *_labels(rows, labels)]
-    for n, ((start, end), shown, at) in enumerate(zip(steps, values, rows.places, strict=True)):
-        whole = n in {0, len(steps) - 1}
+    for n, ((start, end), value_text, at) in enumerate(zip(steps, values, rows.positions, strict=True)):
+        is_total = n in {0, len(steps) - 1}
         a, b = sorted((axis.at(max(start, axis.low)), axis.at(end)))
-        of, kind = ("s8", 7) if whole else ("s6", 1) if end > start else ("s3", 4)
-        parts += [rect(a, at, max(b - a, 1.0), _BAR, of, says(block, n), row=n), hatch(a, at, b - a, _BAR, kind)]
-        parts.append(text(shown, b + 6, at + _BAR - 5, size=SMALL))
+        css_class, kind = ("s8", 7) if is_total else ("s6", 1) if end > start else ("s3", 4)
+        parts += [
+            rect(a, at, max(b - a, 1.0), _BAR, css_class, row_tip(block, n), row=n),
+            hatch(a, at, b - a, _BAR, kind),
+        ]
+        parts.append(text(value_text, b + 6, at + _BAR - 5, size=SMALL))
         if n + 1 < len(steps):
-            parts.append(line(axis.at(end), at + _BAR, axis.at(end), rows.places[n + 1], "axis", width=0.7))
+            parts.append(line(axis.at(end), at + _BAR, axis.at(end), rows.positions[n + 1], "axis", width=0.7))
     return Picture(parts, rows.bottom + 48, f"from {values[0]} to {values[-1]} in {plural(len(steps) - 2, 'step')}")
 
 

@@ -17,7 +17,7 @@ from nsw.present.plot_frame import (
     left_of,
     legend_of,
     number_of,
-    says,
+    row_tip,
     series_of,
     x_axis,
     y_axis,
@@ -59,28 +59,34 @@ _FIELDS: Final = 40  # in a row or column: of more nobody reads the names
 def heat_map(block: Any, width: float, top: float) -> Picture | None:
     """A field a row, the darker the larger, with its value."""
     x_at, y_at, value_at = (column_of(block, name) for name in (block.x, block.y, block.value))
-    known = {n: value for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None}
+    values_by_row = {n: value for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None}
     xs, ys = (_in_order(row[at] for row in block.rows) for at in (x_at, y_at))
-    if not known or not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
+    if not values_by_row or not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
         return None
     unit = block.columns[value_at]
     names = [as_text(y, block.columns[y_at].unit) for y in ys]
     left = 40 + min(0.3 * width, max(room(name) for name in names))
     across, down = min(150.0, (width - left - 16) / len(xs)), 34.0
-    low, high = min(known.values()), max(known.values())
+    low, high = min(values_by_row.values()), max(values_by_row.values())
     notes = f"{unit.title}: from {as_text(low, unit.unit)} to {as_text(high, unit.unit)}"
     top += 22
     parts = [node("g", text(notes, left, top - 8, size=SMALL, within=width - left), data_note="")]
-    places = places_of(block, block.value)
+    positions = places_of(block, block.value)
     for n, row in enumerate(block.rows):
         x, y = left + xs.index(row[x_at]) * across, top + (len(ys) - 1 - ys.index(row[y_at])) * down
-        shade = 0.0 if n not in known else 0.65 if high == low else 0.08 + 0.57 * (known[n] - low) / (high - low)
-        said = says(block, n, places=places)
-        parts.append(rect(x + 1, y + 1, across - 2, down - 2, "s1", said, row=n, opacity=shade))
-        shown = as_text(row[value_at], unit.unit)
-        fits = room(shown, SMALL) < across - 6
+        shade = (
+            0.0
+            if n not in values_by_row
+            else 0.65
+            if high == low
+            else 0.08 + 0.57 * (values_by_row[n] - low) / (high - low)
+        )
+        tip_text = row_tip(block, n, positions=positions)
+        parts.append(rect(x + 1, y + 1, across - 2, down - 2, "s1", tip_text, row=n, opacity=shade))
+        value_text = as_text(row[value_at], unit.unit)
+        fits = room(value_text, SMALL) < across - 6
         if block.others or fits:
-            written = text(shown if fits else "", x + across / 2, y + down / 2 + 4, anchor="middle", size=SMALL)
+            written = text(value_text if fits else "", x + across / 2, y + down / 2 + 4, anchor="middle", size=SMALL)
             parts.append(node("g", written, data_text=n))
     bottom = top + len(ys) * down
     parts += [
@@ -93,7 +99,7 @@ def heat_map(block: Any, width: float, top: float) -> Picture | None:
     parts.append(
         text(block.columns[y_at].title, 16, (top + bottom) / 2, anchor="middle", turned=90, within=bottom - top)
     )
-    return Picture(parts, bottom + 48, f"{plural(len(known), 'field')} of {unit.title}")
+    return Picture(parts, bottom + 48, f"{plural(len(values_by_row), 'field')} of {unit.title}")
 
 
 def places_of(block: Any, value: str) -> list[int]:
@@ -112,7 +118,7 @@ def _in_order(values: Iterable[Any]) -> list[Any]:
 
 # --- rooflines ------------------------------------------------------------------------------------------------------
 
-_NAMED: Final = 12  # points of a scatter plot
+_NAMED_POINTS: Final = 12  # points of a scatter plot
 
 
 def scatter(block: Any, width: float, top: float) -> Picture | None:
@@ -144,12 +150,12 @@ def scatter(block: Any, width: float, top: float) -> Picture | None:
     parts = [*legend, *y_axis(y, left, right, unit.title), *x_axis(x, top, bottom, block.columns[x_at].title)]
     parts += _ceilings(flat, slopes, x, y)
     radius = {n: _radius(block, block.rows[n]) for n, _, _, _ in points}
-    parts += [marker(x.at(a), y.at(b), number, says(block, n), row=n, size=radius[n]) for n, a, b, number in points]
+    parts += [marker(x.at(a), y.at(b), number, row_tip(block, n), row=n, size=radius[n]) for n, a, b, number in points]
     at = {n: (x.at(a), y.at(b)) for n, a, b, _ in points}
     lines = [[(x.at(end), y.at(roof.slope * end)) for end in (x.low, x.high)] for roof in slopes]
     parts += _names_of_points(block, at, radius, within=(left, right), lines=lines)
-    said = f"{plural(len(points), 'point')} under {', '.join(roof.name for roof in roofs) or 'no roof'}"
-    return Picture(parts, bottom + 48, said)
+    description = f"{plural(len(points), 'point')} under {', '.join(roof.name for roof in roofs) or 'no roof'}"
+    return Picture(parts, bottom + 48, description)
 
 
 def _radius(block: Any, row: Sequence[Any]) -> float:
@@ -198,33 +204,39 @@ def _names_of_points(
 ) -> list[str]:  # fmt: skip
     """The names of the largest points, each once, beside them where nothing else is."""
     label_at = column_of(block, block.label)
-    taken = [(x - radius[n], y - radius[n], x + radius[n], y + radius[n]) for n, (x, y) in at.items()]
+    occupied = [(x - radius[n], y - radius[n], x + radius[n], y + radius[n]) for n, (x, y) in at.items()]
     parts: list[str] = []
-    named: dict[str, tuple[float, float, float, float]] = {}
+    boxes_by_name: dict[str, tuple[float, float, float, float]] = {}
     for n in sorted(at, key=lambda n: (-round(radius[n]), at[n][0])):
         name = cut(as_text(block.rows[n][label_at], "name"), 170.0, SMALL)
-        if name in named or len(named) >= _NAMED:
+        if name in boxes_by_name or len(boxes_by_name) >= _NAMED_POINTS:
             continue
         x, y = at[n]
         wide = room(name, SMALL)
-        for left, base in _beside(x, y, radius[n], wide):
+        for left, base in _label_positions(x, y, radius[n], wide):
             box = (left - 1, base - 10, left + wide + 1, base + 3)
             lead = (x - 1, y + radius[n], x + 1, max(base - 12, y + radius[n]))
-            free = within[0] < box[0] and box[2] < within[1] and not any(_overlap(box, one) for one in taken)
-            seen = not any(_crosses(ends, box) for ends in lines) and not any(_overlap(lead, b) for b in named.values())
+            free = (
+                within[0] < box[0]
+                and box[2] < within[1]
+                and not any(_overlap(box, occupied_box) for occupied_box in occupied)
+            )
+            seen = not any(_crosses(ends, box) for ends in lines) and not any(
+                _overlap(lead, b) for b in boxes_by_name.values()
+            )
             if free and seen:
-                named[name] = box
-                taken += [box, lead]
+                boxes_by_name[name] = box
+                occupied += [box, lead]
                 ends = left < x  # text is about as wide as it is taken for: it is set at the end that is near the point
-                shown = [text(name, left + wide * ends, base, anchor="end" if ends else "start", size=SMALL)]
+                label_parts = [text(name, left + wide * ends, base, anchor="end" if ends else "start", size=SMALL)]
                 if lead[3] > lead[1] + 2:
-                    shown.append(line(x, lead[1], x, base - 11, "axis", width=0.7))
-                parts.append(node("g", *shown, data_name=n))
+                    label_parts.append(line(x, lead[1], x, base - 11, "axis", width=0.7))
+                parts.append(node("g", *label_parts, data_name=n))
                 break
     return parts
 
 
-def _beside(x: float, y: float, radius: float, wide: float) -> list[tuple[float, float]]:
+def _label_positions(x: float, y: float, radius: float, wide: float) -> list[tuple[float, float]]:
     """Where the name of a point may begin: right and left of it, above it, then further and further below."""
     near = [(x + radius + 5, y + 4), (x - radius - 5 - wide, y + 4), (x - wide / 2, y - radius - 6)]
     return near + [(x + 5 - wide, y + radius + 15 * step) for step in (1, 2, 3, 4, 5)]
@@ -245,9 +257,9 @@ def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float,
 
 _LANE: Final = 18.0  # px
 # series of what has the same colour in each plot; the largest of the others have these in turn, what is left one
-_OWN: Final = {"NCCL": 5, "copies": 6, "NVTX": 7}
+_FIXED_COLOURS: Final = {"NCCL": 5, "copies": 6, "NVTX": 7}
 _TURNS: Final = (4, 1, 2, 3)
-_OTHER: Final = 0
+_OTHER_COLOUR: Final = 0
 _NAMED_FROM: Final = 44.0  # px of a box
 
 
@@ -270,27 +282,27 @@ def lanes(block: Any, width: float, top: float) -> Picture | None:
     start_at, length_at = column_of(block, block.start), column_of(block, block.length)
     rows = series_of(block, block.series)
     colours, by_time = _colours(block)
-    named = [name for name in by_time if name in colours]
-    signs = [*(colours[name] for name in named), _OTHER]
-    entries = [*named, *(["other"] if len(named) < len(by_time) else [])]
+    coloured = [name for name in by_time if name in colours]
+    signs = [*(colours[name] for name in coloured), _OTHER_COLOUR]
+    entries = [*coloured, *(["other"] if len(coloured) < len(by_time) else [])]
     legend, top = legend_of(
         entries, 8, top + 12, width - 16, lambda n, x, y: rect(x, y - 11, 14, 13, class_of(signs[n]))
     )
     keys = list(dict.fromkeys(_lane(block, row) for row in block.rows))
-    places, bottom = _places(keys, top)
+    tops, bottom = _lane_tops(keys, top)
     left = 24 + max(room(key[0]) for key in keys) + max(room(key[-1], SMALL) for key in keys)
     end = max(row[start_at] + row[length_at] for row in block.rows)
     axis = linear(0.0, end, left, width - 16, unit="ns", exact=True)
     field = node("rect", x=left, y=top - 2, width=axis.last - left, height=bottom - top + 2, fill="none",
-                 data_end=end, data_lanes=" ".join(f"{places[key]:g}" for key in keys))  # fmt: skip
-    parts = [field, *legend, *x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, places, left)]
+                 data_end=end, data_lanes=" ".join(f"{tops[key]:g}" for key in keys))  # fmt: skip
+    parts = [field, *legend, *x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, tops, left)]
     for name, members in rows.items():
-        of = class_of(colours.get(name, _OTHER))
-        boxes = [_box(block, n, axis, places) for n in members]
-        parts.append(node("g", *map(_drawn, boxes), fill=COLOURS[of], class_=of))
+        css_class = class_of(colours.get(name, _OTHER_COLOUR))
+        boxes = [_box(block, n, axis, tops) for n in members]
+        parts.append(node("g", *map(_drawn, boxes), fill=COLOURS[css_class], class_=css_class))
         parts += [_upon(box) for box in boxes if box.width > _NAMED_FROM]
-    said = f"{len(block.rows):,} boxes in {plural(len(keys), 'lane')} over {as_text(end, 'ns')}"
-    return Picture(parts, bottom + 48, said)
+    description = f"{len(block.rows):,} boxes in {plural(len(keys), 'lane')} over {as_text(end, 'ns')}"
+    return Picture(parts, bottom + 48, description)
 
 
 def boxes_of(block: Any) -> dict[str, Any]:
@@ -300,58 +312,60 @@ def boxes_of(block: Any) -> dict[str, Any]:
     place of its class. Times are whole ns: `from` since the start of the box before it, `length`; `name` is a place.
     """
     start_at, length_at, name_at = (column_of(block, part) for part in (block.start, block.length, block.label))
-    whole = replace(block, rows=block.unmerged)
+    unmerged = replace(block, rows=block.unmerged)
     colours, classes = _colours(block)
-    class_of_row = {n: name for name, members in series_of(whole, whole.series).items() for n in members}
-    named = [(clean(row[name_at]), classes.index(class_of_row[n])) for n, row in enumerate(whole.rows)]
-    places = {name: at for at, name in enumerate(dict.fromkeys(named))}
-    starts = [round(row[start_at]) for row in whole.rows]
-    lengths = Counter(_lane(whole, row) for row in whole.rows)
+    class_of_row = {n: name for name, members in series_of(unmerged, unmerged.series).items() for n in members}
+    name_and_class = [(clean(row[name_at]), classes.index(class_of_row[n])) for n, row in enumerate(unmerged.rows)]
+    indices = {name: at for at, name in enumerate(dict.fromkeys(name_and_class))}
+    starts = [round(row[start_at]) for row in unmerged.rows]
+    lengths = Counter(_lane(unmerged, row) for row in unmerged.rows)
     return {
         "lanes": [[*map(clean, key), count] for key, count in lengths.items()],
-        "classes": [[clean(name), class_of(colours.get(name, _OTHER))] for name in classes],
-        "names": list(places),
+        "classes": [[clean(name), class_of(colours.get(name, _OTHER_COLOUR))] for name in classes],
+        "names": list(indices),
         "from": [start - before for before, start in pairwise([0, *starts])],
-        "length": [round(row[length_at]) for row in whole.rows],
-        "name": [places[name] for name in named],
+        "length": [round(row[length_at]) for row in unmerged.rows],
+        "name": [indices[name] for name in name_and_class],
     }
 
 
 def _colours(block: Any) -> tuple[dict[str, int], list[str]]:
     """The colour of each class that has its own, and all classes, those that take most first."""
-    whole = replace(block, rows=block.unmerged) if block.unmerged else block
-    length_at, rows = column_of(whole, whole.length), series_of(whole, whole.series)
-    by_time = sorted(rows, key=lambda name: -sum(whole.rows[n][length_at] for n in rows[name]))
-    return _OWN | dict(zip((name for name in by_time if name not in _OWN), _TURNS, strict=False)), by_time
+    unmerged = replace(block, rows=block.unmerged) if block.unmerged else block
+    length_at, rows = column_of(unmerged, unmerged.length), series_of(unmerged, unmerged.series)
+    by_time = sorted(rows, key=lambda name: -sum(unmerged.rows[n][length_at] for n in rows[name]))
+    return _FIXED_COLOURS | dict(
+        zip((name for name in by_time if name not in _FIXED_COLOURS), _TURNS, strict=False)
+    ), by_time
 
 
 def _lane(block: Any, row: Sequence[Any]) -> tuple[str, ...]:
     return tuple(str(row[column_of(block, name)]) for name in block.lane)
 
 
-def _places(keys: Sequence[tuple[str, ...]], top: float) -> tuple[dict[tuple[str, ...], float], float]:
+def _lane_tops(keys: Sequence[tuple[str, ...]], top: float) -> tuple[dict[tuple[str, ...], float], float]:
     """Where each lane is, with a gap between processes, and where the last one ends."""
-    places: dict[tuple[str, ...], float] = {}
+    tops: dict[tuple[str, ...], float] = {}
     for n, key in enumerate(keys):
         top += 8 if n and key[0] != keys[n - 1][0] else 0
-        places[key] = top
+        tops[key] = top
         top += _LANE
-    return places, top
+    return tops, top
 
 
-def _names_of_lanes(keys: Sequence[tuple[str, ...]], places: Mapping[tuple[str, ...], float], left: float) -> list[str]:
-    lanes_of = [text(key[-1], left - 8, places[key] + 12, anchor="end", size=SMALL) for key in keys]
-    firsts = {key[0]: places[key] for key in reversed(keys)}
+def _names_of_lanes(keys: Sequence[tuple[str, ...]], tops: Mapping[tuple[str, ...], float], left: float) -> list[str]:
+    lanes_of = [text(key[-1], left - 8, tops[key] + 12, anchor="end", size=SMALL) for key in keys]
+    firsts = {key[0]: tops[key] for key in reversed(keys)}
     return [*lanes_of, *(text(name, 8, at + 12) for name, at in firsts.items())]
 
 
-def _box(block: Any, n: int, axis: Axis, places: Mapping[tuple[str, ...], float]) -> _Box:
+def _box(block: Any, n: int, axis: Axis, tops: Mapping[tuple[str, ...], float]) -> _Box:
     row = block.rows[n]
     start, length, name = (row[column_of(block, part)] for part in (block.start, block.length, block.label))
     group = ", ".join(str(row[column_of(block, part)]) for part in block.series)
     x, end = axis.at(start), axis.at(start + length)
-    about = tip(name, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
-    return _Box(n, x, places[_lane(block, row)], max(end - x, 0.4), name, about)
+    box_tip = tip(name, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
+    return _Box(n, x, tops[_lane(block, row)], max(end - x, 0.4), name, box_tip)
 
 
 def _drawn(box: _Box) -> str:
@@ -359,6 +373,6 @@ def _drawn(box: _Box) -> str:
 
 
 def _upon(box: _Box) -> str:
-    shown = words(cut(box.name, box.width - 6, 10))
-    return node("text", shown, x=box.x + 3, y=box.y + 11, font_size=10, fill=COLOURS["upon"], class_="upon",
+    label = words(cut(box.name, box.width - 6, 10))
+    return node("text", label, x=box.x + 3, y=box.y + 11, font_size=10, fill=COLOURS["upon"], class_="upon",
                 pointer_events="none")  # fmt: skip

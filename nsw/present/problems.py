@@ -22,17 +22,19 @@ STYLES: Final = {"error": "red", "warning": "yellow", "note": "dim"}  # the wors
 
 
 @dataclass(slots=True)
-class _Said:
+class _MergedProblem:
     message: str
     fix: str | None
-    where: dict[str, str] = field(default_factory=dict)  # report -> as it is shown, with the lines of the first one
+    shown_reports: dict[str, str] = field(
+        default_factory=dict
+    )  # report -> as it is shown, with the lines of the first one
 
 
 class Merged:
     """Problems by what they say: errors first, of each severity in the order in which they first came."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, str, str], _Said] = {}
+        self._problems: dict[tuple[str, str, str], _MergedProblem] = {}
 
     def add(
         self, report: str, severity: str, message: str, fix: str | None, *, run: str = "", line: int | None = None
@@ -47,33 +49,41 @@ class Merged:
             run: The run whose name may be in the texts: they are alike but for it.
             line: Where in the report.
         """
-        said = _COUNTED.sub("", message)
-        key = (severity, _less(said, run), _less(fix or "", run))
-        where = self._said.setdefault(key, _Said(said, fix)).where
-        if line is not None and (not where or report in where):
-            where[report] = f"{where[report]}, {line}" if report in where else f"{report}:{line}"
+        plain_message = _COUNTED.sub("", message)
+        key = (severity, _less(plain_message, run), _less(fix or "", run))
+        shown_reports = self._problems.setdefault(key, _MergedProblem(plain_message, fix)).shown_reports
+        if line is not None and (not shown_reports or report in shown_reports):
+            shown_reports[report] = (
+                f"{shown_reports[report]}, {line}" if report in shown_reports else f"{report}:{line}"
+            )
         else:
-            where.setdefault(report, report)
-        return next(iter(where)) == report
+            shown_reports.setdefault(report, report)
+        return next(iter(shown_reports)) == report
 
     def lines(self, *, repeated: bool = False) -> Iterator[tuple[str, str]]:
         """Severity and text of each, `FILE and 311 more: ...`, its hint behind a line end; or of repeated ones only."""
-        for (severity, _, _), said in sorted(self._said.items(), key=_severity):
-            if repeated and len(said.where) == 1:
+        for (severity, _, _), problem in sorted(self._problems.items(), key=_severity):
+            if repeated and len(problem.shown_reports) == 1:
                 continue
             if severity == "note":  # an aside, whose files do not matter
-                count, such = len(said.where), clean(next(iter(said.where)))
-                yield severity, f"{severity}: {plural(count, 'run')} {clean(said.message)}, such as {such}"
+                count, example = len(problem.shown_reports), clean(next(iter(problem.shown_reports)))
+                yield severity, f"{severity}: {plural(count, 'run')} {clean(problem.message)}, such as {example}"
                 continue
-            more = f" and {len(said.where) - 1} more" if len(said.where) > 1 else ""
-            hint = f"\n  hint: {clean(said.fix)}" if said.fix and not repeated else ""
-            yield severity, f"{severity}: {clean(next(iter(said.where.values())))}{more}: {clean(said.message)}{hint}"
+            other_reports = f" and {len(problem.shown_reports) - 1} more" if len(problem.shown_reports) > 1 else ""
+            hint = f"\n  hint: {clean(problem.fix)}" if problem.fix and not repeated else ""
+            yield (
+                severity,
+                (
+                    f"{severity}: {clean(next(iter(problem.shown_reports.values())))}{other_reports}:"
+                    f" {clean(problem.message)}{hint}"
+                ),
+            )
 
 
-def _severity(one: tuple[tuple[str, str, str], _Said]) -> int:
+def _severity(entry: tuple[tuple[str, str, str], _MergedProblem]) -> int:
     """Errors before warnings, and those before notes."""
     order = list(STYLES)
-    return order.index(one[0][0]) if one[0][0] in order else len(order)
+    return order.index(entry[0][0]) if entry[0][0] in order else len(order)
 
 
 def _less(text: str, run: str) -> str:
@@ -88,18 +98,20 @@ def show_problems(out: Console, problems: Sequence[tuple[str, str | None, str, s
 def _merged(problems: Sequence[tuple[str, str | None, str, str, str | None]]) -> Merged:
     merged = Merged()
     for run, report, severity, message, fix in problems:
-        where = run if severity == "note" else report or run
-        merged.add(where, severity, message, fix, run=run)
+        location = run if severity == "note" else report or run
+        merged.add(location, severity, message, fix, run=run)
     return merged
 
 
-def show_short(out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]], whole: str) -> None:
+def show_short(
+    out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]], full_command: str
+) -> None:
     """Errors with their hints; of warnings a line each of the first few, and where all of them are; then notes.
 
     Args:
         out: Where to.
         problems: (run, report, severity, message, fix).
-        whole: The command that prints them whole.
+        full_command: The command that prints them whole.
     """
     lines = list(_merged(problems).lines())
     warnings = [text for severity, text in lines if severity == "warning"]
@@ -110,7 +122,7 @@ def show_short(out: Console, problems: Sequence[tuple[str, str | None, str, str,
         out.print(shortened(text.partition("\n")[0]), style=STYLES["warning"])
     if len(warnings) > _FEW or any(shortened(t) != t for t in warnings):
         count = "1 warning" if len(warnings) == 1 else f"{len(warnings)} warnings"
-        out.print(f"({count}: `{whole}` has them whole)", style="dim")
+        out.print(f"({count}: `{full_command}` has them whole)", style="dim")
     for severity, text in lines:
         if severity == "note":
             out.print(text, style=STYLES["note"])
@@ -123,9 +135,9 @@ def shortened(text: str) -> str:
     return text[: text.rfind(" ", 0, _SHORT - 3)].rstrip(" ,;:(") + " ..."
 
 
-def show_merged(out: Console, merged: Merged, **which: Any) -> None:
+def show_merged(out: Console, merged: Merged, **options: Any) -> None:
     """Print them, errors in red; `which` as `Merged.lines` takes it."""
-    for severity, text in merged.lines(**which):
+    for severity, text in merged.lines(**options):
         line, _, hint = text.partition("\n")
         out.print(line, style=STYLES.get(severity, "yellow"))
         if hint:

@@ -106,11 +106,11 @@ def show_rules(out: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> N
     before: tuple[object, ...] | None = None
     varies = [c for c in _ORIGIN if len({row.get(c) for row in rows}) > 1]
     for row in rows:
-        of = (*(row.get(c) for c in varies), row.get("run"), row.get("launch_id"), row.get("kernel"))
-        if of != before:
+        launch_key = (*(row.get(c) for c in varies), row.get("run"), row.get("launch_id"), row.get("kernel"))
+        if launch_key != before:
             out.print()
             out.print(_rule_launch(row, varies, out.width), style="bold")
-        before = of
+        before = launch_key
         out.print(f"  {_rule_head(row)}")
         out.print(f"    {clean(row.get('message') or '')}")
     out.print()
@@ -120,9 +120,9 @@ def _rule_launch(row: Mapping[str, Any], varies: Sequence[str], width: int) -> s
     words = [f"{column} {clean(row.get(column))}" for column in varies]
     words += [clean(row["run"])] if row.get("run") is not None else []
     words += [f"launch {row['launch_id']}"] if row.get("launch_id") is not None else []
-    told = ", ".join(words)
-    kernel = elided(clean(row.get("kernel") or ""), max(_LEAST_NAME, width - len(told) - len(": ")))
-    return ": ".join(part for part in (told, kernel) if part) or "all launches"
+    launch_text = ", ".join(words)
+    kernel = elided(clean(row.get("kernel") or ""), max(_LEAST_NAME, width - len(launch_text) - len(": ")))
+    return ": ".join(part for part in (launch_text, kernel) if part) or "all launches"
 
 
 def _rule_head(row: Mapping[str, Any]) -> str:
@@ -139,9 +139,9 @@ _HIDDEN: Final = frozenset({"run", "report", "mangled_name", "description"})
 _NAMES: Final = ("short_name", "name", "kernel", "message", "text")
 _ALSO_NAMES: Final = ("metric", "source", "key", "kernel", "section", "file", "module", "input_shapes")
 _OF_UNIT: Final[Mapping[str, Callable[[float], str]]] = {
-    "ns": duration, "byte": size, "byte/s": rate, "FLOP/s": partial(rate, of="FLOP"),
+    "ns": duration, "byte": size, "byte/s": rate, "FLOP/s": partial(rate, unit_name="FLOP"),
 }  # fmt: skip
-_KEPT: Final = 3  # columns that never go: the first by importance
+_FIXED_COLUMNS: Final = 3  # columns that never go: the first by importance
 _OF_A_RUN: Final = 5  # columns that must have room beside the run
 _SAID_ONCE: Final = 60  # characters of what is the same in every row
 _ELSEWHERE: Final = "--format csv"
@@ -168,7 +168,7 @@ _FEWEST: Final = 3  # decimals of it
 
 
 def show_rows(
-    out: Console, title: str, rows: Sequence[Mapping[str, Any]], columns: Iterable[str], *, of: str,
+    out: Console, title: str, rows: Sequence[Mapping[str, Any]], columns: Iterable[str], *, table_name: str,
     parameters: Collection[str] | None = None, keep: Iterable[str] = (),
 ) -> None:  # fmt: skip
     """Print rows.
@@ -178,96 +178,102 @@ def show_rows(
         title: Above them.
         rows: The rows.
         columns: Their columns, in order.
-        of: The table that they are of, whose important columns are shown first.
+        table_name: The table that they are of, whose important columns are shown first.
         parameters: Of a table that a summary makes, the columns of the recipe's parameters, shown as they were typed.
         keep: Columns that are shown though they are usually left out.
     """
-    if of == "rules" and parameters is None:
+    if table_name == "rules" and parameters is None:
         show_rules(out, title, rows)
         return
-    kept = set(keep)
-    wanted = [
-        c for c in columns
-        if (c in kept or (c not in _HIDDEN and not c.endswith("_pm"))) and any(r.get(c) is not None for r in rows)
-    ]  # fmt: skip
-    if "short_name" in wanted:
-        wanted = [c for c in wanted if c not in {"name", "kernel"}]
-    if "block" in wanted and not any(row.get("block") for row in rows):  # the only one, nearly always
-        wanted.remove("block")
-    important = (IMPORTANT if parameters is None else IMPORTANT_IN_SUMMARIES).get(of, ())
-    typed = [c for c in wanted if c in (parameters or ())]
+    kept_columns = set(keep)
+    shown_columns = [
+        c
+        for c in columns
+        if (c in kept_columns or (c not in _HIDDEN and not c.endswith("_pm")))
+        and any(r.get(c) is not None for r in rows)
+    ]
+    if "short_name" in shown_columns:
+        shown_columns = [c for c in shown_columns if c not in {"name", "kernel"}]
+    if "block" in shown_columns and not any(row.get("block") for row in rows):  # the only one, nearly always
+        shown_columns.remove("block")
+    important = (IMPORTANT if parameters is None else IMPORTANT_IN_SUMMARIES).get(table_name, ())
+    typed = [c for c in shown_columns if c in (parameters or ())]
     rows = [row if not typed else {**row, **{c: _as_typed(row.get(c)) for c in typed}} for row in rows]
-    order = _by_importance(wanted, important, typed)
-    if "run" in wanted and len({row["run"] for row in rows}) > 1:
-        _show_runs(out, title, rows, wanted, order)
+    order = _by_importance(shown_columns, important, typed)
+    if "run" in shown_columns and len({row["run"] for row in rows}) > 1:
+        _show_runs(out, title, rows, shown_columns, order)
         return
-    _show(out, title, rows, wanted, order)
-    if parameters is not None and of in _ASIDES:
-        out.print(f"({_ASIDES[of]})", style="dim")
+    _show(out, title, rows, shown_columns, order)
+    if parameters is not None and table_name in _ASIDES:
+        out.print(f"({_ASIDES[table_name]})", style="dim")
 
 
 def _show_runs(
-    out: Console, title: str, rows: Sequence[Mapping[str, Any]], wanted: Sequence[str], order: Sequence[str]
+    out: Console, title: str, rows: Sequence[Mapping[str, Any]], shown_columns: Sequence[str], order: Sequence[str]
 ) -> None:
     """Rows of several runs in one table, or where that has no room for what is important in a table each."""
     without = [c for c in order if c != "run"]
     order = [without[0], "run", *without[1:]]
-    made, _ = _made(title, rows, wanted, order)
-    hidden = made.hidden(out.width)
+    fitted, _ = _fitted_table(title, rows, shown_columns, order)
+    hidden = fitted.hidden(out.width)
     if not any(c in hidden for c in _heads(rows, order[:_OF_A_RUN])):
-        _show(out, title, rows, wanted, order)
+        _show(out, title, rows, shown_columns, order)
         return
-    columns = [c for c in wanted if c != "run"]
-    for run, some in groupby(rows, key=lambda row: row["run"]):
-        _show(out, f"{title} of {clean(run)}", list(some), columns, without)
+    columns = [c for c in shown_columns if c != "run"]
+    for run, run_rows in groupby(rows, key=lambda row: row["run"]):
+        _show(out, f"{title} of {clean(run)}", list(run_rows), columns, without)
 
 
 def _show(
-    out: Console, title: str, rows: Sequence[Mapping[str, Any]], wanted: Sequence[str], order: Sequence[str]
+    out: Console, title: str, rows: Sequence[Mapping[str, Any]], shown_columns: Sequence[str], order: Sequence[str]
 ) -> None:
-    made, cells = _made(title, rows, wanted, order)
+    fitted, cells = _fitted_table(title, rows, shown_columns, order)
     everywhere: list[str] = []
-    if made.hidden(out.width):  # what is the same in every row is printed once
-        same = [c for c in cells if c not in order[:_KEPT] and _constant(cells[c]) is not None]
-        heads = dict(zip(wanted, _heads(rows, wanted), strict=True))
-        everywhere = [_with_unit(c, heads[c], elided(str(cells[c][0]), _SAID_ONCE)) for c in same]
-        wanted, order = [c for c in wanted if c not in same], [c for c in order if c not in same]
-        made, _ = _made(title, rows, wanted, order)
-    out.print(made)
+    if fitted.hidden(out.width):  # what is the same in every row is printed once
+        constant_columns = [c for c in cells if c not in order[:_FIXED_COLUMNS] and _constant(cells[c]) is not None]
+        heads = dict(zip(shown_columns, _heads(rows, shown_columns), strict=True))
+        everywhere = [_with_unit(c, heads[c], elided(str(cells[c][0]), _SAID_ONCE)) for c in constant_columns]
+        shown_columns, order = (
+            [c for c in shown_columns if c not in constant_columns],
+            [c for c in order if c not in constant_columns],
+        )
+        fitted, _ = _fitted_table(title, rows, shown_columns, order)
+    out.print(fitted)
     if everywhere:
         out.print("(in each of these rows: " + ", ".join(everywhere) + ")", style="dim")
 
 
-def _made(
-    title: str, rows: Sequence[Mapping[str, Any]], wanted: Sequence[str], order: Sequence[str]
+def _fitted_table(
+    title: str, rows: Sequence[Mapping[str, Any]], shown_columns: Sequence[str], order: Sequence[str]
 ) -> tuple[Fitted, dict[str, list[str | None]]]:
     """The table, and its cells by column."""
-    with_own_unit = {"value", "unit"} <= set(wanted)
-    cells = {c: [_cell(c, r, with_own_unit) for r in rows] for c in wanted}
+    with_own_unit = {"value", "unit"} <= set(shown_columns)
+    cells = {c: [_cell(c, r, with_own_unit) for r in rows] for c in shown_columns}
     if "short_name" in cells and _are_instances(rows):
         cells["short_name"] = list(numbered([name or "" for name in cells["short_name"]]))
     if _START in cells:
         cells[_START] = _starts([row.get(_START) for row in rows])
-    heads = dict(zip(wanted, _heads(rows, wanted), strict=True))
-    for c in wanted:
+    heads = dict(zip(shown_columns, _heads(rows, shown_columns), strict=True))
+    for c in shown_columns:
         cells[c] = [
-            None if text is None else str(text) for text in in_one_unit(heads[c], cells[c], _beside(c, rows))[1]
+            None if text is None else str(text)
+            for text in in_one_unit(heads[c], cells[c], _compared_values(c, rows))[1]
         ]
-    numbers = {c: heads[c] + (">" if _is_number(rows, c) else "") for c in wanted}
-    wide = next((c for c in _NAMES if c in wanted), None)
-    least = [heads[c] for c in reversed(order[_KEPT:]) if c != wide]
-    made = table(
-        title, [numbers[c] for c in wanted], zip(*(cells[c] for c in wanted), strict=True),
-        wide=None if wide is None else heads[wide], names=_ALSO_NAMES, least=least, elsewhere=_ELSEWHERE,
+    numbers = {c: heads[c] + (">" if _is_number(rows, c) else "") for c in shown_columns}
+    wide = next((c for c in _NAMES if c in shown_columns), None)
+    droppable = [heads[c] for c in reversed(order[_FIXED_COLUMNS:]) if c != wide]
+    fitted = table(
+        title, [numbers[c] for c in shown_columns], zip(*(cells[c] for c in shown_columns), strict=True),
+        wide=None if wide is None else heads[wide], names=_ALSO_NAMES, droppable=droppable, elsewhere=_ELSEWHERE,
     )  # fmt: skip
-    return made, cells
+    return fitted, cells
 
 
-def _by_importance(wanted: Sequence[str], important: Sequence[str], parameters: Sequence[str]) -> list[str]:
+def _by_importance(shown_columns: Sequence[str], important: Sequence[str], parameters: Sequence[str]) -> list[str]:
     """The columns, the most important first; parameters follow what never goes."""
-    listed = [c for c in important if c in wanted and c not in parameters]
-    rest = [c for c in wanted if c not in listed and c not in parameters]
-    return [*listed[:_KEPT], *parameters, *listed[_KEPT:], *rest]
+    listed = [c for c in important if c in shown_columns and c not in parameters]
+    rest = [c for c in shown_columns if c not in listed and c not in parameters]
+    return [*listed[:_FIXED_COLUMNS], *parameters, *listed[_FIXED_COLUMNS:], *rest]
 
 
 def _as_typed(value: Any) -> str | None:
@@ -277,24 +283,24 @@ def _as_typed(value: Any) -> str | None:
 
 def _heads(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
     """The headings, each with the unit of its column's numbers."""
-    return [_head(c, [r.get(c) for r in rows], _beside(c, rows)) for c in columns]
+    return [_head(c, [r.get(c) for r in rows], _compared_values(c, rows)) for c in columns]
 
 
-def _beside(column: str, rows: Sequence[Mapping[str, Any]]) -> list[float]:
+def _compared_values(column: str, rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """Values of the columns that a person compares with this one in a row: all of them have one unit."""
     if column not in _COMPARED:
         return []
     return [value for row in rows for c in _COMPARED if isinstance(value := row.get(c), int | float)]
 
 
-def _head(column: str, values: Sequence[Any], beside: Sequence[float]) -> str:
+def _head(column: str, values: Sequence[Any], compared_values: Sequence[float]) -> str:
     if column == _START:
         return "start (ms)"
     if column in _UNITS:
         cells = [cell(column, value) for value in values]
-        if any(isinstance(one, Quantity) for one in cells):
+        if any(isinstance(shown_cell, Quantity) for shown_cell in cells):
             bare = column.removesuffix("_ns").removesuffix("_bytes")
-            return in_one_unit(bare, cells, beside)[0]
+            return in_one_unit(bare, cells, compared_values)[0]
     if column == _FLOPS:
         return f"{column} (FLOP)"
     if column in _TITLES:
@@ -338,8 +344,8 @@ def _cell(column: str, row: Mapping[str, Any], with_own_unit: bool) -> str | Non
     if with_own_unit and column in {"value", "unit"}:
         number_, unit = row.get("value"), row.get("unit")
         if isinstance(number_, int | float) and unit in _OF_UNIT:
-            shown, _, of = _OF_UNIT[str(unit)](number_).rpartition(" ")
-            return shown if column == "value" else of
+            number_text, _, unit_text = _OF_UNIT[str(unit)](number_).rpartition(" ")
+            return number_text if column == "value" else unit_text
         if column == "value" and isinstance(value, float) and value.is_integer():
             return f"{int(value):,}"
     return cell(column, value)
@@ -363,25 +369,25 @@ def _is_number(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
 _RANGES = 5  # names in a line
 _OF_KERNELS = ("metrics", "launches", "rules")  # which the kernel table sums up
 _SHARED = ("gpu_summary", "api_summary")
-_WHOLE = 101.0  # per cent: printed shares are rounded
+_FULL_SHARE = 101.0  # per cent: printed shares are rounded
 
 
-def show_report(out: Console, report: Report, most: int, told: Merged, *, kernels: bool = True) -> None:
+def show_report(out: Console, report: Report, max_rows: int, reported: Merged, *, kernels: bool = True) -> None:
     """Print a report: each table's first `most` rows, absent columns left out, problems that were not told before.
 
     With `kernels` its metrics, launches and rules are shown as one row a kernel instead.
     """
-    what = " ".join(str(p) for p in (report.tool, report.tool_version) if p) or "unknown"
+    tool_text = " ".join(str(p) for p in (report.tool, report.tool_version) if p) or "unknown"
     out.print(
-        f"{clean(report.path)}: {clean(what)}" + (f" ({report.format})" if report.format else ""),
+        f"{clean(report.path)}: {clean(tool_text)}" + (f" ({report.format})" if report.format else ""),
         style="bold",
     )
     for problem in report.problems:
-        if not told.add(report.path, problem.severity, problem.message, problem.fix):
+        if not reported.add(report.path, problem.severity, problem.message, problem.fix):
             continue
-        where = f"line {problem.line}: " if problem.line else ""
+        position = f"line {problem.line}: " if problem.line else ""
         out.print(
-            f"{problem.severity}: {where}{clean(problem.message)}",
+            f"{problem.severity}: {position}{clean(problem.message)}",
             style="red" if problem.severity == "error" else "yellow",
         )
         if problem.fix:
@@ -391,10 +397,10 @@ def show_report(out: Console, report: Report, most: int, told: Merged, *, kernel
         total = count(data)
         if not total or (summed_up and name in _OF_KERNELS):
             continue
-        top = list(islice(rows(name, data), most))
-        more = f" (first {most} of {total:,})" if total > most else ""
-        show_rows(out, name + more, top, TABLES[name].names, of=name)
-        if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _WHOLE:
+        top = list(islice(rows(name, data), max_rows))
+        omitted = f" (first {max_rows} of {total:,})" if total > max_rows else ""
+        show_rows(out, name + omitted, top, TABLES[name].names, table_name=name)
+        if name in _SHARED and sum(row["time_pct"] or 0.0 for row in top) > _FULL_SHARE:
             out.print(
                 "(time (%) is the share within each part of the report, as printed; the sum is over 100 %)\n",
                 style="dim",
@@ -408,14 +414,14 @@ def _show_kernels(out: Console, report: Report) -> bool:
     from nsw.analysis.kernels import of_report
     from nsw.present.summary_view import show_kernels
 
-    found = of_report(report.tables)
-    if not any(kernel.metrics for kernel in found):
+    kernel_rows = of_report(report.tables)
+    if not any(kernel.metrics for kernel in kernel_rows):
         return False
-    show_kernels(out, found)
+    show_kernels(out, kernel_rows)
     for line in _of_launches(report):
         out.print(line)
-    held = ", ".join(f"{name} {count(report.tables[name]):,}" for name in _OF_KERNELS if name in report.tables)
-    out.print(f"(weighted over the launches; rows of {held}: `--table metrics` lists them)", style="dim")
+    table_counts = ", ".join(f"{name} {count(report.tables[name]):,}" for name in _OF_KERNELS if name in report.tables)
+    out.print(f"(weighted over the launches; rows of {table_counts}: `--table metrics` lists them)", style="dim")
     return True
 
 
@@ -423,15 +429,17 @@ def _of_launches(report: Report) -> Iterator[str]:
     """What one launch was; of several the NVTX ranges that they were in."""
     launches = rows("launches", report.tables.get("launches", []))
     if count(report.tables.get("launches", [])) == 1:
-        one = next(iter(launches))
-        told = (("grid", one["grid"]), ("block", one["block_size"]), ("NVTX", one["nvtx"]))
-        if any(said for _, said in told):
-            yield f"launch {one['launch_id']}: " + ", ".join(f"{what} {clean(said)}" for what, said in told if said)
+        launch = next(iter(launches))
+        launch_facts = (("grid", launch["grid"]), ("block", launch["block_size"]), ("NVTX", launch["nvtx"]))
+        if any(fact for _, fact in launch_facts):
+            yield f"launch {launch['launch_id']}: " + ", ".join(
+                f"{fact_name} {clean(fact)}" for fact_name, fact in launch_facts if fact
+            )
         return
-    ranges = Counter(one["nvtx"] for one in launches if one["nvtx"])
+    ranges = Counter(launch["nvtx"] for launch in launches if launch["nvtx"])
     if ranges:
-        some = ", ".join(
+        range_counts = ", ".join(
             f"{clean(name)} ({times:,} launch{'' if times == 1 else 'es'})"
             for name, times in ranges.most_common(_RANGES)
         )
-        yield f"NVTX ranges: {some}" + (f" and {len(ranges) - _RANGES} more" if len(ranges) > _RANGES else "")
+        yield f"NVTX ranges: {range_counts}" + (f" and {len(ranges) - _RANGES} more" if len(ranges) > _RANGES else "")

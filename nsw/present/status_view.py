@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import BuildRow, RunRow
 
 STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
-_MOST = 30
-_SAID = 80  # characters of what a program printed last
+_MAX_ROWS = 30
+_LAST_LINE_WIDTH = 80  # characters of what a program printed last
 _FEW = 3  # runs alike that are still listed one by one
 
 
@@ -32,10 +32,10 @@ def calls_line(calls: Mapping[str, int]) -> str:
 
 def so_far(elapsed: float | None, left: float | None) -> str:
     """`3 min 20 s so far, about 12 min left`."""
-    told = [] if elapsed is None else [f"{seconds(elapsed)} so far"]
+    parts = [] if elapsed is None else [f"{seconds(elapsed)} so far"]
     if left is not None:
-        told.append(f"about {seconds(left) if left >= 10 else f'{max(1, round(left))} s'} left")
-    return ", ".join(told)
+        parts.append(f"about {seconds(left) if left >= 10 else f'{max(1, round(left))} s'} left")
+    return ", ".join(parts)
 
 
 def show_status(
@@ -46,7 +46,7 @@ def show_status(
     problems: Sequence[tuple[str, str | None, str, str, str | None]],
     jobs: Mapping[str, str] = MappingProxyType({}),
     *,
-    everything: bool,
+    every_run: bool,
     looks: str | None = None,
 ) -> None:
     """The campaign in a screenful; `everything` lists each run, `jobs` is the scheduler's job id of each.
@@ -82,14 +82,14 @@ def show_status(
         out.print(reductions_line(reductions))
     for line in absent_lines(head["absent"]):
         out.print(line, style="yellow")
-    said: Mapping[str, str] = head.get("last_lines") or {}
-    rows = [_cells(r, jobs, said) for r in runs] if everything else _in_short(runs, jobs, said)
-    shown = rows if everything else rows[:_MOST]
-    if shown:
+    last_lines: Mapping[str, str] = head.get("last_lines") or {}
+    rows = [_cells(r, jobs, last_lines) for r in runs] if every_run else _in_short(runs, jobs, last_lines)
+    first_rows = rows if every_run else rows[:_MAX_ROWS]
+    if first_rows:
         columns = ("run", "state", "attempt>", "took>", "host", *(("job",) if jobs else ()), "why")
-        out.print(table(None, columns, shown, wide="run", least=("attempt", "host", "took")))
-    if len(rows) > len(shown):
-        out.print(f"... and {len(rows) - len(shown)} lines more (--runs lists all)")
+        out.print(table(None, columns, first_rows, wide="run", droppable=("attempt", "host", "took")))
+    if len(rows) > len(first_rows):
+        out.print(f"... and {len(rows) - len(first_rows)} lines more (--runs lists all)")
     show_problems(out, problems)
     for line in head["next"]:
         out.print(line)
@@ -97,8 +97,8 @@ def show_status(
 
 def reductions_line(counts: Mapping[str, int]) -> str:
     """`reports reduced on the site: 12 done, 3 planned`."""
-    told = [f"{counts[state]} {state}" for state in State if counts.get(state)]
-    return f"reports reduced on the site: {', '.join(told)}"
+    state_counts = [f"{counts[state]} {state}" for state in State if counts.get(state)]
+    return f"reports reduced on the site: {', '.join(state_counts)}"
 
 
 def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
@@ -115,32 +115,43 @@ def show_builds(out: Console, builds: Sequence[Mapping[str, Any]]) -> None:
                 ("build", "state", "attempt>", "took>", "host", "job", "why"),
                 rows,
                 wide="build",
-                least=("attempt", "host", "took"),
+                droppable=("attempt", "host", "took"),
             )
         )
 
 
-def _in_short(runs: Sequence[RunRow], jobs: Mapping[str, str], said: Mapping[str, str]) -> list[tuple[object, ...]]:
+def _in_short(
+    runs: Sequence[RunRow], jobs: Mapping[str, str], last_lines: Mapping[str, str]
+) -> list[tuple[object, ...]]:
     """A row for each run to look at; one for several that wait or failed for the same reason."""
     alike: dict[tuple[object, ...], list[RunRow]] = {}
     for run in runs:
-        if run.state not in {"done", "planned"} or (run.state == "done" and _why(run)):
+        if run.state not in {"done", "planned"} or (run.state == "done" and _run_reason(run)):
             alone = run.id if run.state == "running" else None
             alike.setdefault((run.state, run.reason, alone), []).append(run)
     rows: list[tuple[object, ...]] = []
-    for some in alike.values():
-        if len(some) <= _FEW:
-            rows += [_cells(r, jobs, said) for r in some]
+    for similar_runs in alike.values():
+        if len(similar_runs) <= _FEW:
+            rows += [_cells(r, jobs, last_lines) for r in similar_runs]
         else:
-            nothing = (None,) * (4 if jobs else 3)
-            rows.append((f"{some[0].id} and {len(some) - 1} more", some[0].state, *nothing, _why(some[0])))
+            empty_cells = (None,) * (4 if jobs else 3)
+            rows.append(
+                (
+                    f"{similar_runs[0].id} and {len(similar_runs) - 1} more",
+                    similar_runs[0].state,
+                    *empty_cells,
+                    _run_reason(similar_runs[0]),
+                )
+            )
     return rows
 
 
-def _cells(run: RunRow, jobs: Mapping[str, str], said: Mapping[str, str]) -> tuple[object, ...]:
-    printed = f"prints: {said[run.id][:_SAID]}" if run.state == "running" and run.id in said else None
+def _cells(run: RunRow, jobs: Mapping[str, str], last_lines: Mapping[str, str]) -> tuple[object, ...]:
+    printed = (
+        f"prints: {last_lines[run.id][:_LAST_LINE_WIDTH]}" if run.state == "running" and run.id in last_lines else None
+    )
     return (run.id, run.state, run.attempt or None, _took(run), run.host, *((jobs.get(run.id),) if jobs else ()),
-            _why(run) or printed)  # fmt: skip
+            _run_reason(run) or printed)  # fmt: skip
 
 
 def _held_by_nsw(run: RunRow) -> RunRow:
@@ -148,7 +159,7 @@ def _held_by_nsw(run: RunRow) -> RunRow:
     return replace(run, detail="held by `nsw throttle 0`") if run.cause is Cause.HELD else run
 
 
-def _why(run: RunRow) -> str | None:
+def _run_reason(run: RunRow) -> str | None:
     return "; ".join(filter(None, (what_lacks(run), run.reason))) or None
 
 

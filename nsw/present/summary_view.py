@@ -53,8 +53,8 @@ def cells(block: Table) -> list[list[str]]:
     heads = [row[: block.repeats] or None for row in block.rows]
     again = [head is not None and head == above for above, head in pairwise([None, *heads])]
     return [
-        ["" if same and n < block.repeats else as_text(row[n], column.unit)
-         for row, same in zip(block.rows, again, strict=True)]
+        ["" if is_repeated and n < block.repeats else as_text(row[n], column.unit)
+         for row, is_repeated in zip(block.rows, again, strict=True)]
         for n, column in enumerate(block.columns)
     ]  # fmt: skip
 
@@ -123,27 +123,27 @@ def _note(out: Console, note: Note) -> None:
 
 def _timeline(out: Console, block: Timeline) -> None:
     """Its stretches but the steady state, a line each."""
-    for phase, length, iterations, what in block.rows:
+    for phase, length, iterations, spent_in in block.rows:
         if phase != "steady state":
             count = f", {plural(iterations, 'iteration')}" if isinstance(iterations, int) and iterations else ""
-            spent = f": {as_text(what, 'names and ns')}" if what else ""
+            spent = f": {as_text(spent_in, 'names and ns')}" if spent_in else ""
             out.print(f"  not in what follows: {phase} {as_text(length, 'ns')}{count}{spent}")
 
 
 def _terminal_table(out: Console, block: Table) -> None:
-    shown = cells(block)
+    column_texts = cells(block)
     wide = _title(block, block.wide)
     if not block.goes_on:
-        least = [_title(block, name) or "" for name in block.least]
-        rows = zip(*shown, strict=True)
-        out.print(table(block.title or None, [_head(c) for c in block.columns], rows, wide=wide, least=least))
+        droppable = [_title(block, name) or "" for name in block.least]
+        rows = zip(*column_texts, strict=True)
+        out.print(table(block.title or None, [_head(c) for c in block.columns], rows, wide=wide, droppable=droppable))
         return
-    first, *others = shown
-    parts = _fitted(block.columns[1:], others, first, out.width)
+    first, *other_columns = column_texts
+    parts = _fitted(block.columns[1:], other_columns, first, out.width)
     first = numbered(first, _LEAST_NAME) if len(parts) > 1 else first  # alike in all parts, however wide each is
-    for part, some in enumerate(parts):
-        heads = [_head(block.columns[0]), *(_head(block.columns[n + 1]) for n in some)]
-        rows = zip(first, *(others[n] for n in some), strict=True)
+    for part, part_columns in enumerate(parts):
+        heads = [_head(block.columns[0]), *(_head(block.columns[n + 1]) for n in part_columns)]
+        rows = zip(first, *(other_columns[n] for n in part_columns), strict=True)
         out.print(table(block.title if part == 0 else None, heads, rows, wide=wide))
 
 
@@ -159,14 +159,14 @@ def _fitted(
     columns: Sequence[Column], texts: Sequence[Sequence[object]], names: Sequence[str], width: int
 ) -> list[list[int]]:
     """The columns of each table: as many as fit beside the names."""
-    beside = min(max(map(len, names)), _LEAST_NAME) + _GAP
+    name_width = min(max(map(len, names)), _LEAST_NAME) + _GAP
     parts: list[list[int]] = [[]]
-    room = width - beside
-    for n, (column, own) in enumerate(zip(columns, texts, strict=True)):
-        needs = max(len(column.title), *(len(clean(text)) for text in own)) + _GAP
+    room = width - name_width
+    for n, (column, column_cells) in enumerate(zip(columns, texts, strict=True)):
+        needs = max(len(column.title), *(len(clean(text)) for text in column_cells)) + _GAP
         if needs > room and parts[-1]:
             parts.append([])
-            room = width - beside
+            room = width - name_width
         parts[-1].append(n)
         room -= needs
     return parts
@@ -184,10 +184,10 @@ _RUNS: Final = "runs"  # the table with moments in it
 
 def as_markdown(title: str, blocks: Iterable[Block]) -> str:
     """The answer in full: its headline and findings first, since a reader may stop there."""
-    given = [block for block in blocks if block.shown in {"always", "full"}]
-    first = [block for block in given if isinstance(block, Finding)]
-    heads = [block for block in given if isinstance(block, Note) and block.name == HEADLINE]
-    rest = [block for block in given if not isinstance(block, Finding) and block not in heads]
+    shown_blocks = [block for block in blocks if block.shown in {"always", "full"}]
+    first = [block for block in shown_blocks if isinstance(block, Finding)]
+    heads = [block for block in shown_blocks if isinstance(block, Note) and block.name == HEADLINE]
+    rest = [block for block in shown_blocks if not isinstance(block, Finding) and block not in heads]
     parts = [f"# {_text(title)}", *(f"**{_text(block.text)}**" for block in heads)]
     parts += ["\n".join(f"- {_text(f.text)}" for f in first)] if first else []
     parts += [_markdown_block(block) for block in rest]
@@ -199,13 +199,13 @@ def rows_markdown(
 ) -> str:
     """Rows of one table as Markdown, unrounded; the moments of runs are those of the local clock."""
     moments = MOMENTS if title == _RUNS else frozenset()
-    made = Table(
+    markdown_block = Table(
         "rows",
         "",
         tuple(Column(c, c) for c in columns),
         tuple(tuple(_moment(row.get(c)) if c in moments else row.get(c) for c in columns) for row in rows),
     )
-    parts = [f"# {_text(title)}", *([_text(note)] if note else []), _markdown_table(made)]
+    parts = [f"# {_text(title)}", *([_text(note)] if note else []), _markdown_table(markdown_block)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -236,7 +236,7 @@ def _cell(text: str) -> str:
 def _line(text: str, written: Callable[[str], str] = str) -> str:
     """A text inside a line: commands as code, whatever else would be markup escaped."""
     pieces = _COMMAND.split(" ".join(clean(text).split()))  # every other one is a command
-    return "".join(written(one) if n % 2 else _MARKUP.sub(r"\\\1", one) for n, one in enumerate(pieces))
+    return "".join(written(piece) if n % 2 else _MARKUP.sub(r"\\\1", piece) for n, piece in enumerate(pieces))
 
 
 def _text(text: str) -> str:
@@ -246,59 +246,59 @@ def _text(text: str) -> str:
 
 def block_data(block: Block) -> dict[str, Any]:
     """A block as data, numbers unrounded."""
-    about = {
+    common_data = {
         "kind": block.kind,
         "name": block.name,
         "case": block.case,
         "shown": block.shown,
-        "evidence": [{"table": one.table, "cases": list(one.cases)} for one in block.evidence],
+        "evidence": [{"table": proof.table, "cases": list(proof.cases)} for proof in block.evidence],
     }
     if isinstance(block, Finding):
-        return about | {"text": clean(block.text), "brief": clean(block.brief or block.text)}
+        return common_data | {"text": clean(block.text), "brief": clean(block.brief or block.text)}
     if isinstance(block, Note):
-        return about | {"text": clean(block.text), "tone": block.tone}
+        return common_data | {"text": clean(block.text), "tone": block.tone}
     assert isinstance(block, Table)
     parts: dict[str, Any] = {part: name if isinstance(name, str) else list(name) for part, name in block.parts.items()}
     if isinstance(block, Scatter):
-        parts["ceilings"] = [asdict(one) for one in block.ceilings]
+        parts["ceilings"] = [asdict(proof) for proof in block.ceilings]
     if isinstance(block, Curve):
         parts["ideals"] = list(block.ideals)
     columns = [{"name": c.name, "title": c.title, "unit": c.unit} for c in block.columns]
-    return about | {"title": block.title, "columns": columns, "rows": [list(row) for row in block.rows]} | parts
+    return common_data | {"title": block.title, "columns": columns, "rows": [list(row) for row in block.rows]} | parts
 
 
 _LINES: Final = 24  # of the first screen
 _FINDINGS: Final = 5
 
 
-def show_summary(out: Console, summary: Summary, *, full: bool, more: str | None = None) -> None:
+def show_summary(out: Console, summary: Summary, *, full: bool, next_command: str | None = None) -> None:
     """Print the first screen, or the full answer, which begins with it.
 
     Args:
         out: Where to.
         summary: What.
         full: All tables, and every finding whole.
-        more: The last line: the command that shows more.
+        next_command: The last line: the command that shows more.
     """
     blocks = blocks_of(summary, full=full)
     if full:
         show_blocks(out, blocks, "full")
     else:
-        show_first_screen(out, blocks, more)
+        show_first_screen(out, blocks, next_command)
 
 
-def show_first_screen(out: Console, blocks: Iterable[Block], more: str | None = None) -> None:
+def show_first_screen(out: Console, blocks: Iterable[Block], next_command: str | None = None) -> None:
     """Print headline, table and notes, and so many of the findings as find room on 24 lines, the weightiest first."""
-    shown = [block for block in blocks if block.shown == "always"]
-    findings = [block for block in shown if isinstance(block, Finding)]
-    around = [block for block in shown if not isinstance(block, Finding | Table)]
+    first_blocks = [block for block in blocks if block.shown == "always"]
+    findings = [block for block in first_blocks if isinstance(block, Finding)]
+    around = [block for block in first_blocks if not isinstance(block, Finding | Table)]
     printed = {id(block): _printed(out, block) for block in around}
-    lines = sum(text.count("\n") for text in printed.values()) + (2 if more else 0)
-    for block in shown:
+    lines = sum(text.count("\n") for text in printed.values()) + (2 if next_command else 0)
+    for block in first_blocks:
         if isinstance(block, Table):
             printed[id(block)] = _within(out, block, _LINES - lines)
             lines += printed[id(block)].count("\n")
-    for block in shown:
+    for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
     left = len(findings)
     for finding in findings[:_FINDINGS]:
@@ -308,17 +308,17 @@ def show_first_screen(out: Console, blocks: Iterable[Block], more: str | None = 
             break
         out.print(text, soft_wrap=True)
         left -= 1
-    if more:
-        out.print(wrapped(out, more + (f" ({plural(left, 'finding')} more)" if left else "")), soft_wrap=True)
+    if next_command:
+        out.print(wrapped(out, next_command + (f" ({plural(left, 'finding')} more)" if left else "")), soft_wrap=True)
 
 
 def _within(out: Console, block: Table, lines: int) -> str:
     """A table of at most so many lines: its last rows go, and their number is told."""
     rows = len(block.rows)
     while True:
-        gone = len(block.rows) - rows
+        omitted = len(block.rows) - rows
         text = _printed(out, replace(block, rows=block.rows[:rows]))
-        text += f"({plural(gone, 'row')} more)\n" if gone else ""
+        text += f"({plural(omitted, 'row')} more)\n" if omitted else ""
         over = text.count("\n") - lines
         if over <= 0 or rows <= 1:
             return text

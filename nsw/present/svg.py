@@ -45,10 +45,12 @@ _GAP: Final = 6.0  # between the lines of a hatch
 
 def node(name: str, *children: str, **attributes: object) -> str:
     """An element; an underscore in an attribute's name is a hyphen, one at its end goes, and None leaves it out."""
-    given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
+    present_attributes = {
+        key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None
+    }
     head = name + "".join(
         f" {key}={quoteattr(_figure(value) if isinstance(value, float) else str(value))}"
-        for key, value in given.items()
+        for key, value in present_attributes.items()
     )
     return f"<{head}>{''.join(children)}</{name}>" if children else f"<{head}/>"
 
@@ -68,14 +70,22 @@ def tip(*lines: str) -> str:
 
 
 def text(
-    content: str, x: float, y: float, *, anchor: str = "start", size: int = 12, of: str = "label", bold: bool = False,
-    turned: float = 0.0, within: float = math.inf,
-) -> str:  # fmt: skip
+    content: str,
+    x: float,
+    y: float,
+    *,
+    anchor: str = "start",
+    size: int = 12,
+    css_class: str = "label",
+    bold: bool = False,
+    turned: float = 0.0,
+    within: float = math.inf,
+) -> str:
     """A text that ends in an ellipsis where it has no room (px); then the whole is its tip."""
-    shown = cut(content, within, size)
+    visible = cut(content, within, size)
     return node(
-        "text", words(shown), *([tip(content)] if shown != clean(content) else []), x=x, y=y, text_anchor=anchor,
-        font_size=size, font_weight="bold" if bold else None, fill=COLOURS[of], class_=of,
+        "text", words(visible), *([tip(content)] if visible != clean(content) else []), x=x, y=y, text_anchor=anchor,
+        font_size=size, font_weight="bold" if bold else None, fill=COLOURS[css_class], class_=css_class,
         transform=f"rotate({_figure(-turned)} {_figure(x)} {_figure(y)})" if turned else None,
     )  # fmt: skip
 
@@ -102,35 +112,53 @@ def cut(content: str, within: float, size: int = 12) -> str:
     return content[: bisect_right(ends, within / size - _width("…"))].rstrip() + "…"
 
 
-def line(x1: float, y1: float, x2: float, y2: float, of: str, *, width: float = 1.0, dash: str | None = None) -> str:
+def line(
+    x1: float, y1: float, x2: float, y2: float, css_class: str, *, width: float = 1.0, dash: str | None = None
+) -> str:
     """A straight line."""
-    return node("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke=COLOURS[of], stroke_width=width, stroke_dasharray=dash,
-                class_=of)  # fmt: skip
+    return node(
+        "line",
+        x1=x1,
+        y1=y1,
+        x2=x2,
+        y2=y2,
+        stroke=COLOURS[css_class],
+        stroke_width=width,
+        stroke_dasharray=dash,
+        class_=css_class,
+    )
 
 
-def path(points: Iterable[tuple[float, float]], of: str, *, width: float = 2.0, dash: str | None = None) -> str:
+def path(points: Iterable[tuple[float, float]], css_class: str, *, width: float = 2.0, dash: str | None = None) -> str:
     """A line through points."""
     through = "M" + "L".join(f"{_figure(x)} {_figure(y)}" for x, y in points)
-    return node("path", d=through, fill="none", stroke=COLOURS[of], stroke_width=width, stroke_dasharray=dash,
-                stroke_linejoin="round", class_=of)  # fmt: skip
+    return node("path", d=through, fill="none", stroke=COLOURS[css_class], stroke_width=width, stroke_dasharray=dash,
+                stroke_linejoin="round", class_=css_class)  # fmt: skip
 
 
 def rect(
-    x: float, y: float, width: float, height: float, of: str, *inside: str, row: int | None = None,
+    x: float, y: float, width: float, height: float, css_class: str, *inside: str, row: int | None = None,
     opacity: float | None = None,
 ) -> str:  # fmt: skip
     """A bar or field; `row`: the row that it stands for, `inside`: its tip."""
-    return node("rect", *inside, x=x, y=y, width=width, height=height, fill=COLOURS[of], fill_opacity=opacity,
-                class_=of, data_row=row)  # fmt: skip
+    return node("rect", *inside, x=x, y=y, width=width, height=height, fill=COLOURS[css_class], fill_opacity=opacity,
+                class_=css_class, data_row=row)  # fmt: skip
 
 
 def marker(x: float, y: float, series: int, *inside: str, row: int | None = None, size: float = 4.5) -> str:
     """A point, of another shape and colour for each series (from 0)."""
-    of, shape, r = f"s{series % 8 + 1}", _SHAPES[series % 8], size
-    about = {"fill": COLOURS[of], "stroke": COLOURS[of], "stroke_width": 1.5, "class_": of, "data_row": row,
-             "data_x": x, "data_y": y}  # fmt: skip
+    css_class, shape, r = f"s{series % 8 + 1}", _SHAPES[series % 8], size
+    common_attributes = {
+        "fill": COLOURS[css_class],
+        "stroke": COLOURS[css_class],
+        "stroke_width": 1.5,
+        "class_": css_class,
+        "data_row": row,
+        "data_x": x,
+        "data_y": y,
+    }
     if shape == "circle":
-        return node("circle", *inside, cx=x, cy=y, r=r, **about)
+        return node("circle", *inside, cx=x, cy=y, r=r, **common_attributes)
     corners: dict[str, Sequence[tuple[float, float]]] = {
         "square": ((-r, -r), (r, -r), (r, r), (-r, r)),
         "triangle": ((0, -1.2 * r), (1.2 * r, r), (-1.2 * r, r)),
@@ -141,7 +169,7 @@ def marker(x: float, y: float, series: int, *inside: str, row: int | None = None
         "bar": ((-r / 3, -1.4 * r), (r / 3, -1.4 * r), (r / 3, 1.4 * r), (-r / 3, 1.4 * r)),
     }
     d = "M" + "L".join(f"{_figure(x + dx)} {_figure(y + dy)}" for dx, dy in corners[shape]) + "Z"
-    return node("path", *inside, d=d, **about)
+    return node("path", *inside, d=d, **common_attributes)
 
 
 def hatch(x: float, y: float, width: float, height: float, series: int) -> str:
@@ -175,13 +203,13 @@ def _steps(first: float, end: float) -> Iterator[float]:
     return (first + n * _GAP for n in range(count))
 
 
-def spread_out(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+def spread_out(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Where labels go that want to be at these heights (px), a gap apart, none above `low` or below `high`."""
-    order = sorted(range(len(wanted)), key=lambda n: wanted[n])
-    placed = [0.0] * len(wanted)
+    order = sorted(range(len(heights)), key=lambda n: heights[n])
+    placed = [0.0] * len(heights)
     at = low - gap
     for n in order:
-        at = placed[n] = max(wanted[n], at + gap)
+        at = placed[n] = max(heights[n], at + gap)
     at = high + gap
     for n in reversed(order):
         at = placed[n] = min(placed[n], at - gap)
@@ -245,8 +273,8 @@ def _label(value: float, step: float) -> str:
     if abs(value) >= 1e7:
         return f"{value:.3g}"
     digits = max(0, -math.floor(math.log10(abs(step)) + 1e-9)) if step else 0
-    shown = f"{value:,.{digits + 2}f}"  # one or two more than the step's first, where it needs them: 2.5, 0.25
-    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+    number_text = f"{value:,.{digits + 2}f}"  # one or two more than the step's first, where it needs them: 2.5, 0.25
+    return number_text.rstrip("0").rstrip(".") if "." in number_text else number_text
 
 
 def scaled(high: float, unit: Unit) -> tuple[float, str]:
@@ -259,13 +287,20 @@ def scaled(high: float, unit: Unit) -> tuple[float, str]:
 
 
 def linear(
-    low: float, high: float, first: float, last: float, *, unit: Unit = "number", least: int = 4, exact: bool = False
+    low: float,
+    high: float,
+    first: float,
+    last: float,
+    *,
+    unit: Unit = "number",
+    min_ticks: int = 4,
+    exact: bool = False,
 ) -> Axis:
     """A linear axis with round ticks; its ends are ticks too unless they are `exact`."""
     if high <= low:
         high = low + (abs(low) or 1.0)
     scale, name = scaled(max(abs(low), abs(high)), unit)
-    step = _round_step((high - low) / scale / least) * scale
+    step = _round_step((high - low) / scale / min_ticks) * scale
     if not exact:
         low, high = step * math.floor(low / step + 1e-9), step * math.ceil(high / step - 1e-9)
     count = math.floor(high / step + 1e-9) - math.ceil(low / step - 1e-9)
@@ -274,10 +309,10 @@ def linear(
     return Axis(low, high, first, last, ticks, scale=scale, unit=name)
 
 
-def _round_step(wanted: float) -> float:
+def _round_step(longest_step: float) -> float:
     """1, 2 or 5 times a power of ten, at most as much as wanted."""
-    power = 10.0 ** math.floor(math.log10(wanted))
-    return power * max(n for n in (1, 2, 5) if n * power <= wanted * (1 + 1e-9))
+    power = 10.0 ** math.floor(math.log10(longest_step))
+    return power * max(n for n in (1, 2, 5) if n * power <= longest_step * (1 + 1e-9))
 
 
 def logarithmic(

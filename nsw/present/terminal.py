@@ -30,8 +30,8 @@ _EDGES: Final = 2
 _NAME: Final = 24  # characters that names keep while other columns can go
 _SENTENCE: Final = 30  # characters that a sentence has on a line while other columns can go
 _WIDEST: Final = 300  # columns of the widest terminal that anybody has
-_LEAST: Final = 12  # that they keep at all
-_NAMED: Final = 8  # hidden columns that the line below names
+_MIN_WIDTH: Final = 12  # that they keep at all
+_NAMED_COLUMNS: Final = 8  # hidden columns that the line below names
 
 
 class Fitted:
@@ -43,7 +43,7 @@ class Fitted:
         rows: The cells, one text a column, of one line each.
         wide: The heading of the column of names, which may lose their middles.
         names: Headings of other columns of names, which may lose them too.
-        least: Headings of columns that may go, the least important first.
+        droppable: Headings of columns that may go, the least important first.
         sentences: Whether the wide column holds sentences: those wrap.
         wrapping: Headings of columns of sentences: they wrap before a column goes.
         elsewhere: What else shows the columns that went, such as "--format csv".
@@ -51,7 +51,7 @@ class Fitted:
 
     def __init__(
         self, title: str | None, columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: str | None = None,
-        names: Sequence[str] = (), least: Sequence[str] = (), sentences: bool = False, wrapping: Sequence[str] = (),
+        names: Sequence[str] = (), droppable: Sequence[str] = (), sentences: bool = False, wrapping: Sequence[str] = (),
         elsewhere: str | None = None,
     ) -> None:  # fmt: skip
         self._elsewhere = elsewhere
@@ -65,21 +65,23 @@ class Fitted:
         self._elided += [] if self._wide is None else [self._wide]
         self._wrapping = [i for i, head in enumerate(self._heads) if head in wrapping and i not in self._elided]
         # a parameter of the recipe may be called like one of them: it is before them
-        self._least = [len(self._heads) - 1 - self._heads[::-1].index(name) for name in least if name in self._heads]
+        self._droppable = [
+            len(self._heads) - 1 - self._heads[::-1].index(name) for name in droppable if name in self._heads
+        ]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """The columns that fit, and what did not."""
-        shown, widths = self._fit(options.max_width)
-        yield from self._drawn(console, options, {i: widths[i] for i in shown})
-        if gone := [head for i, head in enumerate(self._heads) if i not in shown]:
+        visible, widths = self._fit(options.max_width)
+        yield from self._drawn(console, options, {i: widths[i] for i in visible})
+        if hidden_heads := [head for i, head in enumerate(self._heads) if i not in visible]:
             from rich.text import Text
 
             need = _total([self._natural(i) for i in range(len(self._heads))])
-            what = "1 column is" if len(gone) == 1 else f"{len(gone)} columns are"
-            where = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
-            where += [f"with {self._elsewhere}"] if self._elsewhere else []
-            told = f"({what} hidden, shown {' or '.join(where)}: {first_of(gone, _NAMED)})"
-            yield Text(wrapped(console, told), style="dim")
+            count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
+            remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
+            remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
+            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {first_of(hidden_heads, _NAMED_COLUMNS)})"
+            yield Text(wrapped(console, hint), style="dim")
 
     def _drawn(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
         """Title, headings and rows of the columns that have a width."""
@@ -89,19 +91,19 @@ class Fitted:
         from rich.text import Text
 
         title = None if self._title is None else Text(self._title)
-        made = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+        rich_table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
         for i, width in widths.items():
             side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
-            made.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
+            rich_table.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
         columns = {i: self._texts(i, width) for i, width in widths.items()}
         too_wide = [i for i, width in widths.items() if self._widest[i] > width]
         if any(_len(text) > widths[i] for i in too_wide for text in columns[i]):
             for cells in zip(*columns.values(), strict=True):
-                made.add_row(*(Text(cell, overflow="fold") for cell in cells))
-            yield made
+                rich_table.add_row(*(Text(cell, overflow="fold") for cell in cells))
+            yield rich_table
             return
         # no text wraps: the same lines as rich's, which takes many times longer for them
-        *above, foot, end = console.render(made, options)
+        *above, foot, end = console.render(rich_table, options)
         yield from above
         padded = [_padded(texts, widths[i], right=self._numbers[i]) for i, texts in columns.items()]
         rows = "".join(f" {_GAP.join(row)} \n" for row in zip(*padded, strict=True))
@@ -109,8 +111,8 @@ class Fitted:
 
     def hidden(self, width: int) -> list[str]:
         """The headings of the columns that do not fit this width."""
-        shown, _ = self._fit(width)
-        return [self._heads[i] for i in range(len(self._heads)) if i not in shown]
+        visible, _ = self._fit(width)
+        return [self._heads[i] for i in range(len(self._heads)) if i not in visible]
 
     def _texts(self, column: int, width: int) -> list[str]:
         too_wide = column in self._elided and self._widest[column] > width
@@ -121,50 +123,50 @@ class Fitted:
 
     def _fit(self, room: int) -> tuple[list[int], dict[int, int]]:
         """Which columns are shown, and how wide each of them is."""
-        shown = list(range(len(self._heads)))
-        widths = {i: self._natural(i) for i in shown}
+        visible = list(range(len(self._heads)))
+        widths = {i: self._natural(i) for i in visible}
         if _total([*widths.values()]) <= room:
-            return shown, widths
+            return visible, widths
 
         def too_much() -> int:
-            return _total([widths[i] for i in shown]) - room
+            return _total([widths[i] for i in visible]) - room
 
-        def longest_word(column: int, most: int = _NO_WIDTH) -> int:
-            return max([words[column], *(min(_len(w), most) for c in self._cells[column] for w in c.split())])
+        def longest_word(column: int, limit: int = _NO_WIDTH) -> int:
+            return max([words[column], *(min(_len(w), limit) for c in self._cells[column] for w in c.split())])
 
-        def narrow(columns: Sequence[int], least: dict[int, int]) -> None:
+        def narrow(columns: Sequence[int], min_widths: dict[int, int]) -> None:
             """Take what is too much from these columns, the widest first, down to the least of each."""
             over = too_much()
             while over > 0:
-                able = [i for i in columns if i in shown and widths[i] > least[i]]
+                able = [i for i in columns if i in visible and widths[i] > min_widths[i]]
                 if not able:
                     return
                 widest = max(able, key=lambda i: widths[i])
-                next_ = max([least[widest], *(widths[i] for i in able if widths[i] < widths[widest])])
+                next_ = max([min_widths[widest], *(widths[i] for i in able if widths[i] < widths[widest])])
                 step = max(1, min(over, widths[widest] - next_))
                 widths[widest] -= step
                 over -= step
 
-        cells = {i: max(1, self._widest[i]) for i in shown}
-        words = {i: max([1, *(_len(w) for w in self._heads[i].split())]) for i in shown}
-        narrow(shown, {i: max(cells[i], words[i]) for i in shown})
+        cells = {i: max(1, self._widest[i]) for i in visible}
+        words = {i: max([1, *(_len(w) for w in self._heads[i].split())]) for i in visible}
+        narrow(visible, {i: max(cells[i], words[i]) for i in visible})
         narrow(self._elided, {i: max(words[i], min(_NAME, cells[i])) for i in self._elided})
         narrow(self._wrapping, {i: max(longest_word(i, _SENTENCE), min(_SENTENCE, cells[i])) for i in self._wrapping})
-        for i in self._least:
+        for i in self._droppable:
             if too_much() <= 0:
                 break
-            shown.remove(i)
-        texts = [i for i in shown if not self._numbers[i] and i not in self._elided]
+            visible.remove(i)
+        texts = [i for i in visible if not self._numbers[i] and i not in self._elided]
         narrow(texts, {i: longest_word(i) for i in texts})
-        narrow(self._elided, {i: min(_LEAST, cells[i]) for i in self._elided})
-        while too_much() > 0 and len(shown) > 2:
-            shown.remove(max(i for i in shown if i != self._wide))
-        narrow(texts, dict.fromkeys(texts, _LEAST))
+        narrow(self._elided, {i: min(_MIN_WIDTH, cells[i]) for i in self._elided})
+        while too_much() > 0 and len(visible) > 2:
+            visible.remove(max(i for i in visible if i != self._wide))
+        narrow(texts, dict.fromkeys(texts, _MIN_WIDTH))
         # what the columns that went have left is for names and sentences
         for i in [*reversed(self._elided), *self._wrapping]:
-            if i in shown:
+            if i in visible:
                 widths[i] += max(0, min(self._natural(i) - widths[i], -too_much()))
-        return shown, widths
+        return visible, widths
 
 
 def _total(widths: Sequence[int]) -> int:
@@ -225,21 +227,21 @@ def _plain_console() -> type[Console]:
             """Leave it to the caller: that `| head` has enough is no failure."""
             raise BrokenPipeError
 
-        def print(self, *objects: Any, **how: Any) -> None:
+        def print(self, *objects: Any, **options_of_rich: Any) -> None:
             """As rich prints; line breaks and tabs of texts are kept.
 
             A single text breaks between words, and not within a command in backticks; with `soft_wrap` nothing of it
             breaks.
             """
-            if len(objects) == 1 and isinstance(objects[0], str) and not how.get("soft_wrap"):
-                objects, how = (wrapped(self, objects[0]),), {**how, "soft_wrap": True}
+            if len(objects) == 1 and isinstance(objects[0], str) and not options_of_rich.get("soft_wrap"):
+                objects, options_of_rich = (wrapped(self, objects[0]),), {**options_of_rich, "soft_wrap": True}
             texts = (as_typed(harmless(o)) if isinstance(o, str) else o for o in objects)
-            how.setdefault("crop", False)  # all of it wraps, or fits already
+            options_of_rich.setdefault("crop", False)  # all of it wraps, or fits already
             if self.is_terminal or self._buffer_index:
-                super().print(*texts, **how)
+                super().print(*texts, **options_of_rich)
                 return
             with self.capture() as printed:
-                super().print(*texts, **how)
+                super().print(*texts, **options_of_rich)
             # a table pads its lines, and its title's, up to its width
             self.file.write(unpadded(printed.get()))
             try:
@@ -254,8 +256,8 @@ def _plain_console() -> type[Console]:
 
 def _shortened(cell: str) -> str:
     """A cell that can be laid out in a moment: words of megabytes would take half a minute."""
-    more = len(cell) - _LONGEST_CELL
-    return cell if more <= 0 else f"{cell[:_LONGEST_CELL]}… ({more:,} more characters)"
+    omitted = len(cell) - _LONGEST_CELL
+    return cell if omitted <= 0 else f"{cell[:_LONGEST_CELL]}… ({omitted:,} more characters)"
 
 
 _SENTENCES = frozenset({
@@ -266,7 +268,7 @@ _SENTENCES = frozenset({
 
 def table(
     title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
-    names: Sequence[str] = (), least: Sequence[str] = (), elsewhere: str | None = None,
+    names: Sequence[str] = (), droppable: Sequence[str] = (), elsewhere: str | None = None,
 ) -> Fitted:  # fmt: skip
     """A table that fits its width; a column whose name ends in `>` is right-aligned, and holds numbers.
 
@@ -278,20 +280,22 @@ def table(
         rows: The cells.
         wide: The column that gives way for space first: names give up their middles, sentences wrap.
         names: Other columns of names.
-        least: Columns that may go where there is no room, the least important first.
+        droppable: Columns that may go where there is no room, the least important first.
         elsewhere: What else shows the columns that went.
     """
-    made = [list(row) for row in rows]
-    in_units = [in_one_unit(head, [row[n] for row in made]) for n, head in enumerate(columns)]
+    cell_rows = [list(row) for row in rows]
+    in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
     heads = [clean(head) for head, _ in in_units]
     texts = [
         ["" if cell is None else _shortened(clean(cell)) for cell in row]
         for row in zip(*(cells for _, cells in in_units), strict=True)
     ]
-    named = dict(zip((c.removesuffix(">") for c in columns), (head.removesuffix(">") for head in heads), strict=True))
-    least = [named.get(name, name) for name in least]
+    clean_heads = dict(
+        zip((c.removesuffix(">") for c in columns), (head.removesuffix(">") for head in heads), strict=True)
+    )
+    droppable = [clean_heads.get(name, name) for name in droppable]
     return Fitted(
         None if title is None else clean(title), heads, texts,
-        wide=None if wide is None else clean(wide), names=names, least=least, sentences=wide in _SENTENCES,
+        wide=None if wide is None else clean(wide), names=names, droppable=droppable, sentences=wide in _SENTENCES,
         wrapping=[head for head in heads if head in _SENTENCES], elsewhere=elsewhere,
     )  # fmt: skip

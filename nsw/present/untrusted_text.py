@@ -49,9 +49,9 @@ def say(text: str, file: TextIO | None = None) -> None:
     print(harmless(text), file=file or sys.stdout)
 
 
-def as_json(value: Any, **how: Any) -> str:
+def as_json(value: Any, **options: Any) -> str:
     """JSON in UTF-8 that no terminal obeys and that is the same data."""
-    return _steering_nothing(json.dumps(value, ensure_ascii=False, allow_nan=False, **how), _escaped)
+    return _steering_nothing(json.dumps(value, ensure_ascii=False, allow_nan=False, **options), _escaped)
 
 
 def as_csv_cell(value: Any) -> Any:
@@ -63,6 +63,6 @@ def as_csv_cell(value: Any) -> Any:
     return "'" + text if _FORMULA.match(text) else text
 
 
-def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

@@ -37,12 +37,14 @@ def program() -> str:
     if name == "__main__.py" and Path(typed).parent.name == "nsw":
         python = Path(sys.executable)
         on_path = shutil.which(python.name)
-        known = on_path is not None and _same(on_path, str(python)) and Path(on_path).parent == python.parent
-        return f"{shlex.quote(python.name if known else str(python))} -m nsw"
+        is_on_path = (
+            on_path is not None and _is_same_file(on_path, str(python)) and Path(on_path).parent == python.parent
+        )
+        return f"{shlex.quote(python.name if is_on_path else str(python))} -m nsw"
     if name != "nsw":  # another program that uses nsw
         return "nsw"
-    found = shutil.which("nsw")
-    if found is not None and (os.sep not in typed or _same(found, typed)):
+    program_path = shutil.which("nsw")
+    if program_path is not None and (os.sep not in typed or _is_same_file(program_path, typed)):
         return "nsw"
     return shlex.quote(typed)
 
@@ -52,9 +54,9 @@ def as_typed(text: str) -> str:
     return text.replace(_HINT, f"`{program()} ") if _HINT in text and program() != "nsw" else text
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_file(first: str, second: str) -> bool:
     try:
-        return Path(one).samefile(other)
+        return Path(first).samefile(second)
     except OSError:
         return False
 
@@ -63,8 +65,8 @@ def elided(text: str, width: int) -> str:
     """At most `width` columns of a text: its beginning and its end."""
     if cell_len(text) <= width:
         return text
-    kept = max(width - 1, 0)
-    head, tail = kept - kept // 2, kept // 2
+    kept_width = max(width - 1, 0)
+    head, tail = kept_width - kept_width // 2, kept_width // 2
     short = text[:head] + "…" + (text[-tail:] if tail else "")
     while cell_len(short) > width and head + tail:  # characters of two columns
         head, tail = (head - 1, tail) if head > tail else (head, tail - 1)
@@ -102,7 +104,7 @@ _BEHIND_A_KERNEL: Final = "),.;:"  # of the sentence, not of the name
 _EXCERPT: Final = re.compile(r"\s*+(?:\d++\s++|(?<=\s))\| ")  # a line of a file, or what points at it
 
 
-def wrapped(out: Console, text: str, *, begun: int = 0) -> str:
+def wrapped(out: Console, text: str, *, used_columns: int = 0) -> str:
     """A text with line breaks for a terminal's width; as it is for what is none.
 
     Lines of files that an error shows are left alone. What follows a break stands under the line's first word.
@@ -110,32 +112,38 @@ def wrapped(out: Console, text: str, *, begun: int = 0) -> str:
     Args:
         out: Where it will be printed.
         text: One or several lines; commands in backticks are written as the user types them.
-        begun: Columns of the first line that are taken already.
+        used_columns: Columns of the first line that are taken already.
     """
     if not out.is_terminal:
         return text
     lines = as_typed(harmless(text)).split("\n")
-    return "\n".join(_line(line, out.width, begun if number == 0 else 0) for number, line in enumerate(lines))
+    return "\n".join(_line(line, out.width, used_columns if number == 0 else 0) for number, line in enumerate(lines))
 
 
-def _line(line: str, width: int, begun: int) -> str:
-    if begun + cell_len(line) <= width or _EXCERPT.match(line):
+def _line(line: str, width: int, used_columns: int) -> str:
+    if used_columns + cell_len(line) <= width or _EXCERPT.match(line):
         return line
     indent = line[: len(line) - len(line.lstrip())]
-    made, room, before = indent, begun + len(indent), len(indent)
+    wrapped_line, room, before = indent, used_columns + len(indent), len(indent)
     pieces = list(_PIECE.finditer(line))
     for piece, text in zip(pieces, _short([piece[0] for piece in pieces], width - len(indent)), strict=True):
         between = line[before : piece.start()]
         size = cell_len(text)
         if between and room + len(between) + size > width:
             between, room = f"\n{indent}", 0
-        made, room, before = f"{made}{between}{text}", room + len(between.lstrip("\n")) + size, piece.end()
-    return made
+        wrapped_line, room, before = (
+            f"{wrapped_line}{between}{text}",
+            room + len(between.lstrip("\n")) + size,
+            piece.end(),
+        )
+    return wrapped_line
 
 
 def _short(words: Sequence[str], room: int) -> list[str]:
     """The words; names of kernels that are longer than a line lose their middle, and stay distinguishable."""
-    long = {n: found for n, word in enumerate(words) if cell_len(word) > room and (found := _kernel(word))}
+    long = {
+        n: kernel_parts for n, word in enumerate(words) if cell_len(word) > room and (kernel_parts := _kernel(word))
+    }
     around = max((len(before + behind) for before, _, behind in long.values()), default=0)
     names = distinct([name for _, name, _ in long.values()], room - around)
     short = {n: f"{before}{name}{behind}" for (n, (before, _, behind)), name in zip(long.items(), names, strict=True)}
@@ -145,5 +153,5 @@ def _short(words: Sequence[str], room: int) -> list[str]:
 def _kernel(word: str) -> tuple[str, str, str] | None:
     """What is before a kernel's name, the name, and what is behind it; None for a word that is none."""
     bare = word.rstrip(_BEHIND_A_KERNEL)  # a pattern for all three would try every place where the name may end
-    found = _KERNEL.fullmatch(bare)
-    return (found[1], found[2], word[len(bare) :]) if found else None
+    match = _KERNEL.fullmatch(bare)
+    return (match[1], match[2], word[len(bare) :]) if match else None

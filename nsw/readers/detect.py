@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from nsw.apart import inside, out_of_memory
 from nsw.readers.invariants import leave_out_broken_rows, report_no_values
-from nsw.readers.messages import only_said, program_failure
+from nsw.readers.messages import only_messages, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
 from nsw.readers.not_a_report import NotReport, explain, is_archive, pointer, special, unopened
 from nsw.readers.registry import FORMATS, Format
@@ -45,21 +45,21 @@ def read(path: Path, options: Options | None = None) -> Report:
             give_one_unit(report)
         add_portable_names(report)
     if not any(len(t) for t in report.tables.values()) and not any(p.severity == "error" for p in report.problems):
-        asked = options.tables if options else None
-        if not asked:
+        requested = options.tables if options else None
+        if not requested:
             report.error("the file contains no results")
         else:
-            why = _NO_ITERATIONS if asked <= _OF_ITERATIONS else None
+            fix_text = _NO_ITERATIONS if requested <= _OF_ITERATIONS else None
             report.lack = Lack.TABLES
-            report.error(f"holds nothing of {', '.join(sorted(asked))}", fix=why)
+            report.error(f"holds nothing of {', '.join(sorted(requested))}", fix=fix_text)
     return report
 
 
 def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
     """Read a file; `nested`: it was packed itself, and one that is packed twice is left alone."""
     report = Report(str(path))
-    if (other := special(path)) is not None:
-        return _no_report(report, other)
+    if (explanation := special(path)) is not None:
+        return _no_report(report, explanation)
     try:
         sample = Sample(path)
     except OSError as fault:
@@ -67,27 +67,29 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
     if sample.size == 0 and not sample.is_folder:
         report.error("the file is empty", fix="the profiler or the copy was cut short: run or copy again")
         return report
-    if not sample.is_folder and (other := pointer(sample)) is not None:
-        return _no_report(report, other)
-    found = detect(sample)
-    if found is None and sample.head.startswith(GZIP_MAGIC) and not nested and not is_archive(sample):
-        unpacked = read_packed(path, options, lambda one: detect(Sample(one)) is not None, partial(_read, nested=True))
+    if not sample.is_folder and (explanation := pointer(sample)) is not None:
+        return _no_report(report, explanation)
+    detected = detect(sample)
+    if detected is None and sample.head.startswith(GZIP_MAGIC) and not nested and not is_archive(sample):
+        unpacked = read_packed(
+            path, options, lambda unpacked_path: detect(Sample(unpacked_path)) is not None, partial(_read, nested=True)
+        )
         if unpacked is not None:
             return unpacked
-    if found is None:
-        if not sample.is_folder and (other := explain(sample)) is not None:
-            return _no_report(report, other)
-        if (spoken := only_said(sample)) is not None:
+    if detected is None:
+        if not sample.is_folder and (explanation := explain(sample)) is not None:
+            return _no_report(report, explanation)
+        if (spoken := only_messages(sample)) is not None:
             report.tool, report.problems = spoken
             report.error(f"contains only messages of {report.tool}, no results")
             return report
         report.lack = Lack.UNKNOWN
         report.error("no known report format", fix="`nsw read --formats` lists what can be read")
         return report
-    format_, reader = found
+    format_, reader = detected
     try:
         report = reader.read(path, options)
-        add_others(report, sample, format_, options)
+        add_other_reports(report, sample, format_, options)
     except Exception as fault:  # untrusted input: a reader's fault must spoil this file only
         if out_of_memory(fault):
             if inside():  # the limit's: who set it names it
@@ -102,17 +104,17 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
     return report
 
 
-def _no_report(report: Report, other: NotReport) -> Report:
-    report.error(other.message, fix=other.fix)
-    report.lack = Lack.POINTER if other.is_pointer else None
+def _no_report(report: Report, explanation: NotReport) -> Report:
+    report.error(explanation.message, fix=explanation.fix)
+    report.lack = Lack.POINTER if explanation.is_pointer else None
     return report
 
 
 def _look_again(report: Report, sample: Sample) -> None:
     """Of a file that only its name makes a report, what it is says more than what of a report it lacks."""
-    if (other := explain(sample)) is not None and any(p.severity == "error" for p in report.problems):
+    if (explanation := explain(sample)) is not None and any(p.severity == "error" for p in report.problems):
         report.problems = [p for p in report.problems if p.severity != "error"]
-        report.error(other.message, fix=other.fix)
+        report.error(explanation.message, fix=explanation.fix)
 
 
 def detect(sample: Sample) -> tuple[Format, Reader] | None:
@@ -133,7 +135,7 @@ def _surest(sample: Sample) -> tuple[int, Format, Reader] | None:
     for format_ in FORMATS:
         if format_.folder != sample.is_folder or not format_.may_be(sample.head, sample.suffix):
             continue
-        if best is not None and format_.most <= best[0]:
+        if best is not None and format_.max_certainty <= best[0]:
             continue
         reader = cast("Reader", importlib.import_module(format_.module))
         try:
@@ -165,7 +167,7 @@ _NO_RESULT: Final = "facts"
 _OF_WHOLE_RUNS: Final = frozenset({"vtune", "aps"})  # whose facts are results
 
 
-def add_others(report: Report, sample: Sample, chosen: Format, options: Options) -> None:
+def add_other_reports(report: Report, sample: Sample, chosen: Format, options: Options) -> None:
     """Add the tables of every other tool whose report is in the file too; say which are, and which cannot be.
 
     Tables of two tools are not mixed: rows of the same table would number their blocks alike.
@@ -179,9 +181,9 @@ def add_others(report: Report, sample: Sample, chosen: Format, options: Options)
         reader = cast("Reader", importlib.import_module(format_.module))
         if reader.sniff(sample) < _RESULTS:
             continue
-        other = reader.read(sample.path, options)
-        names = [name for name, table in other.tables.items() if len(table) and name != _NO_RESULT]
-        facts = other.tables.get(_NO_RESULT, [])
+        other_report = reader.read(sample.path, options)
+        names = [name for name, table in other_report.tables.items() if len(table) and name != _NO_RESULT]
+        facts = other_report.tables.get(_NO_RESULT, [])
         if not names and not (len(facts) and format_.id in _OF_WHOLE_RUNS):
             continue
         if any(len(report.tables.get(name, ())) for name in names):
@@ -191,7 +193,7 @@ def add_others(report: Report, sample: Sample, chosen: Format, options: Options)
             )
             continue
         report.warn(f"holds a report of {format_.tool} too: its tables are {', '.join(sorted(names or [_NO_RESULT]))}")
-        report.tables |= {name: other.tables[name] for name in names}
-        report.problems += other.problems
+        report.tables |= {name: other_report.tables[name] for name in names}
+        report.problems += other_report.problems
         if len(facts):
             report.tables[_NO_RESULT] = [*report.tables.get(_NO_RESULT, []), *facts]

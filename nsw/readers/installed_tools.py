@@ -23,17 +23,17 @@ class ToolFault(Exception):  # noqa: N818  its text is what is told of the tool
 _VERSION: Final = re.compile(r"(20\d\d)\.(\d+)(?:\.(\d+))?")
 
 
-def find_tool(name: str, places: Iterable[str]) -> list[str]:
+def find_tool(name: str, patterns: Iterable[str]) -> list[str]:
     """The paths of a tool to try, best first: only that in NSW_NAME, or that on PATH and then the newest installed.
 
     Args:
         name: The program, such as ncu.
-        places: Absolute patterns (pathlib's glob) of where installers put it.
+        patterns: Absolute patterns (pathlib's glob) of where installers put it.
     """
-    if named := os.environ.get(f"NSW_{name.upper()}"):
-        return [named]
+    if configured := os.environ.get(f"NSW_{name.upper()}"):
+        return [configured]
     on_path = shutil.which(name)
-    installed = [str(p) for place in places for p in Path("/").glob(place[1:]) if os.access(p, os.X_OK)]
+    installed = [str(p) for pattern in patterns for p in Path("/").glob(pattern[1:]) if os.access(p, os.X_OK)]
     newest = sorted(installed, key=_version, reverse=True)
     return list(dict.fromkeys([*([on_path] if on_path else []), *newest]))
 
@@ -64,15 +64,15 @@ def run_tool(command: Sequence[str], seconds: float, output: Path | None = None)
             raise ToolFault(f"cannot be run: {fault.strerror}") from fault
         with process:
             try:
-                said = process.communicate(timeout=seconds)
+                printed = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
                 raise ToolFault(f"no answer after {seconds:.0f} s") from None
-    return process.returncode, b"".join(filter(None, said)).decode(errors="replace")
+    return process.returncode, b"".join(filter(None, printed)).decode(errors="replace")
 
 
 def _version(path: str) -> tuple[int, ...]:
     """The version in a path, its links resolved: /usr/local/cuda/bin/ncu often leads to a folder that has one."""
-    found = _VERSION.search(str(Path(path).resolve()))
-    return tuple(int(g or 0) for g in found.groups()) if found else (0,)
+    match = _VERSION.search(str(Path(path).resolve()))
+    return tuple(int(g or 0) for g in match.groups()) if match else (0,)

@@ -45,14 +45,14 @@ def leave_out_broken_rows(report: Report) -> None:
     for table in [name for name in report.tables if name in TABLES]:
         data = report.tables[table]
         rows = enumerate(data) if isinstance(data, list) else _suspects(table, data)
-        broken = [(at, row, why) for at, row in rows if (why := broken_rule(table, row)) is not None]
+        broken = [(at, row, reason) for at, row in rows if (reason := broken_rule(table, row)) is not None]
         if not broken:
             continue
-        places = [at for at, _, _ in broken]
+        indices = [at for at, _, _ in broken]
         if table == "launches":
-            report.tables[table] = _without_times(data, places)
+            report.tables[table] = _without_times(data, indices)
         else:
-            report.tables[table] = _without(data, places)
+            report.tables[table] = _without(data, indices)
         _report_broken(report, table, broken)
 
 
@@ -128,9 +128,9 @@ def _suspects(table: str, data: pa.Table) -> Iterator[tuple[int, Row]]:
     for low, high in _rules(table):
         if {side for side in (low, high) if isinstance(side, str)} <= set(data.column_names):
             suspect |= _is_above(data, low, high)
-    places = np.flatnonzero(suspect)
-    for first in range(0, len(places), _AT_ONCE):
-        part = places[first : first + _AT_ONCE]
+    indices = np.flatnonzero(suspect)
+    for first in range(0, len(indices), _AT_ONCE):
+        part = indices[first : first + _AT_ONCE]
         yield from zip(part.tolist(), data.take(part).to_pylist(), strict=True)
 
 
@@ -145,31 +145,31 @@ def _is_above(data: pa.Table, low: str | float, high: str | float) -> Any:
     return pc.fill_null(pc.greater(below, above), False).to_numpy()
 
 
-def _without(data: TableData, places: Sequence[int]) -> TableData:
+def _without(data: TableData, indices: Sequence[int]) -> TableData:
     """The rows that are not at these places."""
     if isinstance(data, list):
-        left_out = frozenset(places)
+        left_out = frozenset(indices)
         return [row for at, row in enumerate(data) if at not in left_out]
     import numpy as np
 
-    kept = np.ones(data.num_rows, bool)
-    kept[places] = False
-    return data.filter(kept)
+    mask = np.ones(data.num_rows, bool)
+    mask[indices] = False
+    return data.filter(mask)
 
 
-def _without_times(data: TableData, places: Sequence[int]) -> TableData:
+def _without_times(data: TableData, indices: Sequence[int]) -> TableData:
     rows: list[Row] = data if isinstance(data, list) else data.to_pylist()
-    for at in places:
+    for at in indices:
         rows[at] |= {"duration_ns": None, "duration_ns_pm": None}
     return rows
 
 
 def _report_broken(report: Report, table: str, broken: list[tuple[int, Row, str]]) -> None:
-    what = "the time of a row" if table == "launches" else "a row"
+    subject = "the time of a row" if table == "launches" else "a row"
     report.errors(
         [
-            f"{what} of {table} contradicts itself and is left out: {_name(row)[:80]}: {why}"
-            for _, row, why in broken[: MOST_SHOWN + 1]  # of which the last stands for all others
+            f"{subject} of {table} contradicts itself and is left out: {_name(row)[:80]}: {reason}"
+            for _, row, reason in broken[: MOST_SHOWN + 1]  # of which the last stands for all others
         ],
         f"{len(broken)} rows of {table} in all contradict themselves",
         fix=_FIX,

@@ -87,41 +87,41 @@ def known_message(
             then only what nsw knows is a problem.
         kernel: The one that ncu was running again, where that is known.
     """
-    said = text.strip()[:_LONGEST]
-    known = explain(tool, text)
-    if known is not None and known.is_hang and kernel is not None:
-        known = _hang_of(known, kernel)
-    if known is not None:
-        return Problem(known.severity, f"{tool}: {said} ({known.explanation})", line, known.fix)
+    message = text.strip()[:_LONGEST]
+    meaning = explain(tool, text)
+    if meaning is not None and meaning.is_hang and kernel is not None:
+        meaning = _hang_of(meaning, kernel)
+    if meaning is not None:
+        return Problem(meaning.severity, f"{tool}: {message} ({meaning.explanation})", line, meaning.fix)
     if severity is None:
         return None
-    return Problem("error" if severity == "error" else "warning", f"{tool}: {said}", line)
+    return Problem("error" if severity == "error" else "warning", f"{tool}: {message}", line)
 
 
 def kernel_in(text: str) -> str | None:
     """The kernel that a line of ncu's progress names; None where it names none."""
-    found = _PROFILING.search(text)
-    return found["kernel"] if found else None
+    match = _PROFILING.search(text)
+    return match["kernel"] if match else None
 
 
-def _hang_of(known: Message, kernel: str) -> Message:
+def _hang_of(meaning: Message, kernel: str) -> Message:
     """The message of a hang, with what the kernel's name tells."""
     if _NCCL.search(kernel):
-        why = f"{kernel} is run again and waits for the other ranks, which have done it once"
+        reason = f"{kernel} is run again and waits for the other ranks, which have done it once"
         fix = (
             "leave NCCL's kernels out: kernels: {exclude: [nccl]}, as nsw does where none is named; or measure them"
             " together with replay: range"
         )
     else:
-        why = f"it was running {kernel} again, which takes long, or waits for what happens only once"
+        reason = f"it was running {kernel} again, which takes long, or waits for what happens only once"
         fix = (
             "if the run ends by itself, give it more `time`; else leave the kernel out: kernels:"
             f" {{exclude: [{kernel}]}}, or run again what belongs together: replay: range"
         )
-    return replace(known, explanation=why, fix=fix)
+    return replace(meaning, explanation=reason, fix=fix)
 
 
-_MOST: Final = 20  # different messages kept
+_MAX_MESSAGES: Final = 20  # different messages kept
 _END: Final = 65536  # bytes looked at of either end of a long output
 _SEVERITY: Final = r"(?:\s*(?P<severity>Error|Warning)\s*:)?\s*(?P<text>.*)"
 _NVPROF: Final = re.compile(r"(?:={8}|==\d+==)" + _SEVERITY)
@@ -131,7 +131,7 @@ _UNMARKED: Final = re.compile(r"(?P<severity>)(?P<text>.+)")
 # a rank that waits for one under a profiler says so itself, without any mark
 _WATCHDOG: Final = re.compile(r"(?P<severity>)(?P<text>.*Watchdog caught collective operation timeout.*)")
 _AVAILABLE: Final = re.compile(r"^Available Kernels:[^\S\n]*+$((?:\s*+^\d+\. .+$)+)", re.MULTILINE)
-_SHOWN: Final = 10  # kernels that a filter could have matched
+_MAX_KERNELS: Final = 10  # kernels that a filter could have matched
 _INTEL: Final = re.compile(r"(?:vtune|amplxe|aps):? (?P<severity>Error|Warning): (?P<text>.*)")
 _LINES: Final = {
     "nvprof": _NVPROF,
@@ -141,7 +141,7 @@ _LINES: Final = {
 }
 
 
-def said(tool: str, text: str) -> list[Problem]:
+def messages_in(tool: str, text: str) -> list[Problem]:
     """The known messages of `tool` (nvprof, ncu, nsys; of others none) in a text, each once.
 
     That nothing was collected is left out where the reason is there too.
@@ -151,7 +151,7 @@ def said(tool: str, text: str) -> list[Problem]:
 
 def said_in(tool: str, path: Path) -> list[Problem]:
     """As `said`, of the beginning and the end of a file; [] when it is not there."""
-    return said(tool, _ends(path).decode(errors="replace"))
+    return messages_in(tool, _ends(path).decode(errors="replace"))
 
 
 # what ends a program whose output is around a report: the end of Python's traceback, CUDA's and the system's words
@@ -182,8 +182,8 @@ def _streams(path: Path) -> str:
         tables = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('ProcessStreams', 'StringIds')"
         if database.execute(tables).fetchone() != (2,):  # a view of a hostile file may have no end
             return ""
-        kept = "SELECT value FROM ProcessStreams JOIN StringIds ON id = contentId LIMIT 8"
-        return "\n".join(str(text)[-_END:] for (text,) in database.execute(kept))
+        query = "SELECT value FROM ProcessStreams JOIN StringIds ON id = contentId LIMIT 8"
+        return "\n".join(str(text)[-_END:] for (text,) in database.execute(query))
     return ""
 
 
@@ -201,15 +201,15 @@ def _ends(path: Path) -> bytes:
     return data
 
 
-def only_said(sample: Sample) -> tuple[str, list[Problem]] | None:
+def only_messages(sample: Sample) -> tuple[str, list[Problem]] | None:
     """The tool and its messages, when a file holds nothing else: it was to be a report, and none was made."""
     if sample.is_binary or sample.is_folder:
         return None
     lines = [line for line in sample.text.splitlines() if line.strip()]
     for tool, pattern in (("nvprof", _NVPROF), ("ncu", _NCU)):
         if lines and pattern.match(lines[0]) and all(pattern.match(line) or line[0].isspace() for line in lines):
-            found = _problems(tool, sample.text, known_only=False)
-            return (tool, found) if found else None
+            problems = _problems(tool, sample.text, known_only=False)
+            return (tool, problems) if problems else None
     return None
 
 
@@ -219,13 +219,13 @@ def _available(text: str) -> str | None:
     if listed is None:
         return None
     names = [line.strip().partition(". ")[2] for line in listed[1].splitlines() if line.strip()]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"the filter matched 0 of {len(names)} kernels: {', '.join(names[:_SHOWN])}{more}"
+    omitted = f" and {len(names) - _MAX_KERNELS} more" if len(names) > _MAX_KERNELS else ""
+    return f"the filter matched 0 of {len(names)} kernels: {', '.join(names[:_MAX_KERNELS])}{omitted}"
 
 
 def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
     pattern = _LINES.get(tool)
-    found: dict[str, Problem] = {}
+    problems: dict[str, Problem] = {}
     empty: set[str] = set()
     watched = None  # what the watchdog said first; it says the same again as the program ends
     kernel = None  # the last one that ncu ran again
@@ -237,16 +237,16 @@ def _problems(tool: str, text: str, *, known_only: bool) -> list[Problem]:
             continue
         kernel = kernel_in(match["text"]) or kernel
         severity = (match["severity"] or "").lower()
-        known = explain(tool, match["text"])
+        meaning = explain(tool, match["text"])
         problem = known_message(
             tool, match["text"], severity=severity if severity in {"error", "warning"} else None, kernel=kernel
         )
-        if problem is None or (known is None and known_only) or len(found) >= _MOST:
+        if problem is None or (meaning is None and known_only) or len(problems) >= _MAX_MESSAGES:
             continue
-        if tool == "ncu" and "were profiled" in problem.message and (there := _available(text)):
-            problem = replace(problem, fix=there)
-        found.setdefault(problem.message, problem)
-        if known is not None and known.is_outcome:
+        if tool == "ncu" and "were profiled" in problem.message and (listed_kernels := _available(text)):
+            problem = replace(problem, fix=listed_kernels)
+        problems.setdefault(problem.message, problem)
+        if meaning is not None and meaning.is_outcome:
             empty.add(problem.message)
-    causes = [p for message, p in found.items() if message not in empty]
-    return causes if any(p.severity == "error" for p in causes) else list(found.values())
+    causes = [p for message, p in problems.items() if message not in empty]
+    return causes if any(p.severity == "error" for p in causes) else list(problems.values())

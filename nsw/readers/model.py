@@ -167,15 +167,15 @@ class Sample:
         encoding = "utf-16-le" if self.encoding.startswith("utf-16") else "utf-8"
         return self._looks_through([n.encode(encoding) for n in needles])
 
-    def _looks_through(self, wanted: list[bytes]) -> bool:
-        overlap = max(map(len, wanted), default=1) - 1
-        kept = b""
+    def _looks_through(self, needles: list[bytes]) -> bool:
+        overlap = max(map(len, needles), default=1) - 1
+        window = b""
         with self.path.open("rb") as file:
             while piece := file.read(_PIECE_BYTES):
-                kept += piece
-                if any(n in kept for n in wanted):
+                window += piece
+                if any(n in window for n in needles):
                     return True
-                kept = kept[-overlap:] if overlap else b""
+                window = window[-overlap:] if overlap else b""
         return False
 
 

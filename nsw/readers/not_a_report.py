@@ -73,9 +73,9 @@ def pointer(sample: Sample) -> NotReport | None:
     head = sample.head
     if head.startswith(_LFS):
         size = _LFS_SIZE.search(head[:1024])
-        what = f" of {int(size[1]):,} bytes" if size else ""
-        said = f"a Git LFS pointer to a file{what}, not the file itself"
-        return NotReport(said, "run `git lfs pull` in its repository", is_pointer=True)
+        size_text = f" of {int(size[1]):,} bytes" if size else ""
+        message = f"a Git LFS pointer to a file{size_text}, not the file itself"
+        return NotReport(message, "run `git lfs pull` in its repository", is_pointer=True)
     if _ANNEX.match(head):
         return NotReport("a git-annex pointer, not the file itself", _GET, is_pointer=True)
     return None
@@ -113,11 +113,11 @@ def explain(sample: Sample) -> NotReport | None:
         return NotReport("a result of VTune, which only VTune opens", f"{command}, and so with `-report summary`")
     if (pointing := pointer(sample)) is not None:
         return pointing
-    if not sample.is_binary and (found := _HTML.match(sample.text)) is not None:
-        title = _TITLE.search(sample.text, found.end(), found.end() + 4096)
+    if not sample.is_binary and (match := _HTML.match(sample.text)) is not None:
+        title = _TITLE.search(sample.text, match.end(), match.end() + 4096)
         if title is None or not _REPORT_TAGS.search(title[1]):
-            named = f" ({title[1].strip()})" if title else ""
-            return NotReport(f"a web page{named}, not a report", "download the file itself (on GitHub: Raw)")
+            title_text = f" ({title[1].strip()})" if title else ""
+            return NotReport(f"a web page{title_text}, not a report", "download the file itself (on GitHub: Raw)")
     if not sample.is_binary and _PROFILE_LOG.search(sample.text):
         return NotReport(
             "a log of CUDA's profiler before nvprof (COMPUTE_PROFILE=1, until CUDA 7.5), which is not read",
@@ -127,17 +127,17 @@ def explain(sample: Sample) -> NotReport | None:
         return NotReport(
             "ncu's source page as text, which is not read", "ncu --import REPORT --page source --csv > source.csv"
         )
-    if not sample.is_binary and (found := _CRASHED.fullmatch(sample.text)) is not None:
-        return NotReport(f"no result: the program that should have written it ended with '{found[1]}'", "run it again")
+    if not sample.is_binary and (match := _CRASHED.fullmatch(sample.text)) is not None:
+        return NotReport(f"no result: the program that should have written it ended with '{match[1]}'", "run it again")
     if not sample.is_binary and _OF_NSW.search(sample.text):
         return NotReport(
             "a recipe or a sites file of nsw, not a report",
             f"`nsw plan {shlex.quote(str(sample.path))}` shows its plan",
         )
-    for words, what in _NSYS_EXPORTS:
+    for words, kind in _NSYS_EXPORTS:
         if words.search(head):
             return NotReport(
-                f"an export of nsys as {what}, which is not read", "export it with `nsys export --type sqlite`"
+                f"an export of nsys as {kind}, which is not read", "export it with `nsys export --type sqlite`"
             )
     if head.startswith(_PERF):
         data = shlex.quote(str(sample.path))
@@ -149,9 +149,9 @@ def explain(sample: Sample) -> NotReport | None:
         return NotReport("an archive of files", f"unpack it, and read the folder: {_unpack(sample)}")
     if head.startswith(_GZIP) and (wrong := _bad_gzip(head, sample.size)) is not None:
         return NotReport(wrong, "the copy was cut short or changed: copy it again")
-    for magic, what, command in _PACKED:
+    for magic, kind, command in _PACKED:
         if head.startswith(magic):
-            return NotReport(f"packed with {what}", f"unpack it first: {command} {shlex.quote(str(sample.path))}")
+            return NotReport(f"packed with {kind}", f"unpack it first: {command} {shlex.quote(str(sample.path))}")
     if head and not head.strip(b"\0"):
         return NotReport("its first 64 KiB are zero bytes: a copy or a write that did not end", "copy it again")
     return None
@@ -176,9 +176,9 @@ def _unpack(sample: Sample) -> str:
 def _bad_gzip(head: bytes, size: int) -> str | None:
     """What is wrong with packed data of which not even the first byte comes out."""
     try:
-        begun = zlib.decompressobj(wbits=31).decompress(head, 1)
+        first_byte = zlib.decompressobj(wbits=31).decompress(head, 1)
     except zlib.error as fault:
         return f"packed with gzip, and damaged: {fault}"
-    if begun or size > len(head):
+    if first_byte or size > len(head):
         return None
     return "packed with gzip, and cut short: nothing can be unpacked from it"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.metrics.printed_metrics import LEVEL_WIDTH, Base, Portable, chosen, of_level, unit_of
+from nsw.metrics.printed_metrics import LEVEL_WIDTH, Base, Portable, best_sources, of_level, unit_of
 from nsw.tables.data import Row, TableData, coded, numbers
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def add_portable_names(report: Report) -> None:
 
 
 def _fill_rows(rows: list[Row], base: Base) -> None:
-    known = chosen({(row["metric"], row.get("unit")) for row in rows if row.get("metric")}, base)
+    portable_of = best_sources({(row["metric"], row.get("unit")) for row in rows if row.get("metric")}, base)
     for row in rows:
-        to = known.get((row.get("metric") or "", row.get("unit")))
+        to = portable_of.get((row.get("metric") or "", row.get("unit")))
         if to is None:
             continue
-        of = "value" if row.get("value") is not None else "avg"
-        value, half = _converted(row.get(of), row.get(f"{of}_pm"), to)
+        column = "value" if row.get("value") is not None else "avg"
+        value, half = _converted(row.get(column), row.get(f"{column}_pm"), to)
         row |= {"portable": to.name, "portable_unit": to.unit, "portable_value": value, "portable_value_pm": half}
 
 
@@ -73,11 +73,11 @@ def _with_columns(data: pa.Table, base: Base) -> pa.Table:
     names, name_codes = coded(data, "metric")
     units, unit_codes = coded(data, "unit")
     pairs = name_codes * len(units) + unit_codes
-    there = np.flatnonzero(np.bincount(pairs, minlength=len(names) * len(units)))
-    by_pair = {int(p): (names[p // len(units)] or "", units[p % len(units)]) for p in there}
-    known = chosen(set(by_pair.values()), base)
-    portables = list(dict.fromkeys(known.values()))
-    code_of = {pair: portables.index(known[key]) for pair, key in by_pair.items() if key in known}
+    present = np.flatnonzero(np.bincount(pairs, minlength=len(names) * len(units)))
+    by_pair = {int(p): (names[p // len(units)] or "", units[p % len(units)]) for p in present}
+    portable_of = best_sources(set(by_pair.values()), base)
+    portables = list(dict.fromkeys(portable_of.values()))
+    code_of = {pair: portables.index(portable_of[key]) for pair, key in by_pair.items() if key in portable_of}
     table = np.full(len(names) * len(units), -1, dtype=np.int32)
     table[list(code_of)] = list(code_of.values())
     codes = table[pairs]
@@ -93,8 +93,8 @@ def _with_columns(data: pa.Table, base: Base) -> pa.Table:
     half[np.isnan(value)] = np.nan
     for column, words in (("portable", [p.name for p in portables]), ("portable_unit", [p.unit for p in portables])):
         different = list(dict.fromkeys(words))
-        places = np.array([*map(different.index, words), -1], dtype=np.int32)[codes]
-        indices = pa.array(places, mask=codes < 0)
+        positions = np.array([*map(different.index, words), -1], dtype=np.int32)[codes]
+        indices = pa.array(positions, mask=codes < 0)
         data = data.append_column(column, pa.DictionaryArray.from_arrays(indices, pa.array(different, pa.string())))
     for column, filled in (("portable_value", value), ("portable_value_pm", half)):
         data = data.append_column(column, pa.array(filled, mask=np.isnan(filled)))
@@ -104,14 +104,14 @@ def _with_columns(data: pa.Table, base: Base) -> pa.Table:
 def _pairs(data: TableData) -> list[Pair]:
     """Each metric with each of its units, in their order."""
     if isinstance(data, list):
-        found = ((row.get("metric"), row.get("unit")) for row in data)
-        return [(metric, unit) for metric, unit in dict.fromkeys(found) if metric and unit]
+        pairs = ((row.get("metric"), row.get("unit")) for row in data)
+        return [(metric, unit) for metric, unit in dict.fromkeys(pairs) if metric and unit]
     import numpy as np
 
     names, name_codes = coded(data, "metric")
     units, unit_codes = coded(data, "unit")
-    there = np.unique(name_codes * len(units) + unit_codes).tolist()
-    return [(names[p // len(units)], units[p % len(units)]) for p in there if units[p % len(units)]]
+    present = np.unique(name_codes * len(units) + unit_codes).tolist()
+    return [(names[p // len(units)], units[p % len(units)]) for p in present if units[p % len(units)]]
 
 
 def _changes(pairs: Iterable[Pair]) -> dict[Pair, tuple[str, float]]:
@@ -121,20 +121,20 @@ def _changes(pairs: Iterable[Pair]) -> dict[Pair, tuple[str, float]]:
         several.setdefault((metric, unit_of(unit).kind), []).append(unit)
     changes = {}
     for (metric, _), units in several.items():
-        least = min(sorted(units), key=lambda unit: unit_of(unit).factor)
+        smallest = min(sorted(units), key=lambda unit: unit_of(unit).factor)
         for unit in units:
-            if (ratio := unit_of(unit).factor / unit_of(least).factor) != 1:
-                changes[metric, unit] = (least, ratio)
+            if (ratio := unit_of(unit).factor / unit_of(smallest).factor) != 1:
+                changes[metric, unit] = (smallest, ratio)
     return changes
 
 
 def _converted_rows(rows: list[Row], changes: dict[Pair, tuple[str, float]]) -> list[Row]:
-    made = []
+    converted = []
     for row in rows:
         unit, ratio = changes.get((row.get("metric") or "", row.get("unit") or ""), ("", 1.0))
         scaled = {c: row[c] * ratio for c in _COLUMNS if row.get(c) is not None}
-        made.append(row | scaled | {"unit": unit} if unit else row)
-    return made
+        converted.append(row | scaled | {"unit": unit} if unit else row)
+    return converted
 
 
 def _converted_columns(data: pa.Table, changes: dict[Pair, tuple[str, float]]) -> pa.Table:
@@ -144,12 +144,12 @@ def _converted_columns(data: pa.Table, changes: dict[Pair, tuple[str, float]]) -
 
     names, name_codes = coded(data, "metric")
     units, unit_codes = coded(data, "unit")
-    ratios, others = np.ones(len(names) * len(units)), np.tile(np.arange(len(units)), len(names))
-    for (metric, unit), (least, ratio) in changes.items():
+    ratios, new_units = np.ones(len(names) * len(units)), np.tile(np.arange(len(units)), len(names))
+    for (metric, unit), (smallest, ratio) in changes.items():
         at = names.index(metric) * len(units) + units.index(unit)
-        ratios[at], others[at] = ratio, units.index(least)
+        ratios[at], new_units[at] = ratio, units.index(smallest)
     pairs = name_codes * len(units) + unit_codes
-    codes = others[pairs].astype(np.int32)
+    codes = new_units[pairs].astype(np.int32)
     unit = pa.DictionaryArray.from_arrays(
         pa.array(codes, mask=codes == len(units) - 1), pa.array(units[:-1], pa.string())
     )  # the last of `units` is None

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.apart import apart
+from nsw.apart import run_isolated
 from nsw.errors import LimitError
 from nsw.limits import limited
 
@@ -34,7 +34,7 @@ _SECONDS: Final = 5.0  # for the expression of one figure, beside what it may ta
 _SECONDS_A_BYTE: Final = 4e-6
 
 
-def figures(output: Path, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
+def figures(output: Path, specs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of table `figures`, one for each figure wanted; `value` is None when it was not found.
 
     `no_number` of a row is the last text that was matched and is no number, where there is no value; `too_slow`:
@@ -42,18 +42,18 @@ def figures(output: Path, wanted: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Args:
         output: The program's standard output.
-        wanted: name -> an object with regex, unit and pick.
+        specs: name -> an object with regex, unit and pick.
     """
     size = output.stat().st_size
     if threading.current_thread() is threading.main_thread():
-        return _found(output, wanted, size)
+        return _find(output, specs, size)
     # the signals that end an expression reach the main thread alone
-    return apart(_found, output, dict(wanted), size, what=f"reading the figures of {output}", size=size)
+    return run_isolated(_find, output, dict(specs), size, subject=f"reading the figures of {output}", size=size)
 
 
-def _found(output: Path, wanted: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
+def _find(output: Path, specs: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
     seconds = _SECONDS + size * _SECONDS_A_BYTE
-    searches = [_Search(name, spec, seconds) for name, spec in wanted.items()]
+    searches = [_Search(name, spec, seconds) for name, spec in specs.items()]
     with output.open(errors="replace") as file:  # a carriage return, as of a progress bar, ends a line too
         for window in _windows(file):
             for search in searches:
@@ -79,9 +79,9 @@ def _windows(file: TextIO) -> Iterator[_Window]:
     text, offset, at, is_last = "", 0, 0, False
     while not is_last or at < len(text):
         if not is_last and len(text) - at < _WINDOW:
-            more = file.read(4 * _WINDOW)
+            chunk = file.read(4 * _WINDOW)
             before = max(0, at - _BEFORE)
-            text, offset, at, is_last = text[before:] + more, offset + before, at - before, not more
+            text, offset, at, is_last = text[before:] + chunk, offset + before, at - before, not chunk
             continue
         stop, end = _bounds(text, at, is_last=is_last)
         yield _Window(text, offset, at, stop, end)
@@ -129,13 +129,13 @@ class _Search:
         """Take the matches that begin in a window, unless the expression took too long."""
         if self._gave_up:
             return
-        begun = time.process_time()
+        started_at = time.process_time()
         try:
             with limited("a figure", seconds=max(0.001, self._left)):
                 self._take(window)
         except LimitError:
             self._gave_up = True
-        self._left -= time.process_time() - begun
+        self._left -= time.process_time() - started_at
 
     def row(self) -> dict[str, Any]:
         """The row of table `figures`."""

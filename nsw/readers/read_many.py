@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Final
 
-from nsw.apart import Limits, NoPoolError, apart, is_possible, pool, starting, within
+from nsw.apart import Limits, NoPoolError, is_possible, pool, run_isolated, starting, with_limits
 from nsw.errors import LimitError
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
@@ -40,7 +40,7 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
             itself.
     """
     chosen = options or Options()
-    count = _workers(paths, asked=chosen.limits != Limits()) if workers is None else workers
+    count = _workers(paths, requested=chosen.limits != Limits()) if workers is None else workers
     if count == 0 or not is_possible():
         for path in paths:
             yield read(path, chosen)
@@ -81,10 +81,10 @@ def size_of(path: Path) -> int:
         return 0  # what is wrong with it is reported when it is read
 
 
-def _workers(paths: Sequence[Path], *, asked: bool) -> int:
+def _workers(paths: Sequence[Path], *, requested: bool) -> int:
     if takes_long(paths):
         return len(os.sched_getaffinity(0))
-    return int(asked or sum(map(size_of, paths)) >= _SMALL)
+    return int(requested or sum(map(size_of, paths)) >= _SMALL)
 
 
 def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[Report]:
@@ -112,12 +112,12 @@ def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[R
 
 def _alone(path: Path, options: Options) -> Report:
     """Read a file in a process of its own, which may die of it."""
-    return apart(read, path, options, what=f"reading {path}", size=size_of(path), limits=options.limits)
+    return run_isolated(read, path, options, subject=f"reading {path}", size=size_of(path), limits=options.limits)
 
 
 def _read_within(path: Path, options: Options) -> Report:
     """Read a file in a process apart that may be there for others too."""
-    with within(f"reading {path}", options.limits.for_bytes(size_of(path))):
+    with with_limits(f"reading {path}", options.limits.for_bytes(size_of(path))):
         return read(path, options)
 
 

@@ -19,7 +19,7 @@ class Format:
         unread: What such files may hold and nsw leaves: it is said of the file where it is there.
         proofs: Tests and fixtures, below tests/, that show it.
         folder: The report is a folder.
-        most: How sure its reader can be at most. One that cannot be surer than another is need not be loaded.
+        max_certainty: How sure its reader can be at most. One that cannot be surer than another is need not be loaded.
         begins: What its files begin with, after blanks; of other files the reader is not loaded. Empty: with anything.
         suffixes: Names that make a file one of it, whatever it begins with.
     """
@@ -33,7 +33,7 @@ class Format:
     unread: str
     proofs: tuple[str, ...]
     folder: bool = False
-    most: int = 100
+    max_certainty: int = 100
     begins: tuple[bytes, ...] = ()
     suffixes: tuple[str, ...] = ()
 
@@ -92,7 +92,7 @@ FORMATS: tuple[Format, ...] = (
          "communication", "facts", *_PHASES),
         "stacks, arguments, flow arrows; the time line of memory (its peak is a fact)",
         ("fixtures/h200/lenet-trace.json.gz", "readers/test_kineto.py"),
-        most=95,
+        max_certainty=95,
         begins=(b"{", b"[", b"\x1f\x8b"),
     ),
     Format(
@@ -120,7 +120,7 @@ FORMATS: tuple[Format, ...] = (
             "fixtures/h200/naive-source.csv.gz", "fixtures/h200/ncu-range.csv", "fixtures/h200/ncu-processes.csv.gz",
             "fixtures/h200/ncu-unmeasured.csv", "fixtures/h200/range-raw.csv", "readers/test_ncu_csv.py",
         ),
-        most=95,
+        max_certainty=95,
     ),
     Format(
         "nsys-stats",
@@ -135,7 +135,7 @@ FORMATS: tuple[Format, ...] = (
             "fixtures/h200/tiled-stats.txt", "fixtures/h200/tiled-stats-refused.txt", "readers/test_nsys_stats.py",
             "readers/test_nsys_stats_reports.py",
         ),
-        most=90,
+        max_certainty=90,
     ),
     Format(
         "nsys-parquet",
@@ -160,7 +160,7 @@ FORMATS: tuple[Format, ...] = (
         " allocations (a warning names what is there); XML sessions of the Visual Profiler (explained)",
         ("readers/test_nvprof_sqlite.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
          "readers/test_nvprof_counter_forms.py", "readers/test_nvprof_generations.py"),
-        most=95,
+        max_certainty=95,
         begins=(_DATABASE, b"<"),
     ),
     Format(
@@ -178,7 +178,7 @@ FORMATS: tuple[Format, ...] = (
         " the report leaves something out (--cpu-profiling-max-depth, -percentage-threshold)",
         ("readers/test_nvprof_text.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
          "readers/test_nvprof_counter_forms.py", "readers/test_nvprof_text_phases.py"),
-        most=90,
+        max_certainty=90,
     ),
     Format(
         "ncu-text",
@@ -193,7 +193,7 @@ FORMATS: tuple[Format, ...] = (
             "fixtures/h200/ncu-watchdog.txt",
             "readers/test_ncu_text.py",
         ),
-        most=85,
+        max_certainty=85,
     ),
     Format(
         "ncu-binary",
@@ -217,7 +217,7 @@ FORMATS: tuple[Format, ...] = (
         ("operators", "facts"),
         "the rest of a name that PyTorch cut",
         ("fixtures/h200/lenet-table.txt", "readers/test_torch_table.py"),
-        most=92,
+        max_certainty=92,
     ),
     Format(
         "pyspy-raw",
@@ -228,7 +228,7 @@ FORMATS: tuple[Format, ...] = (
         ("functions", "facts"),
         "who called whom, processes and threads apart; times of recordings whose name does not tell the sampling rate",
         ("fixtures/cpu/host.rate100.pyspy.txt", "readers/test_pyspy.py"),
-        most=95,
+        max_certainty=95,
     ),
     Format(
         "gprof",
@@ -239,7 +239,7 @@ FORMATS: tuple[Format, ...] = (
         ("functions", "facts"),
         "who called whom, and how often; annotated source",
         ("fixtures/cpu/host.gprof.txt", "readers/test_gprof.py"),
-        most=95,
+        max_certainty=95,
     ),
     Format(
         "tau-profile",
@@ -261,7 +261,7 @@ FORMATS: tuple[Format, ...] = (
         ("functions",),
         "means; sums where the threads are there; user events; counts of other metrics than time (refused)",
         ("readers/test_tau.py",),
-        most=90,
+        max_certainty=90,
     ),
     Format(
         "perf-stat",
@@ -282,7 +282,7 @@ FORMATS: tuple[Format, ...] = (
         ("functions", "facts"),
         "call graphs; of events that count another thing than the first one (a warning names them)",
         ("fixtures/cpu/host.perf.txt", "readers/test_perf.py"),
-        most=95,
+        max_certainty=95,
         begins=(b"#",),
     ),
     Format(
@@ -294,7 +294,7 @@ FORMATS: tuple[Format, ...] = (
         ("functions", "facts"),
         "who called whom, threads, times; registers, tracepoints' arguments",
         ("fixtures/cpu/perf-script.txt", "readers/test_perf.py"),
-        most=90,
+        max_certainty=90,
     ),
     Format(
         "vtune",
@@ -308,7 +308,7 @@ FORMATS: tuple[Format, ...] = (
         "metrics of single functions that have no column (cache misses, latencies, CPU utilization by class); source"
         " lines; time with callees; result folders (run `vtune -report`)",
         ("readers/test_vtune.py",),
-        most=95,
+        max_certainty=95,
     ),
     Format(
         "aps",
@@ -320,7 +320,7 @@ FORMATS: tuple[Format, ...] = (
         ("facts",),
         "messages between ranks, communicators, metrics of single devices",
         ("readers/test_aps.py",),
-        most=95,
+        max_certainty=95,
     ),
     Format(
         "onednn",
@@ -331,6 +331,6 @@ FORMATS: tuple[Format, ...] = (
         ("operators", "facts"),
         "memory formats and attributes of a primitive; partitions of oneDNN Graph; dispatch and check messages",
         ("fixtures/onednn/convolution.txt", "readers/test_onednn.py"),
-        most=90,
+        max_certainty=90,
     ),
 )  # fmt: skip

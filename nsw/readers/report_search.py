@@ -34,10 +34,10 @@ class ReportSearch:
     searched: set[str] = field(default_factory=set)
     reports: int = 0
 
-    def files(self, named: Sequence[Path]) -> Iterator[Path]:
+    def files(self, paths: Sequence[Path]) -> Iterator[Path]:
         """What to read: the named files; of a folder that is no report itself, every file below it, once."""
-        names = {str(path) for path in named}
-        for path in named:
+        names = {str(path) for path in paths}
+        for path in paths:
             if not path.is_dir():
                 yield path
                 continue
@@ -45,12 +45,12 @@ class ReportSearch:
                 yield path
                 continue
             self.folders.append(path)
-            for found in below(path):
-                if str(found) not in names and str(found) not in self.searched:
-                    self.searched.add(str(found))
-                    yield found
+            for file in below(path):
+                if str(file) not in names and str(file) not in self.searched:
+                    self.searched.add(str(file))
+                    yield file
 
-    def known(self, reports: Iterable[Report]) -> Iterator[Report]:
+    def recognised(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports without those of searched files that no profiler wrote; broken ones are among them."""
         for report in reports:
             if report.path in self.searched and report.tool is None and not is_meant_as_report(report):
@@ -117,16 +117,18 @@ def below(folder: Path) -> Iterator[Path]:
     Hidden files and folders are passed over; links to folders are not followed. Files are not looked into:
     whether one is a report is known when it is read.
     """
-    for place, folders, files in os.walk(folder):
-        here = Path(place)
+    for walked, folders, files in os.walk(folder):
+        directory = Path(walked)
         folders[:] = sorted(f for f in folders if not f.startswith("."))
-        for name in [f for f in folders if is_report(here / f)]:
+        for name in [f for f in folders if is_report(directory / f)]:
             folders.remove(name)
-            yield here / name
+            yield directory / name
         # of a report and the pages exported from it, one; each row is wanted once
-        wanted = (name for name, part in parts(f for f in files if not f.startswith(".")).items() if part.only is None)
-        found = (here / name for name in wanted)
-        yield from (f for f in found if f.is_file() or _leads_nowhere(f))
+        file_names = (
+            name for name, part in parts(f for f in files if not f.startswith(".")).items() if part.only is None
+        )
+        paths = (directory / name for name in file_names)
+        yield from (f for f in paths if f.is_file() or _leads_nowhere(f))
 
 
 def _leads_nowhere(file: Path) -> bool:

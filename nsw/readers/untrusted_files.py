@@ -54,8 +54,8 @@ def read_packed(
         report.refuse(fault)
         return report
     except OSError as fault:
-        why = fault.strerror or fault
-        report.error(f"cannot be unpacked: {why}", fix="TMPDIR names another place for the unpacked copy")
+        reason = fault.strerror or fault
+        report.error(f"cannot be unpacked: {reason}", fix="TMPDIR names another place for the unpacked copy")
         return report
     if broken is not None:
         report.error(
@@ -66,17 +66,17 @@ def read_packed(
 
 def _unpack(path: Path, copy: Path, allowance: Allowance, is_known: Callable[[Path], bool]) -> str | None:
     """Write what is packed, as far as it goes, of what is no report the beginning only; what is wrong with it."""
-    size, known = 0, False
+    size, is_report = 0, False
     with path.open("rb") as raw, copy.open("wb") as out:
         try:
             for piece in unpacked(raw, allowance):
                 out.write(piece)
                 size += len(piece)
-                if not known and size >= _LOOKED_AT:
+                if not is_report and size >= _LOOKED_AT:
                     out.flush()
                     if not is_known(copy):
                         break
-                    known = True
+                    is_report = True
         except (EOFError, zlib.error) as fault:
             return str(fault)
     return None
@@ -87,22 +87,23 @@ def _renamed(report: Report, copy: Path, path: Path) -> Report:
     inside = "packed with gzip: " if report.tool is None else ""
     report.path = str(path)
     report.problems = [
-        replace(p, message=inside + _named(p.message, copy, path), fix=_fix(p.fix, copy, path)) for p in report.problems
+        replace(p, message=inside + _with_packed_name(p.message, copy, path), fix=_fix(p.fix, copy, path))
+        for p in report.problems
     ]
     return report
 
 
-def _named(text: str, copy: Path, path: Path) -> str:
+def _with_packed_name(text: str, copy: Path, path: Path) -> str:
     """A text about the copy and files beside it, which names them where the packed one is unpacked in its place."""
     quoted = shlex.quote(str(path.with_name(copy.name)))
-    beside = "" if path.parent == Path() else f"{path.parent}/"
-    return text.replace(shlex.quote(str(copy)), quoted).replace(f"{copy.parent}/", beside)
+    prefix = "" if path.parent == Path() else f"{path.parent}/"
+    return text.replace(shlex.quote(str(copy)), quoted).replace(f"{copy.parent}/", prefix)
 
 
 def _fix(text: str | None, copy: Path, path: Path) -> str | None:
     if text is None or str(copy) not in text:
         return text
-    return f"unpack it first: gunzip -k {shlex.quote(str(path))}; then: {_named(text, copy, path)}"
+    return f"unpack it first: gunzip -k {shlex.quote(str(path))}; then: {_with_packed_name(text, copy, path)}"
 
 
 def unpacked(raw: BinaryIO, allowance: Allowance) -> Iterator[bytes]:

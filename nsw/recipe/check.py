@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.metrics import check as metric_faults
 from nsw.recipe.expressions import Expression, find_name, is_template
-from nsw.recipe.faults import Fault, plain, shown
+from nsw.recipe.faults import Fault, plain, show_value
 from nsw.recipe.matrix import Case, Matrix, MatrixFault, expansion, rests_of_ranges
 from nsw.recipe.program_files import source
 from nsw.recipe.sides import AFTER, BEFORE, SIDE
@@ -31,25 +31,27 @@ if TYPE_CHECKING:
 __all__ = ["check", "check_matrix"]
 
 # names that hold the values of all parameters
-_ALL = frozenset({"case", "run"})
+_ALL_VALUES = frozenset({"case", "run"})
 
 
-def unused(document: Document, cases: list[Case], named: AbstractSet[str]) -> Iterator[Diagnostic]:
+def unused_parameters(document: Document, cases: list[Case], names_in_texts: AbstractSet[str]) -> Iterator[Diagnostic]:
     """Warns of parameters for whose values the same is done again.
 
     Args:
         document: The recipe.
         cases: Its cases.
-        named: The names in its texts, those of parameters' own expressions included.
+        names_in_texts: The names in its texts, those of parameters' own expressions included.
     """
     names = list(cases[0].params) if cases else []
-    if named & _ALL or named >= set(names):
+    if names_in_texts & _ALL_VALUES or names_in_texts >= set(names):
         return
     alike: dict[tuple[str, ...], list[Case]] = {}
     for case in cases:
-        alike.setdefault(tuple(repr(case.params[name]) for name in names if name in named), []).append(case)
+        alike.setdefault(tuple(repr(case.params[name]) for name in names if name in names_in_texts), []).append(case)
     for name in names:
-        if name not in {*named, SIDE} and any(len({repr(c.params[name]) for c in same}) > 1 for same in alike.values()):
+        if name not in {*names_in_texts, SIDE} and any(
+            len({repr(c.params[name]) for c in same}) > 1 for same in alike.values()
+        ):
             hint = f"write {{{{ {name} }}}} where it belongs, such as in app: command, or take it out of the matrix"
             yield document.diagnostic(
                 ("matrix", name), f"nothing uses {name}, so its cases are the same", hint=hint, key=True
@@ -125,32 +127,33 @@ def check(document: Document, folder: Path | None) -> list[Diagnostic]:
 def check_matrix(document: Document, recipe: Recipe) -> tuple[list[Case], list[Diagnostic], list[Diagnostic]]:
     """The cases, the faults of their expansion, and warnings about parts of the matrix that do nothing."""
     try:
-        found = expansion(recipe.matrix)
+        expanded = expansion(recipe.matrix)
     except MatrixFault as fault:
         return [], [document.diagnostic(fault.path, fault.message, hint=fault.hint)], []
     warnings = [
         document.diagnostic(("matrix", "exclude", index), "this exclude matches no case")
-        for index in found.idle_excludes
+        for index in expanded.idle_excludes
     ]
     warnings += [
-        document.diagnostic(("matrix", "include", index), "this case exists already") for index in found.idle_includes
+        document.diagnostic(("matrix", "include", index), "this case exists already")
+        for index in expanded.idle_includes
     ]
     warnings += _lists_in_quotes(document)
     warnings += _python_words(document)
     warnings += _dollars(document)
     warnings += repeated(document, recipe.matrix)
     told_apart = {SIDE} if recipe.app.before else set()
-    warnings += unused(document, found.cases, _names_in_texts(document) | told_apart)
+    warnings += unused_parameters(document, expanded.cases, _names_in_texts(document) | told_apart)
     faults = (
         []
-        if found.cases
+        if expanded.cases
         else [document.diagnostic(("matrix",), "no case is left: the excludes match every case", key=True)]
     )
-    if recipe.app.before and not any(case.params.get(SIDE) == BEFORE for case in found.cases):
+    if recipe.app.before and not any(case.params.get(SIDE) == BEFORE for case in expanded.cases):
         message = f"app.before is the program of cases whose {SIDE} is {BEFORE}, and there is no such case"
         hint = f"matrix: {{{SIDE}: [{BEFORE}, {AFTER}]}}"
         faults.append(document.diagnostic(("app", BEFORE), message, hint=hint, key=True))
-    return found.cases, faults, warnings
+    return expanded.cases, faults, warnings
 
 
 def parameters(document: Document) -> list[str]:
@@ -173,28 +176,28 @@ def _parameter_names(document: Document) -> Iterator[Diagnostic]:
         if isinstance(values, list) and any(isinstance(v, dict | list) for v in values) and nearest(name, MATRIX_WORDS):
             hint = did_you_mean(name, MATRIX_WORDS)
             yield document.diagnostic(
-                path, f"{shown(name)} is not a parameter: its values are not plain", hint=hint, key=True
+                path, f"{show_value(name)} is not a parameter: its values are not plain", hint=hint, key=True
             )
         if name in CONTEXT or name in _JINJA_WORDS:
             message = f"'{name}' has a meaning of its own in expressions and cannot name a parameter"
             yield document.diagnostic(path, message, hint=f"such as {name}_", key=True)
         elif not name.isidentifier() or not name.isascii() or iskeyword(name):
-            message = f"{shown(name)} cannot name a parameter"
+            message = f"{show_value(name)} cannot name a parameter"
             yield document.diagnostic(
                 path, message, hint="letters, digits and '_', not starting with a digit", key=True
             )
 
 
 def _expressions(document: Document) -> Iterator[Diagnostic]:
-    known = set(parameters(document))
+    names = set(parameters(document))
     for pattern in _TEMPLATES:
         for path, text in document.find(*pattern):
-            yield from _unknown_names(document, path, text, known | CONTEXT)
+            yield from _unknown_names(document, path, text, names | CONTEXT)
     for name in parameters(document):
         for path, text in [*document.find("matrix", name), *document.find("matrix", name, "*")]:
-            yield from _unknown_names(document, path, text, known)
+            yield from _unknown_names(document, path, text, names)
     for path, text in document.find("matrix", "exclude", "*"):
-        yield from _unknown_names(document, path, text, known)
+        yield from _unknown_names(document, path, text, names)
 
 
 def _names_in_texts(document: Document) -> set[str]:
@@ -206,7 +209,7 @@ def _names_in_texts(document: Document) -> set[str]:
 
 
 def _unknown_names(
-    document: Document, path: KeyPath, text: Any, known: set[str] | frozenset[str]
+    document: Document, path: KeyPath, text: Any, names_known: set[str] | frozenset[str]
 ) -> Iterator[Diagnostic]:
     if not is_template(text):
         return
@@ -214,11 +217,11 @@ def _unknown_names(
         names = Expression.parse(text).names
     except Fault:
         return  # reported already, where the value's type was checked
-    for name in sorted(names - known):
+    for name in sorted(names - names_known):
         offset = find_name(document.raw(path), name)
         mark = document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
-        defined = f"the matrix defines: {', '.join(sorted(known - CONTEXT)) or 'none'}"
-        near = did_you_mean(name, known)
+        defined = f"the matrix defines: {', '.join(sorted(names_known - CONTEXT)) or 'none'}"
+        near = did_you_mean(name, names_known)
         hint = f"{near} {defined}" if near else defined
         yield document.at(mark, f"the expression uses '{name}', which no matrix defines", hint=hint)
 
@@ -226,20 +229,22 @@ def _unknown_names(
 def _report(document: Document) -> Iterator[Diagnostic]:
     names = parameters(document)
     figures = list(document.get(("app", "figures")) or ()) if isinstance(document.get(("app", "figures")), dict) else []
-    for path, known, what in (
+    for path, allowed, subject in (
         (("report", "scaling", "axis"), names, "parameter of the matrix"),
         (("report", "compare", "parameter"), names, "parameter of the matrix"),
         (("report", "scaling", "figure"), figures, "figure of app.figures"),
         (("report", "compare", "figure"), figures, "figure of app.figures"),
     ):
         word = document.get(path)
-        if isinstance(word, str) and word not in known:
-            yield document.diagnostic(path, f"{shown(word)} is not a {what}", hint=_known(word, known))
+        if isinstance(word, str) and word not in allowed:
+            yield document.diagnostic(path, f"{show_value(word)} is not a {subject}", hint=_known(word, allowed))
     gate = document.get(("report", "gate"))
     for word in gate if isinstance(gate, dict) else ():
         if isinstance(word, str) and word not in figures:
             path = ("report", "gate", word)
-            yield document.diagnostic(path, f"{shown(word)} is not a figure of app.figures", hint=_known(word, figures))
+            yield document.diagnostic(
+                path, f"{show_value(word)} is not a figure of app.figures", hint=_known(word, figures)
+            )
 
 
 def _known(word: str, known: Sequence[str]) -> str:
@@ -269,50 +274,50 @@ def _pass_names(document: Document) -> Iterator[Diagnostic]:
             continue
         count[name] += 1
         if name in first:
-            place = document.mark(first[name], key=True)
+            first_mark = document.mark(first[name], key=True)
             hint = "give one of them a name of its own, such as {name: " + f"{name}-{count[name]}" + "}"
             yield document.diagnostic(
-                path, f"another pass is also called {shown(name)}; the first is at {place}", hint=hint
+                path, f"another pass is also called {show_value(name)}; the first is at {first_mark}", hint=hint
             )
         first.setdefault(name, path)
 
 
 def _matrix_names(document: Document) -> Iterator[Diagnostic]:
-    known = parameters(document)
-    listed = [name for name in document.get(("matrix",)) or () if name not in MATRIX_WORDS] if known else []
+    names = parameters(document)
+    listed = [name for name in document.get(("matrix",)) or () if name not in MATRIX_WORDS] if names else []
     for path, exclude in document.find("matrix", "exclude", "*"):
         for name in exclude if isinstance(exclude, dict) else ():
-            if name not in known:
-                yield _no_parameter(document, (*path, name), name, known)
+            if name not in names:
+                yield _no_parameter(document, (*path, name), name, names)
     for path, point in document.find("matrix", "include", "*"):
         for name in point if isinstance(point, dict) and listed else ():
             if name not in listed:
                 yield _no_parameter(document, (*path, name), name, listed)
 
 
-def _no_parameter(document: Document, path: KeyPath, name: str, known: list[str]) -> Diagnostic:
-    hint = did_you_mean(name, known) or f"the matrix defines: {', '.join(known) or 'none'}"
-    return document.diagnostic(path, f"{shown(name)} is not a parameter of the matrix", hint=hint, key=True)
+def _no_parameter(document: Document, path: KeyPath, name: str, names: list[str]) -> Diagnostic:
+    hint = did_you_mean(name, names) or f"the matrix defines: {', '.join(names) or 'none'}"
+    return document.diagnostic(path, f"{show_value(name)} is not a parameter of the matrix", hint=hint, key=True)
 
 
 def _files(document: Document, folder: Path) -> Iterator[Diagnostic]:
     for path, name in (*document.find("app", "files", "*"), *document.find("app", "before", "*")):
         if not isinstance(name, str) or not name or "\0" in name:
             continue
-        found = source(folder, name)
+        file_path = source(folder, name)
         try:
-            exists, can_be_copied = found.exists(), found.is_file() or found.is_dir()
+            exists, can_be_copied = file_path.exists(), file_path.is_file() or file_path.is_dir()
         except OSError:
             exists = can_be_copied = False
         if not exists:
-            hint = did_you_mean(name, _beside(folder, name))
-            yield document.diagnostic(path, f"there is no file {shown(name)} in the recipe's folder", hint=hint)
+            hint = did_you_mean(name, _similar_files(folder, name))
+            yield document.diagnostic(path, f"there is no file {show_value(name)} in the recipe's folder", hint=hint)
         elif not can_be_copied:
-            message = f"{shown(name)} is neither a regular file nor a folder, so it cannot be copied"
+            message = f"{show_value(name)} is neither a regular file nor a folder, so it cannot be copied"
             yield document.diagnostic(path, message, hint="list regular files and folders only")
 
 
-def _beside(folder: Path, name: str) -> list[str]:
+def _similar_files(folder: Path, name: str) -> list[str]:
     """The names of the files beside one that does not exist, written as it was."""
     parent = (folder / name).parent
     stem = name[: len(name) - len(name.rsplit("/", 1)[-1])]
@@ -336,7 +341,7 @@ def _lists_in_quotes(document: Document) -> Iterator[Diagnostic]:
         elif ends := _FROM_TO.fullmatch(value):
             hint = f"for several write {{range: [{ends[1]}, {ends[2]}]}}"
         if hint is not None:
-            yield document.diagnostic(("matrix", name), f"this is one value, {shown(value)}", hint=hint)
+            yield document.diagnostic(("matrix", name), f"this is one value, {show_value(value)}", hint=hint)
 
 
 def _python_words(document: Document) -> Iterator[Diagnostic]:
@@ -353,9 +358,9 @@ def _dollars(document: Document) -> Iterator[Diagnostic]:
     """`${{ x }}` is what other tools write; here the `$` stays, as a character or as the shell's."""
     for pattern in _TEMPLATES:
         for path, text in document.find(*pattern):
-            for found in _DOLLAR.finditer(text) if isinstance(text, str) else ():
-                mark = document.mark_in_value(path, found.start(), len(found[0]))
-                expression = plain(found[1])
+            for match in _DOLLAR.finditer(text) if isinstance(text, str) else ():
+                mark = document.mark_in_value(path, match.start(), len(match[0]))
+                expression = plain(match[1])
                 hint = f"write {expression}; for a $ before a value {{{{ '$' }}}}{expression}"
                 yield document.at(
                     mark, "the $ before this expression is no part of it: it stays in the text", hint=hint

@@ -94,11 +94,11 @@ def launched(words: Sequence[str]) -> Launched | None:
         return None
     kind, processes, options, at = words[0], None, list[str](), 1
     while at < len(words) and words[at].startswith("-") and not (kind == "torchrun" and words[at] == "-m"):
-        taken = list(words[at : at + 1 + _values(kind, words[at], words[at + 1 : at + 2])])
-        count = _count(kind, taken)
+        option_words = list(words[at : at + 1 + _values(kind, words[at], words[at + 1 : at + 2])])
+        count = _count(kind, option_words)
         processes = processes if count is None else count
-        options += taken if count is None else []
-        at += len(taken)
+        options += option_words if count is None else []
+        at += len(option_words)
     program = tuple(words[at:])
     if kind == "torchrun" and program and (program[0] == "-m" or program[0].endswith(".py")):
         program = ("python", *program)  # which torchrun does by itself
@@ -114,11 +114,11 @@ def _values(kind: str, option: str, after: Sequence[str]) -> int:
     return int(option in _VALUED[kind].split() or option in _COUNT[kind] or _NUMBER.fullmatch(after[0]) is not None)
 
 
-def _count(kind: str, taken: Sequence[str]) -> int | None:
+def _count(kind: str, option_words: Sequence[str]) -> int | None:
     """The number of processes, of `-n 4`, `-n4` and `--ntasks=4`."""
-    option, _, value = taken[0].partition("=")
+    option, _, value = option_words[0].partition("=")
     joined = re.fullmatch(r"(-n)(\d+)", option)
     if joined:
         option, value = joined.groups()
-    value = value or "".join(taken[1:])
+    value = value or "".join(option_words[1:])
     return int(value) if option in _COUNT[kind] and value.isdecimal() and int(value) > 0 else None

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import yaml
 
 from nsw.errors import Diagnostic, InputError, Mark
-from nsw.recipe.faults import plain, shown
+from nsw.recipe.faults import plain, show_value
 from nsw.recipe.secret_names import holds_secret, looks_secret, named_secrets, secret_parts
 from nsw.recipe.syntax import DASHED, DEEPEST, LOADER, MISSING_SPACE, TOO_DEEP, explain, with_space
-from nsw.recipe.units import WrittenFloat, WrittenInt, written
+from nsw.recipe.units import WrittenFloat, WrittenInt, keep_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -224,7 +224,9 @@ class _Composer:
             if key == "<<" and isinstance(inner, yaml.ScalarEvent) and not inner.style:
                 inherited += self._inherited(child, mark)
             elif key in value:
-                self._fault(mark, f"the key {shown(key)} is set twice; the first is at {keys[key]}", "keep one of them")
+                self._fault(
+                    mark, f"the key {show_value(key)} is set twice; the first is at {keys[key]}", "keep one of them"
+                )
             elif key is not None:
                 value[key], keys[key] = child, mark
             entries += 1
@@ -256,7 +258,7 @@ class _Composer:
         if isinstance(node.value, dict) and event.start_mark.index == parent.start_mark.index + 1:  # {{
             self._fault(self._mark(parent, event), "an expression must be quoted", 'such as "{{ batch }}"')
         else:
-            self._fault(node.span, "a key must be text, but found " + shown(node.value))
+            self._fault(node.span, "a key must be text, but found " + show_value(node.value))
         return None, mark
 
     def _inherited(self, node: Node, mark: Mark) -> list[Node]:
@@ -269,7 +271,7 @@ class _Composer:
 
     def _collection_tag(self, event: Any, kind: str) -> None:
         if event.tag not in {None, "!", _TAG + kind}:
-            self._fault(self._mark(event), f"the tag {shown(event.tag)} is not allowed here", "remove it")
+            self._fault(self._mark(event), f"the tag {show_value(event.tag)} is not allowed here", "remove it")
 
 
 def scalar(text: str, tag: str | None, *, plain: bool) -> Scalar:
@@ -295,11 +297,11 @@ def scalar(text: str, tag: str | None, *, plain: bool) -> Scalar:
         "null": (type(None),),
     }
     if kind not in types:
-        raise ValueError(f"the tag {shown(tag)} is not allowed here: only str, int, float, bool and null are")
+        raise ValueError(f"the tag {show_value(tag)} is not allowed here: only str, int, float, bool and null are")
     value = _resolved(text)
     if not isinstance(value, types[kind]) or (kind == "int" and isinstance(value, bool)):
-        raise ValueError(f"the tag !!{kind} does not fit {shown(text)}")
-    return written(float(value), text) if kind == "float" and isinstance(value, int) else value
+        raise ValueError(f"the tag !!{kind} does not fit {show_value(text)}")
+    return keep_text(float(value), text) if kind == "float" and isinstance(value, int) else value
 
 
 def _resolved(text: str) -> Scalar:
@@ -311,22 +313,22 @@ def _resolved(text: str) -> Scalar:
     if not (text[0].isdigit() or text[0] in "+-."):
         return text
     if _INT.fullmatch(text):
-        return _whole(text, 10)
+        return _parse_integer(text, 10)
     if _INT_BASE.fullmatch(text):
-        return _whole(text, 0)
+        return _parse_integer(text, 0)
     if _FLOAT.fullmatch(text):
-        return written(float(text), text)
+        return keep_text(float(text), text)
     special = _SPECIAL.fullmatch(text)
     if special:
         return math.nan if special[1] is None else float(special[1] + "inf")
     return text
 
 
-def _whole(text: str, base: int) -> int | float:
+def _parse_integer(text: str, base: int) -> int | float:
     number = int(text, base) if len(text) <= 24 else 1 << 64
     if not -(1 << 63) <= number < 1 << 63:
-        raise ValueError(f"the number {shown(text)} does not fit into 64 bits; quote it if it is meant as text")
-    return written(number, text)
+        raise ValueError(f"the number {show_value(text)} does not fit into 64 bits; quote it if it is meant as text")
+    return keep_text(number, text)
 
 
 LARGEST = 4 << 20  # characters of a file
@@ -365,10 +367,10 @@ class SourceText:
     @cached_property
     def secrets(self) -> frozenset[str]:
         """The secrets that stand in the text, or the beginnings of them, as messages would repeat them."""
-        found = [*named_secrets(self.text), *secret_parts(self.text)]
+        secrets_found = [*named_secrets(self.text), *secret_parts(self.text)]
         if self.root is not None:
-            found += _secrets(self.root)
-        return frozenset(plain(secret).casefold() for secret in found)
+            secrets_found += _secrets(self.root)
+        return frozenset(plain(secret).casefold() for secret in secrets_found)
 
     def diagnostic(self, mark: Mark | None, message: str, hint: str | None = None) -> Diagnostic:
         """A diagnostic at a place, with its line; where the text holds a secret, without the line and the secret."""
@@ -406,13 +408,13 @@ def _secrets(node: Node, is_secret: bool = False) -> Iterator[str]:
     """
     behind = False
     for key, child in _children(node):
-        named = isinstance(key, str) and looks_secret(key)
-        behind = named or (behind and child.value is None and not child.text)
-        if behind and not named:  # a comma made a key of the rest of a value: `{HF_TOKEN: one,two}`
+        is_secret_name = isinstance(key, str) and looks_secret(key)
+        behind = is_secret_name or (behind and child.value is None and not child.text)
+        if behind and not is_secret_name:  # a comma made a key of the rest of a value: `{HF_TOKEN: one,two}`
             yield str(key)
         if key == "plain" or (key == "from_env" and _VARIABLE.fullmatch(child.text)):
             continue
-        yield from _secrets(child, is_secret or named)
+        yield from _secrets(child, is_secret or is_secret_name)
         if key == "env":
             for _, value in _children(child):
                 yield from _secrets(value, isinstance(value.value, dict | list) or holds_secret(value.text))
@@ -576,8 +578,8 @@ def _composed(text: str, file: str) -> tuple[Node | None, list[Diagnostic]]:
     return root, composer.faults
 
 
-def _first(place: Mark) -> Mark:
-    return Mark(place.file, place.line, place.column, place.line, place.column + 1)
+def _first(mark: Mark) -> Mark:
+    return Mark(mark.file, mark.line, mark.column, mark.line, mark.column + 1)
 
 
 def _find(node: Node, pattern: tuple[str | int, ...], path: KeyPath) -> Iterator[tuple[KeyPath, Node]]:
@@ -586,8 +588,8 @@ def _find(node: Node, pattern: tuple[str | int, ...], path: KeyPath) -> Iterator
         return
     part, rest = pattern[0], pattern[1:]
     if part != "*":
-        if (found := node.child(part)) is not None:
-            yield from _find(found, rest, (*path, part))
+        if (child_node := node.child(part)) is not None:
+            yield from _find(child_node, rest, (*path, part))
         return
     for name, child in _children(node):
         yield from _find(child, rest, (*path, name))

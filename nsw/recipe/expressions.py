@@ -26,7 +26,7 @@ from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 
 from nsw.errors import did_you_mean
-from nsw.recipe.faults import Fault, plain, shown
+from nsw.recipe.faults import Fault, plain, show_value
 from nsw.recipe.units import as_text
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class _Environment(ImmutableSandboxedEnvironment):
         )
         self.globals = {"range": safe_range}
         bounded = {name: _bounded(self.filters[name]) for name in ("join", "replace", "unique")}
-        known = {**self.filters, **bounded, "bool": bool, "format": _format, "round": _round}
-        self.filters = {name: known[name] for name in _FILTERS}
+        filters_by_name = {**self.filters, **bounded, "bool": bool, "format": _format, "round": _round}
+        self.filters = {name: filters_by_name[name] for name in _FILTERS}
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """An operation of two values, if what it makes is not too large."""
@@ -80,7 +80,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             _check_room(prod(v if isinstance(v, int) else _size(v) for v in (left, right)))
         if operator == "%" and isinstance(left, str):
             return _printed(as_text(left), right)
-        return _held(super().call_binop(context, operator, left, right))
+        return _bounded_value(super().call_binop(context, operator, left, right))
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Whether an attribute may be looked up."""
@@ -103,12 +103,12 @@ def _size(value: object) -> int:
     return len(value) + sum(len(item) for item in items if isinstance(item, str))
 
 
-def _check_room(size: int, most: int = LONGEST) -> None:
-    if size > most:
-        raise SecurityError(f"it makes more than {most:,} characters or items")
+def _check_room(size: int, limit: int = LONGEST) -> None:
+    if size > limit:
+        raise SecurityError(f"it makes more than {limit:,} characters or items")
 
 
-def _held(value: Any) -> Any:
+def _bounded_value(value: Any) -> Any:
     """A value that was made, if it is not too large."""
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         raise SecurityError(f"the number has more than {MOST_BITS} bits")
@@ -126,8 +126,8 @@ def _printed(text: str, values: object) -> str:
     if any(star for *_, star in fields):
         raise SecurityError("the format takes a width from its values")
     widest = max((int(number) for *numbers, _ in fields for number in numbers if number), default=0)
-    held = _size(values if isinstance(values, tuple | Mapping) else (values,))
-    _check_room(len(fields) * (2 * widest + held))
+    values_size = _size(values if isinstance(values, tuple | Mapping) else (values,))
+    _check_room(len(fields) * (2 * widest + values_size))
     return text % values
 
 
@@ -145,24 +145,24 @@ def _bounded(apply: Callable[..., Any]) -> Callable[..., Any]:
     """A filter that gives no iterator, and whose arguments multiplied are not too large."""
 
     @wraps(apply)
-    def bounded(*args: Any, **named: Any) -> Any:
-        sizes = map(_size, (*args, *named.values()))
+    def bounded(*args: Any, **keywords: Any) -> Any:
+        sizes = map(_size, (*args, *keywords.values()))
         _check_room(prod(size for size in sizes if size), LARGEST_OUTPUT)
-        result = apply(*args, **named)
+        result = apply(*args, **keywords)
         return list(result) if isinstance(result, Iterator) else result
 
     return bounded
 
 
-def _joined(parts: Iterable[str], more: int) -> str:
+def _joined(parts: Iterable[str], extra_room: int) -> str:
     """The parts as one text, which may be `more` characters longer than any result."""
-    kept, room = [], LARGEST_OUTPUT + more
+    checked, room = [], LARGEST_OUTPUT + extra_room
     for part in parts:
         room -= len(part)
         if room < 0:
             raise SecurityError(f"it makes a text of more than {LARGEST_OUTPUT:,} characters")
-        kept.append(part)
-    return "".join(kept)
+        checked.append(part)
+    return "".join(checked)
 
 
 @lru_cache(1)
@@ -204,7 +204,7 @@ class _Operand:
             result = context.vars["result"]
             if isinstance(result, Undefined):
                 str(result)  # raises
-            return _held(result)
+            return _bounded_value(result)
         except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
             raise _evaluation_fault(fault, self._text) from None
 
@@ -278,9 +278,9 @@ class Expression:
         if self._template is not None:
             return self._rendered(self._template, values, wrap)
         to_text = wrap or as_text
-        found = (part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
+        rendered = (part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
         try:
-            return _joined(found, len(self.text))
+            return _joined(rendered, len(self.text))
         except SecurityError as fault:
             raise _evaluation_fault(fault, self.text) from None
 
@@ -351,13 +351,13 @@ def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
         unclosed = "this expression is never closed by '}}'"
         hint = f"write {{{{ {left[1].strip()} }}}}, or a literal '{{{{' as {{{{ '{{{{' }}}}"
         return Fault(unclosed, hint=hint, offset=left.start())
-    message, _, place = str(fault.message).partition(" at ")  # only the lexer says where
-    offset = int(place) if place.isdigit() else None
+    message, _, position = str(fault.message).partition(" at ")  # only the lexer says where
+    offset = int(position) if position.isdigit() else None
     message = message if offset is not None else str(fault.message)
     for token, typed in _TOKENS:
         message = message.replace(token, typed)
-    told = f"{_NOT_VALID}: {plain(message).rstrip('.')}"
-    return Fault(told, hint=_syntax_hint(fault), offset=offset)
+    syntax_message = f"{_NOT_VALID}: {plain(message).rstrip('.')}"
+    return Fault(syntax_message, hint=_syntax_hint(fault), offset=offset)
 
 
 def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
@@ -380,7 +380,7 @@ def _evaluation_fault(fault: Exception, text: str) -> Fault:
     unset = re.search(r"has no attribute '(\w+)'", str(fault)) if isinstance(fault, UndefinedError) else None
     if unset and re.search(rf"\bsite\s*\.\s*{unset[1]}\b", text):
         hint = f"write `{unset[1]}:` below the site, in its sites file"
-        return Fault(f"{shown(text)}: the site does not set '{unset[1]}'", hint=hint)
+        return Fault(f"{show_value(text)}: the site does not set '{unset[1]}'", hint=hint)
     if isinstance(fault, UndefinedError | SecurityError):
-        return Fault(f"{shown(text)}: {plain(str(fault))[:200]}")
-    return Fault(f"{shown(text)} cannot be computed: {plain(str(fault))[:200]}")
+        return Fault(f"{show_value(text)}: {plain(str(fault))[:200]}")
+    return Fault(f"{show_value(text)} cannot be computed: {plain(str(fault))[:200]}")

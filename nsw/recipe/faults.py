@@ -49,7 +49,7 @@ def within(part: str | int, parse: Callable[[object], T], value: object) -> T:
         raise
 
 
-def shown(value: object) -> str:
+def show_value(value: object) -> str:
     """A value as a message names it: short, on one line, with nothing that a terminal would obey."""
     if value is None:
         return "nothing"

@@ -17,17 +17,50 @@ from pydantic_core import core_schema
 from nsw.errors import did_you_mean
 from nsw.recipe import units
 from nsw.recipe.expressions import Expression, is_template
-from nsw.recipe.faults import Fault, each, shown
+from nsw.recipe.faults import Fault, each, show_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = [
-    "FREE", "AmountOf", "AmountOrTemplate", "CanaryRule", "Command", "Count", "CountOrTemplate", "Duration",
-    "DurationOrTemplate", "Filled", "Flag", "FlagOrTemplate", "KernelName", "KernelRegex", "Line", "Model", "Name",
-    "Number", "NumberOrTemplate", "Parsed", "Percent", "Ranks", "Regex", "Size", "SizeOrTemplate", "Template", "Text",
-    "Variable", "amount", "empty_as_map", "flag", "one_of", "or_template", "template", "text", "variable", "whole",
-]  # fmt: skip
+    "FREE",
+    "AmountOf",
+    "AmountOrTemplate",
+    "CanaryRule",
+    "Command",
+    "Count",
+    "CountOrTemplate",
+    "Duration",
+    "DurationOrTemplate",
+    "Filled",
+    "Flag",
+    "FlagOrTemplate",
+    "KernelName",
+    "KernelRegex",
+    "Line",
+    "Model",
+    "Name",
+    "Number",
+    "NumberOrTemplate",
+    "Parsed",
+    "Percent",
+    "Ranks",
+    "Regex",
+    "Size",
+    "SizeOrTemplate",
+    "Template",
+    "Text",
+    "Variable",
+    "amount",
+    "empty_as_map",
+    "flag",
+    "one_of",
+    "or_template",
+    "template",
+    "text",
+    "variable",
+    "whole_number",
+]
 
 
 class Parsed:
@@ -40,7 +73,7 @@ class Parsed:
         parse: Value of the file -> value of the model; it raises Fault.
         schema: The JSON Schema of what it takes.
         write: Value of the model -> what is read again; None: the value itself.
-        when: Where it is written so: always, or in JSON only.
+        when_used: Where it is written so: always, or in JSON only.
     """
 
     __slots__ = ("_parse", "_schema", "_serialization")
@@ -51,11 +84,11 @@ class Parsed:
         schema: dict[str, Any],
         write: Callable[[Any], Any] | None = None,
         *,
-        when: core_schema.WhenUsed = "json",
+        when_used: core_schema.WhenUsed = "json",
     ) -> None:
         self._parse, self._schema = parse, schema
         self._serialization = (
-            None if write is None else core_schema.plain_serializer_function_ser_schema(write, when_used=when)
+            None if write is None else core_schema.plain_serializer_function_ser_schema(write, when_used=when_used)
         )
 
     def __get_pydantic_core_schema__(self, _source: object, _handler: object) -> core_schema.CoreSchema:
@@ -77,12 +110,12 @@ def text(value: object) -> str:
         Fault: It is something else, or holds a control character.
     """
     if isinstance(value, bool):
-        raise Fault(f"expected text, found {shown(value)}", hint="quote it to keep it as it is written")
+        raise Fault(f"expected text, found {show_value(value)}", hint="quote it to keep it as it is written")
     if isinstance(value, int | float):
         return str(value)
     if not isinstance(value, str):
         hint = 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
-        raise Fault(f"expected text, found {shown(value)}", hint=hint)
+        raise Fault(f"expected text, found {show_value(value)}", hint=hint)
     if "\0" in value:
         raise Fault("a NUL character is not allowed", offset=value.find("\0"))
     return value
@@ -92,14 +125,14 @@ def one_line(value: object) -> str:
     """Text without a line end, which may hold Jinja expressions: it becomes (part of) one line of a script."""
     word = template(value)
     if re.search(r"[\r\n]", word):
-        raise Fault(f"expected one line, found several: {shown(word)}")
+        raise Fault(f"expected one line, found several: {show_value(word)}")
     return word
 
 
 def variable(value: object) -> str:
     """The name of an environment variable."""
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
-        raise Fault(f"{shown(value)} cannot name an environment variable", hint="letters, digits and '_' only")
+        raise Fault(f"{show_value(value)} cannot name an environment variable", hint="letters, digits and '_' only")
     return value
 
 
@@ -126,7 +159,7 @@ def command(value: object) -> str | list[str]:
             raise Fault("the command is an empty list")
         return each(template, value)
     if not isinstance(value, str):
-        raise Fault(f"expected a command as text or as a list of arguments, found {shown(value)}")
+        raise Fault(f"expected a command as text or as a list of arguments, found {show_value(value)}")
     if not value.strip():
         raise Fault("the command is empty")
     return template(value)
@@ -137,15 +170,15 @@ def name(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
-        raise Fault(f"expected a name, found {shown(value)}")
+        raise Fault(f"expected a name, found {show_value(value)}")
     if not _NAME.fullmatch(value):
         bad = re.search(r"[^A-Za-z0-9._-]", value)
         hint = "letters, digits, '.', '_' and '-', not starting with '-' or '.', at most 80"
-        raise Fault(f"{shown(value)} is not a name", hint=hint, offset=bad.start() if bad else 0)
+        raise Fault(f"{show_value(value)} is not a name", hint=hint, offset=bad.start() if bad else 0)
     return value
 
 
-def whole(value: object, least: int = 0) -> int:
+def whole_number(value: object, minimum: int = 0) -> int:
     """A whole number of at least `least`.
 
     Raises:
@@ -155,8 +188,8 @@ def whole(value: object, least: int = 0) -> int:
         value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise Fault(f"expected a whole number of at least {least}, found {shown(value)}")
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        raise Fault(f"expected a whole number of at least {minimum}, found {show_value(value)}")
     return int(value)
 
 
@@ -166,15 +199,15 @@ def amount(value: object) -> float:
     Raises:
         Fault: It is something else.
     """
-    found = value
+    number = value
     if isinstance(value, str):
         try:
-            found = float(value)
+            number = float(value)
         except ValueError:
-            found = None
-    if not isinstance(found, int | float) or isinstance(found, bool) or not 0 < found < math.inf:
-        raise Fault(f"expected a number above 0, found {shown(value)}")
-    return float(found)
+            number = None
+    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 < number < math.inf:
+        raise Fault(f"expected a number above 0, found {show_value(value)}")
+    return float(number)
 
 
 def flag(value: object) -> bool:
@@ -184,7 +217,7 @@ def flag(value: object) -> bool:
         return value
     if isinstance(value, str) and value.lower() in words:
         return words[value.lower()]
-    raise Fault(f"expected true or false, found {shown(value)}")
+    raise Fault(f"expected true or false, found {show_value(value)}")
 
 
 def regex(value: object) -> str:
@@ -197,11 +230,13 @@ def regex(value: object) -> str:
     pattern = expression(value)
     groups = re.compile(pattern).groups
     if groups != 1:
-        found = "none" if groups == 0 else str(groups)
+        group_count = "none" if groups == 0 else str(groups)
         hint = (
             "put ( ) around the part that is the figure" if groups == 0 else "write (?: ) for the groups that only bind"
         )
-        raise Fault(f"the expression needs exactly one group, which captures the figure; it has {found}", hint=hint)
+        raise Fault(
+            f"the expression needs exactly one group, which captures the figure; it has {group_count}", hint=hint
+        )
     return pattern
 
 
@@ -238,14 +273,16 @@ def kernel_regex(value: object) -> str:
         Fault: It is none, or holds what only Python knows or what ncu takes for a separator.
     """
     pattern = filled(expression(value))
-    for found, hint in (
+    for match, hint in (
         (re.search(r"\(\?P[<=>]", pattern), "write ( ) for a group"),
         (re.search(r"(?<!\\)(?:\\\\)*(\\[1-9])", pattern), "write out what repeats: nsw adds groups before yours"),
         (re.search(r":", pattern.replace("(?:", "(__")), "function names hold no ':': namespaces are left out of them"),
     ):
-        if found:
+        if match:
             raise Fault(
-                f"'{found[0]}' is not allowed in a profiler's filter: {shown(pattern)}", hint=hint, offset=found.start()
+                f"'{match[0]}' is not allowed in a profiler's filter: {show_value(pattern)}",
+                hint=hint,
+                offset=match.start(),
             )
     return pattern
 
@@ -257,12 +294,12 @@ def kernel_name(value: object) -> str:
         Fault: It is a demangled name: ncu's filter is split at colons, and function names end before the arguments.
     """
     name = filled(value)
-    found = re.search(r"::|[:<(]", name)
-    if found is None:
+    match = re.search(r"::|[:<(]", name)
+    if match is None:
         return name
     head = re.split(r"[<(]", name)[0].split("::")[-1].split(":")[-1].strip()
     hint = f"write {head.split()[-1]}" if head else "write the function's name alone"
-    raise Fault(f"'{found[0]}' is in no function's name: {shown(name)}", hint=hint, offset=found.start())
+    raise Fault(f"'{match[0]}' is in no function's name: {show_value(name)}", hint=hint, offset=match.start())
 
 
 def ranks(value: object) -> str | list[int]:
@@ -270,8 +307,8 @@ def ranks(value: object) -> str | list[int]:
     if value in ("all", "first", "node"):
         return str(value)
     if not isinstance(value, list) or not value:
-        raise Fault(f"expected all, first, node or a list of ranks, found {shown(value)}")
-    return each(whole, value)
+        raise Fault(f"expected all, first, node or a list of ranks, found {show_value(value)}")
+    return each(whole_number, value)
 
 
 def or_template(parse: Callable[[object], Any], value: object) -> Any:
@@ -310,13 +347,13 @@ Pattern = Annotated[str, Parsed(expression, _REGEX | {"minLength": 1})]
 KernelRegex = Annotated[str, Parsed(kernel_regex, _REGEX | {"minLength": 1})]
 Flag = Annotated[bool, Parsed(flag, {"type": ["boolean", "string"], "enum": [True, False, "on", "off", "yes", "no"]})]
 FlagOrTemplate = Annotated[bool | str, Parsed(partial(or_template, flag), _templated(type="boolean"))]
-Count = Annotated[int, Parsed(partial(whole, least=1), {"type": "integer", "minimum": 1})]
-Number = Annotated[int, Parsed(partial(whole, least=0), {"type": "integer", "minimum": 0})]
+Count = Annotated[int, Parsed(partial(whole_number, minimum=1), {"type": "integer", "minimum": 1})]
+Number = Annotated[int, Parsed(partial(whole_number, minimum=0), {"type": "integer", "minimum": 0})]
 CountOrTemplate = Annotated[
-    int | str, Parsed(partial(or_template, partial(whole, least=1)), _templated(type="integer", minimum=1))
+    int | str, Parsed(partial(or_template, partial(whole_number, minimum=1)), _templated(type="integer", minimum=1))
 ]
 NumberOrTemplate = Annotated[
-    int | str, Parsed(partial(or_template, partial(whole, least=0)), _templated(type="integer", minimum=0))
+    int | str, Parsed(partial(or_template, partial(whole_number, minimum=0)), _templated(type="integer", minimum=0))
 ]
 AmountOrTemplate = Annotated[
     float | str, Parsed(partial(or_template, amount), _templated(type="number", exclusiveMinimum=0))
@@ -364,11 +401,11 @@ def one_of(names: Callable[[], tuple[str, ...]]) -> Callable[[object], str]:
     """A parser of a name that a registry holds."""
 
     def parse(value: object) -> str:
-        known = names()
-        if value in known:
+        allowed = names()
+        if value in allowed:
             return str(value)
-        hint = did_you_mean(value, known) if isinstance(value, str) else None
-        raise Fault(f"expected one of {', '.join(known)}; found {shown(value)}", hint=hint)
+        hint = did_you_mean(value, allowed) if isinstance(value, str) else None
+        raise Fault(f"expected one of {', '.join(allowed)}; found {show_value(value)}", hint=hint)
 
     return parse
 

@@ -65,17 +65,17 @@ def _suggest(counters: dict[str, Any]) -> None:
     counters["metrics"]["items"]["examples"] = [*groups(), *catalogue(), *_SETS]
 
 
-def _without_titles(value: Any, *, named: bool = False) -> Any:
+def _without_titles(value: Any, *, keys_are_names: bool = False) -> Any:
     """Without null defaults either. `named`: the keys of `value` are names, and `title` may be one of them."""
     if isinstance(value, list):
         return [_without_titles(item) for item in value]
     if not isinstance(value, dict):
         return value
-    closed = {"additionalProperties": False} if "patternProperties" in value and not named else {}
+    closed = {"additionalProperties": False} if "patternProperties" in value and not keys_are_names else {}
     return closed | {
-        key: _without_titles(item, named=key in {"properties", "$defs"} and not named)
+        key: _without_titles(item, keys_are_names=key in {"properties", "$defs"} and not keys_are_names)
         for key, item in value.items()
-        if named or not (key == "title" or (key == "default" and item is None))
+        if keys_are_names or not (key == "title" or (key == "default" and item is None))
     }
 
 

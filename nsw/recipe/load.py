@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of, nearest
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import LARGEST, Document, SourceText, in_order, parse
-from nsw.recipe.faults import shown
+from nsw.recipe.faults import show_value
 from nsw.recipe.fields import FREE, Model
 from nsw.recipe.matrix import Case, Matrix
 from nsw.recipe.model import Recipe
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
 __all__ = ["MOST_SITES", "LoadedRecipe", "joined", "load_recipe", "load_recipe_text", "read_document"]
 
-Wanted = Literal["recipe", "sites file"]
+DocumentKind = Literal["recipe", "sites file"]
 
 _RECIPE_KEYS: Final = frozenset({"app", "matrix", "passes", "resources", "repeats", "report", "collect"})
 _KEYS: Final[dict[str, frozenset[str]]] = {
     "recipe": _RECIPE_KEYS | {"nsw", "name", "description", "canary", "lock"},
     "sites file": frozenset({"nsw", "sites"}),
 }
-_HOW: Final = {
+_START_HINTS: Final = {
     "recipe": "a recipe has `nsw: 1`, `name: ...` and `app: {command: ...}`; recipes that are shipped with nsw, such as"
     " cpu_quickstart.yaml, are a start",
     "sites file": "a sites file has `nsw: 1` and `sites:` with a name for each site",
 }
-_OWN: Final = re.compile(r"^nsw:", re.MULTILINE)
+_NSW_KEY: Final = re.compile(r"^nsw:", re.MULTILINE)
 _JOB_LINE: Final = re.compile(r"^(#(?:\$|[A-Z]{3,})|# flux:) +-", re.MULTILINE)  # a directive of any batch system
 _PYTHON: Final = re.compile(r"^(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[:(])", re.MULTILINE)
 _TOML: Final = re.compile(r"\A(?:\s|#[^\n]*\n)*(?:\[+[\w.\"'-]+\]+\s*\n|[\w-]+\s*=\s)")
@@ -51,60 +51,62 @@ _REPORTS: Final = (
 )  # fmt: skip
 
 
-class _Other(NamedTuple):
+class _WrongFile(NamedTuple):
     """What the file is, and what to do."""
 
-    what: str
+    description: str
     hint: str
 
 
-def _by_name(name: str) -> _Other | None:
+def _by_name(name: str) -> _WrongFile | None:
     """A report, as its name says."""
     if name.lower().endswith(_REPORTS):
-        return _Other("a profiler's report", f"`nsw read {name}` reads it")
+        return _WrongFile("a profiler's report", f"`nsw read {name}` reads it")
     return None
 
 
-def _by_text(text: str, name: str) -> _Other | None:
+def _by_text(text: str, name: str) -> _WrongFile | None:
     """What is no YAML of any sort, by its lines; a recipe may hold some of them as comments."""
-    if _OWN.search(text):
+    if _NSW_KEY.search(text):
         return None
     job = _JOB_LINE.search(text)
     if job:
-        return _Other(
+        return _WrongFile(
             f"a job script, with lines of {job[1]}",
             "nsw writes such scripts: say in a recipe what to run (app: command) and what it needs (resources)",
         )
     if text.startswith("#!") or name.endswith(".sh"):
-        return _Other("a program", f"say in a recipe how to run it: app: {{command: ./{name}, files: [{name}]}}")
+        return _WrongFile("a program", f"say in a recipe how to run it: app: {{command: ./{name}, files: [{name}]}}")
     if name.endswith(".py") or (not name.endswith((".yaml", ".yml")) and _PYTHON.search(text)):
-        return _Other(
+        return _WrongFile(
             "a Python program", f"say in a recipe how to run it: app: {{command: python {name}, files: [{name}]}}"
         )
     if text.startswith("version https://git-lfs.github.com/spec/"):
-        return _Other("a Git LFS pointer to a file, not the file itself", "run `git lfs pull` in its repository")
+        return _WrongFile("a Git LFS pointer to a file, not the file itself", "run `git lfs pull` in its repository")
     if _HTML.match(text):
-        return _Other("a web page", "download the file itself (on GitHub: Raw)")
+        return _WrongFile("a web page", "download the file itself (on GitHub: Raw)")
     if not name.endswith((".yaml", ".yml")) and _TOML.match(text):
-        return _Other("a TOML or INI file", "")
+        return _WrongFile("a TOML or INI file", "")
     return None
 
 
-def _by_keys(data: object, wanted: Wanted) -> _Other | None:
+def _by_keys(data: object, kind: DocumentKind) -> _WrongFile | None:
     """What YAML or JSON it is, by the keys on top."""
     if not isinstance(data, dict) or not data:
         return None
     keys = {str(key) for key in data}
-    if wanted == "recipe" and "sites" in keys and not keys & (_RECIPE_KEYS | {"name"}):
-        return _Other("a sites file", "name it with --sites, beside a recipe: `nsw plan RECIPE -s NAME --sites FILE`")
-    if wanted == "sites file" and keys & {"app", "passes", "matrix"}:
-        return _Other("a recipe", "name it without --sites: `nsw plan RECIPE --site NAME`")
+    if kind == "recipe" and "sites" in keys and not keys & (_RECIPE_KEYS | {"name"}):
+        return _WrongFile(
+            "a sites file", "name it with --sites, beside a recipe: `nsw plan RECIPE -s NAME --sites FILE`"
+        )
+    if kind == "sites file" and keys & {"app", "passes", "matrix"}:
+        return _WrongFile("a recipe", "name it without --sites: `nsw plan RECIPE --site NAME`")
     if "nsw" in keys:
         return None
     if "traceEvents" in keys:
-        return _Other("a trace of a profiler", "`nsw read FILE` reads it")
-    if not any(key in _KEYS[wanted] or nearest(key, _KEYS[wanted]) for key in keys):
-        return _Other(f"some other file: its keys are {_listed(list(data))}", "")
+        return _WrongFile("a trace of a profiler", "`nsw read FILE` reads it")
+    if not any(key in _KEYS[kind] or nearest(key, _KEYS[kind]) for key in keys):
+        return _WrongFile(f"some other file: its keys are {_listed(list(data))}", "")
     return None
 
 
@@ -160,7 +162,7 @@ def _unlimited(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 MOST_SITES: Final = 1000  # of a file: each section is validated with the whole recipe
-_NONE = Overrides()
+_NO_OVERRIDES = Overrides()
 _NOT_PER_SITE = frozenset({"nsw", "name", "lock", "sites"})
 
 
@@ -206,7 +208,9 @@ def load_recipe(
         InputError: With every fault found, in the order of the file.
         UsageError: An option names what the recipe has not.
     """
-    return _loaded(read_document(path, "recipe"), path, site, path.parent if with_files else None, options or _NONE)
+    return _loaded(
+        read_document(path, "recipe"), path, site, path.parent if with_files else None, options or _NO_OVERRIDES
+    )
 
 
 def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = None) -> LoadedRecipe:
@@ -214,13 +218,13 @@ def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = No
     return _loaded(parse(text, file), Path(file), site, None)
 
 
-def read_document(path: Path, wanted: Wanted) -> Document:
+def read_document(path: Path, kind: DocumentKind) -> Document:
     """Read and parse a YAML file.
 
     Raises:
         InputError: It cannot be read, is not UTF-8, is not YAML, or is clearly something else than what is wanted.
     """
-    _refuse(_by_name(path.name), path, wanted)
+    _refuse(_by_name(path.name), path, kind)
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             data = file.read(4 * LARGEST + 4)  # UTF-8; a file of gigabytes is not read whole
@@ -233,21 +237,21 @@ def read_document(path: Path, wanted: Wanted) -> Document:
         raise InputError(
             [Diagnostic(f"{path}:{line}: this is not UTF-8 text", hint="save the file as UTF-8")]
         ) from None
-    _refuse(_by_text(text, path.name), path, wanted)
+    _refuse(_by_text(text, path.name), path, kind)
     document = parse(text, str(path))
-    _refuse(_by_keys(document.data, wanted), path, wanted, document.source)
+    _refuse(_by_keys(document.data, kind), path, kind, document.source)
     return document
 
 
-def _refuse(other: _Other | None, path: Path, wanted: Wanted, source: SourceText | None = None) -> None:
-    if other is not None:
-        message, hint = f"this is {other.what}, and no {wanted}", other.hint or _HOW[wanted]
-        told = (source or SourceText("")).diagnostic(None, message, hint)
-        raise InputError([replace(told, message=f"{path}: {told.message}")])
+def _refuse(wrong_file: _WrongFile | None, path: Path, kind: DocumentKind, source: SourceText | None = None) -> None:
+    if wrong_file is not None:
+        message, hint = f"this is {wrong_file.description}, and no {kind}", wrong_file.hint or _START_HINTS[kind]
+        diagnostic = (source or SourceText("")).diagnostic(None, message, hint)
+        raise InputError([replace(diagnostic, message=f"{path}: {diagnostic.message}")])
 
 
 def _loaded(
-    document: Document, path: Path, site: str | None, folder: Path | None, options: Overrides = _NONE
+    document: Document, path: Path, site: str | None, folder: Path | None, options: Overrides = _NO_OVERRIDES
 ) -> LoadedRecipe:
     chosen = overridden(document.overlaid(("sites", site)) if site is not None else document, options)
     recipe, faults, read_as = validate(Recipe, chosen)
@@ -262,11 +266,13 @@ def _loaded(
             warnings += taken_from_nsw(chosen, folder, recipe.app.files)
     if recipe is None or faults:
         raise InputError(in_order(faults))
-    kept = choose_cases(cases, options)
-    names = {case.id for case in kept}
+    chosen_cases = choose_cases(cases, options)
+    names = {case.id for case in chosen_cases}
     left_out = [case for case in cases if case.id not in names]
-    told = list(first_of(in_order(warnings)))
-    return LoadedRecipe(recipe, chosen, path, folder or path.parent, site, kept, told, left_out, options.before)
+    warnings_shown = list(first_of(in_order(warnings)))
+    return LoadedRecipe(
+        recipe, chosen, path, folder or path.parent, site, chosen_cases, warnings_shown, left_out, options.before
+    )
 
 
 def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None) -> Iterator[Diagnostic]:
@@ -280,7 +286,7 @@ def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None
             continue
         for key in section:
             if key in _NOT_PER_SITE:
-                yield document.diagnostic((*path, key), f"a site's section cannot set {shown(key)}", key=True)
+                yield document.diagnostic((*path, key), f"a site's section cannot set {show_value(key)}", key=True)
         if path[-1] == chosen or _NOT_PER_SITE & section.keys():
             continue
         over = document.overlaid(path)

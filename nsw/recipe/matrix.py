@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from nsw.recipe.document import KeyPath
 from nsw.recipe.expressions import Expression, is_template
-from nsw.recipe.faults import Fault, each, shown, within
+from nsw.recipe.faults import Fault, each, show_value, within
 from nsw.recipe.fields import Model, Parsed, template
 from nsw.recipe.units import plain_number
 
@@ -56,16 +56,16 @@ def refuse_ranges(text: str) -> None:
         Fault: It is a range of another notation; the hint has the recipe's.
     """
     for at, pattern in enumerate(_RANGES):
-        found = pattern.fullmatch(text.strip())
-        if found is None:
+        match = pattern.fullmatch(text.strip())
+        if match is None:
             continue
-        start, stop, step = int(found[1] or 0), int(found[2]), int(found[3] or 1)
+        start, stop, step = int(match[1] or 0), int(match[2]), int(match[3] or 1)
         last = stop if at == 0 else stop - (1 if step > 0 else -1)  # Python's range ends before its stop
         steps = f", {step}" if step != 1 else ""
         values = range(start, last + (1 if step > 0 else -1), step or 1)
         as_list = f" or {list(values)}" if 0 < len(values[: _LISTED + 1]) <= _LISTED else ""
         raise Fault(
-            f"{shown(text)} is text here, not a range",
+            f"{show_value(text)} is text here, not a range",
             hint=f"write {{range: [{start}, {last}{steps}]}}{as_list}",
         )
 
@@ -95,9 +95,11 @@ def _listed(value: object) -> Scalar:
     return _scalar(value)
 
 
-def _refuse_half_a_range(text: str, of: str, hint: str) -> None:
+def _refuse_half_a_range(text: str, container: str, hint: str) -> None:
     if _HALF_A_RANGE.fullmatch(text):
-        raise Fault(f"{shown(text)} is text here: YAML divides a {of} at each comma, also inside ( )", hint=hint)
+        raise Fault(
+            f"{show_value(text)} is text here: YAML divides a {container} at each comma, also inside ( )", hint=hint
+        )
 
 
 def rests_of_ranges(values: Mapping[str, object]) -> set[str]:
@@ -117,7 +119,7 @@ def _scalar(value: object) -> Scalar:
     if isinstance(value, dict):
         raise Fault("expected a value, found a map", hint='quote an expression: "{{ ... }}"')
     if not isinstance(value, str | int | float | bool):
-        raise Fault(f"expected a value, found {shown(value)}")
+        raise Fault(f"expected a value, found {show_value(value)}")
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124  # nan
         raise Fault(f"{value} cannot be the value of a case")
     return template(value) if isinstance(value, str) else value
@@ -165,7 +167,7 @@ def _as_data(values: list[Scalar] | Range) -> Any:
     return {"range": [values.start, values.stop, values.step]} if isinstance(values, Range) else values
 
 
-Values = Annotated[list[Scalar] | Range, Parsed(_values, _VALUES, _as_data, when="always")]
+Values = Annotated[list[Scalar] | Range, Parsed(_values, _VALUES, _as_data, when_used="always")]
 
 
 def _match(value: object) -> dict[str, list[Scalar]] | str:
@@ -173,7 +175,7 @@ def _match(value: object) -> dict[str, list[Scalar]] | str:
     if isinstance(value, str):
         return template(value)
     if not isinstance(value, dict) or not value:
-        raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {shown(value)}")
+        raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {show_value(value)}")
     return {key: within(key, _alternatives, item) for key, item in value.items()}
 
 
@@ -183,7 +185,7 @@ def _alternatives(value: object) -> list[Scalar]:
 
 def _point(value: object) -> dict[str, Scalar]:
     if not isinstance(value, dict) or not value:
-        raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {shown(value)}")
+        raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {show_value(value)}")
     return {key: within(key, _scalar, item) for key, item in value.items()}
 
 
@@ -192,7 +194,7 @@ def _groups(value: object) -> list[list[str]]:
     groups = [value] if isinstance(value, list) and value and all(isinstance(v, str) for v in value) else value
     if not isinstance(groups, list) or not all(isinstance(g, list) and len(g) > 1 for g in groups):
         raise Fault(
-            f"expected lists of parameters that vary together, found {shown(value)}",
+            f"expected lists of parameters that vary together, found {show_value(value)}",
             hint="such as [[gpus, nodes]]",
         )
     return [[str(word) for word in group] for group in groups]
@@ -219,13 +221,15 @@ class Matrix(Model):
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Values] = Field(init=False)
 
-    exclude: list[Annotated[dict[str, list[Scalar]] | str, Parsed(_match, _MATCH, _as_it_is, when="always")]] = Field(
-        default=[],
-        description='Cases left out: {gpus: 4, batch: [64, 128]}, or a condition "{{ gpus * batch > 256 }}".',
+    exclude: list[Annotated[dict[str, list[Scalar]] | str, Parsed(_match, _MATCH, _as_it_is, when_used="always")]] = (
+        Field(
+            default=[],
+            description='Cases left out: {gpus: 4, batch: [64, 128]}, or a condition "{{ gpus * batch > 256 }}".',
+        )
     )
     include: list[
         Annotated[
-            dict[str, Scalar], Parsed(_point, _POINT | {"additionalProperties": _SCALAR}, _as_it_is, when="always")
+            dict[str, Scalar], Parsed(_point, _POINT | {"additionalProperties": _SCALAR}, _as_it_is, when_used="always")
         ]
     ] = Field(default=[], description="Cases added, each with a value for every parameter.")
     zip: Annotated[list[list[str]], Parsed(_groups, _GROUPS)] = Field(
@@ -305,8 +309,8 @@ def expansion(matrix: Matrix) -> Expansion:
             values = dict(zip(keys, itertools.chain.from_iterable(combination), strict=True))
             rows.append(complete({name: values[name] for name in names}))
     _check_comparisons(len(rows), matrix.exclude)
-    kept, idle_excludes = _excluded(rows, matrix.exclude)
-    cases, idle_includes = _named([*kept, *_included(matrix, complete)], len(kept))
+    remaining, idle_excludes = _excluded(rows, matrix.exclude)
+    cases, idle_includes = _unique_cases([*remaining, *_included(matrix, complete)], len(remaining))
     return Expansion(cases, idle_excludes, idle_includes)
 
 
@@ -342,9 +346,9 @@ def _axes(
     for index, group in enumerate(groups):
         for name in group:
             if name not in columns:
-                raise MatrixFault(("matrix", "zip", index), f"zip names {shown(name)}, which is not a parameter")
+                raise MatrixFault(("matrix", "zip", index), f"zip names {show_value(name)}, which is not a parameter")
             if name in grouped:
-                raise MatrixFault(("matrix", "zip", index), f"zip names {shown(name)} twice")
+                raise MatrixFault(("matrix", "zip", index), f"zip names {show_value(name)} twice")
             grouped[name] = (index, group)
     axes: list[tuple[tuple[str, ...], list[tuple[Scalar, ...]]]] = []
     done: set[int] = set()
@@ -356,9 +360,9 @@ def _axes(
             done.add(index)
         lengths = {member: len(columns[member]) for member in group}
         if len(set(lengths.values())) > 1:
-            found = ", ".join(f"{member} {length}" for member, length in lengths.items())
+            lengths_text = ", ".join(f"{member} {length}" for member, length in lengths.items())
             raise MatrixFault(
-                ("matrix", "zip", index), f"zipped parameters need the same number of values; found: {found}"
+                ("matrix", "zip", index), f"zipped parameters need the same number of values; found: {lengths_text}"
             )
         axes.append((tuple(group), list(zip(*(columns[member] for member in group), strict=True))))
     return axes
@@ -407,10 +411,12 @@ def _computed(name: str, text: str, params: Params) -> Scalar:
     try:
         value = Expression.parse(text).value(params)
     except Fault as fault:
-        given = ", ".join(f"{k}={v}" for k, v in params.items() if not is_template(v))
-        raise MatrixFault(("matrix", name), fault.message, hint=f"with {given}" if given else fault.hint) from None
+        parameters_text = ", ".join(f"{k}={v}" for k, v in params.items() if not is_template(v))
+        raise MatrixFault(
+            ("matrix", name), fault.message, hint=f"with {parameters_text}" if parameters_text else fault.hint
+        ) from None
     if not isinstance(value, str | int | float | bool):
-        message = f"{shown(text)} gives {shown(value)}, which a case cannot have as a value"
+        message = f"{show_value(text)} gives {show_value(value)}, which a case cannot have as a value"
         raise MatrixFault(("matrix", name), message, hint=_as_range(value))
     return value
 
@@ -424,14 +430,14 @@ def _as_range(value: object) -> str | None:
     return None
 
 
-def _same(one: object, other: object) -> bool:
+def _equals_exactly(first: object, second: object) -> bool:
     """Equality that tells true from 1, but not 4 from 4.0."""
-    return one == other and isinstance(one, bool) == isinstance(other, bool)
+    return first == second and isinstance(first, bool) == isinstance(second, bool)
 
 
 def _check_comparisons(rows: int, excludes: Sequence[dict[str, list[Scalar]] | str]) -> None:
     """Bound the time that excludes take: each value is compared with each case."""
-    values = sum(1 if isinstance(one, str) else sum(map(len, one.values())) for one in excludes)
+    values = sum(1 if isinstance(exclude, str) else sum(map(len, exclude.values())) for exclude in excludes)
     if rows * values > _MOST_COMPARISONS:
         raise MatrixFault(
             ("matrix", "exclude"),
@@ -454,8 +460,10 @@ def _excluded(rows: list[Params], excludes: Sequence[dict[str, list[Scalar]] | s
 
 
 def _pattern(exclude: dict[str, list[Scalar]]) -> Callable[[Params], bool]:
-    wanted = list(exclude.items())
-    return lambda row: all(name in row and any(_same(row[name], v) for v in values) for name, values in wanted)
+    conditions = list(exclude.items())
+    return lambda row: all(
+        name in row and any(_equals_exactly(row[name], v) for v in values) for name, values in conditions
+    )
 
 
 def _condition(index: int, text: str) -> Callable[[Params], bool]:
@@ -486,7 +494,7 @@ def _included(matrix: Matrix, complete: Callable[[Params], Params]) -> list[Para
                 raise MatrixFault(("matrix", "include", index), f"this case lacks a value for '{name}'")
         for name in point:
             if name not in names:
-                raise MatrixFault(("matrix", "include", index, name), f"{shown(name)} is not a parameter")
+                raise MatrixFault(("matrix", "include", index, name), f"{show_value(name)} is not a parameter")
         cases.append(complete({name: values[name] for name in names}))
     return cases
 
@@ -496,16 +504,16 @@ def _plain(row: Params) -> Params:
     return {name: plain_number(value) for name, value in row.items()}
 
 
-def _named(rows: list[Params], from_product: int) -> tuple[list[Case], list[int]]:
+def _unique_cases(rows: list[Params], from_product: int) -> tuple[list[Case], list[int]]:
     """The cases, each once; and which of the rows behind `from_product` were there already."""
     cases: dict[str, Case] = {}
     idle = []
     for number, row in enumerate(rows):
         name = case_id(row)
-        same = name if all(plain_number(value) is value for value in row.values()) else case_id(_plain(row))
-        if same in cases:
+        plain_name = name if all(plain_number(value) is value for value in row.values()) else case_id(_plain(row))
+        if plain_name in cases:
             if number >= from_product:
                 idle.append(number - from_product)
             continue
-        cases[same] = Case(row, name)
+        cases[plain_name] = Case(row, name)
     return list(cases.values()), idle

@@ -64,23 +64,23 @@ def overridden(document: Document, options: Overrides) -> Document:
 def _with(document: Document, text: str) -> Document:
     name, equals, value = text.partition("=")
     typed = SourceText(text)
-    told = text if not typed.secrets else f"{name}=***" if equals and _PATH.fullmatch(name) else "***"
+    shown_text = text if not typed.secrets else f"{name}=***" if equals and _PATH.fullmatch(name) else "***"
     if not equals or not name:
-        raise UsageError(f"--set {told}: expected NAME=VALUE, such as gpus=1,2 or resources.time=30m")
+        raise UsageError(f"--set {shown_text}: expected NAME=VALUE, such as gpus=1,2 or resources.time=30m")
     matrix = document.data.get("matrix")
     parameters = set(matrix) - _NOT_PARAMETERS if isinstance(matrix, dict) else set()
     keys = {field.alias or key for key, field in Recipe.model_fields.items()}
     if name in parameters and name in keys:
         raise UsageError(
-            f"--set {told}: {name} is a parameter and a key",
+            f"--set {shown_text}: {name} is a parameter and a key",
             hint=f"write matrix.{name} for the parameter, .{name} for the key",
         )
     path = ["matrix", name] if name in parameters else name.removeprefix(".").split(".")
     if path[0] not in keys:
-        known = [*sorted(parameters), *sorted(keys)]
-        there = f"its parameters: {', '.join(sorted(parameters))}" if parameters else "it has no parameters"
-        hint = did_you_mean(name, known) or f"{there}; a key is written by its path, such as resources.time"
-        raise UsageError(f"--set {told}: the recipe has no {name}", hint=hint)
+        names = [*sorted(parameters), *sorted(keys)]
+        available = f"its parameters: {', '.join(sorted(parameters))}" if parameters else "it has no parameters"
+        hint = did_you_mean(name, names) or f"{available}; a key is written by its path, such as resources.time"
+        raise UsageError(f"--set {shown_text}: the recipe has no {name}", hint=hint)
     file, pad = f"--set {name}", len(name) + 1
     if path[0] == "matrix" and len(path) == 2 and not value.lstrip().startswith(("[", "{")):
         value, pad = f"[{value}]", pad - 1
@@ -115,8 +115,8 @@ def _laid(root: Node, path: Sequence[str], node: Node) -> Node:
     if isinstance(root.value, list):
         items = list(root.value)
         if not part.isdigit() or int(part) >= len(items):
-            there = f"its items are 0 to {len(items) - 1}" if items else "the list is empty"
-            raise UsageError(f"{node.span.file}: there is no item {part}: {there}")
+            available = f"its items are 0 to {len(items) - 1}" if items else "the list is empty"
+            raise UsageError(f"{node.span.file}: there is no item {part}: {available}")
         items[int(part)] = _laid(items[int(part)], rest, node)
         return replace(root, value=items)
     inner = _laid(root.child(part) or Node({}, node.span), rest, node)
@@ -151,19 +151,19 @@ def _of_pass(document: Document, path: list[str], file: str) -> tuple[Document, 
     return replace(document, root=root), ["passes", str(at), *rest]
 
 
-def _with_passes(document: Document, wanted: Sequence[str]) -> Document:
+def _with_passes(document: Document, pass_names: Sequence[str]) -> Document:
     passes = document.node(("passes",))
     items = passes.value if passes is not None and isinstance(passes.value, list) else []
     names = [_name_of(item) for item in items]
-    for one in wanted:
-        if one not in names:
+    for pass_name in pass_names:
+        if pass_name not in names:
             have = ", ".join(filter(None, names)) or "the default ones"
             raise UsageError(
-                f"--pass {one}: the recipe's passes are {have}", hint=did_you_mean(one, filter(None, names))
+                f"--pass {pass_name}: the recipe's passes are {have}", hint=did_you_mean(pass_name, filter(None, names))
             )
     assert passes is not None
-    kept = [item for item, name in zip(items, names, strict=True) if name in wanted]
-    return replace(document, root=merged(document.root, Node({"passes": Node(kept, passes.span)}, passes.span)))
+    chosen_items = [item for item, name in zip(items, names, strict=True) if name in pass_names]
+    return replace(document, root=merged(document.root, Node({"passes": Node(chosen_items, passes.span)}, passes.span)))
 
 
 def _kind_of(item: Node) -> str:
@@ -177,9 +177,9 @@ def _name_of(item: Node) -> str | None:
         return item.value
     if not isinstance(item.value, dict) or not item.value:
         return None
-    kind, own = next(iter(item.value.items()))
-    named = own.child("name") if isinstance(own.value, dict) else None
-    return str(named.value) if named is not None else kind
+    kind, options = next(iter(item.value.items()))
+    name_node = options.child("name") if isinstance(options.value, dict) else None
+    return str(name_node.value) if name_node is not None else kind
 
 
 def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
@@ -193,15 +193,15 @@ def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
             if not any(fits(case, text) for case in cases):
                 hint = did_you_mean(text, [case.id for case in cases]) or f"such as {option} {_example(cases)}"
                 raise UsageError(f"{option} {text}: no case matches", hint=hint)
-    wanted = all_of_parameters(options.cases)
-    kept = [
+    patterns = all_of_parameters(options.cases)
+    chosen = [
         case for case in cases
-        if (not wanted or any(fits(case, text) for text in wanted))
+        if (not patterns or any(fits(case, text) for text in patterns))
         and not any(fits(case, text) for text in options.excluded)
     ]  # fmt: skip
-    if not kept:
+    if not chosen:
         raise UsageError("--case and --exclude leave no case")
-    return kept
+    return chosen
 
 
 def all_of_parameters(texts: Sequence[str]) -> list[str]:
@@ -211,8 +211,8 @@ def all_of_parameters(texts: Sequence[str]) -> list[str]:
     stay words of their own, which add cases.
     """
     single = [text for text in texts if sum("=" in part for part in text.split(",")) == 1]
-    others = [text for text in texts if text not in single]
-    return [*others, ",".join(single)] if single else others
+    not_single = [text for text in texts if text not in single]
+    return [*not_single, ",".join(single)] if single else not_single
 
 
 def fits(case: Case, text: str) -> bool:
@@ -224,15 +224,15 @@ def fits_parameters(id_: str, params: Mapping[str, Any], text: str) -> bool:
     """As `fits`, for a case's name and parameters."""
     if "=" not in text:
         return fnmatch.fnmatchcase(id_, text)
-    wanted: dict[str, list[str]] = {}
+    values_by_name: dict[str, list[str]] = {}
     name = ""
     for part in text.split(","):
         before, equals, after = part.partition("=")
         name = before if equals else name  # n=1,2: one of two values
-        wanted.setdefault(name, []).append(after if equals else part)
+        values_by_name.setdefault(name, []).append(after if equals else part)
     return all(
         name in params and any(fnmatch.fnmatchcase(str(params[name]), value) for value in values)
-        for name, values in wanted.items()
+        for name, values in values_by_name.items()
     )
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nsw.recipe.faults import Fault, shown
+from nsw.recipe.faults import Fault, show_value
 from nsw.recipe.fields import (
     FREE,
     Count,
@@ -58,8 +58,8 @@ RANKS = (
 
 def profiler(kind: Kind, *before: str) -> Parsed:
     """The type of `tool`: what the registry of profilers holds for a kind of pass, behind the words `before`."""
-    own = [*before, *PROFILERS[kind]]
-    return Parsed(one_of(lambda: (*before, *of_kind(kind))), {"type": "string", "enum": own})
+    tools = [*before, *PROFILERS[kind]]
+    return Parsed(one_of(lambda: (*before, *of_kind(kind))), {"type": "string", "enum": tools})
 
 
 class ProfiledPass(PassBase):
@@ -99,9 +99,9 @@ class Kernels(Model):
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
-        for one, other in (("names", "regex"), ("cover", "top")):
-            if getattr(self, one) is not None and getattr(self, other) is not None:
-                raise Fault(f"kernels are chosen by {one} or by {other}, not by both", hint="keep one of them")
+        for first, second in (("names", "regex"), ("cover", "top")):
+            if getattr(self, first) is not None and getattr(self, second) is not None:
+                raise Fault(f"kernels are chosen by {first} or by {second}, not by both", hint="keep one of them")
         if self.at_most is not None and self.top is not None:
             raise Fault("'at_most' limits what 'cover' takes; 'top' is a limit itself", hint="keep one of them")
         return self
@@ -222,8 +222,8 @@ class CountersPass(ProfiledPass):
         """Whether a timeline chooses: asked for, or nothing else says which launches."""
         launches = self.launches
         stretch = (launches.skip, launches.count, launches.warmup) != (None, None, None)
-        asked = self.source is not None or self.kernels.by_time or self.launches.sample is not None
-        return asked or not (stretch or self.within is not None)
+        asks_for_timeline = self.source is not None or self.kernels.by_time or self.launches.sample is not None
+        return asks_for_timeline or not (stretch or self.within is not None)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -345,14 +345,14 @@ class PassEntry(Model):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if len(self.model_fields_set) != 1:
-            found = " and ".join(sorted(self.model_fields_set)) or "none"
+            kinds = " and ".join(sorted(self.model_fields_set)) or "none"
             hint = "start each pass with '- ' of its own; its options are indented below it"
-            raise Fault(f"a pass is a map with one key, its kind; found {shown(found)[1:-1]}", hint=hint)
+            raise Fault(f"a pass is a map with one key, its kind; found {show_value(kinds)[1:-1]}", hint=hint)
         return self
 
     @property
     def only(self) -> Pass:
         """The pass itself."""
-        found = self.baseline or self.timeline or self.counters or self.host
-        assert found is not None
-        return found
+        chosen = self.baseline or self.timeline or self.counters or self.host
+        assert chosen is not None
+        return chosen

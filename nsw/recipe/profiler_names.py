@@ -39,13 +39,13 @@ _OPEN: Final = ("timeline", "host")  # what a counters pass measures is told in 
 
 def of_kind(kind: str) -> dict[str, str]:
     """Tool -> module for a kind of pass; nsw's own come first."""
-    own = PROFILERS.get(kind, {})
-    found = dict(own)
+    own_modules = PROFILERS.get(kind, {})
+    modules = dict(own_modules)
     for name, path in registered(GROUP).items() if kind in _OPEN else ():
         tool = name.removeprefix(f"{kind}.")
-        if tool not in {name, AUTO, *own}:
-            found[tool] = path.partition(":")[0]
-    return found
+        if tool not in {name, AUTO, *own_modules}:
+            modules[tool] = path.partition(":")[0]
+    return modules
 
 
 def module_of(tool: str) -> str:

@@ -23,21 +23,21 @@ _FOLDER = "apps"
 
 def source(folder: Path, name: str) -> Path:
     """The path of a file of `app.files`: beside the recipe, else the one that nsw ships; it need not exist."""
-    beside = folder / name
+    local_file = folder / name
     try:
-        if beside.exists():
-            return beside
+        if local_file.exists():
+            return local_file
         shipped = _shipped(name)
     except (OSError, ValueError):
-        return beside
-    return shipped or beside
+        return local_file
+    return shipped or local_file
 
 
 def taken_from_nsw(document: Document, folder: Path, files: Sequence[str]) -> Iterator[Diagnostic]:
     """A warning at each file that is not beside the recipe and that nsw ships."""
     for number, name in enumerate(files):
-        if (found := source(folder, name)) != folder / name:
-            hint = f"copy {found} here to change it; `nsw init --from RECIPE` copies a recipe with its files"
+        if (shipped_file := source(folder, name)) != folder / name:
+            hint = f"copy {shipped_file} here to change it; `nsw init --from RECIPE` copies a recipe with its files"
             message = f"{name} is not beside the recipe: the one that nsw ships is used"
             yield document.diagnostic(("app", "files", number), message, hint=hint)
 
@@ -63,14 +63,14 @@ def files_of(words: Sequence[str], folder: Path) -> list[str]:
         words: The command.
         folder: Where it is run.
     """
-    found: dict[str, None] = {}
+    needed_files: dict[str, None] = {}
     waiting = [word for word in words if _is_below(folder, word)]
-    while waiting and len(found) < _MOST_FILES:
+    while waiting and len(needed_files) < _MOST_FILES:
         name = PurePosixPath(waiting.pop(0)).as_posix()
-        if name not in found:
-            found[name] = None
+        if name not in needed_files:
+            needed_files[name] = None
             waiting += _imports(folder, name)
-    return list(found)
+    return list(needed_files)
 
 
 def _is_below(folder: Path, word: str) -> bool:
@@ -101,7 +101,7 @@ def _imports(folder: Path, name: str) -> Iterator[str]:
 def _modules(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (one.name.partition(".")[0] for one in node.names)
+            yield from (alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             yield node.module.partition(".")[0]
 
@@ -135,14 +135,14 @@ def unshipped(document: Document, app: App, folder: Path) -> Iterator[Diagnostic
     if app.build or app.container or any(map(_may_bring, app.setup)):
         return
     sent = {PurePosixPath(name).name for name in app.files}
-    told = set()
+    reported = set()
     for word in _words(document):
         name = PurePosixPath(word.text)
-        if name.is_absolute() or ".." in name.parts or not name.parts or name.parts[0] in sent or name in told:
+        if name.is_absolute() or ".." in name.parts or not name.parts or name.parts[0] in sent or name in reported:
             continue
         if not _is_file(folder / name):
             continue
-        told.add(name)
+        reported.add(name)
         files = f"files: [{', '.join([*app.files, str(name)])}]"
         hint = files if len(name.parts) == 1 else f"{files}, which puts {name.name} beside the program"
         mark = document.mark(word.path) if word.is_written_whole else _mark(document, word)
@@ -192,8 +192,8 @@ def _words(document: Document) -> Iterator[_Word]:
 
 
 def _mark(document: Document, word: _Word) -> Mark | None:
-    found = re.search(rf"(?<!\S){re.escape(word.text)}(?!\S)", document.get(word.path))
-    return document.mark_in_value(word.path, found.start() if found else None, len(word.text))
+    match = re.search(rf"(?<!\S){re.escape(word.text)}(?!\S)", document.get(word.path))
+    return document.mark_in_value(word.path, match.start() if match else None, len(word.text))
 
 
 def _is_file(path: Path) -> bool:

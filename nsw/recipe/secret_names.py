@@ -98,7 +98,7 @@ def holds_secret(text: str) -> bool:
     return next(secret_parts(text), None) is not None
 
 
-_NAMED: Final = re.compile(
+_NAMED_VALUE: Final = re.compile(
     r"""(?<![\w.-])(?P<name>[\w.-]++)["']?\s*+[:=]
     (?!\s*+\{?\s*+["']?(?:secret|plain)["']?\s*+:)
     (?!\s*+\{?\s*+["']?from_env["']?\s*+:\s*+["']?[A-Za-z_]\w*+["']?\s*+(?:[},\#\n]|$))
@@ -113,4 +113,4 @@ def named_secrets(text: str) -> Iterator[str]:
 
     The text need not be YAML. `{from_env: NAME}`, `{plain: VALUE}` and `$NAME`, as a shell has it, are no secrets.
     """
-    return (match["secret"] for match in _NAMED.finditer(text) if looks_secret(match["name"]))
+    return (match["secret"] for match in _NAMED_VALUE.finditer(text) if looks_secret(match["name"]))

@@ -71,7 +71,7 @@ class Text:
         return "".join(p.text for p in self.pieces) if all(p.kind == "text" for p in self.pieces) else None
 
     @property
-    def shown(self) -> str:
+    def source_text(self) -> str:
         """As a person reads it."""
         return "".join(f"{{{{ {p.text} }}}}" if p.kind == "parameter" else p.text for p in self.pieces)
 
@@ -463,10 +463,10 @@ class _Reader:
                 raise UsageError(f"{self._name}:{self._line}: a quote begins and does not end")
             self._at = match.end()
             return Piece("computed", match[0], "the output of a command", quoted)
-        for opening, closing, why in (("$((", "))", "arithmetic"), ("$(", ")", "the output of a command")):
+        for opening, closing, reason in (("$((", "))", "arithmetic"), ("$(", ")", "the output of a command")):
             if text.startswith(opening, at):
                 self._at = self._end_of(opening, closing)
-                return Piece("computed", text[at : self._at], why, quoted)
+                return Piece("computed", text[at : self._at], reason, quoted)
         if text.startswith("${", at):
             self._at = self._end_of("${", "}")
             return _braced(text[at : self._at], quoted)
@@ -499,20 +499,20 @@ class _Reader:
 
 def _joined(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     """Neighbours of one kind as one piece; those that say how something is quoted stay apart."""
-    made: list[Piece] = []
+    merged: list[Piece] = []
     for piece in pieces:
-        last = made[-1] if made else None
+        last = merged[-1] if merged else None
         if last is not None and piece.kind == last.kind == "text" and piece.quoted == last.quoted:
-            made[-1] = last._replace(text=last.text + piece.text)
+            merged[-1] = last._replace(text=last.text + piece.text)
         else:
-            made.append(piece)
-    return tuple(made)
+            merged.append(piece)
+    return tuple(merged)
 
 
 def _plain(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
     """The pieces of a word once it was split: how they were quoted counts no more."""
-    made = [piece._replace(quoted=False) for piece in pieces]
-    return _joined([piece for piece in made if piece.text] or made[:1])
+    unquoted = [piece._replace(quoted=False) for piece in pieces]
+    return _joined([piece for piece in unquoted if piece.text] or unquoted[:1])
 
 
 def _written(pieces: Iterable[Piece]) -> str:
@@ -547,33 +547,33 @@ class _Values:
     """The variables of a script, as far as it was read."""
 
     def __init__(self) -> None:
-        self._known: dict[str, list[Text] | None] = {}  # None: computed
+        self._variables: dict[str, list[Text] | None] = {}  # None: computed
         self._exported: set[str] = set()
 
-    def set(self, name: str, value: list[Text] | None, *, more: bool = False, exported: bool = False) -> None:
+    def set(self, name: str, value: list[Text] | None, *, append: bool = False, exported: bool = False) -> None:
         """Give a variable its value; None: it is not known."""
-        if more and value is not None and (before := self._known.get(name)) is not None:
+        if append and value is not None and (before := self._variables.get(name)) is not None:
             value = [*before, *value]
-        self._known[name] = value
+        self._variables[name] = value
         self._exported |= {name} if exported else set()
 
     def forget(self, name: str) -> None:
         """What is set in a loop or a conditional: the value of before holds, and none is not the environment's."""
-        self._known.setdefault(name, None)
+        self._variables.setdefault(name, None)
 
     def words(self, pieces: Sequence[Piece], loops: Collection[str]) -> list[Text]:
         """The words that one of the script becomes: an array may hold several, unquoted values are split at blanks."""
         fields: list[list[Piece]] = [[]]
         for piece in pieces:
-            elements = self._known.get(piece.name) if piece.kind == "list" else None
+            elements = self._variables.get(piece.name) if piece.kind == "list" else None
             parts = [self._expanded(piece, loops)] if elements is None else [element.pieces for element in elements]
-            for at, some in enumerate(parts):
+            for at, piece_group in enumerate(parts):
                 fields += [[]] if at else []
-                _extend(fields, some, is_split=not piece.quoted and piece.kind in {"variable", "list"})
+                _extend(fields, piece_group, is_split=not piece.quoted and piece.kind in {"variable", "list"})
         is_list = any(piece.kind == "list" for piece in pieces)
         if is_list:  # one without elements is no word, though it stands in quotes
-            fields = [some for some in fields if any(piece.text for piece in some)]
-        texts = [Text(_plain(some)) for some in fields if some]
+            fields = [piece_group for piece_group in fields if any(piece.text for piece in piece_group)]
+        texts = [Text(_plain(piece_group)) for piece_group in fields if piece_group]
         is_empty = not is_list and any(piece.quoted for piece in pieces)
         return texts or ([Text((Piece("text", ""),))] if is_empty else [])
 
@@ -582,9 +582,9 @@ class _Values:
             return [piece]
         if piece.name in loops:
             return [Piece("parameter", piece.name)]
-        if piece.name not in self._known:
+        if piece.name not in self._variables:
             return [piece]
-        value = self._known[piece.name]
+        value = self._variables[piece.name]
         if piece.name in self._exported and (value is None or any(word.literal is None for word in value)):
             return [piece]  # the job has it
         if value is None:
@@ -610,22 +610,22 @@ def _extend(fields: list[list[Piece]], pieces: Iterable[Piece], *, is_split: boo
 
 def _evaluated(raw: Sequence[_Raw]) -> Iterator[Statement]:
     values = _Values()
-    for one in raw:
-        loops = _loops(one.blocks, values)
+    for raw_statement in raw:
+        loops = _loops(raw_statement.blocks, values)
         statement = Statement(
-            one.line, one.last, one.text, one.before,
-            words=[word for pieces in one.words for word in values.words(pieces, loops)],
-            redirects=[(sign, _whole(values, target, loops)) for sign, target in one.redirects],
-            blocks=one.blocks, loops=loops, is_condition=one.is_condition,
+            raw_statement.line, raw_statement.last, raw_statement.text, raw_statement.before,
+            words=[word for pieces in raw_statement.words for word in values.words(pieces, loops)],
+            redirects=[(sign, _unsplit(values, target, loops)) for sign, target in raw_statement.redirects],
+            blocks=raw_statement.blocks, loops=loops, is_condition=raw_statement.is_condition,
         )  # fmt: skip
-        is_export = bool(one.words) and _written(one.words[0]) == "export"
-        for name, more, given in _assignments(one):
-            value = None if given is None else [_whole(values, pieces, loops) for pieces in given]
+        is_export = bool(raw_statement.words) and _written(raw_statement.words[0]) == "export"
+        for name, append, assigned in _assignments(raw_statement):
+            value = None if assigned is None else [_unsplit(values, pieces, loops) for pieces in assigned]
             statement.assigns.append((name, value))
-            if one.blocks:
+            if raw_statement.blocks:
                 values.forget(name)
-            elif not (one.assigns and one.words):  # else it is set for that command alone
-                values.set(name, None if one.before == "||" else value, more=more, exported=is_export)
+            elif not (raw_statement.assigns and raw_statement.words):  # else it is set for that command alone
+                values.set(name, None if raw_statement.before == "||" else value, append=append, exported=is_export)
         yield statement
 
 
@@ -635,16 +635,16 @@ def _loops(blocks: Iterable[Block], values: _Values) -> dict[str, list[str]]:
     for block in blocks:
         if block.loop is not None:
             words = [word.literal for pieces in block.loop[1] for word in values.words(pieces, ())]
-            known = [word for word in words if word is not None]
-            if known and len(known) == len(words):
-                lists[block.loop[0]] = known
+            known_words = [word for word in words if word is not None]
+            if known_words and len(known_words) == len(words):
+                lists[block.loop[0]] = known_words
     return lists
 
 
-def _whole(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:
+def _unsplit(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:
     """A value, which is not split at blanks."""
-    whole = [piece._replace(quoted=True) if piece.kind == "variable" else piece for piece in pieces]
-    words = values.words(whole, loops)
+    quoted_pieces = [piece._replace(quoted=True) if piece.kind == "variable" else piece for piece in pieces]
+    words = values.words(quoted_pieces, loops)
     return words[0] if words else Text((Piece("text", ""),))
 
 
@@ -652,13 +652,15 @@ def _assignments(raw: _Raw) -> list[tuple[str, bool, list[tuple[Piece, ...]] | N
     """What a command assigns, also by `export`, `let` and `read`."""
     first = _written(raw.words[0]) if raw.words else ""
     if first in _DECLARING:
-        made: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = []
+        assignments: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = []
         for word in raw.words[1:]:
             match = _ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
             if match:
                 rest = (word[0]._replace(text=word[0].text[match.end() :]), *word[1:])
-                made.append((match[1], bool(match[2]), [tuple(piece for piece in rest if piece.text or piece.quoted)]))
-        return made
+                assignments.append(
+                    (match[1], bool(match[2]), [tuple(piece for piece in rest if piece.text or piece.quoted)])
+                )
+        return assignments
     if first in {"let", "read"}:
         names = [re.match(r"[A-Za-z_]\w*", _written(word)) for word in raw.words[1:]]
         return [(name[0], False, None) for name in names if name]

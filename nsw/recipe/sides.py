@@ -35,8 +35,8 @@ class Before:
         values: Of parameters that have other values there.
         files: The program's files there; none where it is the same program.
         git: The commit that these were at.
-        told: What a person should know of it.
-        kept: What must live as long as the files are needed.
+        notes: What a person should know of it.
+        temporary_files: What must live as long as the files are needed.
         only_bare: Whether only passes without a profiler are done.
     """
 
@@ -44,8 +44,8 @@ class Before:
     values: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     git: LockedGit | None = None
-    told: tuple[str, ...] = ()
-    kept: object = None
+    notes: tuple[str, ...] = ()
+    temporary_files: object = None
     only_bare: bool = False
 
 
@@ -82,17 +82,17 @@ def with_sides(document: Document, before: Before) -> Document:
 
 def _matrix(matrix: Mapping[str, Any], points: list[dict[str, Any]], values: Mapping[str, Any]) -> dict[str, Any]:
     """What is laid over the matrix: the sides, and with them the parameters that have other values before."""
-    made: dict[str, Any] = {}
+    overlay: dict[str, Any] = {}
     if matrix.keys() - {"include", "exclude", "zip"} or not points:
-        made[SIDE] = [BEFORE, AFTER]
-        made |= {name: [value, *_listed(matrix[name])] for name, value in values.items()}
+        overlay[SIDE] = [BEFORE, AFTER]
+        overlay |= {name: [value, *_listed(matrix[name])] for name, value in values.items()}
     if values:
         groups = matrix.get("zip") or []
-        made["zip"] = [*([groups] if groups and isinstance(groups[0], str) else groups), [SIDE, *values]]
+        overlay["zip"] = [*([groups] if groups and isinstance(groups[0], str) else groups), [SIDE, *values]]
     if points:
         sides = [({**point, **values, SIDE: BEFORE}, {**point, SIDE: AFTER}) for point in points]
-        made["include"] = [point for pair in sides for point in pair]
-    return made
+        overlay["include"] = [point for pair in sides for point in pair]
+    return overlay
 
 
 def _listed(values: Any) -> list[Any]:

@@ -47,7 +47,7 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
         gpus: Whether the machine that it is for has GPUs.
         file: The name that the recipe will have.
     """
-    words = [_beside(word, files) for word in words_of(words)]
+    words = [_beside_program(word, files) for word in words_of(words)]
     start = launched(words)
     counted = start is not None and start.processes is not None
     program = start.program if start else words
@@ -56,9 +56,9 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
     passes = _passes(gpus=gpus, python=_is_python(words))
     command = as_text(words[0] if len(words) == 1 else shlex.join(words))
     listed = yaml.safe_dump(list(files), default_flow_style=True, width=1 << 20).strip() if files else ""
-    asked = start.processes if gpus and start and start.kind == "torchrun" else int(gpus)
+    gpu_count = start.processes if gpus and start and start.kind == "torchrun" else int(gpus)
     nodes = _NODES.search(" ".join(start.options)) if start and start.kind == "srun" else None
-    resources = f"nodes: {nodes[1]}, gpus: {int(nodes[1]) * int(gpus)}" if nodes else f"gpus: {asked}"
+    resources = f"nodes: {nodes[1]}, gpus: {int(nodes[1]) * int(gpus)}" if nodes else f"gpus: {gpu_count}"
     return (
         _HEAD.format(file=file)
         + f"""nsw: 1
@@ -102,16 +102,18 @@ def words_of(words: Sequence[str]) -> Sequence[str]:
 def _launcher(start: Launched) -> str:
     """The launcher as a key, or as a comment where the command line does not say how many processes there are."""
     options = ", ".join(_flow(as_text(word)) for word in start.options)
-    given = f"kind: {start.kind}, processes: {start.processes or 2}" + (f", options: [{options}]" if options else "")
+    launcher_keys = f"kind: {start.kind}, processes: {start.processes or 2}" + (
+        f", options: [{options}]" if options else ""
+    )
     if start.processes is None:
         return (
             f"  # {start.kind} starts as many processes as it thinks right. With their number here, and without"
             f" {start.kind} in the command,\n  # the job asks for them, and a profiler watches each.\n"
-            f"  #- launcher: {{ {given} }}\n"
+            f"  #- launcher: {{ {launcher_keys} }}\n"
         )
     return (
         f"  # nsw puts {start.kind} before the command: the job asks for that many processes, and a profiler watches"
-        f" each.\n  launcher: {{ {given} }}\n"
+        f" each.\n  launcher: {{ {launcher_keys} }}\n"
     )
 
 
@@ -128,7 +130,7 @@ def _passes(*, gpus: bool, python: bool) -> str:
     return "".join(f"  {'' if used else '#- '}- {line}\n" for used, line in lines)
 
 
-def _beside(word: str, files: Sequence[str]) -> str:
+def _beside_program(word: str, files: Sequence[str]) -> str:
     """A file as the command finds it where the job runs: beside the program."""
     name = PurePosixPath(word).as_posix()
     if name not in files:
@@ -138,19 +140,22 @@ def _beside(word: str, files: Sequence[str]) -> str:
 
 def as_text(words: str) -> str:
     """Text in which Jinja finds nothing of its own."""
-    return _JINJA.sub(lambda found: "{{ '" + found[0] + "' }}", words)
+    return _JINJA.sub(lambda match: "{{ '" + match[0] + "' }}", words)
 
 
 def _parameter(words: Sequence[str]) -> tuple[str, str]:
     """The option with a number that a matrix would most likely go over, and its number."""
-    found = []
+    number_options = []
     parts = shlex.split(words[0]) if len(words) == 1 and "'" not in words[0] and '"' not in words[0] else list(words)
     for word, after in zip(parts, [*parts[1:], ""], strict=True):
         option = _OPTION.fullmatch(word)
         number = (option[2] or after) if option else ""
         if option and len(option[1]) > 1 and option[1].lower() not in _NO_NAMES and _NUMBER.fullmatch(number):
-            found.append((re.sub(r"\W", "_", option[1]), number))
-    return next((one for one in found if re.search("batch|size", one[0])), found[0] if found else ("size", "1"))
+            number_options.append((re.sub(r"\W", "_", option[1]), number))
+    return next(
+        (option_pair for option_pair in number_options if re.search("batch|size", option_pair[0])),
+        number_options[0] if number_options else ("size", "1"),
+    )
 
 
 def _twice(value: str) -> str:
@@ -165,10 +170,14 @@ def _is_python(words: Sequence[str]) -> bool:
 def program_name(words: Sequence[str]) -> str:
     """A name for campaigns: the program's."""
     parts = words[0].split() if len(words) == 1 else list(words)
-    own = [part for part in parts if not part.startswith("-") and "=" not in part]
-    scripts = [part for part in own if PurePosixPath(part).suffix in _SCRIPTS]
-    rest = [one for one in own if not _NOT_THE_PROGRAM.fullmatch(PurePosixPath(one).name) and not one.isdecimal()]
-    program = PurePosixPath(next(iter([*scripts, *rest, *own]), ""))
+    program_words = [part for part in parts if not part.startswith("-") and "=" not in part]
+    scripts = [part for part in program_words if PurePosixPath(part).suffix in _SCRIPTS]
+    rest = [
+        candidate
+        for candidate in program_words
+        if not _NOT_THE_PROGRAM.fullmatch(PurePosixPath(candidate).name) and not candidate.isdecimal()
+    ]
+    program = PurePosixPath(next(iter([*scripts, *rest, *program_words]), ""))
     name = program.stem if program.suffix in _SCRIPTS else program.name
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-._")[:60] or "program"
 

@@ -47,7 +47,7 @@ def explain(fault: yaml.YAMLError, text: str, lines: Sequence[str], file: str) -
     mark = getattr(fault, "problem_mark", None) or getattr(fault, "context_mark", None)
     if mark is None:
         return Diagnostic(f"this is not YAML: {plain(str(fault))}", Mark(file, 1, 1, 1, 2))
-    return _Place(fault, text, lines, file, mark.line, mark.column).diagnostic()
+    return _FaultContext(fault, text, lines, file, mark.line, mark.column).diagnostic()
 
 
 def _bad_character(fault: yaml.reader.ReaderError, text: str, file: str) -> Diagnostic:
@@ -63,13 +63,13 @@ def _bad_character(fault: yaml.reader.ReaderError, text: str, file: str) -> Diag
     )
 
 
-class _Place:
+class _FaultContext:
     """A syntax fault with the lines around it."""
 
     def __init__(
-        self, fault: yaml.YAMLError, whole: str, lines: Sequence[str], file: str, line: int, column: int
+        self, fault: yaml.YAMLError, text: str, lines: Sequence[str], file: str, line: int, column: int
     ) -> None:
-        self.whole = whole
+        self.text = text
         self.problem = str(getattr(fault, "problem", "") or "")
         self.context = str(getattr(fault, "context", "") or "")
         self.context_mark = getattr(fault, "context_mark", None)
@@ -149,7 +149,7 @@ class _Place:
         """A quote that the next one closes, lines below, where YAML then finds no key."""
         depth = 0
         try:
-            for token in yaml.scan(self.whole, Loader=LOADER):
+            for token in yaml.scan(self.text, Loader=LOADER):
                 depth += isinstance(token, _OPENS) - isinstance(token, _CLOSES)
                 if depth > DEEPEST:  # each token takes a time that grows with the depth
                     return None
@@ -200,11 +200,11 @@ class _Place:
         return None
 
     def _template(self) -> Diagnostic | None:
-        places = [(self.row, self.column + 1)]
+        positions = [(self.row, self.column + 1)]
         if "flow mapping" in self.context and self.context_mark:  # a brace of it is missing: the next line is the fault
             row = self.context_mark.line
-            places += [(row, len(self.lines[row]))]
-        for row, end in places:
+            positions += [(row, len(self.lines[row]))]
+        for row, end in positions:
             if match := _TEMPLATE.search(self.lines[row][:end]):
                 return self._at(
                     "an expression must be quoted, and what follows it too",
@@ -241,7 +241,7 @@ class _Place:
             return None
         opened = []
         try:
-            for token in yaml.scan(self.whole, Loader=LOADER):
+            for token in yaml.scan(self.text, Loader=LOADER):
                 if isinstance(token, _OPENS):
                     opened.append(token)
                 elif opened and isinstance(token, _CLOSES):

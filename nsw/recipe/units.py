@@ -12,12 +12,28 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from nsw.errors import did_you_mean
-from nsw.recipe.faults import Fault, shown
+from nsw.recipe.faults import Fault, show_value
 
 __all__ = [
-    "Amount", "Canary", "Tolerance", "WrittenFloat", "WrittenInt", "as_text", "clock", "format_duration",
-    "format_memory", "format_percent", "format_size", "parse_amount", "parse_canary", "parse_duration", "parse_percent",
-    "parse_size", "parse_tolerance", "plain_number", "written",
+    "Amount",
+    "Canary",
+    "Tolerance",
+    "WrittenFloat",
+    "WrittenInt",
+    "as_text",
+    "clock",
+    "format_duration",
+    "format_memory",
+    "format_percent",
+    "format_size",
+    "keep_text",
+    "parse_amount",
+    "parse_canary",
+    "parse_duration",
+    "parse_percent",
+    "parse_size",
+    "parse_tolerance",
+    "plain_number",
 ]  # fmt: skip
 
 
@@ -40,13 +56,13 @@ class WrittenFloat(_Written, float):
     """Another number and its text."""
 
 
-def written(value: float, text: str) -> int | float:
+def keep_text(value: float, text: str) -> int | float:
     """The number with its text, or itself where Python writes it the same way."""
     if str(value) == text:
         return value
-    made = WrittenInt(value) if isinstance(value, int) else WrittenFloat(value)
-    made.text = text
-    return made
+    number = WrittenInt(value) if isinstance(value, int) else WrittenFloat(value)
+    number.text = text
+    return number
 
 
 def plain_number(value: Any) -> Any:
@@ -97,7 +113,7 @@ class Canary:
 
     above: int | None
 
-    def wanted(self, runs: int) -> bool:
+    def is_wanted(self, runs: int) -> bool:
         """Whether a campaign of so many runs starts with a canary."""
         return self.above is not None and runs > self.above
 
@@ -130,7 +146,7 @@ def parse_tolerance(value: object) -> Tolerance:
     match = re.match(TOLERANCE, value) if isinstance(value, str) else None
     if match is None:
         raise Fault(
-            f"expected how much it may change, such as -2% or +2%; found {shown(value)}",
+            f"expected how much it may change, such as -2% or +2%; found {show_value(value)}",
             hint="-2% lets it fall by 2 % at most, +2% rise; '-2% or undecided' passes what cannot be told",
         )
     if match[1] == "-" and float(match[2]) >= 100:
@@ -152,25 +168,25 @@ def parse_duration(value: object) -> int:
     text = _with_unit(value, "duration", "10m", "write {0}h for hours, {0}m for minutes or {0}s for seconds")
     seconds = _clock(text) if ":" in text else _time_parts(text)
     if seconds.denominator != 1:
-        raise Fault(f"the duration {shown(text)} is not a whole number of seconds")
+        raise Fault(f"the duration {show_value(text)} is not a whole number of seconds")
     if not 0 < seconds <= _LONGEST:
-        raise Fault(f"the duration {shown(text)} is {'zero' if not seconds else 'longer than ten years'}")
+        raise Fault(f"the duration {show_value(text)} is {'zero' if not seconds else 'longer than ten years'}")
     return int(seconds)
 
 
-def _with_unit(value: object, what: str, example: str, hint: str) -> str:
+def _with_unit(value: object, quantity: str, example: str, hint: str) -> str:
     """The text of a value that must have a unit; the hint has its number as {0}.
 
     Raises:
         Fault: It is a bare number, or no text.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
-        raise Fault(f"the {what} {value} has no unit", hint=hint.format(value))
+        raise Fault(f"the {quantity} {value} has no unit", hint=hint.format(value))
     if not isinstance(value, str):
-        raise Fault(f"expected a {what} such as {example}, found {shown(value)}")
+        raise Fault(f"expected a {quantity} such as {example}, found {show_value(value)}")
     text = value.strip()
     if re.fullmatch(r"\d+(\.\d+)?", text):
-        raise Fault(f"the {what} {shown(text)} has no unit", hint=hint.format(text))
+        raise Fault(f"the {quantity} {show_value(text)} has no unit", hint=hint.format(text))
     return text
 
 
@@ -178,7 +194,7 @@ def _clock(text: str) -> Fraction:
     match = _CLOCK.fullmatch(text)
     if not match:
         hint = "write hours, minutes and seconds as 01:30:00, or 1h30m"
-        raise Fault(f"the duration {shown(text)} is not HH:MM:SS", hint=hint)
+        raise Fault(f"the duration {show_value(text)} is not HH:MM:SS", hint=hint)
     days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return Fraction(days * 86400 + hours * 3600 + minutes * 60 + seconds)
 
@@ -189,14 +205,14 @@ def _time_parts(text: str) -> Fraction:
         unit = _TIME_WORDS.get(match[2].lower())
         if unit is None:
             hint = did_you_mean(match[2].lower(), _TIME_WORDS) or "the units are d, h, m (minutes) and s"
-            raise Fault(f"{shown(match[2])} is not a unit of time", hint=hint, offset=value_offset(text, match, 2))
+            raise Fault(f"{show_value(match[2])} is not a unit of time", hint=hint, offset=value_offset(text, match, 2))
         if match.start() != position or (last is not None and _SECONDS[unit] >= _SECONDS[last]):
             break
         total += Fraction(match[1]) * _SECONDS[unit]
         position, last = match.end(), unit
     if not text or position != len(text):
         raise Fault(
-            f"expected a duration such as 10m, found {shown(text)}",
+            f"expected a duration such as 10m, found {show_value(text)}",
             hint="such as 90s, 10m, 1h30m or 01:30:00",
         )
     return total
@@ -227,10 +243,10 @@ def parse_size(value: object) -> int:
     match = _SIZE.fullmatch(text)
     power = _size_power(match[2].lower()) if match else None
     if match is None or power is None:
-        raise Fault(f"expected a size such as 32G, found {shown(text)}", hint="the units are B, K, M, G, T and P")
+        raise Fault(f"expected a size such as 32G, found {show_value(text)}", hint="the units are B, K, M, G, T and P")
     size = Fraction(match[1]) * 1024**power
     if size.denominator != 1 or not 0 < size < 1 << 63:
-        raise Fault(f"the size {shown(text)} is not a whole number of bytes that fits")
+        raise Fault(f"the size {show_value(text)} is not a whole number of bytes that fits")
     return int(size)
 
 
@@ -265,10 +281,10 @@ def parse_percent(value: object) -> float:
         raise Fault(f"the share {value} has no percent sign", hint=f"write {number:g}%")
     match = _PERCENT.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise Fault(f"expected a percentage such as 90%, found {shown(value)}")
+        raise Fault(f"expected a percentage such as 90%, found {show_value(value)}")
     fraction = float(Fraction(match[1]) / 100)
     if not 0 < fraction <= 1:
-        raise Fault(f"{shown(value)} is not above 0% and at most 100%")
+        raise Fault(f"{show_value(value)} is not above 0% and at most 100%")
     return fraction
 
 
@@ -287,13 +303,13 @@ def parse_amount(value: object) -> Amount:
         raise Fault(f"the amount {value} has no unit", hint=f"write {value} node-hours or {value} gpu-hours")
     match = _AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise Fault(f"expected an amount such as 1 node-hour, found {shown(value)}")
+        raise Fault(f"expected an amount such as 1 node-hour, found {show_value(value)}")
     word = match[2].lower().removesuffix("s")
     for unit in _AMOUNT_UNITS:
         if word == unit:
             return Amount(float(match[1]), unit)
     hint = did_you_mean(word, _AMOUNT_UNITS) or "the units are node-hours and gpu-hours"
-    raise Fault(f"{shown(match[2])} is not a unit of an amount", hint=hint)
+    raise Fault(f"{show_value(match[2])} is not a unit of an amount", hint=hint)
 
 
 def parse_canary(value: object) -> Canary:
@@ -309,5 +325,5 @@ def parse_canary(value: object) -> Canary:
         return Canary(0 if text == "on" else None)
     match = re.fullmatch(r"runs above (\d{1,9})", text)
     if not match:
-        raise Fault(f"expected on, off or 'runs above N', found {shown(value)}")
+        raise Fault(f"expected on, off or 'runs above N', found {show_value(value)}")
     return Canary(int(match[1]))

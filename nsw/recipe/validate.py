@@ -11,31 +11,31 @@ from pydantic import BaseModel, ValidationError
 
 from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.recipe.document import Document, KeyPath, Node, replaced
-from nsw.recipe.faults import Fault, shown
+from nsw.recipe.faults import Fault, show_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-__all__ = ["fields_at", "homes", "kind_at", "validate"]
+__all__ = ["fields_at", "kind_at", "paths_of_key", "validate"]
 
 _DEEPEST = 6  # keys from the top of a file to any key
-_SHOWN = 3
+_PATHS_IN_MESSAGE = 3
 
 
-def homes(model: type[BaseModel], key: str) -> list[str]:
+def paths_of_key(model: type[BaseModel], key: str) -> list[str]:
     """The paths of the maps that take a key, those nearest to the top of the file; [] where none does.
 
     A path has `NAME` for a name that the user gives and `[]` for an item of a list: `passes[].counters`.
     """
     level: list[tuple[str, type[BaseModel]]] = [("", model)]
     for _ in range(_DEEPEST):
-        if found := [path for path, one in level if path and key in _keys(one)]:
-            return found[:_SHOWN]
+        if paths := [path for path, candidate in level if path and key in _keys(candidate)]:
+            return paths[:_PATHS_IN_MESSAGE]
         level = [
             (f"{path}.{name}{inside}".lstrip("."), inner)
-            for path, one in level
-            for name, kind in _keys(one).items()
+            for path, candidate in level
+            for name, kind in _keys(candidate).items()
             for inside, inner in _models(kind)
         ]
     return []
@@ -57,7 +57,7 @@ def _models(kind: Any) -> list[tuple[str, type[BaseModel]]]:
     if origin is Annotated:
         return _models(arguments[0])
     if origin in {Union, UnionType}:
-        return [found for one in arguments for found in _models(one)]
+        return [inner_model for argument in arguments for inner_model in _models(argument)]
     between = {list: "[]", dict: ".NAME"}.get(origin)
     return [(between + inside, inner) for inside, inner in _models(arguments[-1])] if between else []
 
@@ -69,8 +69,8 @@ def _indented(document: Document, model: type[BaseModel]) -> tuple[Document, lis
     """The document with keys that are beside the one that they belong below where they belong, and a fault for each."""
     faults: list[Diagnostic] = []
     for path in list(_maps(document.root, ())):
-        while (node := document.node(path)) is not None and (found := _slip(node, path, model)):
-            key, names = found
+        while (node := document.node(path)) is not None and (slip := _slip(node, path, model)):
+            key, names = slip
             faults.append(_fault(document, path, key, names))
             document = document.with_root(_moved(document.root, path, key, names))
     return document, faults
@@ -90,26 +90,26 @@ def _maps(node: Node, path: KeyPath) -> Iterator[KeyPath]:
 def _slip(node: Node, path: KeyPath, model: type[BaseModel]) -> tuple[str, list[str]] | None:
     """An empty key, and those right behind it that can only belong below it."""
     assert isinstance(node.value, dict)
-    known = _known_keys(kind_at(model, path))
+    known_keys = _known_keys(kind_at(model, path))
     names = list(node.value)
     for number, key in enumerate(names):
         kind = kind_at(model, (*path, key))
         if node.value[key].value is not None or not (_is_model(kind) or get_origin(kind) is dict):
             continue
         inner = _known_keys(kind)
-        below = list(takewhile(lambda name: _belongs(name, known, inner), names[number + 1 :]))  # noqa: B023  used at once
+        below = list(takewhile(lambda name: _belongs(name, known_keys, inner), names[number + 1 :]))  # noqa: B023  used at once
         if below:
             return key, below
     return None
 
 
-def _belongs(name: str, known: Sequence[str] | None, inner: Sequence[str] | None) -> bool:
+def _belongs(name: str, known_keys: Sequence[str] | None, inner: Sequence[str] | None) -> bool:
     """Whether a key is none of the map that it is in, and one of the map below the empty key."""
-    if known is None:
+    if known_keys is None:
         return inner is not None and name in inner
-    if name in known:
+    if name in known_keys:
         return False
-    return name in inner if inner is not None else nearest(name, known) is None
+    return name in inner if inner is not None else nearest(name, known_keys) is None
 
 
 def _known_keys(kind: Any) -> list[str] | None:
@@ -118,12 +118,14 @@ def _known_keys(kind: Any) -> list[str] | None:
 
 
 def _fault(document: Document, path: KeyPath, key: str, names: list[str]) -> Diagnostic:
-    more = len(names) - _MOST_NAMES
-    which = " and ".join(shown(name) for name in names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    omitted = len(names) - _MOST_NAMES
+    listed = " and ".join(show_value(name) for name in names[:_MOST_NAMES]) + (
+        f" and {omitted} more" if omitted > 0 else ""
+    )
     stand = "stands" if len(names) == 1 else "stand"
     return document.diagnostic(
         (*path, names[0]),
-        f"{which} {stand} beside '{key}', not below it",
+        f"{listed} {stand} beside '{key}', not below it",
         hint=f"indent {'it' if len(names) == 1 else 'them'} further than '{key}'",
         key=True,
     )
@@ -165,19 +167,19 @@ def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tupl
         document, slips = _indented(document, model)
     for _ in range(_ROUNDS):
         try:
-            found = model.model_validate(document.get(below))
+            validated = model.model_validate(document.get(below))
         except ValidationError as error:
             problems = error.errors(include_url=False)
         else:
-            return (None if slips else found), slips, document
+            return (None if slips else validated), slips, document
         slip = _misspelt(problems, model, document, below)
         if slip is None:
             # one more than is shown: it is slow to make each of 100,000
             faults = [_diagnostic(p, model, document, below) for p in problems[: MOST_SHOWN + 1]]
             return None, [*slips, *faults], document
-        path, meant = slip
+        path, intended_key = slip
         slips.append(_unknown_key(path, model, document, below))
-        document = document.renamed(path, meant)
+        document = document.renamed(path, intended_key)
     return None, slips, document
 
 
@@ -219,10 +221,10 @@ def _misspelt(
     for problem in problems:
         if problem["type"] == "extra_forbidden":
             path = _real_path(problem["loc"], document, below)
-            known = fields_at(model, path[len(below) : -1]) or {}
-            meant = nearest(str(path[-1]), known)
-            if meant is not None and document.node((*path[:-1], meant)) is None:
-                return path, meant
+            known_keys = fields_at(model, path[len(below) : -1]) or {}
+            intended_key = nearest(str(path[-1]), known_keys)
+            if intended_key is not None and document.node((*path[:-1], intended_key)) is None:
+                return path, intended_key
     return None
 
 
@@ -257,35 +259,37 @@ def _diagnostic(problem: Any, model: type[BaseModel], document: Document, below:
 
 
 def _unknown_key(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
-    known = fields_at(model, path[len(below) : -1]) or {}
-    where = _where(path[:-1])
-    hint = did_you_mean(str(path[-1]), known)
+    known_keys = fields_at(model, path[len(below) : -1]) or {}
+    location = _location_text(path[:-1])
+    hint = did_you_mean(str(path[-1]), known_keys)
     if hint is None:
-        elsewhere = " or ".join(homes(model, str(path[-1])))
-        of = f"{path[-1]} is a key of {elsewhere}; " if elsewhere else ""
-        hint = f"{of}the keys {where or 'here'} are {', '.join(known)}"
+        elsewhere = " or ".join(paths_of_key(model, str(path[-1])))
+        other_location = f"{path[-1]} is a key of {elsewhere}; " if elsewhere else ""
+        hint = f"{other_location}the keys {location or 'here'} are {', '.join(known_keys)}"
     return document.diagnostic(
-        path, f"unknown key {shown(str(path[-1]))}{' ' + where if where else ''}", hint=hint, key=True
+        path, f"unknown key {show_value(str(path[-1]))}{' ' + location if location else ''}", hint=hint, key=True
     )
 
 
 def _unknown_word(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
-    word, known = str(document.get(path)), fields_at(model, path[len(below) :]) or {}
-    hint = did_you_mean(word, known) or f"there are {', '.join(known)}"
-    return document.diagnostic(path, f"unknown word {shown(word)} {_where(path)}".rstrip(), hint=hint)
+    word, known_words = str(document.get(path)), fields_at(model, path[len(below) :]) or {}
+    hint = did_you_mean(word, known_words) or f"there are {', '.join(known_words)}"
+    return document.diagnostic(path, f"unknown word {show_value(word)} {_location_text(path)}".rstrip(), hint=hint)
 
 
 def _missing(key: str, parent: KeyPath, document: Document, below: KeyPath) -> Diagnostic:
-    where = _where(parent)
+    location = _location_text(parent)
     hint = "write 'nsw: 1', the version of the format" if key == "nsw" and parent == below else None
     if key == "unit":
         hint = "such as unit: images/s; a number without one has unit: ''"
-    return document.diagnostic(parent, f"the key '{key}' is missing{' ' + where if where else ''}", hint=hint, key=True)
+    return document.diagnostic(
+        parent, f"the key '{key}' is missing{' ' + location if location else ''}", hint=hint, key=True
+    )
 
 
-def _where(path: KeyPath) -> str:
+def _location_text(path: KeyPath) -> str:
     words = [part for part in path if isinstance(part, str)]
-    return f"in {shown('.'.join(words))[1:-1]}" if words else ""
+    return f"in {show_value('.'.join(words))[1:-1]}" if words else ""
 
 
 def _worded(kind: str, context: Mapping[str, Any], value: object, path: KeyPath) -> tuple[str, str | None]:
@@ -294,11 +298,11 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: KeyPath)
     if kind in {"model_type", "dict_type", "model_attributes_type"}:
         glued = re.match(r"(\w+):(?!//)\S", value) if isinstance(value, str) else None
         hint = f"write '{glued[1]}: ...', with a space after the colon" if glued else "indent its keys below it"
-        return f"expected a map (key: value), found {shown(value)}", hint
+        return f"expected a map (key: value), found {show_value(value)}", hint
     if kind == "list_type" and path == ("passes",):
-        return f"expected a list, found {shown(value)}", "such as '- baseline: {}', a line a pass"
+        return f"expected a list, found {show_value(value)}", "such as '- baseline: {}', a line a pass"
     if kind == "list_type":
-        return f"expected a list, found {shown(value)}", f"such as [{_in_a_list(value)}]" if isinstance(
+        return f"expected a list, found {show_value(value)}", f"such as [{_in_a_list(value)}]" if isinstance(
             value, str | int
         ) and len(str(value)) < 40 else None
     if kind == "too_short":
@@ -306,9 +310,11 @@ def _worded(kind: str, context: Mapping[str, Any], value: object, path: KeyPath)
     if kind == "literal_error":
         return _literal(str(context.get("expected", "")), value, path)
     if kind.startswith("string"):
-        return f"expected text, found {shown(value)}", quote or "quote it"
+        return f"expected text, found {show_value(value)}", quote or "quote it"
     expected = _EXPECTED.get(kind.split("_", maxsplit=1)[0])
-    return (f"expected {expected}, found {shown(value)}" if expected else f"{shown(value)} is not allowed here"), quote
+    return (
+        f"expected {expected}, found {show_value(value)}" if expected else f"{show_value(value)} is not allowed here"
+    ), quote
 
 
 def _in_a_list(value: str | int) -> str:
@@ -322,11 +328,11 @@ def _in_a_list(value: str | int) -> str:
 def _literal(expected: str, value: object, path: KeyPath) -> tuple[str, str | None]:
     if path == ("nsw",):
         return (
-            f"this nsw reads version {expected}; found {shown(value)}",
+            f"this nsw reads version {expected}; found {show_value(value)}",
             f"write 'nsw: {expected}', or install a newer nsw",
         )
     words = re.findall(r"'([^']*)'", expected) or [expected]
     choices = ", ".join(words)
-    return f"expected one of {choices}; found {shown(value)}", did_you_mean(value, words) if isinstance(
+    return f"expected one of {choices}; found {show_value(value)}", did_you_mean(value, words) if isinstance(
         value, str
     ) else None

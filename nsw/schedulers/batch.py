@@ -433,7 +433,7 @@ class BatchScheduler:
 
     def _fault(self, result: CommandResult, what: str) -> NswError:
         """The error of a command that changed nothing; a system that gave no answer may do so later."""
-        error = CommandError(result, what=what)
+        error = CommandError(result, subject=what)
         return UnreachableError(error.message) if self._adapter.transient(result) else error
 
     @cached_property
@@ -441,7 +441,7 @@ class BatchScheduler:
         """The user's name on the site."""
         result = self._transport.run(["id", "-un"], timeout=60)
         if result.returncode != 0 or result.timed_out:
-            raise CommandError(result, what="the user's name on the site could not be asked")
+            raise CommandError(result, subject="the user's name on the site could not be asked")
         return result.stdout.split()[-1]
 
     # --- submitting -------------------------------------------------------------------------------------
@@ -471,7 +471,7 @@ class BatchScheduler:
             message = f"{adapter.submit} refused the job: {refusal.said}"
             return Outcome(refused=RefusedError(message, key=refusal.key, hint=refusal.hint))
         self._pace.now()  # it is looked up at once
-        message = CommandError(result, what=f"{adapter.submit} printed no job id").message
+        message = CommandError(result, subject=f"{adapter.submit} printed no job id").message
         passing = result.timed_out or result.killed or adapter.transient(result)
         return Outcome(doubt=Doubt(message, passing, f"{adapter.submit}: {self._how_it_failed(result)}"))
 

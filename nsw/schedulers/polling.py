@@ -138,7 +138,7 @@ class Polling:
 
     def _unreachable(self, result: CommandResult, what: str) -> UnreachableError:
         self._unanswered(result)
-        message = CommandError(result, what=what).message
+        message = CommandError(result, subject=what).message
         return UnreachableError(message, hint="`nsw resume` continues when it answers again")
 
     def follow(self, name: str, task: int, job: str, index: int | None) -> None:
@@ -250,7 +250,7 @@ class Polling:
         """Nothing is known for now; after some minutes of that the user hears of it."""
         if self._pace.failing() >= _SAY_AFTER_S and not self._pace.said:
             self._pace.said = True
-            error = CommandError(result, what="the last try")
+            error = CommandError(result, subject="the last try")
             self._say(
                 "the scheduler has not answered for some minutes. This does not mean that"
                 f" jobs have failed; nsw keeps asking.\n{error.message}"
@@ -307,7 +307,7 @@ class Polling:
             self._say(
                 f"{self._adapter.queue} does not list some jobs any more, and {self._adapter.history}, which could say"
                 " how they ended, has not answered for some minutes; nsw keeps asking."
-                f"\n{CommandError(failed, what='the last try').message}"
+                f"\n{CommandError(failed, subject='the last try').message}"
             )
         return False
 

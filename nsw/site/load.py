@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
 from nsw.recipe.document import Document, KeyPath, in_order
 from nsw.recipe.expressions import Expression, find_name
-from nsw.recipe.faults import Fault, shown
+from nsw.recipe.faults import Fault, show_value
 from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.validate import validate
 from nsw.site.model import FILL, Site, SitesFile
@@ -73,7 +73,7 @@ def load_site(
     listed = "".join(f"\n  {one.site.name} ({one.origin})" for one in known.values())
     near = " ".join(filter(None, (did_you_mean(name, known), not_searched(files))))
     own = f"in {path}" if (path := user_file()) is not None else "in a file that `--sites` or NSW_SITES names"
-    raise UsageError(f"there is no site {shown(name)}; there are:{listed}", hint=near or f"define it {own}")
+    raise UsageError(f"there is no site {show_value(name)}; there are:{listed}", hint=near or f"define it {own}")
 
 
 def list_sites(
@@ -146,14 +146,14 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
     """Faults of a site's parts taken together, and of the sites taken together."""
     defaults = [path for path, value in document.find("sites", "*", "default") if value is True]
     for path in defaults if len(defaults) > 1 else ():
-        others = ", ".join(shown(other[1])[1:-1] for other in defaults if other != path)
+        others = ", ".join(show_value(other[1])[1:-1] for other in defaults if other != path)
         hint = f"{others} is the default too" if len(defaults) == 2 else f"{others} are too"
         yield document.diagnostic(path, "only one site in a file can be the default", hint=hint)
     for path, site in document.find("sites", "*"):
         if not isinstance(site, dict):
             continue
         if "name" in site:
-            hint = f"the name is the key above: {shown(path[-1])[1:-1]}"
+            hint = f"the name is the key above: {show_value(path[-1])[1:-1]}"
             yield document.diagnostic((*path, "name"), "a site's name is not set below it", hint=hint, key=True)
         yield from _scratch_names(document, path, site)
         yield from _gres_names(document, path, site)
@@ -165,7 +165,7 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
             )  # fmt: skip
         for block, file in document.find(*path, "templates", "*"):
             if isinstance(file, str) and "\0" not in file and not (folder / file).is_file():
-                yield document.diagnostic(block, f"there is no file {shown(file)} beside the sites file")
+                yield document.diagnostic(block, f"there is no file {show_value(file)} beside the sites file")
 
 
 def _gres_names(document: Document, site_path: KeyPath, site: dict[str, object]) -> Iterator[Diagnostic]:

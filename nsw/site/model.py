@@ -22,7 +22,7 @@ from nsw.recipe.fields import (
     Size,
     Text,
     one_of,
-    whole,
+    whole_number,
 )
 from nsw.recipe.profiler_names import HOST_PROGRAMS, PROGRAMS, on_a_site
 from nsw.recipe.secrets import Environment
@@ -89,7 +89,7 @@ class Transport(Model):
 
 
 def _number_or_auto(value: object) -> int | str:
-    return "auto" if value == "auto" else whole(value)
+    return "auto" if value == "auto" else whole_number(value)
 
 
 NumberOrAuto = Annotated[
@@ -104,7 +104,7 @@ _HANDED_OVER = 1000  # runs that a machine without a batch system gets, so that 
 
 
 def _count_or_fill(value: object) -> int | str:
-    return FILL if value == FILL else whole(value, least=1)
+    return FILL if value == FILL else whole_number(value, minimum=1)
 
 
 CountOrFill = Annotated[
@@ -114,7 +114,7 @@ CountOrFill = Annotated[
 
 
 def _owner(value: object) -> int | str:
-    return value if isinstance(value, str) and value else whole(value)
+    return value if isinstance(value, str) and value else whole_number(value)
 
 
 Owner = Annotated[

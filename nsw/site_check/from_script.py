@@ -122,8 +122,8 @@ class _Run:
     @property
     def key(self) -> tuple[Any, ...]:
         """What two runs of one recipe have alike."""
-        folder = self.folder and self.folder.shown
-        return folder, self.start and self.start[:3], tuple(word.shown for word in self.program)
+        folder = self.folder and self.folder.source_text
+        return folder, self.start and self.start[:3], tuple(word.source_text for word in self.program)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,13 +263,13 @@ class _Conversion:
 
     def _take_folder(self, statement: Statement) -> None:
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
-        if target.shown in _SUBMIT_FOLDER:
+        if target.source_text in _SUBMIT_FOLDER:
             self._folder = None
             self._tell(statement, _OWN_FOLDER)
         elif target.computed:
             self._tell(statement, "the shell computes the folder", understood=False)
         else:
-            inner = self._folder is not None and not target.shown.startswith(("/", "$", "~"))
+            inner = self._folder is not None and not target.source_text.startswith(("/", "$", "~"))
             before = (*self._folder.pieces, Piece("text", "/")) if inner and self._folder else ()
             self._folder = Text((*before, *target.pieces))
             self._tell(statement, "app.command: the runs below change to it")
@@ -466,7 +466,9 @@ class _Conversion:
     def _tell_redirects(self, run: _Run) -> None:
         statement = run.statement
         if any(">" in sign for sign, _ in statement.redirects):
-            self._tell(statement, _KEEPS_OUTPUT, text=" ".join(f"{sign} {t.shown}" for sign, t in statement.redirects))
+            self._tell(
+                statement, _KEEPS_OUTPUT, text=" ".join(f"{sign} {t.source_text}" for sign, t in statement.redirects)
+            )
         if statement.before in {"|", "|&"}:
             self._tell(statement, "its input comes through a pipe", understood=False)
 
@@ -662,7 +664,9 @@ def _launcher_keys(start: _Start, group: Sequence[_Run]) -> dict[str, Any]:
 
 def _writes(statement: Statement) -> bool:
     """Whether it writes a file, which the program may read."""
-    return any(">" in sign and target.shown not in {"/dev/null", "1", "2"} for sign, target in statement.redirects)
+    return any(
+        ">" in sign and target.source_text not in {"/dev/null", "1", "2"} for sign, target in statement.redirects
+    )
 
 
 def _relative(words: Sequence[str | None]) -> str | None:
@@ -673,11 +677,17 @@ def _relative(words: Sequence[str | None]) -> str | None:
 
 def _makes_folder(statement: Statement) -> bool:
     """Whether it makes folders whose places do not depend on where it runs."""
-    words = [word for word in statement.words[1:] if not word.shown.startswith("-")]
-    return statement.program == "mkdir" and bool(words) and all(
-        word.pieces and word.computed is None and (word.shown.startswith("/") or word.pieces[0].kind == "variable")
-        for word in words
-    )  # fmt: skip
+    words = [word for word in statement.words[1:] if not word.source_text.startswith("-")]
+    return (
+        statement.program == "mkdir"
+        and bool(words)
+        and all(
+            word.pieces
+            and word.computed is None
+            and (word.source_text.startswith("/") or word.pieces[0].kind == "variable")
+            for word in words
+        )
+    )
 
 
 def _shell_word(text: Text, hint: str) -> str:

@@ -106,7 +106,7 @@ class _Option(NamedTuple):
     def shown(self) -> str:
         if self.value is None:
             return self.name
-        return f"{self.name}{'=' if self.joined else ' '}{self.value.shown}"
+        return f"{self.name}{'=' if self.joined else ' '}{self.value.source_text}"
 
 
 def _tool(words: Sequence[Text]) -> str | None:
@@ -160,7 +160,7 @@ def _read(made: PassWords, words: list[Text], table: str, take: Callable[[PassWo
             made.program = words[1:]
             return
         if first.kind == "computed":  # options, or the program: it has more words behind it then
-            made.unknown.append((words.pop(0).shown, _NOT_KNOWN))
+            made.unknown.append((words.pop(0).source_text, _NOT_KNOWN))
             continue
         if first.kind != "text" or not first.text.startswith("-"):
             break

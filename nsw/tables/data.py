@@ -55,10 +55,10 @@ def as_arrow(name: str, data: TableData) -> pa.Table:
 
     schema = arrow_schema(name)
     if isinstance(data, list):
-        known = set(TABLES[name].names)
+        columns = set(TABLES[name].names)
         for row in data:
-            if not row.keys() <= known:
-                raise KeyError(f"{name} has no column {sorted(row.keys() - known)}")
+            if not row.keys() <= columns:
+                raise KeyError(f"{name} has no column {sorted(row.keys() - columns)}")
         cleaned = [{k: _clean(v) for k, v in row.items()} for row in data]
         return pa.Table.from_pylist(cleaned, schema=schema)
     missing = [f for f in schema if f.name not in data.column_names]
@@ -92,24 +92,24 @@ def coded(data: TableData, column: str) -> tuple[list[Any], Numbers]:
     import numpy as np
 
     if isinstance(data, list):
-        places: dict[Any, int] = {}
-        codes = [places.setdefault(row.get(column), len(places)) for row in data]
-        words = list(places)
-        if None not in places:
+        positions: dict[Any, int] = {}
+        codes = [positions.setdefault(row.get(column), len(positions)) for row in data]
+        words = list(positions)
+        if None not in positions:
             return [*words, None], np.array(codes, dtype=np.int64)
-        last = np.array([i - (i > places[None]) if w is not None else len(words) - 1 for i, w in enumerate(words)])
+        last = np.array([i - (i > positions[None]) if w is not None else len(words) - 1 for i, w in enumerate(words)])
         return [*(w for w in words if w is not None), None], last[np.array(codes, dtype=np.int64)]
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if column not in data.column_names:
         return [None], np.zeros(data.num_rows, dtype=np.int64)
-    found = data[column]
-    if not pa.types.is_dictionary(found.type):
-        found = pc.dictionary_encode(found)
-    found = found.unify_dictionaries()
-    words = found.chunk(0).dictionary.to_pylist() if found.num_chunks else []
-    indices = [pc.fill_null(chunk.indices, len(words)).to_numpy(zero_copy_only=False) for chunk in found.chunks]
+    column_data = data[column]
+    if not pa.types.is_dictionary(column_data.type):
+        column_data = pc.dictionary_encode(column_data)
+    column_data = column_data.unify_dictionaries()
+    words = column_data.chunk(0).dictionary.to_pylist() if column_data.num_chunks else []
+    indices = [pc.fill_null(chunk.indices, len(words)).to_numpy(zero_copy_only=False) for chunk in column_data.chunks]
     return [*words, None], np.concatenate(indices).astype(np.int64) if indices else np.zeros(0, dtype=np.int64)
 
 

@@ -121,15 +121,20 @@ def names_of(printed: Iterable[str]) -> dict[str, dict[str, str | None]]:
 def short_name(name: str) -> str:
     """A name for a table of some 40 columns; `[CUDA memcpy HtoD]` and names that are plain stay."""
     name = _readable(name)
-    if found := _CUTLASS_ARGUMENT.search(name):
-        return found[1]
-    scopes, own, arguments = _dissect(name)
-    shown = own
-    if own in _GENERIC or own.startswith("operator"):
-        shown = "::".join([*_telling_scope(scopes), own])
-    if arguments and len(own) <= _LONGEST_HINT and _WRAPPERS.match(own) and (hint := _hint(arguments, own)):
-        shown = f"{shown}<{hint}>"
-    return name if not shown or shown[0].isdigit() else shown  # `string 41`: an id in the place of a lost name
+    if match := _CUTLASS_ARGUMENT.search(name):
+        return match[1]
+    scopes, own_name, arguments = _dissect(name)
+    short = own_name
+    if own_name in _GENERIC or own_name.startswith("operator"):
+        short = "::".join([*_telling_scope(scopes), own_name])
+    if (
+        arguments
+        and len(own_name) <= _LONGEST_HINT
+        and _WRAPPERS.match(own_name)
+        and (hint := _hint(arguments, own_name))
+    ):
+        short = f"{short}<{hint}>"
+    return name if not short or short[0].isdigit() else short  # `string 41`: an id in the place of a lost name
 
 
 def api_name(name: str) -> str:
@@ -145,8 +150,8 @@ def squeezed(name: str) -> str:
 def _readable(name: str) -> str:
     name = name.strip()[:_LONGEST]
     if is_mangled(name):
-        whole = demangle(name)
-        return _source_names(name) if whole == name else whole
+        demangled = demangle(name)
+        return _source_names(name) if demangled == name else demangled
     if name.endswith("]") and not name.startswith("["):
         name = _CORRELATION.sub("", name)
     return name
@@ -160,13 +165,13 @@ def _dissect(name: str) -> tuple[list[str], str, str]:
     outline = _without_parameters(outline.split(" -> ")[0].strip())
     has_arguments = outline.endswith("\x01")
     parts = [_part(p) for p in _without_return_type(outline).split("::")]
-    own = parts.pop() if parts else name
-    if own == "{lambda}" and parts:
-        own = f"{parts.pop() or 'main'}::{{lambda}}"
-    elif own.startswith("operator") and parts and parts[-1] == "{lambda}":
+    own_name = parts.pop() if parts else name
+    if own_name == "{lambda}" and parts:
+        own_name = f"{parts.pop() or 'main'}::{{lambda}}"
+    elif own_name.startswith("operator") and parts and parts[-1] == "{lambda}":
         parts.pop()
-        own = f"{parts.pop() if parts else ''}::{{lambda}}".removeprefix("::")
-    return parts, own, arguments if has_arguments else ""
+        own_name = f"{parts.pop() if parts else ''}::{{lambda}}".removeprefix("::")
+    return parts, own_name, arguments if has_arguments else ""
 
 
 def _outline(name: str) -> tuple[str, str]:
@@ -235,14 +240,14 @@ def _telling_scope(scopes: list[str]) -> list[str]:
     return telling[-1:]
 
 
-def _hint(arguments: str, own: str) -> str:
+def _hint(arguments: str, own_name: str) -> str:
     """The first word of the template arguments that names the work, rather than plumbing."""
     arguments = arguments[:_LONGEST_ARGUMENTS]
-    found = _ENCLOSING.search(arguments)
-    if found and not _is_plumbing(found[1]):
-        return found[1]
+    match = _ENCLOSING.search(arguments)
+    if match and not _is_plumbing(match[1]):
+        return match[1]
     for word in _WORD.finditer(arguments):
-        if not (arguments.startswith("::", word.end()) or word[0] == own or _is_plumbing(word[0])):
+        if not (arguments.startswith("::", word.end()) or word[0] == own_name or _is_plumbing(word[0])):
             return word[0]
     return ""
 
@@ -256,11 +261,11 @@ def _source_names(mangled: str) -> str:
 
     With the first template argument, where that is a class: `cutlass::Kernel<ImplicitGemmConvolution>`.
     """
-    found = _SOURCE_NAME.match(mangled)
-    if not found:
+    match = _SOURCE_NAME.match(mangled)
+    if not match:
         return mangled
     nested = mangled.startswith(("_ZN", "__ZN"))
-    parts, at = _counted_names(mangled, found.start(1), every=nested)
+    parts, at = _counted_names(mangled, match.start(1), every=nested)
     name = "::".join(p for p in parts if not p.startswith("_GLOBAL__N_"))
     argument = _FIRST_ARGUMENT.match(mangled, at)
     inner = _counted_names(mangled, argument.end(), every=True)[0] if argument else []
@@ -414,16 +419,16 @@ class _Child:
         assert self._process is not None
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
-        got = bytearray()
-        while (found := got.count(b"\n")) < how_many:
+        received = bytearray()
+        while (line_count := received.count(b"\n")) < how_many:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-                raise TimeoutError(f"{how_many - found} names were not answered")
+                raise TimeoutError(f"{how_many - line_count} names were not answered")
             piece = os.read(descriptor, 1 << 20)
             if not piece:
                 raise BrokenPipeError("the demangler ended")
-            got += piece
-        return got.decode("utf-8", errors="replace").split("\n")[:how_many]
+            received += piece
+        return received.decode("utf-8", errors="replace").split("\n")[:how_many]
 
     def stop(self) -> None:
         """End the child if there is one."""

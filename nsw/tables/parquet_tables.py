@@ -45,12 +45,12 @@ def stored_rows(file: BinaryIO, name: str) -> list[Row]:
     import pyarrow.parquet as pq
 
     texts = _check_columns(pq.read_schema(file), name)
-    found: list[Row] = []
+    rows: list[Row] = []
     # texts as numbers of their dictionary: one that comes a million times is there once
     with pq.ParquetFile(file, read_dictionary=texts) as table:
         for batch in table.iter_batches(_BATCH, use_threads=False):
-            found += _rows(batch, name)
-    return found
+            rows += _rows(batch, name)
+    return rows
 
 
 class RowsByRun(Mapping[Any, list[Row]]):
@@ -82,10 +82,10 @@ class RowsByRun(Mapping[Any, list[Row]]):
         """The rows of a run, in the order of the file."""
         return [row for batch in self._batches(run) for row in _rows(batch, self._name, self._texts)]
 
-    def of_others(self, run: Any, reports: Collection[Any]) -> list[Row]:
+    def rows_of_other_reports(self, run: Any, reports: Collection[Any]) -> list[Row]:
         """The rows of a run that are of other reports than these; where there are none, none are made."""
-        its = {report for batch in self._batches(run) for report in batch["report"].unique().to_pylist()}
-        return [] if its <= {*reports} else [row for row in self[run] if row["report"] not in reports]
+        run_reports = {report for batch in self._batches(run) for report in batch["report"].unique().to_pylist()}
+        return [] if run_reports <= {*reports} else [row for row in self[run] if row["report"] not in reports]
 
     def _batches(self, run: Any) -> list[pa.RecordBatch]:
         start, end = self._ranges[run]
@@ -111,9 +111,9 @@ def _rows(batch: pa.RecordBatch, name: str, texts: Mapping[str, list[Any]] = Map
     absent = dict.fromkeys((*TABLES[name].names, *names))
     columns = [values(column, texts.get(title)) for title, column in zip(names, batch.columns, strict=True)]
     for row in zip(*columns, strict=True):
-        made = absent.copy()
-        made.update(zip(names, row, strict=True))
-        yield made
+        complete_row = absent.copy()
+        complete_row.update(zip(names, row, strict=True))
+        yield complete_row
 
 
 class StoredRows(Sequence[Row]):
@@ -191,10 +191,10 @@ def _check_columns(schema: pa.Schema, name: str) -> list[str]:
     import pyarrow as pa
 
     expected = arrow_schema(name)
-    known = {field.type for field in expected} | {pa.int64(), pa.float64(), pa.string(), pa.bool_()}
+    allowed_types = {field.type for field in expected} | {pa.int64(), pa.float64(), pa.string(), pa.bool_()}
     for field in schema:
         at = expected.get_field_index(field.name)
-        if field.type not in known or (at >= 0 and field.type != expected.field(at).type):
+        if field.type not in allowed_types or (at >= 0 and field.type != expected.field(at).type):
             raise StoredTableError(f"its column {field.name} holds {field.type}, which nsw never writes there")
     if missing := {"run", "report"} - set(schema.names):
         raise StoredTableError(f"it has no column {min(missing)}")

@@ -212,7 +212,7 @@ _LAUNCH = (
     _s("kernel", "kernel name, demangled where it was mangled"),
 )
 
-_ALL = (
+_TABLES = (
     Table(
         "gpu_summary",
         "one row a kernel name, copy kind or memset, of all devices of the report",
@@ -560,7 +560,7 @@ _ALL = (
     ),
 )
 
-TABLES: Mapping[str, Table] = MappingProxyType({t.name: t for t in _ALL})
+TABLES: Mapping[str, Table] = MappingProxyType({t.name: t for t in _TABLES})
 
 # Made by default; the rest, one row an event, only when the file holds nothing else or when asked for.
 TRACES = frozenset({"gpu_trace", "api_trace", "iteration_trace", "nvtx_trace"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-_LEAST: Final = 256 << 20  # bytes that any file may unpack to
+_MIN_ALLOWANCE: Final = 256 << 20  # bytes that any file may unpack to
 _TIMES: Final = 50  # of the packed size; traces of PyTorch pack 10 to 20 to 1
 
 
@@ -17,13 +17,13 @@ class Allowance:
 
     Args:
         packed: The size of the file.
-        most: What a person allowed; by default 256 MiB, or fifty times the file's size if that is more.
+        limit: What a person allowed; by default 256 MiB, or fifty times the file's size if that is more.
     """
 
-    def __init__(self, packed: int, most: int | None = None) -> None:
-        self.most = max(_LEAST, _TIMES * packed) if most is None else most
+    def __init__(self, packed: int, limit: int | None = None) -> None:
+        self.limit = max(_MIN_ALLOWANCE, _TIMES * packed) if limit is None else limit
         self._packed = packed
-        self._taken = 0
+        self._unpacked = 0
 
     def take(self, size: int) -> None:
         """Count bytes that came out, or that will.
@@ -31,14 +31,15 @@ class Allowance:
         Raises:
             TooMuchError: They are too many.
         """
-        self._taken += size
-        if self._taken > self.most:
+        self._unpacked += size
+        if self._unpacked > self.limit:
             raise TooMuchError(
-                f"{shown(self._packed)} that unpack to more than {shown(self.most)}, nsw's limit for this file"
+                f"{format_bytes(self._packed)} that unpack to more than {format_bytes(self.limit)}, nsw's limit"
+                " for this file"
             )
 
 
-def shown(size: int) -> str:
+def format_bytes(size: int) -> str:
     """Bytes for people, in powers of 1024: 13.1 MiB."""
     for unit, power in (("GiB", 3), ("MiB", 2), ("KiB", 1)):
         if size >= 1024**power:

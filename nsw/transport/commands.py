@@ -137,7 +137,7 @@ def take(transport: Transport, scratch: str, campaign: str, token: str, old: str
         raise CampaignError(f"{campaign} cannot be taken over safely: the site has no flock (util-linux)")
     now = done.stdout.strip()
     if done.returncode != 0 or not now:
-        raise CommandError(done, what=f"{scratch}/owner cannot be written")
+        raise CommandError(done, subject=f"{scratch}/owner cannot be written")
     return now
 
 

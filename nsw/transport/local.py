@@ -295,4 +295,4 @@ def _replace(there: str, here: Path) -> None:
 
 def _failed(command: str, path: str, fault: OSError) -> CommandError:
     result = CommandResult((command, path), 1, "", fault.strerror or str(fault))
-    return CommandError(result, what=f"{path} cannot be written" if command != "cp" else f"{path} cannot be copied")
+    return CommandError(result, subject=f"{path} cannot be written" if command != "cp" else f"{path} cannot be copied")

@@ -164,7 +164,7 @@ class RemoteTransport(Transport):
             return
         answer = self._ask('umask 077; mkdir -p -- "$@"', *there)
         if answer.code != 0:
-            raise CommandError(answer.result(["mkdir", "-p", *there]), what="a folder cannot be made on the site")
+            raise CommandError(answer.result(["mkdir", "-p", *there]), subject="a folder cannot be made on the site")
 
     def read_many(self, there: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
         """Read in one command."""

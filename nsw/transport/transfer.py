@@ -170,7 +170,7 @@ def send(way: Way, files: Sequence[Upload]) -> None:
     if not reached(code) or (cut is not None and not text.strip()):
         raise UnreachableError(f"the connection was lost while files were sent: {text.strip() or cut}")
     if code != 0 or cut is not None:
-        raise CommandError(CommandResult(("cp", folder), code, "", text), what="files cannot be written there")
+        raise CommandError(CommandResult(("cp", folder), code, "", text), subject="files cannot be written there")
 
 
 def _parts(file: Upload) -> Iterator[bytes]:
@@ -376,7 +376,7 @@ def _compare(wanted: Sequence[_Wanted], digests: Sequence[str]) -> None:
         file.part.unlink(missing_ok=True)
     for file in wrong[:1]:
         result = CommandResult(("b2sum", file.there), 1, file.digest.hexdigest(), "")
-        raise CommandError(result, what=f"{file.there} changed during the download, or arrived damaged")
+        raise CommandError(result, subject=f"{file.there} changed during the download, or arrived damaged")
 
 
 def _lost(bash: Bash, fault: ConnectionLostError, came: int) -> UnreachableError | CommandError:
@@ -391,4 +391,4 @@ def _lost(bash: Bash, fault: ConnectionLostError, came: int) -> UnreachableError
 
 def _refused(said: bytes) -> CommandError:
     text = said.decode(errors="replace").strip()
-    return CommandError(CommandResult(("cat",), 1, "", text), what="files cannot be downloaded from the site")
+    return CommandError(CommandResult(("cat",), 1, "", text), subject="files cannot be downloaded from the site")

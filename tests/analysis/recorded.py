@@ -56,5 +56,5 @@ def screen(summary, monkeypatch, *, full=False):
     for name, value in (("COLUMNS", "100"), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
     stream = Terminal()
-    show_summary(console(stream), summary, full=full, more="`nsw summarize --full` has all tables")
+    show_summary(console(stream), summary, full=full, next_command="`nsw summarize --full` has all tables")
     return [re.sub(r"\x1b\[[\d;]*m", "", line).rstrip() for line in stream.getvalue().splitlines()]

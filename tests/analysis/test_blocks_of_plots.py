@@ -17,7 +17,7 @@ from nsw.analysis.summary import Summary
 
 def case(figure=1.0, unit="s", spent=None, **params):
     name = "_".join(f"{key}-{value}" for key, value in params.items())
-    figures = (Figure.of("speed", unit, "baseline", (figure - 0.1, figure, figure + 0.1), profiled=False),)
+    figures = (Figure.from_values("speed", unit, "baseline", (figure - 0.1, figure, figure + 0.1), profiled=False),)
     return CaseSummary(name, params, 1, None, None, None, figures=figures, spent=spent)
 
 
@@ -46,7 +46,7 @@ def test_figures_and_metrics_of_the_hottest_kernel_are_chosen_of_a_heat_map_each
     def measured(n, net):
         kernels = [SimpleNamespace(short_name=f"{name} of {net}", metrics={"ipc": n * of, "sm_throughput": 9.0 * n, "blocks": 4.0})
                    for name, of in (("hottest", 1.0), ("other", 7.0))]  # fmt: skip
-        loss = Figure.of("loss", None, "baseline", (0.5 / n,), profiled=False)
+        loss = Figure.from_values("loss", None, "baseline", (0.5 / n,), profiled=False)
         made = case(n * 1.0, net=net, n=n)
         return replace(
             made, kernels=tuple(kernels) if n < 3 else (), figures=(*made.figures, *([loss] if n > 1 else []))

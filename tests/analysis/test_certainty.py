@@ -52,7 +52,7 @@ def test_seven_pairs_that_agree_decide_without_a_floor_and_six_do_not():
     assert seven.floor is None
     assert six.verdict is Verdict.UNDECIDED
     assert not six.floor.measured
-    assert six.more == 1
+    assert six.more_needed == 1
 
 
 def test_three_pairs_decide_with_a_measured_floor_what_both_their_scatter_and_it_bear():
@@ -68,7 +68,10 @@ def test_what_lies_within_a_per_cent_is_the_same():
     still = of_pairs([0.001, -0.001, 0.002, 0.0, 0.001, -0.002, 0.001, 0.0])
     assert still.verdict is Verdict.SAME
     assert still.within < 0.003
-    assert of_pairs([0.001, -0.001, 0.002, 0.0, 0.001, -0.002, 0.001, 0.0], same=0.0001).verdict is Verdict.UNDECIDED
+    assert (
+        of_pairs([0.001, -0.001, 0.002, 0.0, 0.001, -0.002, 0.001, 0.0], equivalence=0.0001).verdict
+        is Verdict.UNDECIDED
+    )
 
 
 def test_one_run_a_side_stands_on_the_floor():
@@ -80,12 +83,12 @@ def test_one_run_a_side_stands_on_the_floor():
 def test_an_undecided_one_says_what_would_have_been_shown_and_how_many_more_would_decide():
     few = of_pairs([0.03, -0.01, 0.02, 0.05, 0.0, 0.04, -0.02, 0.03])
     assert few.verdict is Verdict.UNDECIDED
-    assert few.shown > few.high - few.log_ratio
-    assert few.more
+    assert few.detectable > few.high - few.log_ratio
+    assert few.more_needed
     scatter = np.std([0.03, -0.01, 0.02, 0.05, 0.0, 0.04, -0.02, 0.03], ddof=1)
-    count = few.runs + few.more
+    count = few.runs + few.more_needed
     assert t_quantile(ALPHA, count - 1) * scatter / math.sqrt(count) <= few.log_ratio
-    assert of_pairs([0.3, -0.3, 0.2, -0.2, 0.1, -0.1, 0.01, 0.0]).more is None
+    assert of_pairs([0.3, -0.3, 0.2, -0.2, 0.1, -0.1, 0.01, 0.0]).more_needed is None
 
 
 def test_of_many_differences_those_are_shown_that_are_shown_together():

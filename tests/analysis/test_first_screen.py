@@ -205,7 +205,7 @@ report: {classes: {halo: '^(un)?pack_', chemistry: 'react_\\w+'}}
 def test_a_recipes_classes_are_counted_first():
     classes = load_recipe_text(CLASSES).recipe.report.classes
     assert classes == {"halo": r"^(un)?pack_", "chemistry": r"react_\w+"}
-    assert (class_of("unpack_gemm", more=classes), class_of("unpack_gemm")) == ("halo", "GEMM")
+    assert (class_of("unpack_gemm", recipe_classes=classes), class_of("unpack_gemm")) == ("halo", "GEMM")
     parts = [part("steady", "react_gemm", 90 * MS), part("steady", "gemm", 18 * MS)]
     gpu = [gpu_row("react_gemm", 90 * MS), gpu_row("gemm", 18 * MS)]
     shown = screen(

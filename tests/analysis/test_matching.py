@@ -1,6 +1,6 @@
 """Launches that a timeline chose against those that the counters pass measured."""
 
-from nsw.analysis.guided import Asked, choose, chosen_rows, matched, moved_sentences
+from nsw.analysis.guided import LaunchRequest, choose, chosen_rows, matched, moved_sentences
 
 
 def traced(name, grid, duration=100):
@@ -10,7 +10,7 @@ def traced(name, grid, duration=100):
 
 
 TRACE = [row | {"correlation": n} for n, row in enumerate([traced("gemm", 8), traced("relu", 2)] * 6)]
-CHOSEN = chosen_rows(choose(TRACE, Asked(cover=1.0, sample=2), "ncu").picked, "case.timeline.r1")
+CHOSEN = chosen_rows(choose(TRACE, LaunchRequest(cover=1.0, sample=2), "ncu").picked, "case.timeline.r1")
 
 
 def measured(*some, **more):

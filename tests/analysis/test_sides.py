@@ -10,7 +10,7 @@ import pytest
 
 from nsw.analysis.certainty import Floor
 from nsw.analysis.comparable import differences, programs, refusal
-from nsw.analysis.compared_screen import Comparison, blocks_of_comparison, said
+from nsw.analysis.compared_screen import Comparison, blocks_of_comparison, verdict_text
 from nsw.analysis.difference import Operation, difference, marked
 from nsw.analysis.first_screen import headline_of
 from nsw.analysis.gate import Outcome, judge, outcome_of
@@ -60,7 +60,9 @@ def test_cases_belong_together_by_the_parameters_that_are_not_compared():
 def test_faster_is_more_of_a_rate_and_less_of_a_time(unit, after, verdict):
     how = {"unit": unit, "floors": {"speed": QUIET}}
     (row,) = compare_sides(side("a", {"": [100.0, 100.1, 99.9]}, **how), side("b", {"": [after] * 3}, **how))
-    assert said(row).startswith(verdict.replace("11 % faster", "10 % faster") if unit == "images/s" else verdict)
+    assert verdict_text(row).startswith(
+        verdict.replace("11 % faster", "10 % faster") if unit == "images/s" else verdict
+    )
 
 
 def test_runs_of_a_block_are_pairs_and_all_others_are_not():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.guided import Asked, Within, choose, launched_inside, names_of
+from nsw.analysis.guided import LaunchRequest, Within, choose, launched_inside, names_of
 
 # what ncu 2025.3 measured on an H100 of order.cu, filter by filter
 MEASURED = Path(__file__).parents[1] / "fixtures" / "h100" / "order.csv"
@@ -52,7 +52,7 @@ def test_ordinals_count_as_ncu_counts_them(row):
 
 
 def test_the_launches_that_are_chosen_are_those_of_the_range():
-    found = choose(inside(Within("step")), Asked(names=("alpha",), sample=3), "ncu")
+    found = choose(inside(Within("step")), LaunchRequest(names=("alpha",), sample=3), "ncu")
     assert {row.ordinal for row in found.picked} <= set(range(1, 2 * STEPS + 1))
     assert found.launches + found.extrapolated == 2 * STEPS
 

@@ -107,7 +107,7 @@ def test_a_job_script_of_the_system_is_known_for_one_in_the_place_of_a_recipe(ad
     if name != "host":
         other = _by_text(f"#!/bin/bash\n{adapter.marker} -N x\n", "job")
         assert other is not None
-        assert other.what == f"a job script, with lines of {adapter.marker.split()[0]}"
+        assert other.description == f"a job script, with lines of {adapter.marker.split()[0]}"
 
 
 def test_a_submission_holds_its_name_its_log_and_its_script_as_words_of_their_own(adapter):

@@ -70,8 +70,8 @@ def test_a_metric_that_cannot_be_had_is_named_with_why_and_what_is_near(name, ch
 
 
 def test_the_sites_own_list_of_names_decides_where_there_is_one():
-    assert check(["sm__brand_new.sum"], GH100, known={"sm__brand_new"}) == []
-    (fault,) = check(["sm__warps_active.avg"], GH100, known={"sm__brand_new"})
+    assert check(["sm__brand_new.sum"], GH100, site_names={"sm__brand_new"}) == []
+    (fault,) = check(["sm__warps_active.avg"], GH100, site_names={"sm__brand_new"})
     assert "sm__warps_active" in fault.message
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.blocks import Bars, Column, Curve, Evidence, Finding, Note, Table
-from nsw.present.page import Behind, page
+from nsw.present.page import EvidenceRows, page
 
 from . import browser as browsers
 
@@ -72,7 +72,9 @@ def hostile(tmp_path_factory):
         *(Note("case", name, tone="heading", case=name) for name in HOSTILE),
         *(Table("hotspots", title=name, columns=columns, rows=rows, case=name) for name in HOSTILE),
     ]  # fmt: skip
-    behind = [Behind("figures", [{"case": name, name: name, "n": at} for at, name in enumerate(names)], HOSTILE[1])]
+    behind = [
+        EvidenceRows("figures", [{"case": name, name: name, "n": at} for at, name in enumerate(names)], HOSTILE[1])
+    ]
     conditions = [(name, {name: name}) for name in HOSTILE]
     file = tmp_path_factory.mktemp("hostile") / "hostile.html"
     file.write_text(page(HOSTILE[1], blocks, behind=behind, conditions=conditions, commands=HOSTILE))

@@ -42,7 +42,7 @@ def printed(monkeypatch, table, rows, width):
         monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr(terminal, "_NAMED", 1000)  # every hidden column, for `hidden` to read
     stream = Screen(terminal=width is not None)
-    show_rows(console(stream), table.name, rows, table.names, of=table.name, keep=("run",))
+    show_rows(console(stream), table.name, rows, table.names, table_name=table.name, keep=("run",))
     return re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())
 
 
@@ -260,7 +260,7 @@ def test_columns_that_are_compared_in_a_row_have_one_unit(monkeypatch):
     columns = list(rows[0])
     monkeypatch.delenv("COLUMNS", raising=False)
     out = Screen(terminal=False)
-    show_rows(console(out), "t", rows, columns, of="api_summary")
+    show_rows(console(out), "t", rows, columns, table_name="api_summary")
     head = next(line for line in out.getvalue().splitlines() if "avg" in line)
     assert re.findall(r"(\w+) \((\w+)\)", head) == [
         ("total", "s"), ("avg", "us"), ("med", "us"), ("min", "us"), ("max", "us"), ("stddev", "us"),
@@ -271,5 +271,7 @@ def test_a_case_is_headed_alike_in_every_table(monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     for column in ("case", "case_id"):
         out = Screen(terminal=False)
-        show_rows(console(out), "t", [{column: "n-1", "runs": 3}], [column, "runs"], of="compare", parameters=())
+        show_rows(
+            console(out), "t", [{column: "n-1", "runs": 3}], [column, "runs"], table_name="compare", parameters=()
+        )
         assert re.search(r"^ case +runs$", out.getvalue(), re.MULTILINE)

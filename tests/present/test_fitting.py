@@ -25,7 +25,7 @@ def printed(width, rows=ROWS, columns=COLUMNS, **how):
     stream = io.StringIO()
     out = console(stream)
     out.width = width
-    out.print(Fitted("a title", columns, rows, wide="name", least=("share of the whole", "case"), **how))
+    out.print(Fitted("a title", columns, rows, wide="name", droppable=("share of the whole", "case"), **how))
     return stream.getvalue()
 
 
@@ -79,7 +79,7 @@ def test_of_many_hidden_columns_some_are_named_and_the_rest_counted():
     out.width = 60
     rows = [["a", *("12345678" for _ in range(40))]]
     least = [head.removesuffix(">") for head in columns[1:]]
-    out.print(Fitted(None, columns, rows, wide="name", least=least, elsewhere="--format csv"))
+    out.print(Fitted(None, columns, rows, wide="name", droppable=least, elsewhere="--format csv"))
     note = stream.getvalue()[stream.getvalue().index("columns are hidden") :]
     assert "shown with --format csv: metric_" in " ".join(note.split())
     assert note.count("metric_") == 8
@@ -108,7 +108,7 @@ def test_what_tells_rows_apart_goes_after_figures_that_matter_less(of, parameter
     stream = io.StringIO()
     out = console(stream)
     out.width = 62
-    show_rows(out, of, rows, rows[0], of=of, parameters=parameters)
+    show_rows(out, of, rows, rows[0], table_name=of, parameters=parameters)
     assert "hidden" in stream.getvalue()
     assert all(f"part-{n}" in stream.getvalue() for n in range(4))
 
@@ -121,7 +121,7 @@ def test_a_narrow_roofline_keeps_what_was_reached_and_says_why_a_share_is_empty(
     stream = io.StringIO()
     out = console(stream)
     out.width = 80
-    show_rows(out, "roofline", rows, row, of="roofline", parameters=())
+    show_rows(out, "roofline", rows, row, table_name="roofline", parameters=())
     text = stream.getvalue()
     assert all(figure in text for figure in ("450.0", "440.0", "45.9"))
     assert "empty where a peak is not known" in " ".join(text.split())
@@ -151,7 +151,7 @@ def test_a_parameter_called_like_a_column_that_may_go_stays():
     stream = io.StringIO()
     out = console(stream)
     out.width = 20
-    out.print(Fitted(None, ("runs>", "figure>", "runs>"), [("7", "123456.7", "3")], least=("runs",)))
+    out.print(Fitted(None, ("runs>", "figure>", "runs>"), [("7", "123456.7", "3")], droppable=("runs",)))
     assert stream.getvalue().split()[:2] == ["runs", "figure"]
     assert "7" in stream.getvalue()
 
@@ -161,6 +161,6 @@ def test_the_wall_time_of_cprofile_has_no_heading_of_cpu_time():
     out = console(stream)
     out.width = 100
     row = {"name": "sleep", "self_s": 1.0, "cpu_time_s": 1.0}
-    show_rows(out, "functions", [row], row, of="functions", parameters=())
+    show_rows(out, "functions", [row], row, table_name="functions", parameters=())
     assert "cumulative (s)" in stream.getvalue()
     assert "cpu_time" not in stream.getvalue()

@@ -69,7 +69,7 @@ def test_status_keeps_the_reason_and_the_job_where_columns_go(width, monkeypatch
     stream = Screen()
     run = run_row(id=ID, state=State.FAILED, detail="exit status 1: RuntimeError: CUDA out of memory on device 3")
     head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": [], "builds": []}
-    show_status(console(stream), head, {"failed": 1}, [run], [], {ID: "4711_3"}, everything=False)
+    show_status(console(stream), head, {"failed": 1}, [run], [], {ID: "4711_3"}, every_run=False)
     text = stream.getvalue()
     assert "4711_3" in text
     assert "on device 3" in " ".join(text.split())

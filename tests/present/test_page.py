@@ -11,7 +11,7 @@ from html import unescape
 import pytest
 
 from nsw.analysis.blocks import Column, Evidence, Finding, Note, Table
-from nsw.present.page import Behind, page
+from nsw.present.page import EvidenceRows, page
 
 COLUMNS = (Column("case", "case", "name"), Column("time", "time", "ns"))
 BAD = "</script><img src=x onerror=alert(1)>\u202e"
@@ -46,7 +46,7 @@ def test_the_answer_is_first_and_what_proves_it_follows():
                 table([("a", 3.0)], case="a", title="of a case"),
                 Note("case", "a: 1 ms", tone="heading", case="a"),
             ],
-            behind=[Behind("figures", [{"case": "a", "value": 7}], "nsw summarize --table figures")],
+            behind=[EvidenceRows("figures", [{"case": "a", "value": 7}], "nsw summarize --table figures")],
             conditions=[("c", {"chip": "H100"})],
             commands=["nsw run again"],
         )
@@ -66,7 +66,7 @@ def test_what_the_first_screen_cuts_short_is_there_once():
 
 
 def test_every_name_is_escaped_and_steers_nothing():
-    behind = [Behind(BAD, [{BAD: BAD, "case": BAD}], BAD)]
+    behind = [EvidenceRows(BAD, [{BAD: BAD, "case": BAD}], BAD)]
     text = page(
         BAD,
         [Note("headline", BAD), Finding("f", BAD, evidence=(Evidence(BAD, (BAD,)),)), table([(BAD, 1.0)], title=BAD),
@@ -94,7 +94,7 @@ def test_the_policy_allows_the_script_and_the_style_of_the_page_by_their_hashes_
 
 
 def test_it_refers_to_nothing_outside_and_styles_nothing_inline():
-    text = page("c", [table([("a", 1.0)])], behind=[Behind("figures", [{"case": "a"}], "nsw")])
+    text = page("c", [table([("a", 1.0)])], behind=[EvidenceRows("figures", [{"case": "a"}], "nsw")])
     outside = set(re.findall(r"https?://[^\s\"'<]*", text))
     assert outside <= {"http://www.w3.org/2000/svg"}
     assert re.findall(r"\s(?:style|on\w+)=", re.sub(r"<(script|style)[ >].*?</\1>", "", text, flags=re.DOTALL)) == []
@@ -114,7 +114,7 @@ def test_a_table_shows_20_rows_and_the_data_has_all():
 
 def test_of_too_many_rows_it_has_the_first_of_each_case_and_says_so():
     rows = [{"case": f"c{case}", "n": n} for case in range(100) for n in range(1000)]
-    text = page("c", [], behind=[Behind("figures", rows, "nsw summarize --table figures")])
+    text = page("c", [], behind=[EvidenceRows("figures", rows, "nsw summarize --table figures")])
     (sheet,) = island(text).values()
     assert sheet["n"] == 20_000
     assert set(sheet["d"][1]["v"]) == set(range(200))
@@ -162,7 +162,7 @@ def test_both_sides_of_a_comparison_have_their_conditions_beside_each_other():
      (12345.25, "12345.3"), (5e-05, "5e-5"), (2.0, "2")],
 )  # fmt: skip
 def test_values_are_written_as_the_script_writes_them(value, shown):
-    text = page("c", [], behind=[Behind("figures", [{"case": "a", "x": value, "y": 1}], "nsw")])
+    text = page("c", [], behind=[EvidenceRows("figures", [{"case": "a", "x": value, "y": 1}], "nsw")])
     assert shown in re.findall(r"<td[^>]*>(.*?)</td>", text) or value is None
 
 

@@ -88,7 +88,7 @@ def test_a_status_with_hostile_words_of_a_remote_machine_steers_nothing(out):
     }
     problems = [("r", EVIL, "error", EVIL, EVIL)]
     rows = [run_row(detail=EVIL, host=EVIL)]
-    status_view.show_status(out[0], head, {"failed": 1}, rows, problems, everything=True)
+    status_view.show_status(out[0], head, {"failed": 1}, rows, problems, every_run=True)
     assert "owned" in out[1].getvalue()
     assert not STEERS.search(out[1].getvalue())
 
@@ -136,7 +136,7 @@ def test_a_pipe_has_no_width_no_padding_and_no_colour(monkeypatch):
     out.print("x", style="bold red")
     assert stream.getvalue() == "x\n"
     out.print("word " * 100)
-    out.print(table("t", ("a name", "n>"), [("k" * 300, 1), ("short", 22)], wide="a name", least=("n",)))
+    out.print(table("t", ("a name", "n>"), [("k" * 300, 1), ("short", 22)], wide="a name", droppable=("n",)))
     lines = stream.getvalue().splitlines()
     assert len(lines[1]) == 499
     assert any(line.startswith(" " + "k" * 300 + "    1") for line in lines)
@@ -283,7 +283,7 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
     assert lines[6] == "running   r0  12 s"
     assert lines[-2:] == ["running   and 12 more", "queued    w0 and 899 more  waits for free nodes (Resources)"]
     head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": [], "builds": []}
-    status_view.show_status(out[0], head, {"queued": 900}, [*failed, *waiting, *running], [], everything=False)
+    status_view.show_status(out[0], head, {"queued": 900}, [*failed, *waiting, *running], [], every_run=False)
     text = out[1].getvalue()
     assert "w0 and 899 more" in text
     assert "w1 " not in text
@@ -295,7 +295,7 @@ def test_the_command_that_releases_a_job_is_not_advised_while_nsw_holds_the_camp
     said = "held by the user: `scontrol release JOB` releases it (JobHeldUser)"
     head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": [], "builds": []}
     run = run_row(id="r1", state=State.QUEUED, detail=said, cause=Cause.HELD)
-    status_view.show_status(out[0], head | {"held": held}, {"queued": 1}, [run], [], everything=False)
+    status_view.show_status(out[0], head | {"held": held}, {"queued": 1}, [run], [], every_run=False)
     assert ("scontrol" in out[1].getvalue()) is not held
 
 
@@ -304,7 +304,7 @@ def test_the_command_that_releases_a_job_is_not_advised_while_nsw_holds_the_camp
 )
 def test_states_that_may_be_old_are_said_to_be_with_the_command_that_looks(out, driven, looks, told):
     head = {"campaign": "c", "site": "s", "driven": driven, "note": None, "absent": [], "next": [], "builds": []}
-    status_view.show_status(out[0], head, {"queued": 9}, [], [], everything=False, looks=looks)
+    status_view.show_status(out[0], head, {"queued": 9}, [], [], every_run=False, looks=looks)
     assert ("(as nsw last saw them: `nsw watch c` looks now)" in out[1].getvalue()) is told
 
 
@@ -339,7 +339,7 @@ def test_what_is_the_same_in_every_row_gives_way_to_what_the_table_is_looked_at_
     stream = Screen()
     rows = [{"host": "127.0.0.1", "pid": 4711, "launch_id": 0, "kernel": "k" * 40, "section": f"Section {n}" * 3,
              "metric": f"Metric {n}", "unit": "%", "value": 1.5} for n in range(3)]  # fmt: skip
-    show_rows(console(stream), "metrics", rows, list(rows[0]), of="metrics")
+    show_rows(console(stream), "metrics", rows, list(rows[0]), table_name="metrics")
     text = stream.getvalue()
     assert re.search(r"Metric 1\s+%\s+1.50", text)
     assert "(in each of these rows: host 127.0.0.1, pid 4711, launch_id 0, kernel kkk" in " ".join(text.split())

@@ -37,7 +37,7 @@ def test_what_follows_a_break_stands_under_the_first_word_and_excerpts_stay(out)
     text = (
         "no such key\n  7 |   figurs: a long line that is of a file and stays\n    |   ^^^^\n  hint: one two three four"
     )
-    assert wrapped(out(24), text, begun=7).split("\n") == [
+    assert wrapped(out(24), text, used_columns=7).split("\n") == [
         "no such key",
         "  7 |   figurs: a long line that is of a file and stays",
         "    |   ^^^^",

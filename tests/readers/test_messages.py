@@ -6,7 +6,7 @@ import pytest
 
 from nsw.readers import read
 from nsw.readers.messages import explain, known_message, messages
-from nsw.readers.messages import said as said_of
+from nsw.readers.messages import messages_in as said_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.readers.ncu.values import Marks, Parser, Value, decide_marks, in_ns, is_misplaced, whole
+from nsw.readers.ncu.values import Marks, Parser, Value, decide_marks, in_ns, is_misplaced, parse_integer
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,6 @@ def test_times_are_moved_to_ns_digit_by_digit():
 
 
 def test_ids_and_counts_fit_a_column_of_64_bits():
-    assert whole(" 7 ") == 7
-    assert whole("9" * 18) == 10**18 - 1
-    assert [whole(text) for text in (None, "", "-1", "7.0", "9" * 19, "\u00b2", "\u0663")] == [None] * 7
+    assert parse_integer(" 7 ") == 7
+    assert parse_integer("9" * 18) == 10**18 - 1
+    assert [parse_integer(text) for text in (None, "", "-1", "7.0", "9" * 19, "\u00b2", "\u0663")] == [None] * 7

@@ -6,7 +6,7 @@ import pytest
 
 from nsw.readers import read
 from nsw.readers.messages import known_message
-from nsw.readers.messages import said as said_of
+from nsw.readers.messages import messages_in as said_of
 
 # A stable part of the words as they stand in nsys, how a line of them reads, and what nsw's answer speaks of.
 WORDS = [

@@ -26,7 +26,7 @@ def test_no_reader_is_surer_than_the_registry_says(tmp_path, format_id, name):
         for format_ in FORMATS:
             if not format_.folder:
                 sure = importlib.import_module(format_.module).sniff(sample)
-                most = format_.most if format_.may_be(sample.head, sample.suffix) else 0
+                most = format_.max_certainty if format_.may_be(sample.head, sample.suffix) else 0
                 assert sure <= most, format_.id
 
 

@@ -5,7 +5,7 @@ import pytest
 from nsw.errors import InputError
 from nsw.recipe.load import load_recipe
 from nsw.recipe.model import Recipe
-from nsw.recipe.validate import homes
+from nsw.recipe.validate import paths_of_key
 from nsw.site.model import SitesFile
 
 RECIPE = "nsw: 1\nname: t\napp: {command: 'true'}\n"
@@ -23,11 +23,11 @@ RECIPE = "nsw: 1\nname: t\napp: {command: 'true'}\n"
     ],
 )
 def test_a_key_has_the_homes_that_are_nearest_to_the_top(key, where):
-    assert homes(Recipe, key) == where
+    assert paths_of_key(Recipe, key) == where
 
 
 def test_keys_of_sites_too():
-    assert homes(SitesFile, "host") == ["sites.NAME.transport"]
+    assert paths_of_key(SitesFile, "host") == ["sites.NAME.transport"]
 
 
 def hint_of(tmp_path, text):

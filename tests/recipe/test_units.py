@@ -94,7 +94,7 @@ def test_no_amounts(text):
 
 def test_canaries():
     assert [
-        units.parse_canary(word).wanted(5) for word in ("on", "off", "runs above 5", "runs above 4", True, False)
+        units.parse_canary(word).is_wanted(5) for word in ("on", "off", "runs above 5", "runs above 4", True, False)
     ] == [
         True,
         False,

@@ -140,7 +140,7 @@ def test_of_a_long_stderr_the_beginning_and_the_end_are_kept(tmp_path):
 
 
 def test_an_error_shows_the_beginning_and_the_end_of_a_long_output():
-    message = CommandError(CommandResult(("squeue",), 1, f"begin{'x' * 1_000_000}end", ""), what="asking").message
+    message = CommandError(CommandResult(("squeue",), 1, f"begin{'x' * 1_000_000}end", ""), subject="asking").message
     assert len(message) < 10_000
     assert "begin" in message
     assert "[992,008 characters are left out]" in message

@@ -110,7 +110,7 @@ def test_the_full_file(tmp_path):
     assert site.scratch == "/eagle/MyProject/$USER/nsw"
     assert site.limits.download == 20 << 30
     assert site.limits.max_walltime == 86400
-    assert not site.canary.wanted(1000)
+    assert not site.canary.is_wanted(1000)
     assert str(site.confirm_above) == "1 node-hour"
     assert site.python is None
 

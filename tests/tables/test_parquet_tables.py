@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nsw.apart import Limits, apart
+from nsw.apart import Limits, run_isolated
 from nsw.errors import LimitError
 from nsw.tables import as_arrow
 from nsw.tables.parquet_tables import StoredTableError, stored_rows, stored_table
@@ -31,7 +31,7 @@ def opened(how, path):
 def test_a_table_that_takes_more_memory_than_it_may_is_refused(table):
     assert table.stat().st_size < LONG
     with pytest.raises(LimitError, match="reading it takes more than 900 MiB"):
-        apart(opened, stored_table, table, what="reading it", size=0, limits=Limits(memory=900 << 20))
+        run_isolated(opened, stored_table, table, subject="reading it", size=0, limits=Limits(memory=900 << 20))
     assert opened(stored_rows, table) == 1000  # one long text is there once
 
 

@@ -65,7 +65,7 @@ def test_a_pause_is_never_longer_than_its_limit():
 def test_the_error_holds_the_quoted_command_and_all_it_said():
     run = Runner(LocalTransport(), transient=lambda _: False)
     result = run.run(["sh", "-c", "echo out; echo err >&2; exit 7"], timeout=300)
-    assert CommandError(result, what="it went wrong").message == (
+    assert CommandError(result, subject="it went wrong").message == (
         "it went wrong: sh -c 'echo out; echo err >&2; exit 7' (exit status 7)\n  stdout: out\n  stderr: err"
     )
 
@@ -73,7 +73,7 @@ def test_the_error_holds_the_quoted_command_and_all_it_said():
 def test_a_command_that_hangs_is_ended():
     result = Runner(LocalTransport(), transient=lambda _: False).run(["sleep", "60"], timeout=0.1)
     assert result.timed_out
-    assert "timed out" in CommandError(result, what="slow").message
+    assert "timed out" in CommandError(result, subject="slow").message
 
 
 def test_named_variables_are_kept_from_every_command(monkeypatch):

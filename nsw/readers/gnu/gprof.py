@@ -32,24 +32,24 @@ _ENTRY: Final = re.compile(
 )
 _CYCLE: Final = re.compile(r" <cycle \d{1,9}>\Z")
 _EACH: Final = re.compile(r"Each sample counts as (\d{1,9}(?:\.\d{1,9})?(?:e-\d\d)?) seconds")
-_WHOLE: Final = re.compile(r"granularity: .{1,100} of (\d{1,12}\.\d\d) seconds")
+_GRANULARITY: Final = re.compile(r"granularity: .{1,100} of (\d{1,12}\.\d\d) seconds")
 _NO_TIME: Final = "no time accumulated"
 
 
 class _Entry(NamedTuple):
     """What the call graph says of a function, with its callees' time."""
 
-    own: Quantity
+    own_time: Quantity
     children: Quantity
-    called: int | None
+    call_count: int | None
     recursive: int
 
     @property
     def row(self) -> Row:
-        total = self.own.value + self.children.value
-        row: Row = {"cpu_time_s": total, "cpu_time_s_pm": (self.own.pm or 0) + (self.children.pm or 0)}
-        if self.called is not None:
-            row |= {"calls": self.called + self.recursive, "primitive_calls": self.called}
+        total = self.own_time.value + self.children.value
+        row: Row = {"cpu_time_s": total, "cpu_time_s_pm": (self.own_time.pm or 0) + (self.children.pm or 0)}
+        if self.call_count is not None:
+            row |= {"calls": self.call_count + self.recursive, "primitive_calls": self.call_count}
         return row
 
 
@@ -79,7 +79,7 @@ def read(path: Path, options: Options) -> Report:
             _add_entry(graph, text, bad, line)
         elif match := _EACH.match(text):
             facts["sampling_hz"] = 1 / float(match[1]) if float(match[1]) else 0.0
-        elif match := _WHOLE.match(text):
+        elif match := _GRANULARITY.match(text):
             facts["cpu_time_s"] = float(match[1])
     wrong = "a row that does not have gprof's columns was left out"
     report.errors([wrong] * len(bad), f"{len(bad)} rows in all were left out", lines=bad)
@@ -94,23 +94,23 @@ def read(path: Path, options: Options) -> Report:
 
 def _add_row(rows: list[Row], text: str, bad: list[int], line: int) -> None:
     match = _ROW.fullmatch(text.rstrip())
-    share, own = (number(match[1]), number(match[3])) if match else (None, None)
-    if match is None or share is None or own is None:
+    share, own_seconds = (number(match[1]), number(match[3])) if match else (None, None)
+    if match is None or share is None or own_seconds is None:
         bad.append(line)
         return
-    row: Row = {"name": match[5], "self_s": own.value, "self_s_pm": own.pm}
+    row: Row = {"name": match[5], "self_s": own_seconds.value, "self_s_pm": own_seconds.pm}
     row |= {"self_pct": share.value, "self_pct_pm": share.pm}
     rows.append(row | ({"primitive_calls": int(match[4])} if match[4] else {}))  # the graph has recursive ones too
 
 
 def _add_entry(graph: list[tuple[str, _Entry]], text: str, bad: list[int], line: int) -> None:
     match = _ENTRY.match(text)
-    own, children = (number(match[3]), number(match[4])) if match else (None, None)
-    if match is None or own is None or children is None or match[1] != match[8]:
+    own_time, children = (number(match[3]), number(match[4])) if match else (None, None)
+    if match is None or own_time is None or children is None or match[1] != match[8]:
         bad.append(line)
     elif not match[7].startswith("<cycle "):  # the sum of functions that call each other
-        called = int(match[5]) if match[5] else None
-        graph.append((_CYCLE.sub("", match[7]), _Entry(own, children, called, int(match[6] or 0))))
+        call_count = int(match[5]) if match[5] else None
+        graph.append((_CYCLE.sub("", match[7]), _Entry(own_time, children, call_count, int(match[6] or 0))))
 
 
 def _with_callees(rows: Iterable[Row], graph: list[tuple[str, _Entry]], report: Report) -> Iterable[Row]:
@@ -123,6 +123,6 @@ def _with_callees(rows: Iterable[Row], graph: list[tuple[str, _Entry]], report: 
         yield row | (entries[row["name"]].row if row["name"] in entries else {})
     for name, entry in graph:
         if name not in names:
-            yield {"name": name, "self_s": entry.own.value, "self_s_pm": entry.own.pm, **entry.row}
+            yield {"name": name, "self_s": entry.own_time.value, "self_s_pm": entry.own_time.pm, **entry.row}
     if alike := sorted(name for name, count in several.items() if count > 1):
         report.warn(f"the time with callees is not known of functions with the same name: {', '.join(alike[:5])}")

@@ -96,9 +96,9 @@ def _take_all(lines: Iterable[Line], rank: int | None, blocks: list[_Block], rep
     """Take the lines of one rank; each block takes those that belong to it."""
     block: _Block | None = None
     for number, text in lines:
-        begun = _begun(text, {"block": len(blocks), "rank": rank})
-        if begun is not None:
-            block = begun
+        new_block = _new_block(text, {"block": len(blocks), "rank": rank})
+        if new_block is not None:
+            block = new_block
             blocks.append(block)
         elif block is not None and not block.take(text):
             if block.is_torn(text):
@@ -107,7 +107,7 @@ def _take_all(lines: Iterable[Line], rank: int | None, blocks: list[_Block], rep
                 block = None
 
 
-def _begun(text: str, origin: Row) -> _Block | None:
+def _new_block(text: str, origin: Row) -> _Block | None:
     if text.startswith(_BEGIN):
         return _Text(origin)
     kind = _Metrics if _METRICS.match(text) else _Ranks if _RANKS.match(text) else None
@@ -249,9 +249,9 @@ def _metrics_of(page: Mapping[str, Any]) -> list[tuple[Sequence[str], str]]:
         name = key.removesuffix("_VAL").removesuffix("_PERC")
         if key in flat.get("INFO", ()) or (name != key and not name.endswith(_PARTS)):
             metrics.append(((_OF_PAGE.get(name) or name.replace("_", " "),), value))
-    whole_ = [metric for metric in metrics if not (metric[0] == ("Elapsed Time",) and metric[1].endswith("%"))]
+    named_values = [metric for metric in metrics if not (metric[0] == ("Elapsed Time",) and metric[1].endswith("%"))]
     for name, used, out_of in _OUT_OF:
         if (cores := values.get(f"{used}_VAL")) and (total := values.get(f"{out_of}_VAL")):
-            whole_.append(((name,), f"{cores} out of {total}"))
+            named_values.append(((name,), f"{cores} out of {total}"))
     # shares of the elapsed time
-    return whole_ + [((f"MPI_{name}",), f"{share}%") for name, share in flat.get("TOP_5", {}).items()]
+    return named_values + [((f"MPI_{name}",), f"{share}%") for name, share in flat.get("TOP_5", {}).items()]

@@ -48,7 +48,10 @@ _PARTS: Final = frozenset({
     "outbound pcie read", "outbound pcie write",
 })  # fmt: skip
 _CORES: Final = "-core)"  # `Performance-core (P-core)`: some of the cores, whose metrics are not the CPU's
-_WHOLE: Final = {"cpu_use": "logical_cpus", "physical_core_use": "physical_cores"}  # what the cores at work are out of
+_TOTAL_KEYS: Final = {
+    "cpu_use": "logical_cpus",
+    "physical_core_use": "physical_cores",
+}  # what the cores at work are out of
 _REMARK: Final = re.compile(r"\s*\([^()]*\)\Z")
 _OUT_OF: Final = re.compile(r"([\d.,]{1,20}) out of ([\d.,]+)")
 _FIRST: Final = re.compile(r"([\d.,]+)\s*([^\s\d(]+(?:/\w+)?)?")
@@ -111,12 +114,12 @@ def facts_of(path: Sequence[str], text: str) -> list[Row]:
         return [{"key": key, "text": text.strip()}] if text.strip() else []
     stem = _stem(path, name)
     facts = [] if (figure := _figure(name, text)) is None else [_fact(stem, figure)]
-    if (share := _SHARE.match(text)) is not None and (of := percent(share[1])) is not None:
-        facts.append(_fact(stem, _Figure("pct", of)))
-    if stem in _WHOLE and (cores := _OUT_OF.search(text)) is not None:
-        used, whole = number(cores[1]), number(cores[2])
+    if (share := _SHARE.match(text)) is not None and (fraction := percent(share[1])) is not None:
+        facts.append(_fact(stem, _Figure("pct", fraction)))
+    if stem in _TOTAL_KEYS and (cores := _OUT_OF.search(text)) is not None:
+        used, total = number(cores[1]), number(cores[2])
         facts += [_fact(stem, _Figure("cores", used))] if used is not None else []
-        facts += [_fact(_WHOLE[stem], _Figure("", whole))] if whole is not None else []
+        facts += [_fact(_TOTAL_KEYS[stem], _Figure("", total))] if total is not None else []
     return facts
 
 
@@ -151,10 +154,10 @@ def _stem(path: Sequence[str], name: str) -> str:
     """The beginning of the key; of a GPU, or of one kind of a machine's cores, with its name before it."""
     plain = re.sub(r"\s*\((?:%|sec)\)\Z", "", name)
     if (part := _part(path[:-1])) is not None:
-        mine = snake(plain)
-        return mine if mine.startswith(part) else f"{part}_{mine}"
-    known = _STEMS.get(plain.lower())
-    return known if known is not None else re.sub(r"(?<=[a-z\d])_time\Z", "", snake(plain))
+        plain_stem = snake(plain)
+        return plain_stem if plain_stem.startswith(part) else f"{part}_{plain_stem}"
+    known_stem = _STEMS.get(plain.lower())
+    return known_stem if known_stem is not None else re.sub(r"(?<=[a-z\d])_time\Z", "", snake(plain))
 
 
 def _part(above: Sequence[str]) -> str | None:
@@ -172,17 +175,17 @@ def _figure(name: str, text: str) -> _Figure | None:
         return None
     printed, unit = match[1].rstrip(".,"), match[2] or ""
     if unit.startswith("%"):
-        return _of("pct", percent(printed))
+        return _figure_of("pct", percent(printed))
     if unit.lower() in _HERTZ:
         hertz = number(printed)
         power = 10.0 ** _HERTZ[unit.lower()]
-        return _of("hz", hertz and Quantity(hertz.value * power, (hertz.pm or 0.5) * power))
+        return _figure_of("hz", hertz and Quantity(hertz.value * power, (hertz.pm or 0.5) * power))
     if _RATES.match(unit):
-        return _of("bytes_per_s", rate(printed, unit))
+        return _figure_of("bytes_per_s", rate(printed, unit))
     if unit and (bytes_ := size(printed, unit)) is not None:
-        return _of("bytes", bytes_)
+        return _figure_of("bytes", bytes_)
     if unit and (time := seconds(f"{printed}{unit}")) is not None:
-        return _of("s", time)
+        return _figure_of("s", time)
     if text.strip() not in {printed, match[1]}:  # a date, an address
         return None
     return _bare(name, number(printed))
@@ -191,14 +194,14 @@ def _figure(name: str, text: str) -> _Figure | None:
 def _bare(name: str, value: Quantity | None) -> _Figure | None:
     """A number without a unit, which is that of the metric."""
     if value is None or name.lower().endswith(_RATES_OF_FLOP):
-        return _of("", value)
+        return _figure_of("", value)
     end = next((end for end, names in _BARE if names.search(name)), "")
     if end == "hz" and value.value < _LOWEST_HZ:
         value = Quantity(value.value * 1e9, value.pm and value.pm * 1e9)
     return _Figure(end, value)
 
 
-def _of(end: str, value: Quantity | None) -> _Figure | None:
+def _figure_of(end: str, value: Quantity | None) -> _Figure | None:
     return None if value is None else _Figure(end, value)
 
 

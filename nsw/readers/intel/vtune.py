@@ -49,7 +49,7 @@ _GROUPS: Final = re.compile(
     r"|H/W Context|Task Type|Frame Domain|Memory Object|Allocation Stack|OpenMP Region|Computing Task)\b"
 )
 _TREE: Final = re.compile(r"(?:Function|Call) Stack\Z")
-_NONE: Final = frozenset({"", "[Unknown]", "N/A", "N/A*"})
+_EMPTY_CELLS: Final = frozenset({"", "[Unknown]", "N/A", "N/A*"})
 _MULTIPLES: Final = {"K": 1e3, "M": 1e6, "G": 1e9}
 _COLUMNS: Final = {
     "CPU Time": "self_s", "CPU Time:Effective Time": "effective_s", "CPU Time:Spin Time": "spin_s",
@@ -309,7 +309,7 @@ class _Rows:
         row: Row = {"name": name}
         for (column, factor), title, cell in zip(self._columns, self.titles, cells, strict=True):
             if column in {"module", "file"}:
-                row[column] = None if cell.strip() in _NONE else cell.strip()
+                row[column] = None if cell.strip() in _EMPTY_CELLS else cell.strip()
             elif (value := _value(column, cell.strip(), factor)) is None:
                 continue
             elif column is not None:
@@ -329,12 +329,12 @@ class _Rows:
     def _count(self, title: str, cell: str, factor: float) -> None:
         """Add up a hardware event over the rows."""
         if (value := number(cell.strip())) is not None:
-            name = _own(title).removeprefix(_EVENTS)
+            name = _plain_title(title).removeprefix(_EVENTS)
             name = {"INST_RETIRED.ANY": "instructions", "CPU_CLK_UNHALTED.THREAD": "cycles"}.get(name, name)
             self.events[name] = self.events.get(name, 0.0) + value.value * factor
 
 
-def _own(title: str) -> str:
+def _plain_title(title: str) -> str:
     """A title less what says that it is a function's own, less the sign of a share and a multiple."""
     for sign in ("(%)", *(f"({multiple})" for multiple in _MULTIPLES)):
         title = title.removesuffix(sign)
@@ -345,7 +345,7 @@ def _column(title: str) -> tuple[str | None, float]:
     """The column of `functions` that a title is of, and by what its numbers are multiplied."""
     multiple = re.search(r"\(([KMG])\)\Z", title)
     is_share = title.endswith("(%)") and not title.startswith("% ")
-    return (None if is_share else _COLUMNS.get(_own(title))), _MULTIPLES[multiple[1]] if multiple else 1.0
+    return (None if is_share else _COLUMNS.get(_plain_title(title))), _MULTIPLES[multiple[1]] if multiple else 1.0
 
 
 def _value(column: str | None, cell: str, factor: float) -> Quantity | None:

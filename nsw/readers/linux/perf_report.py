@@ -29,7 +29,7 @@ _TITLES: Final = re.compile(r"#.{0,200}\b(?:Overhead|Self)\b.{0,400}\bSymbol\b")
 _HEADER: Final = re.compile(r"# ([a-z][a-z ]{2,20}?) {0,10}: (.{1,1000})")
 _HZ: Final = re.compile(r"\bsample_freq \} = (\d{1,7})\b")
 _MARK: Final = re.compile(r"# *(?:Overhead|Children|Self) *([^\w\s#]|\t)")
-_PLACE: Final = re.compile(r"\[[.kguHh]\] +")  # before a symbol: the program's, the kernel's, a guest's
+_ORIGIN_MARK: Final = re.compile(r"\[[.kguHh]\] +")  # before a symbol: the program's, the kernel's, a guest's
 _MODIFIERS: Final = re.compile(r"(?:/|:)([ukhGHpPSDe]+)\Z")
 _TEXTS: Final = {"cpudesc": "cpu_name", "hostname": "host", "cmdline": "command"}
 
@@ -92,28 +92,33 @@ class _Table:
         cells = text.split(self.mark) if self.mark else self._under_dots(text)
         if cells is None or len(cells) != len(self.titles):
             return None
-        of = dict(zip(self.titles, (cell.strip() for cell in cells), strict=True))
-        own = _share(of.get("Self", of.get("Overhead", "")))
-        symbol = _PLACE.sub("", of["Symbol"], count=1)
-        if own is None or not symbol or of["Symbol"] == symbol:
+        cell_of = dict(zip(self.titles, (cell.strip() for cell in cells), strict=True))
+        own_share = _share(cell_of.get("Self", cell_of.get("Overhead", "")))
+        symbol = _ORIGIN_MARK.sub("", cell_of["Symbol"], count=1)
+        if own_share is None or not symbol or cell_of["Symbol"] == symbol:
             return None
-        row: Row = {"name": symbol, "module": of.get("Shared Object"), "self_pct": own.value, "self_pct_pm": own.pm}
+        row: Row = {
+            "name": symbol,
+            "module": cell_of.get("Shared Object"),
+            "self_pct": own_share.value,
+            "self_pct_pm": own_share.pm,
+        }
         for title, column in (("Samples", "samples"), ("Period", "period")):
-            if title in of and (row.setdefault(column, whole(of[title])) is None):
+            if title in cell_of and (row.setdefault(column, whole(cell_of[title])) is None):
                 return None
-        return row | self._amounts(own, row.pop("period", None), of.get("Children"))
+        return row | self._amounts(own_share, row.pop("period", None), cell_of.get("Children"))
 
     def _under_dots(self, text: str) -> list[str] | None:
-        whole = len(self.spans) == len(self.titles)
-        return ruled_cells(text, self.spans, is_last_open=True) if whole else None
+        fits_titles = len(self.spans) == len(self.titles)
+        return ruled_cells(text, self.spans, is_last_open=True) if fits_titles else None
 
-    def _amounts(self, own: Quantity, period: int | None, children: str | None) -> Row:
+    def _amounts(self, own_share: Quantity, period: int | None, children: str | None) -> Row:
         """How much of the event is the function's own, and with its callees."""
         if (column := self.event.column) is None:
             return {}
         exact = None if period is None else Quantity(period, None)
         amounts: Row = {}
-        if (count := exact or self._part(own)) is not None:
+        if (count := exact or self._part(own_share)) is not None:
             amounts |= self.event.amount(column, count)
         if column == "self_s" and (whole_share := _share(children or "")) and (count := self._part(whole_share)):
             amounts |= self.event.amount("cpu_time_s", count)
@@ -144,12 +149,12 @@ def read(path: Path, options: Options) -> Report:
         elif tables:
             tables[-1].take(*line)
     report.tool_version = header.get("perf version")
-    kept = [table for table in tables if table.event.column == tables[0].event.column and table.titles]
-    _report_problems(report, tables, kept)
+    used_tables = [table for table in tables if table.event.column == tables[0].event.column and table.titles]
+    _report_problems(report, tables, used_tables)
     if options.wants("functions"):
-        report.tables["functions"] = [{"block": n, **row} for n, table in enumerate(kept) for row in table.rows]
-    if options.wants("facts") and kept:
-        report.tables["facts"] = _facts(header, kept)
+        report.tables["functions"] = [{"block": n, **row} for n, table in enumerate(used_tables) for row in table.rows]
+    if options.wants("facts") and used_tables:
+        report.tables["facts"] = _facts(header, used_tables)
     return report
 
 
@@ -184,33 +189,38 @@ def _share(text: str) -> Quantity | None:
     return percent(text) if text.endswith("%") else None
 
 
-def _report_problems(report: Report, tables: Sequence[_Table], kept: Sequence[_Table]) -> None:
-    others = sorted({table.event.name for table in tables if table.event.column != tables[0].event.column})
-    if others:
-        report.warn(f"rows of {tables[0].event.name} only; the file has {', '.join(others)} too, which count others")
-    if any(table.event.is_of_user for table in kept):
+def _report_problems(report: Report, tables: Sequence[_Table], used_tables: Sequence[_Table]) -> None:
+    other_events = sorted({table.event.name for table in tables if table.event.column != tables[0].event.column})
+    if other_events:
+        report.warn(
+            f"rows of {tables[0].event.name} only; the file has {', '.join(other_events)} too, which count others"
+        )
+    if any(table.event.is_of_user for table in used_tables):
         report.warn(OF_USER)
-    bad = [number_ for table in kept for number_ in table.bad]
+    bad = [number_ for table in used_tables for number_ in table.bad]
     wrong = "a row that is not under its titles was left out"
     report.errors([wrong] * len(bad), f"{len(bad)} rows in all were left out", lines=bad)
-    if not kept:
+    if not used_tables:
         report.error("no table with the columns Overhead and Symbol", fix="perf report --stdio --sort dso,symbol")
 
 
-def _facts(header: dict[str, str], kept: Sequence[_Table]) -> list[Row]:
+def _facts(header: dict[str, str], used_tables: Sequence[_Table]) -> list[Row]:
     facts: list[tuple[str, Any, str | None, str | None]] = [
         (key, None, None, header[name]) for name, key in _TEXTS.items() if name in header
     ]
-    facts += [("event", None, None, table.event.name) for table in kept if table.event.name]
+    facts += [("event", None, None, table.event.name) for table in used_tables if table.event.name]
     if (cpus := whole(header.get("nrcpus online", ""))) is not None:
         facts.append(("logical_cpus", cpus, None, None))
     if match := _HZ.search(header.get("event", "")):
         facts.append(("sampling_hz", int(match[1]), "Hz", None))
-    samples = [row["samples"] for table in kept for row in table.rows if row.get("samples") is not None]
-    if samples and not any(table.bad for table in kept):
+    samples = [row["samples"] for table in used_tables for row in table.rows if row.get("samples") is not None]
+    if samples and not any(table.bad for table in used_tables):
         facts.append(("samples", sum(samples), None, None))
-    column, counts = kept[0].event.column, [table.count.value for table in kept if table.count is not None]
-    if column is not None and len(counts) == len(kept):
+    column, counts = (
+        used_tables[0].event.column,
+        [table.count.value for table in used_tables if table.count is not None],
+    )
+    if column is not None and len(counts) == len(used_tables):
         key, unit, scale = ("cpu_time_s", "s", 1e9) if column == "self_s" else (column, None, 1)
         facts.append((key, sum(counts) / scale, unit, None))
     return [{"key": key, "value": value, "unit": unit, "text": text} for key, value, unit, text in facts]

@@ -68,8 +68,8 @@ def read(path: Path, options: Options) -> Report:
     if first is None or not first.stacks.samples:
         report.error("no sample with a place in it", fix="perf script -F comm,pid,tid,time,period,event,ip,sym,dso")
         return report
-    if others := sorted(name for name, event in events.items() if event is not first):
-        report.warn(f"samples of {first.event.name} only; the file has {', '.join(others)} too")
+    if other_events := sorted(name for name, event in events.items() if event is not first):
+        report.warn(f"samples of {first.event.name} only; the file has {', '.join(other_events)} too")
     if first.event.is_of_user:
         report.warn(OF_USER)
     if options.wants("functions"):
@@ -96,10 +96,10 @@ class _Event:
     frames: list[Frame] = field(default_factory=list)
     period: int | None = None
 
-    def begin(self, period: str | None, place: str) -> None:
+    def begin(self, period: str | None, frame_text: str) -> None:
         self.period = int(period) if period is not None else None
-        if place:
-            self.take(place)
+        if frame_text:
+            self.take(frame_text)
 
     def take(self, text: str) -> bool:
         """Add a place to the stack; whether it is one."""
@@ -119,13 +119,16 @@ class _Event:
         return [self._row(frame, *hits) for frame, hits in
                 ((f, (h.samples, h.own, h.total)) for f, h in self.stacks.by_weight())]  # fmt: skip
 
-    def _row(self, frame: Frame, samples: int, own: float, total: float) -> Row:
+    def _row(self, frame: Frame, samples: int, own_weight: float, total: float) -> Row:
         row: Row = {
-            "name": frame[0], "module": frame[1], "samples": samples, "self_pct": 100 * own / (self.stacks.weight or 1)
-        }  # fmt: skip
+            "name": frame[0],
+            "module": frame[1],
+            "samples": samples,
+            "self_pct": 100 * own_weight / (self.stacks.weight or 1),
+        }
         column = self.event.column if self.period is not None else None
         if column is not None:
-            row |= self.event.amount(column, Quantity(own, None))
+            row |= self.event.amount(column, Quantity(own_weight, None))
         if column == "self_s":
             row |= self.event.amount("cpu_time_s", Quantity(total, None))
         return row

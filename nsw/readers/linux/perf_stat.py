@@ -161,22 +161,24 @@ def _of_json(text: str) -> Iterator[_Count]:
         return
     if parts := sorted(_PARTS & entry.keys()):
         raise ValueError(f"counts by {', '.join(parts)} are not read: count without -I, -A and --per-...")
-    of = {name: str(value) for name, value in entry.items()}
-    if "event" in of and "counter-value" in of:
-        running = number(of.get("pcnt-running", ""))
-        metric = (of.get("metric-value", ""), of.get("metric-unit", ""))
-        yield _Count(of["counter-value"], of.get("unit", ""), of["event"], running.value if running else None, metric)
-    elif "metric-value" in of:  # one more metric of the event before
-        yield _Count("", "", "", None, (of["metric-value"], of.get("metric-unit", "")))
+    fields = {name: str(value) for name, value in entry.items()}
+    if "event" in fields and "counter-value" in fields:
+        running = number(fields.get("pcnt-running", ""))
+        metric = (fields.get("metric-value", ""), fields.get("metric-unit", ""))
+        yield _Count(
+            fields["counter-value"], fields.get("unit", ""), fields["event"], running.value if running else None, metric
+        )
+    elif "metric-value" in fields:  # one more metric of the event before
+        yield _Count("", "", "", None, (fields["metric-value"], fields.get("metric-unit", "")))
 
 
 def _warn(report: Report, counts: Sequence[_Count]) -> None:
-    for said, why in (
+    for marker, reason in (
         ("<not supported>", "this machine does not offer them: a virtual machine, or a CPU without such counters"),
         ("<not counted>", "they were never scheduled: the program ended before, or the counters were in use"),
     ):
-        if names := [count.event for count in counts if count.value == said]:
-            report.warn(f"perf did not count {', '.join(names)}: {why}")
+        if names := [count.event for count in counts if count.value == marker]:
+            report.warn(f"perf did not count {', '.join(names)}: {reason}")
     if shared := [c.event for c in counts if c.running_pct is not None and 0 < c.running_pct < 99.995]:
         report.warn(f"scaled up from a part of the run, since counters took turns: {', '.join(shared)}")
     if any(Event(count.event).is_of_user for count in counts):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["extract_command", "find_ncu", "read", "sniff"]
 
 TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
-_PLACES: Final = (
+_INSTALL_PATTERNS: Final = (
     "/opt/nvidia/nsight-compute/*/ncu",
     "/opt/nvidia/hpc_sdk/Linux_*/*/profilers/Nsight_Compute/ncu",
     "/usr/local/NVIDIA-Nsight-Compute*/ncu",
@@ -40,7 +40,7 @@ _LAST_WORDS: Final = 300  # characters of a tool's last line that are told
 
 def find_ncu() -> list[str]:
     """The ncu to try, best first."""
-    return find_tool("ncu", _PLACES)
+    return find_tool("ncu", _INSTALL_PATTERNS)
 
 
 def import_command(ncu: str, report: Path, page: str) -> list[str]:
@@ -59,7 +59,7 @@ def print_page(ncu: str, report: Path, page: str, output: Path) -> str | None:
     return run(command, output) if failure is not None and _FULL_NAMES[0].lstrip("-") in failure else failure
 
 
-def shown(command: list[str]) -> str:
+def quoted_command(command: list[str]) -> str:
     """A command as a user would type it."""
     return shlex.join(command)
 
@@ -91,10 +91,10 @@ def run(command: list[str], output: Path) -> str | None:
     if status < 0:
         return f"crashed ({signal.Signals(-status).name}) on this file"
     with output.open(encoding="utf-8", errors="replace") as file:
-        said = file.read(4096)
-    lines = [line for line in (errors + "\n" + said).splitlines() if line.strip()]
-    told = next((line for line in lines if "==ERROR==" in line), lines[-1] if errors.strip() and lines else "")
-    return f"exit status {status}" + (f": {told.strip()[:_LAST_WORDS]}" if told else "")
+        printed = file.read(4096)
+    lines = [line for line in (errors + "\n" + printed).splitlines() if line.strip()]
+    message = next((line for line in lines if "==ERROR==" in line), lines[-1] if errors.strip() and lines else "")
+    return f"exit status {status}" + (f": {message.strip()[:_LAST_WORDS]}" if message else "")
 
 
 _MAGIC: Final = b"NVR\0"
@@ -190,7 +190,7 @@ def _by_tool(report: Report, ncu: str, path: Path, options: Options, output: Pat
 
 
 def _explain(report: Report, path: Path, failures: list[str]) -> None:
-    command = shown(import_command("ncu", path, "raw")) + " > report.csv"
+    command = quoted_command(import_command("ncu", path, "raw")) + " > report.csv"
     fix = f"install NVIDIA's reader (pip install 'nsw[ncu]'), or where an ncu is: {command}, and read that"
     if not failures:
         report.error(
@@ -209,8 +209,8 @@ def _explain(report: Report, path: Path, failures: list[str]) -> None:
 def _made_by(path: Path) -> str | None:
     """The version of the ncu that made the report: text in its header, or in the session at its end."""
     with path.open("rb") as file:
-        found = _VERSION.search(file.read(_LOOKED_AT))
-        if found is None and (rest := path.stat().st_size - _LOOKED_AT) > 0:
+        match = _VERSION.search(file.read(_LOOKED_AT))
+        if match is None and (rest := path.stat().st_size - _LOOKED_AT) > 0:
             file.seek(-min(rest, _LOOKED_AT), 2)
-            found = _VERSION.search(file.read(_LOOKED_AT))
-    return found[1].decode() if found else None
+            match = _VERSION.search(file.read(_LOOKED_AT))
+    return match[1].decode() if match else None

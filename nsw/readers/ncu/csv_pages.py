@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.readers.ncu.results import ARROW_ROWS, dictionary, known, nullable
-from nsw.readers.ncu.values import Parser, decide_marks, whole
+from nsw.readers.ncu.results import ARROW_ROWS, dictionary, none_if_nan, nullable
+from nsw.readers.ncu.values import Parser, decide_marks, parse_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ RULE_TITLES: Final = (
 _RANGES: Final = (("NVTX", "Push/Pop_Range"), ("NVTX 2", "Start/Stop_Range"))
 _RANGE: Final = re.compile(r'"(?:\d+:)?([^":]*):([^"]*)"')
 _DEFAULT_DOMAIN: Final = "<default domain>"
-_TOLD: Final = ("kernel", "grid", "block_size")  # of a launch, by each of its rows
+_LAUNCH_FACTS: Final = ("kernel", "grid", "block_size")  # of a launch, by each of its rows
 _SPREAD: Final = ("Minimum", "Maximum", "Average")
 _VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
 _OF_RULES: Final = frozenset({"Rule Type", "Rule Description"})
@@ -68,11 +68,11 @@ class Page:
     @cached_property
     def at(self) -> dict[str, int]:
         """The place of each column, of the first one where a name repeats."""
-        places = {name: i for i, name in reversed(list(enumerate(self.header)))}
-        return places | {ours: i for ours, part in _RANGES for name, i in places.items() if part in name}
+        positions = {name: i for i, name in reversed(list(enumerate(self.header)))}
+        return positions | {column: i for column, part in _RANGES for name, i in positions.items() if part in name}
 
     @cached_property
-    def least(self) -> int:
+    def min_fields(self) -> int:
         """How many fields a row has at least: metric rows lack the columns of rules."""
         ends = {"details": ("Metric Value",), "summary": _SPREAD}.get(self.kind)
         return max(self.at[e] for e in ends) + 1 if ends else len(self.header)
@@ -81,10 +81,10 @@ class Page:
     def names_at(self) -> tuple[int, int]:
         """Where a details row's names begin, behind all that tells of the launch, and its value; zeros if mixed."""
         value = self.at["Metric Value"]
-        named = [i for i in self._named if i < len(self.header)]
+        name_positions = [i for i in self._name_positions if i < len(self.header)]
         owner = [self.at[c] for c in OWNER_COLUMNS if c in self.at]
-        start = min(named, default=0)
-        sorted_so = max(owner, default=0) < start and max(named, default=0) < value == self.least - 1
+        start = min(name_positions, default=0)
+        sorted_so = max(owner, default=0) < start and max(name_positions, default=0) < value == self.min_fields - 1
         return (start, value) if sorted_so and self.delimiter == "," else (0, 0)
 
     @cached_property
@@ -92,23 +92,23 @@ class Page:
         """The places of the metrics in a raw page; the columns of NVTX ranges are none."""
         return tuple(i for i, n in enumerate(self.header) if n not in _LAUNCH and "Domain:" not in n)
 
-    def named(self, row: list[str]) -> list[str]:
+    def metric_names(self, row: list[str]) -> list[str]:
         """Section, metric, label and unit of a row; empty where the page or the row lacks them."""
-        return [row[i].strip() if i < len(row) else "" for i in self._named]
+        return [row[i].strip() if i < len(row) else "" for i in self._name_positions]
 
     def ruled(self, row: list[str]) -> list[str]:
         """Section, rule, type, description, kind and size of the speed-up; empty where there are none."""
         return [row[i].strip() if i < len(row) else "" for i in self._ruled]
 
     @cached_property
-    def _named(self) -> tuple[int, ...]:
-        return self._places("Section Name", "Metric Name", "Body Item Label", "Metric Unit")
+    def _name_positions(self) -> tuple[int, ...]:
+        return self._positions("Section Name", "Metric Name", "Body Item Label", "Metric Unit")
 
     @cached_property
     def _ruled(self) -> tuple[int, ...]:
-        return self._places(*RULE_TITLES)
+        return self._positions(*RULE_TITLES)
 
-    def _places(self, *names: str) -> tuple[int, ...]:
+    def _positions(self, *names: str) -> tuple[int, ...]:
         """Where columns are; a column that is missing is beyond every row."""
         return tuple(self.at.get(name, sys.maxsize) for name in names)
 
@@ -125,7 +125,7 @@ class Page:
         size, width = len(row), len(self.header)
         if size >= width:
             return size == width or (self.kind == "raw" and not any(row[width:]))
-        return size == self.least + 1 and not row[self.least] and self.kind == "details"
+        return size == self.min_fields + 1 and not row[self.min_fields] and self.kind == "details"
 
     def key(self, row: Sequence[str]) -> tuple[str, str]:
         """What tells launches of one CSV apart: id and process."""
@@ -134,21 +134,21 @@ class Page:
 
     def is_of(self, row: Sequence[str], launch: Row) -> bool:
         """Whether a row names the kernel and the sizes of a launch with its id."""
-        return _cells(row, self._telling) == [launch.get(column) for column in _TOLD]
+        return _cells(row, self._telling) == [launch.get(column) for column in _LAUNCH_FACTS]
 
     @cached_property
     def _telling(self) -> tuple[int, ...]:
-        return self._places("Kernel Name", "Grid Size", "Block Size")
+        return self._positions("Kernel Name", "Grid Size", "Block Size")
 
     def fits(self, row: Sequence[str]) -> bool:
         """Whether these fields, as many as there have to be, are a row of this page and no line of the program."""
         pid = self.field(row, "Process ID")
-        if pid is not None and whole(pid) is None:
+        if pid is not None and parse_integer(pid) is None:
             return False
         if self.kind == "summary":
             name, count = self.field(row, "Metric Name"), self.field(row, "Invocations")
-            return name is not None and not name[0].isdigit() and whole(count) is not None
-        return whole(self.field(row, "ID")) is not None
+            return name is not None and not name[0].isdigit() and parse_integer(count) is not None
+        return parse_integer(self.field(row, "ID")) is not None
 
     def is_units(self, row: list[str]) -> bool:
         """Whether this is the second line of a raw page, which holds the units."""
@@ -162,13 +162,13 @@ class Page:
 
     @cached_property
     def _owned(self) -> tuple[int, ...]:
-        return self._places(*OWNER_COLUMNS)
+        return self._positions(*OWNER_COLUMNS)
 
 
-def _cells(row: Sequence[str], places: Sequence[int]) -> list[str | None]:
+def _cells(row: Sequence[str], positions: Sequence[int]) -> list[str | None]:
     """The fields at these places, None where the row has none there or it is empty."""
     size = len(row)
-    return [(row[place].strip() or None) if place < size else None for place in places]
+    return [(row[position].strip() or None) if position < size else None for position in positions]
 
 
 def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
@@ -178,15 +178,15 @@ def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
         "block": block,
         "rank": rank,
         "host": cells["Host Name"],
-        "pid": whole(cells["Process ID"]),
-        "device": whole(device),
-        "launch_id": whole(cells["ID"]),
+        "pid": parse_integer(cells["Process ID"]),
+        "device": parse_integer(device),
+        "launch_id": parse_integer(cells["ID"]),
         "kernel": cells["Kernel Name"],
         "process": cells["Process Name"],
-        "device_name": device if whole(device) is None else None,
+        "device_name": device if parse_integer(device) is None else None,
         "compute_capability": cells["CC"],
-        "context": whole(cells["Context"]),
-        "stream": whole(cells["Stream"]),
+        "context": parse_integer(cells["Context"]),
+        "stream": parse_integer(cells["Stream"]),
         "grid": cells["Grid Size"],
         "block_size": cells["Block Size"],
         "nvtx": range_names(cells["NVTX"], cells["NVTX 2"]),
@@ -203,10 +203,10 @@ def range_names(*cells: str | None) -> str | None:
 
 
 def _ranges(cell: str) -> Iterator[str]:
-    found = _RANGE.findall(cell)
-    if not found and cell:
+    matches = _RANGE.findall(cell)
+    if not matches and cell:
         yield cell
-    for domain, rest in found:
+    for domain, rest in matches:
         parts = rest.split(":")
         while len(parts) > 1 and parts[-1] in {"none", ""}:  # payload, colour and message that a range has not
             parts.pop()
@@ -257,10 +257,10 @@ def split(line: str, delimiter: str) -> list[str] | None:
 _KERNEL: Final = ("Kernel Name", "Function Name")
 _FILE: Final = ("File Path", "File Name")
 _LINE: Final = ("Line No", "Line")
-_PLACE: Final = frozenset({*_LINE, "#", "Address", "Source"})  # columns that are no metrics
+_POSITION_COLUMNS: Final = frozenset({*_LINE, "#", "Address", "Source"})  # columns that are no metrics
 _NUMBERED: Final = frozenset({*_LINE, "#", "Address"})  # each row has another one of these
-_NONE: Final = frozenset({"", "-", "..."})  # cells of a metric that the instruction does not have
-_ABOUT: Final = ("block", "rank", "kernel", "file", "line", "address", "source")
+_EMPTY_CELLS: Final = frozenset({"", "-", "..."})  # cells of a metric that the instruction does not have
+_INSTRUCTION_COLUMNS: Final = ("block", "rank", "kernel", "file", "line", "address", "source")
 
 
 @dataclass(slots=True)
@@ -272,10 +272,10 @@ class SourceRows:
     block: int = -1
     line: int | None = None
     lines: int = 0  # of all pages
-    places: list[tuple[Any, ...]] = field(default_factory=list)  # _ABOUT of each instruction or line
+    instructions: list[tuple[Any, ...]] = field(default_factory=list)  # _ABOUT of each instruction or line
     metrics: dict[str, int] = field(default_factory=dict)
     at: array[int] = field(default_factory=lambda: array("i"))  # place and metric of each value
-    which: array[int] = field(default_factory=lambda: array("i"))
+    metric_codes: array[int] = field(default_factory=lambda: array("i"))
     printed: list[str] = field(default_factory=list)
     numbers: array[float] = field(default_factory=lambda: array("d"))
     halves: array[float] = field(default_factory=lambda: array("d"))
@@ -316,13 +316,19 @@ class SourceRows:
         address = row[page.at["Address"]].strip() if "Address" in page.at else ""
         # beside the instructions of a line its text is in the first of two columns of this name
         sources = [i for i, name in enumerate(page.header) if name == "Source"]
-        source = row[sources[-1] if address not in _NONE else sources[0]].strip()
-        cells = [(n, c) for n, c in zip(page.header, row, strict=False) if n not in _PLACE and c.strip() not in _NONE]
+        source = row[sources[-1] if address not in _EMPTY_CELLS else sources[0]].strip()
+        cells = [
+            (n, c)
+            for n, c in zip(page.header, row, strict=False)
+            if n not in _POSITION_COLUMNS and c.strip() not in _EMPTY_CELLS
+        ]
         if cells:
-            self.places.append((self.block, rank, self.kernel, self.file, self.line, _or_none(address), source or None))
+            self.instructions.append(
+                (self.block, rank, self.kernel, self.file, self.line, _or_none(address), source or None)
+            )
         for name, cell in cells:
-            self.at.append(len(self.places) - 1)
-            self.which.append(self.metrics.setdefault(name, len(self.metrics)))
+            self.at.append(len(self.instructions) - 1)
+            self.metric_codes.append(self.metrics.setdefault(name, len(self.metrics)))
             self.printed.append(cell)
         return True
 
@@ -343,36 +349,41 @@ class SourceRows:
         """Rows of source_metrics, with the kernels demangled."""
         from nsw.tables.names import demangle_all
 
-        plain = demangle_all({place[2] for place in self.places if place[2]})
-        self.places = [(*p[:2], plain.get(p[2], p[2]), *p[3:]) for p in self.places]
+        plain = demangle_all({instruction[2] for instruction in self.instructions if instruction[2]})
+        self.instructions = [(*p[:2], plain.get(p[2], p[2]), *p[3:]) for p in self.instructions]
         if len(self.at) > ARROW_ROWS:
             return self._arrow()
         names = list(self.metrics)
         return [
-            dict(zip(_ABOUT, self.places[at], strict=True))
-            | {"metric": names[which], "value": known(number), "value_pm": known(half), "text": self.texts.get(i)}
-            for i, (at, which, number, half) in enumerate(
-                zip(self.at, self.which, self.numbers, self.halves, strict=True)
+            dict(zip(_INSTRUCTION_COLUMNS, self.instructions[at], strict=True))
+            | {
+                "metric": names[code],
+                "value": none_if_nan(number),
+                "value_pm": none_if_nan(half),
+                "text": self.texts.get(i),
+            }
+            for i, (at, code, number, half) in enumerate(
+                zip(self.at, self.metric_codes, self.numbers, self.halves, strict=True)
             )
         ]
 
     def _arrow(self) -> TableData:
         import pyarrow as pa
 
-        at, which = pa.array(self.at, type=pa.int32()), pa.array(self.which, type=pa.int32())
-        made: Row = {}
-        for i, name in enumerate(_ABOUT):
-            cells = [place[i] for place in self.places]
+        at, metric_codes = pa.array(self.at, type=pa.int32()), pa.array(self.metric_codes, type=pa.int32())
+        columns: Row = {}
+        for i, name in enumerate(_INSTRUCTION_COLUMNS):
+            cells = [instruction[i] for instruction in self.instructions]
             if name in ("block", "rank", "line"):
-                made[name] = pa.array(cells, type=pa.int64()).take(at)
+                columns[name] = pa.array(cells, type=pa.int64()).take(at)
             else:
                 few = dictionary(cells)
-                made[name] = pa.DictionaryArray.from_arrays(few.indices.take(at), few.dictionary)
-        made["metric"] = pa.DictionaryArray.from_arrays(which, pa.array(list(self.metrics), type=pa.string()))
-        made["value"], made["value_pm"] = nullable(self.numbers), nullable(self.halves)
-        made["text"] = dictionary([self.texts.get(i) for i in range(len(self.at))])
-        return pa.table(made)
+                columns[name] = pa.DictionaryArray.from_arrays(few.indices.take(at), few.dictionary)
+        columns["metric"] = pa.DictionaryArray.from_arrays(metric_codes, pa.array(list(self.metrics), type=pa.string()))
+        columns["value"], columns["value_pm"] = nullable(self.numbers), nullable(self.halves)
+        columns["text"] = dictionary([self.texts.get(i) for i in range(len(self.at))])
+        return pa.table(columns)
 
 
 def _or_none(cell: str) -> str | None:
-    return None if cell in _NONE else cell
+    return None if cell in _EMPTY_CELLS else cell

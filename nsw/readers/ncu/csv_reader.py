@@ -20,7 +20,7 @@ from nsw.readers.ncu.results import (
     tool_version,
     warn_of_guess,
 )
-from nsw.readers.ncu.values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, whole
+from nsw.readers.ncu.values import EVIDENCE_VALUES, Parser, decide_marks, is_misplaced, parse_integer
 from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, is_labelled, line_blocks, text_lines
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _large_blocks(path: Path) -> Iterator[LineBlock]:
 
 _TITLED: Final = ('"Kernel Name","', '"Function Name","', '"File Path","', '"File Name","')  # of a source page
 _WORKERS: Final = 2
-_LEAST: Final = 1 << 16  # characters of a block from which on it pays to take it apart as a whole
+_MIN_BLOCK: Final = 1 << 16  # characters of a block from which on it pays to take it apart as a whole
 _JOINED: Final = 200  # lines that one quoted field may span
 _NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
 _ROW_START: Final = re.compile(r'"?(?:\d+|0x[0-9a-fA-F]+)"?[,;\t]')
@@ -160,11 +160,13 @@ class Scan:
                 self.take_block(*waiting)
         self.finish()
 
-    def take_block(self, first: int, block: str, of: Page | None, job: Future[PlainRows | None] | None) -> None:
+    def take_block(
+        self, first: int, block: str, expected_page: Page | None, job: Future[PlainRows | None] | None
+    ) -> None:
         """Read one block, as rows of the page that it was taken apart for; else its halves, short ones by lines."""
         from nsw.readers.ncu.plain_rows import plain_rows
 
-        rows = job.result() if job is not None and of is self.page else None
+        rows = job.result() if job is not None and expected_page is self.page else None
         if rows is not None and not self.pending and self.take_rows(rows):
             return
         stack = [(first, block)]
@@ -172,7 +174,7 @@ class Scan:
             first, block = stack.pop()
             page, parse = self.page, None if self.pending else self.parse
             is_ready = page is not None and page.kind == "details" and parse is not None
-            cut = block.find("\n", len(block) // 2 if is_ready else _LEAST) if len(block) > _LEAST else -1
+            cut = block.find("\n", len(block) // 2 if is_ready else _MIN_BLOCK) if len(block) > _MIN_BLOCK else -1
             if cut < 0:
                 for number, line in enumerate(block.split("\n"), first):
                     self.feed(number, as_shown(line))
@@ -195,10 +197,10 @@ class Scan:
             if owner is None or not page.is_of(row, owner):
                 return False
             owners.append(owner)
-        places = np.array([results.owner(owner) for owner in owners])
+        owner_codes = np.array([results.owner(owner) for owner in owners])
         codes = np.array([results.name(names) for names in rows.names])
-        results.metrics(places[rows.metric_runs], codes[rows.metric_names], rows.values)
-        results.rules(places[rows.rule_runs], rows.rules)
+        results.metrics(owner_codes[rows.metric_runs], codes[rows.metric_names], rows.values)
+        results.rules(owner_codes[rows.rule_runs], rows.rules)
         return True
 
     def feed(self, number: int, line: str) -> None:
@@ -279,9 +281,9 @@ class Scan:
         if self.parse is None:
             self.waiting.rules.append((owner, cells))
             return
-        *told, gain = (cell or None for cell in (section_title(cells[0]), *cells[1:]))
+        *texts, gain = (cell or None for cell in (section_title(cells[0]), *cells[1:]))
         speedup = self.parse((gain or "").removesuffix("%"))
-        columns = dict(zip(RULE_COLUMNS, told, strict=True))
+        columns = dict(zip(RULE_COLUMNS, texts, strict=True))
         self.results.rule(owner, **columns, speedup_pct=speedup.number, speedup_pct_pm=speedup.half)
 
     @property
@@ -347,20 +349,20 @@ class Scan:
     def launch(self, page: Page, row: Sequence[str]) -> Row | None:
         """The launch that a row is of; None when it is no row of this page."""
         key = (self.block, *page.key(row))
-        known = self.results.launches.get(key)  # an id that is known needs no second look
-        if known is None and page.fits(row):
-            known = self.results.launch(key, **page.owner(row, self.block, self.rank))
-        return known
+        launch = self.results.launches.get(key)  # an id that is known needs no second look
+        if launch is None and page.fits(row):
+            launch = self.results.launch(key, **page.owner(row, self.block, self.rank))
+        return launch
 
     def details_row(self, page: Page, row: list[str], owner: Row) -> bool:
         """A metric of a launch, or a rule, or both; whether it was one."""
-        section, name, label, unit = page.named(row)
+        section, name, label, unit = page.metric_names(row)
         names: Names = (section or None, name, label or None, unit)
         if is_misplaced(name, unit) or (not name and row[page.at["Metric Value"]]):
             return False
         if name:
             self.metric(owner, names, row[page.at["Metric Value"]])
-        if len(row) > page.least and (cells := page.ruled(row))[1]:
+        if len(row) > page.min_fields and (cells := page.ruled(row))[1]:
             self.rule(owner, cells)
         elif not name and any(page.ruled(row)[1:]):
             return False  # advice without its rule
@@ -378,15 +380,15 @@ class Scan:
         """A metric over launches; whether it was one."""
         if not (page.is_sized(row) and page.fits(row)):
             return False
-        about = {k: v for k, v in page.owner(row, self.block, self.rank).items() if k != "launch_id"}
-        about["invocations"] = whole(page.field(row, "Invocations"))
-        owner = self.results.summary(tuple(about.values()), **about)
-        section, name, _, unit = page.named(row)
+        columns = {k: v for k, v in page.owner(row, self.block, self.rank).items() if k != "launch_id"}
+        columns["invocations"] = parse_integer(page.field(row, "Invocations"))
+        owner = self.results.summary(tuple(columns.values()), **columns)
+        section, name, _, unit = page.metric_names(row)
         names = (section or None, name, None, unit)
         if is_misplaced(name, unit):
             return False
-        least, most, mean = (row[page.at[c]] for c in ("Minimum", "Maximum", "Average"))
-        self.waiting.spreads.append((owner, names, (least, most, mean)))
+        minimum, maximum, mean = (row[page.at[c]] for c in ("Minimum", "Maximum", "Average"))
+        self.waiting.spreads.append((owner, names, (minimum, maximum, mean)))
         return True
 
     def end_page(self) -> None:

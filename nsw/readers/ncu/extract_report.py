@@ -25,8 +25,8 @@ def main(path: str) -> None:
 
     report = ncu_report.load_report(path)
     number = 0
-    for place in range(report.num_ranges()):
-        actions = report.range_by_idx(place)
+    for range_index in range(report.num_ranges()):
+        actions = report.range_by_idx(range_index)
         for index in range(actions.num_actions()):
             print(json.dumps(_action(actions.action_by_idx(index), number)))
             number += 1
@@ -34,7 +34,7 @@ def main(path: str) -> None:
 
 def _action(action: Any, number: int) -> dict[str, Any]:
     metrics = [_metric(name, action[name]) for name in sorted(action.metric_names()) if not _HELPER.match(name)]
-    known = {name: text if text is not None else value for name, _, value, text in metrics}
+    metric_values = {name: text if text is not None else value for name, _, value, text in metrics}
     mangled = action.name(action.NameBase_MANGLED)
     # of a range ncu gives the mean size of the launches in it, which is no launch's
     sized = not (hasattr(action, "workload_type") and action.workload_type() == action.WorkloadType_RANGE)
@@ -42,13 +42,13 @@ def _action(action: Any, number: int) -> dict[str, Any]:
         "launch_id": number,
         "kernel": action.name(action.NameBase_DEMANGLED),
         "mangled_name": mangled if mangled.startswith("_Z") else None,
-        "device": known.get("launch__device_id"),
-        "device_name": known.get("device__attribute_display_name"),
-        "compute_capability": _version(known),
-        "context": known.get("launch__context_id"),
-        "stream": known.get("launch__stream_id"),
-        "grid": _size(known, "launch__grid_dim_") if sized else None,
-        "block_size": _size(known, "launch__block_dim_") if sized else None,
+        "device": metric_values.get("launch__device_id"),
+        "device_name": metric_values.get("device__attribute_display_name"),
+        "compute_capability": _version(metric_values),
+        "context": metric_values.get("launch__context_id"),
+        "stream": metric_values.get("launch__stream_id"),
+        "grid": _size(metric_values, "launch__grid_dim_") if sized else None,
+        "block_size": _size(metric_values, "launch__block_dim_") if sized else None,
         "metrics": metrics,
         "rules": [r for r in map(_rule, _rules(action)) if r],
     }
@@ -65,13 +65,13 @@ def _metric(name: str, metric: Any) -> tuple[str, str | None, float | None, str 
     return name, unit, value if value is not None and math.isfinite(value) else None, None
 
 
-def _version(known: dict[str, Any]) -> str | None:
-    parts = [known.get(f"device__attribute_compute_capability_{p}") for p in ("major", "minor")]
+def _version(metric_values: dict[str, Any]) -> str | None:
+    parts = [metric_values.get(f"device__attribute_compute_capability_{p}") for p in ("major", "minor")]
     return None if None in parts else ".".join(str(int(p)) for p in parts if p is not None)
 
 
-def _size(known: dict[str, Any], prefix: str) -> str | None:
-    parts = [known.get(prefix + axis) for axis in "xyz"]
+def _size(metric_values: dict[str, Any], prefix: str) -> str | None:
+    parts = [metric_values.get(prefix + axis) for axis in "xyz"]
     return None if None in parts else "(" + ", ".join(str(int(p)) for p in parts if p is not None) + ")"
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Messages"]
 
-_MOST: Final = 20  # different messages kept
+_MAX_MESSAGES: Final = 20  # different messages kept
 _LINE: Final = re.compile(r"==(PROF|WARNING|ERROR)==\s*(.*)")
 _REPORT: Final = re.compile(r"Report: (\S.*)")
 
@@ -31,15 +31,15 @@ class Messages:
 
     def see(self, line: str, number: int) -> None:
         """Take note of a line, if it is a message of ncu's."""
-        if "==" not in line or not (found := _LINE.search(line)):
+        if "==" not in line or not (match := _LINE.search(line)):
             return
-        kind, text = found[1], found[2].strip()[:1000]
+        kind, text = match[1], match[2].strip()[:1000]
         if kind == "PROF":
             self.profiled += text.startswith("Profiling ")
             self.kernel = kernel_in(text) or self.kernel
-            if (report := _REPORT.match(text)) and len(self.reports) < _MOST:
+            if (report := _REPORT.match(text)) and len(self.reports) < _MAX_MESSAGES:
                 self.reports.append(report[1])
-        elif text and len(self.seen) < _MOST:
+        elif text and len(self.seen) < _MAX_MESSAGES:
             self.seen.setdefault((kind, text), number)
             self.during.setdefault((kind, text), self.kernel)
 
@@ -66,29 +66,31 @@ class Messages:
         alike: Counter[str] = Counter()
         following: set[str] = set()
         for (kind, text), number in self.seen.items():
-            known, kernel = explain("ncu", text), self.during[kind, text]
+            meaning, kernel = explain("ncu", text), self.during[kind, text]
             problem = known_message("ncu", text, line=number, severity=kind.lower(), kernel=kernel)
             if problem is None:
                 continue
             if not empty and text.startswith("No "):
                 # one process of several had no kernel; the others' results are here
                 problem = replace(problem, severity="warning")
-            key = known.explanation if known else text
+            key = meaning.explanation if meaning else text
             first.setdefault(key, problem)
             alike[key] += 1
-            if known is not None and known.is_outcome:
+            if meaning is not None and meaning.is_outcome:
                 following.add(key)
         if any(p.severity == "error" for key, p in first.items() if key not in following):
             left_out = sum(alike[key] for key in following)
             first = {key: p for key, p in first.items() if key not in following}
         else:
             left_out = 0
-        told = [
+        merged = [
             replace(p, message=f"{p.message} (and {alike[key] - 1} like it)") if alike[key] > 1 else p
             for key, p in first.items()
         ]
         if left_out:
-            at = next(i for i, p in enumerate(told) if p.severity == "error")
-            what = "1 message that follows" if left_out == 1 else f"{left_out} messages that follow"
-            told[at] = replace(told[at], message=f"{told[at].message.rstrip('.')}; {what} from it left out")
-        return told
+            at = next(i for i, p in enumerate(merged) if p.severity == "error")
+            consequences = "1 message that follows" if left_out == 1 else f"{left_out} messages that follow"
+            merged[at] = replace(
+                merged[at], message=f"{merged[at].message.rstrip('.')}; {consequences} from it left out"
+            )
+        return merged

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nsw.readers.ncu.csv_pages import RULE_TITLES, Page
-from nsw.readers.ncu.results import RULE_COLUMNS, known, section_title
+from nsw.readers.ncu.results import RULE_COLUMNS, none_if_nan, section_title
 from nsw.readers.ncu.values import Values, is_misplaced, values_of
 
 if TYPE_CHECKING:
@@ -45,22 +45,22 @@ def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows | None:
     block = block.replace("\r\n", "\n").removesuffix("\r") if "\r" in block else block
     if page.kind != "details" or "\r" in block or "\x1b" in block:
         return None
-    found = _Cells(block, page)
-    if not found.are_plain:
+    cells = _Cells(block, page)
+    if not cells.are_plain:
         return None
     value, width = page.names_at[1], len(page.header)
-    metrics = found.rows(value + 1, '",' if width > value + 1 else '"')
-    rules = found.rows(width, '"') if width > value + 1 and "Rule Name" in page.at else metrics[:0]
-    if len(metrics) + len(rules) < len(found.lines) or not len(metrics):
+    metrics = cells.rows(value + 1, '",' if width > value + 1 else '"')
+    rules = cells.rows(width, '"') if width > value + 1 and "Rule Name" in page.at else metrics[:0]
+    if len(metrics) + len(rules) < len(cells.lines) or not len(metrics):
         return None
-    starts, runs = found.runs()
-    named = _names(found, metrics)
-    advice = _rules(found, rules, parse)
-    if named is None or advice is None:
+    starts, runs = cells.runs()
+    metric_names = _names(cells, metrics)
+    advice = _rules(cells, rules, parse)
+    if metric_names is None or advice is None:
         return None
-    printed = pc.utf8_slice_codeunits(found.column(metrics, value), 0, -2 if width > value + 1 else -1)
+    printed = pc.utf8_slice_codeunits(cells.column(metrics, value), 0, -2 if width > value + 1 else -1)
     return PlainRows(
-        found.heads(starts), runs[metrics], *named, values_of(printed, parse), runs[rules], advice
+        cells.heads(starts), runs[metrics], *metric_names, values_of(printed, parse), runs[rules], advice
     )  # fmt: skip
 
 
@@ -75,8 +75,8 @@ class _Cells:
         cells = pc.split_pattern(self.lines, '","')
         self.offsets, self.cells = cells.offsets.to_numpy(), cells.flatten()
         self.counts = np.diff(self.offsets)
-        begun = pc.all(pc.starts_with(self.lines, '"')).as_py()
-        self.are_plain = begun and page.names_at[0] > 0 and (quotes == 2 * len(self.cells) or self._unquote())
+        starts_quoted = pc.all(pc.starts_with(self.lines, '"')).as_py()
+        self.are_plain = starts_quoted and page.names_at[0] > 0 and (quotes == 2 * len(self.cells) or self._unquote())
 
     def _unquote(self) -> bool:
         """Make one of two quotes within cells; whether all are doubled, but the first and the last of each line."""
@@ -94,13 +94,13 @@ class _Cells:
         ended = pc.ends_with(self.lines, end).to_numpy(zero_copy_only=False)
         return np.flatnonzero(ended & (self.counts == width))
 
-    def column(self, rows: np.ndarray[Any, Any], place: int) -> pa.StringArray:
+    def column(self, rows: np.ndarray[Any, Any], position: int) -> pa.StringArray:
         """One cell of each of these lines."""
-        return self.cells.take(pa.array(self.offsets[rows] + place))
+        return self.cells.take(pa.array(self.offsets[rows] + position))
 
-    def coded(self, rows: np.ndarray[Any, Any], place: int) -> tuple[np.ndarray[Any, Any], list[str]]:
+    def coded(self, rows: np.ndarray[Any, Any], position: int) -> tuple[np.ndarray[Any, Any], list[str]]:
         """The same as codes, and what they stand for."""
-        each = self.column(rows, place).dictionary_encode()
+        each = self.column(rows, position).dictionary_encode()
         return each.indices.to_numpy(), each.dictionary.to_pylist()
 
     def runs(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -117,44 +117,44 @@ class _Cells:
     def heads(self, rows: np.ndarray[Any, Any]) -> list[tuple[str, ...]]:
         """The cells of these lines in front of all names."""
         columns = []
-        for place in range(self.page.names_at[0]):
-            codes, words = self.coded(rows, place)
-            words = words if place else [word.removeprefix('"') for word in words]
+        for position in range(self.page.names_at[0]):
+            codes, words = self.coded(rows, position)
+            words = words if position else [word.removeprefix('"') for word in words]
             columns.append([words[code] for code in codes.tolist()])
         return list(zip(*columns, strict=True))
 
 
-def _names(found: _Cells, metrics: np.ndarray[Any, Any]) -> tuple[list[Names], np.ndarray[Any, Any]] | None:
+def _names(cells: _Cells, metrics: np.ndarray[Any, Any]) -> tuple[list[Names], np.ndarray[Any, Any]] | None:
     """Section, metric, label and unit of rows, as their codes; None where one has no name, or a number as it."""
-    start, value = found.page.names_at
-    columns = [found.coded(metrics, place) for place in range(start, value)]
+    start, value = cells.page.names_at
+    columns = [cells.coded(metrics, position) for position in range(start, value)]
     shape = [len(words) for _, words in columns]
     combined = pa.array(np.ravel_multi_index([codes for codes, _ in columns], shape)).dictionary_encode()
     names: list[Names] = []
     for at in zip(*np.unravel_index(combined.dictionary.to_numpy(), shape), strict=True):
         row = [""] * start + [words[i] for (_, words), i in zip(columns, at, strict=True)]
-        section, metric, label, unit = found.page.named(row)
+        section, metric, label, unit = cells.page.metric_names(row)
         if not metric or is_misplaced(metric, unit):
             return None
         names.append((section or None, metric, label or None, unit))
     return names, combined.indices.to_numpy()
 
 
-def _rules(found: _Cells, rules: np.ndarray[Any, Any], parse: Parser) -> dict[str, list[Any]] | None:
+def _rules(cells: _Cells, rules: np.ndarray[Any, Any], parse: Parser) -> dict[str, list[Any]] | None:
     """The columns of the rules table of rows; None where one has no rule, or something of a metric."""
-    at = found.page.at
-    if any(pc.max(pc.binary_length(found.column(rules, at[title]))).as_py() for title in _OF_METRICS):
+    at = cells.page.at
+    if any(pc.max(pc.binary_length(cells.column(rules, at[title]))).as_py() for title in _OF_METRICS):
         return None
     columns: dict[str, list[Any]] = {}
     for name, title in zip(RULE_COLUMNS, RULE_TITLES, strict=False):
-        codes, words = found.coded(rules, at[title]) if title in at else (np.zeros(len(rules), int), [""])
-        told = [word.removesuffix('"').strip() or None for word in words]
-        columns[name] = [told[code] for code in codes.tolist()]
+        codes, words = cells.coded(rules, at[title]) if title in at else (np.zeros(len(rules), int), [""])
+        texts = [word.removesuffix('"').strip() or None for word in words]
+        columns[name] = [texts[code] for code in codes.tolist()]
     gains = (
-        found.column(rules, at[RULE_TITLES[-1]]) if RULE_TITLES[-1] in at else pa.array([""] * len(rules), pa.string())
+        cells.column(rules, at[RULE_TITLES[-1]]) if RULE_TITLES[-1] in at else pa.array([""] * len(rules), pa.string())
     )
     speedups = values_of(pc.replace_substring_regex(gains, '%?"?$', ""), parse)
     columns["section"] = [section and section_title(section) for section in columns["section"]]
-    columns["speedup_pct"] = list(map(known, speedups.numbers.tolist()))
-    columns["speedup_pct_pm"] = list(map(known, speedups.halves.tolist()))
+    columns["speedup_pct"] = list(map(none_if_nan, speedups.numbers.tolist()))
+    columns["speedup_pct_pm"] = list(map(none_if_nan, speedups.halves.tolist()))
     return None if None in columns["rule"] else columns

@@ -24,9 +24,19 @@ if TYPE_CHECKING:
     from nsw.tables.data import Row, TableData
 
 __all__ = [
-    "ARROW_ROWS", "RULE_COLUMNS", "LeftOut", "Names", "Results", "dictionary", "known", "nullable", "section_title",
-    "session_fact", "tool_version", "warn_of_guess",
-]  # fmt: skip
+    "ARROW_ROWS",
+    "RULE_COLUMNS",
+    "LeftOut",
+    "Names",
+    "Results",
+    "dictionary",
+    "none_if_nan",
+    "nullable",
+    "section_title",
+    "session_fact",
+    "tool_version",
+    "warn_of_guess",
+]
 
 ARROW_ROWS: Final = 20_000  # more metrics than this become an Arrow table instead of dicts
 
@@ -61,7 +71,7 @@ class Results:
     advice: dict[str, list[Any]] = field(default_factory=lambda: {c: [] for c in _ADVICE})
     facts: list[Row] = field(default_factory=list)
     owners: list[Row] = field(default_factory=list)  # each once
-    places: dict[int, int] = field(default_factory=dict)  # of these rows by their `id`
+    owner_index: dict[int, int] = field(default_factory=dict)  # of these rows by their `id`
     names: dict[Names, int] = field(default_factory=dict)
     owner_of: array[int] = field(default_factory=lambda: array("i"))  # of each metric: the place of its owner
     name_of: array[int] = field(default_factory=lambda: array("i"))
@@ -87,10 +97,10 @@ class Results:
 
     def owner(self, row: Row) -> int:
         """The place of a launch or a summary, by which metrics name it."""
-        place = self.places.setdefault(id(row), len(self.owners))
-        if place == len(self.owners):
+        index = self.owner_index.setdefault(id(row), len(self.owners))
+        if index == len(self.owners):
             self.owners.append(row)
-        return place
+        return index
 
     def name(self, names: Names) -> int:
         """The number of a metric's names."""
@@ -118,9 +128,9 @@ class Results:
         self.halves.frombytes(values.halves.tobytes())
         for at, text in values.texts.items():
             self._note_text(first + at, self.owners[owner_of[at]], names[name_of[at]], text)
-        timed = [code for code, told in enumerate(names) if told[1] in DURATIONS]
+        timed = [code for code, name_parts in enumerate(names) if name_parts[1] in DURATIONS]
         for at in np.flatnonzero(np.isin(name_of, timed)).tolist():
-            value = Value(known(self.numbers[first + at]), known(self.halves[first + at]))
+            value = Value(none_if_nan(self.numbers[first + at]), none_if_nan(self.halves[first + at]))
             note_duration(self.owners[owner_of[at]], names[name_of[at]][3], value)
 
     def _note_text(self, at: int, owner: Row, names: Names, text: str) -> None:
@@ -130,10 +140,10 @@ class Results:
         if text and names[1] in DEVICE_NAMES:
             owner["device_name"] = text
 
-    def spread(self, owner: Row, names: Names, least: Value, most: Value, mean: Value) -> None:
+    def spread(self, owner: Row, names: Names, minimum: Value, maximum: Value, mean: Value) -> None:
         """One metric over many launches."""
-        self.spreads[len(self.numbers)] = (least, most, mean)
-        self.metric(owner, names, Value(text=mean.text or least.text or most.text))
+        self.spreads[len(self.numbers)] = (minimum, maximum, mean)
+        self.metric(owner, names, Value(text=mean.text or minimum.text or maximum.text))
 
     def rule(self, owner: Row, **columns: Any) -> None:
         """One piece of advice on a launch; columns are those of the rules table."""
@@ -154,38 +164,38 @@ class Results:
         if unmeasured := forget_sizes(rows, report):
             self._forget_zeros(unmeasured)
         name_kernels(rows)
-        made: dict[str, TableData] = {}
+        tables: dict[str, TableData] = {}
         if self.launches:
-            made["launches"] = [_less(row, "invocations") for row in self.launches.values()]
+            tables["launches"] = [_less(row, "invocations") for row in self.launches.values()]
         if self.numbers:
-            made["metrics"] = self._metric_table() if len(self.numbers) > ARROW_ROWS else self._metric_rows()
+            tables["metrics"] = self._metric_table() if len(self.numbers) > ARROW_ROWS else self._metric_rows()
         if self.rule_of:
-            made["rules"] = self._rule_table() if len(self.rule_of) > ARROW_ROWS else self._rule_rows()
+            tables["rules"] = self._rule_table() if len(self.rule_of) > ARROW_ROWS else self._rule_rows()
         if self.facts:
-            made["facts"] = self.facts
-        report.tables |= {name: table for name, table in made.items() if options.wants(name)}
+            tables["facts"] = self.facts
+        report.tables |= {name: table for name, table in tables.items() if options.wants(name)}
 
     def _forget_zeros(self, unmeasured: set[int]) -> None:
         names = list(self.names)
-        for i, (place, code) in enumerate(zip(self.owner_of, self.name_of, strict=True)):
-            if id(self.owners[place]) not in unmeasured or not needs_measuring(names[code][1]):
+        for i, (owner_code, code) in enumerate(zip(self.owner_of, self.name_of, strict=True)):
+            if id(self.owners[owner_code]) not in unmeasured or not needs_measuring(names[code][1]):
                 continue
             if self.numbers[i] == 0:
                 self.numbers[i] = self.halves[i] = _NAN
             if i in self.spreads:
-                least, most, mean = self.spreads[i]
-                self.spreads[i] = (unless_zero(least), unless_zero(most), unless_zero(mean))
+                minimum, maximum, mean = self.spreads[i]
+                self.spreads[i] = (unless_zero(minimum), unless_zero(maximum), unless_zero(mean))
 
     def _metric_rows(self) -> list[Row]:
         owners = [{c: owner.get(c) for c in OWNED} for owner in self.owners]
-        names = [dict(zip(_NAMES, told, strict=True)) for told in self.names]
+        names = [dict(zip(_NAMES, name_parts, strict=True)) for name_parts in self.names]
         columns = zip(self.owner_of, self.name_of, self.numbers, self.halves, strict=True)
         return [
-            owners[place]
+            owners[owner_code]
             | names[code]
-            | {"text": self.texts.get(i), "value": known(number), "value_pm": known(half)}
+            | {"text": self.texts.get(i), "value": none_if_nan(number), "value_pm": none_if_nan(half)}
             | _spread(self.spreads.get(i))
-            for i, (place, code, number, half) in enumerate(columns)
+            for i, (owner_code, code, number, half) in enumerate(columns)
         ]
 
     def _metric_table(self) -> pa.Table:
@@ -193,15 +203,15 @@ class Results:
         import pyarrow as pa
 
         owners, names = pa.array(self.owner_of, pa.int32()), pa.array(self.name_of, pa.int32())
-        made = {c: _column("metrics", c, [o.get(c) for o in self.owners], owners) for c in OWNED}
+        columns = {c: _column("metrics", c, [o.get(c) for o in self.owners], owners) for c in OWNED}
         for i, c in enumerate(_NAMES):
-            made[c] = _column("metrics", c, [told[i] for told in self.names], names)
-        made["text"] = self._text_column()
-        made |= {"value": nullable(self.numbers), "value_pm": nullable(self.halves)}
+            columns[c] = _column("metrics", c, [name_parts[i] for name_parts in self.names], names)
+        columns["text"] = self._text_column()
+        columns |= {"value": nullable(self.numbers), "value_pm": nullable(self.halves)}
         if self.spreads:
             each = [_spread(self.spreads.get(i)) for i in range(len(self.numbers))]
-            made |= {c: _column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
-        return pa.table(made)
+            columns |= {c: _column("metrics", c, [spread[c] for spread in each]) for c in each[0]}
+        return pa.table(columns)
 
     def _text_column(self) -> pa.DictionaryArray:
         """The texts of the few metrics that have one."""
@@ -210,27 +220,27 @@ class Results:
 
         words = {text: code for code, text in enumerate(dict.fromkeys(self.texts.values()))}
         codes, is_absent = np.zeros(len(self.numbers), np.int32), np.ones(len(self.numbers), bool)
-        places = np.fromiter(self.texts, np.int64, len(self.texts))
-        codes[places], is_absent[places] = [words[text] for text in self.texts.values()], False
+        positions = np.fromiter(self.texts, np.int64, len(self.texts))
+        codes[positions], is_absent[positions] = [words[text] for text in self.texts.values()], False
         return pa.DictionaryArray.from_arrays(pa.array(codes, mask=is_absent), pa.array(list(words), pa.string()))
 
     def _rule_rows(self) -> list[Row]:
         owners = [{c: owner.get(c) for c in _RULED} for owner in self.owners]
-        told = zip(*self.advice.values(), strict=True)
+        advice_rows = zip(*self.advice.values(), strict=True)
         return [
-            owners[place] | dict(zip(self.advice, cells, strict=True))
-            for place, cells in zip(self.rule_of, told, strict=True)
+            owners[owner_code] | dict(zip(self.advice, cells, strict=True))
+            for owner_code, cells in zip(self.rule_of, advice_rows, strict=True)
         ]
 
     def _rule_table(self) -> pa.Table:
         import pyarrow as pa
 
         owners = pa.array(self.rule_of, pa.int32())
-        made = {c: _column("rules", c, [o.get(c) for o in self.owners], owners) for c in _RULED}
-        return pa.table(made | {c: _column("rules", c, cells) for c, cells in self.advice.items()})
+        columns = {c: _column("rules", c, [o.get(c) for o in self.owners], owners) for c in _RULED}
+        return pa.table(columns | {c: _column("rules", c, cells) for c, cells in self.advice.items()})
 
 
-def _column(table: str, name: str, cells: list[Any], places: pa.Array | None = None) -> pa.Array:
+def _column(table: str, name: str, cells: list[Any], indices: pa.Array | None = None) -> pa.Array:
     """A column of a table; strings are dictionaries, for they repeat, and `places` say where cells do."""
     import pyarrow as pa
 
@@ -239,16 +249,16 @@ def _column(table: str, name: str, cells: list[Any], places: pa.Array | None = N
     type_ = arrow_schema(table).field(name).type
     if not pa.types.is_string(type_):
         each = pa.array(cells, type=type_)
-        return each if places is None else each.take(places)
+        return each if indices is None else each.take(indices)
     few = dictionary(cells)
-    return few if places is None else pa.DictionaryArray.from_arrays(few.indices.take(places), few.dictionary)
+    return few if indices is None else pa.DictionaryArray.from_arrays(few.indices.take(indices), few.dictionary)
 
 
 def _less(row: Row, column: str) -> Row:
     return {k: v for k, v in row.items() if k != column} if column in row else row
 
 
-def known(number: float) -> float | None:
+def none_if_nan(number: float) -> float | None:
     """NaN becomes None."""
     return None if isnan(number) else number
 
@@ -282,8 +292,8 @@ def note_duration(launch: Row, unit: str | None, value: Value) -> None:
     if time is None:
         return
     half = None if value.half is None else in_ns(value.half, unit)
-    known = launch.get("duration_ns")
-    if known is None or (launch.get("duration_ns_pm") or 0.0) > (half or 0.0):
+    previous = launch.get("duration_ns")
+    if previous is None or (launch.get("duration_ns_pm") or 0.0) > (half or 0.0):
         launch["duration_ns"], launch["duration_ns_pm"] = time, half
 
 
@@ -292,9 +302,9 @@ def name_kernels(rows: Iterable[Row]) -> None:
     from nsw.tables.names import names_of
 
     rows = [r for r in rows if r.get("kernel")]
-    known = names_of({r["kernel"] for r in rows})
+    names_by_kernel = names_of({r["kernel"] for r in rows})
     for row in rows:
-        names = known[row["kernel"]]
+        names = names_by_kernel[row["kernel"]]
         if names["mangled_name"]:
             row["mangled_name"], row["kernel"] = names["mangled_name"], names["name"]
         if "invocations" not in row:
@@ -341,9 +351,9 @@ class LeftOut:
                 line=self.damaged[0],
                 fix="print the report again: ncu --import REPORT --page raw --csv",
             )
-        what = "belongs to two launches: rows whose kernel or size differs from its first row are left out"
+        message = "belongs to two launches: rows whose kernel or size differs from its first row are left out"
         report.errors(
-            [f"ID {number} {what}" for number in self.of_two],
+            [f"ID {number} {message}" for number in self.of_two],
             f"{len(self.of_two)} IDs in all belong to two launches",
             lines=list(self.of_two.values()),
             fix="print the report again: ncu --import REPORT --page details --csv",
@@ -402,7 +412,7 @@ def session_fact(header: Sequence[str], row: Sequence[str], rank: int | None) ->
     if header[0] != "Device Attribute":
         return [_fact(row[0], row[1], rank, None)] if row[1].strip() else []
     return [
-        _fact(row[0], cell, rank, int(found[1]) if (found := _DEVICE.fullmatch(title.strip())) else None)
+        _fact(row[0], cell, rank, int(match[1]) if (match := _DEVICE.fullmatch(title.strip())) else None)
         for title, cell in zip(header[1:], row[1:], strict=False)
         if cell.strip()
     ]
@@ -411,8 +421,8 @@ def session_fact(header: Sequence[str], row: Sequence[str], rank: int | None) ->
 def tool_version(facts: Iterable[Row]) -> str | None:
     """The version of the ncu that made the report, as its session page tells."""
     for fact in facts:
-        if fact["key"] == "nsight_compute_target" and (found := _VERSION.search(fact.get("text") or "")):
-            return found[0]
+        if fact["key"] == "nsight_compute_target" and (match := _VERSION.search(fact.get("text") or "")):
+            return match[0]
     return None
 
 
@@ -420,8 +430,8 @@ def _fact(name: str, cell: str, rank: int | None, device: int | None) -> Row:
     key = re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")[:80]
     cell = cell.strip()
     fact: Row = {"rank": rank, "device": device, "key": _KEYS.get(key, key)}
-    whole = cell.isascii() and cell.isdigit() and len(cell) < 16
-    return fact | ({"value": float(cell)} if whole else {"text": cell})
+    is_integer = cell.isascii() and cell.isdigit() and len(cell) < 16
+    return fact | ({"value": float(cell)} if is_integer else {"text": cell})
 
 
 NO_SIZE: Final = "(0, 0, 0)"
@@ -442,7 +452,8 @@ def forget_sizes(rows: Iterable[Row], report: Report) -> set[int]:
         row.update(dict.fromkeys((*_SIZES, "duration_ns", "duration_ns_pm")))
     if unmeasured:
         report.warn(
-            f"{_named(unmeasured)}: ncu wrote only zeros for the size and the figures; they are absent here",
+            f"{_describe_unmeasured(unmeasured)}: ncu wrote only zeros for the size and the figures; they are"
+            " absent here",
             fix="see what ncu and the program printed (==ERROR== lines), and profile again",
         )
     return {id(row) for row in unmeasured}
@@ -458,9 +469,13 @@ def unless_zero(value: Value) -> Value:
     return ABSENCE if value.number == 0 else value
 
 
-def _named(rows: list[Row]) -> str:
-    kernel, others = rows[0].get("kernel"), len(rows) - 1
+def _describe_unmeasured(rows: list[Row]) -> str:
+    kernel, other_count = rows[0].get("kernel"), len(rows) - 1
     if "invocations" in rows[0]:
-        return f"the launches of {kernel}" + (f" and of {others} more kernels" if others else "") + " were not measured"
-    one = f"launch {rows[0].get('launch_id')} ({kernel})"
-    return f"{one} and {others} more were not measured" if others else f"{one} was not measured"
+        return (
+            f"the launches of {kernel}"
+            + (f" and of {other_count} more kernels" if other_count else "")
+            + " were not measured"
+        )
+    launch = f"launch {rows[0].get('launch_id')} ({kernel})"
+    return f"{launch} and {other_count} more were not measured" if other_count else f"{launch} was not measured"

@@ -56,7 +56,7 @@ _SIZE = r"\(\d+, ?\d+, ?\d+\)"
 _ANY_SIZE: Final = r"\((?:-?\d+, ?){2}-?\d+\)"
 _PROCESS: Final = re.compile(r"\s{0,4}\[(\d{1,18})\] ?(.*)@([^\s@]+)\s*")
 # `, Context 1, Stream 7, Device 0, CC 8.9`, the later parts only in newer versions
-_PLACE: Final = re.compile(
+_CONTEXT: Final = re.compile(
     r"(?:, )?Context (?P<context>\d{1,18})(?:, Stream (?P<stream>\d{1,18}))?"
     r"(?:, Device (?P<device>\d{1,9}))?(?:, CC (?P<cc>\d+\.\w+))?\s*"
 )
@@ -82,25 +82,25 @@ class Header:
 
 def process_of(line: str) -> Row | None:
     """The process of `[3662034] instructionMix@127.0.0.1`."""
-    if (found := _PROCESS.fullmatch(line)) is None:
+    if (match := _PROCESS.fullmatch(line)) is None:
         return None
-    return {"pid": int(found[1]), "process": found[2].strip() or None, "host": found[3]}
+    return {"pid": int(match[1]), "process": match[2].strip() or None, "host": match[3]}
 
 
 def is_device_line(line: str) -> Row | None:
     """The device of a line that has nothing else, as `--print-summary per-gpu` writes it."""
-    found = _DEVICE.fullmatch(line)
-    return {"device": int(found[1]), "compute_capability": found[2]} if found else None
+    match = _DEVICE.fullmatch(line)
+    return {"device": int(match[1]), "compute_capability": match[2]} if match else None
 
 
 def header_of(line: str, before: str) -> Header | None:
     """The launch or summary that a line announces; its name may be on the line before."""
     summary = _last(_SUMMARY, line, ", Invocations ")
-    place = None if summary else _last(_PLACE, line, "Context ")
-    found = summary or place
-    if found is None:
+    context_match = None if summary else _last(_CONTEXT, line, "Context ")
+    match = summary or context_match
+    if match is None:
         return None
-    head = line[: found.start()].strip()
+    head = line[: match.start()].strip()
     geometry = _GEOMETRY.search(head)
     if geometry is None and _NEGATIVE.search(head):
         return None
@@ -109,27 +109,29 @@ def header_of(line: str, before: str) -> Header | None:
     name = _whole_name(name, before, is_lone=geometry is not None)
     if not name or not (geometry or date or line[:1].isspace()) or name.count(")") > name.count("("):
         return None
-    columns: Row = {"kernel": name, "compute_capability": found["cc"], "device": _int(found["device"])}
+    columns: Row = {"kernel": name, "compute_capability": match["cc"], "device": _int(match["device"])}
     if geometry:
         columns |= {"grid": _size(geometry["grid"]), "block_size": _size(geometry["block"])}
     columns = {k: v for k, v in columns.items() if v is not None}
     if summary:
         count = re.sub(r"\D", "", summary["count"])
         return Header(columns, int(count)) if count else None
-    return Header(columns | {"context": _int(found["context"]), "stream": _int(found["stream"])})
+    return Header(columns | {"context": _int(match["context"]), "stream": _int(match["stream"])})
 
 
 def _whole_name(name: str, before: str, *, is_lone: bool) -> str:
     """A kernel's name with its beginning, where that is on the line before: wrapped, or above its sizes."""
-    begun = before.strip()
+    beginning = before.strip()
     if not name:
-        return begun if is_lone else ""
-    is_open = any(begun.count(open_) > begun.count(close) for open_, close in _BRACKETS)
+        return beginning if is_lone else ""
+    is_open = any(beginning.count(open_) > beginning.count(close) for open_, close in _BRACKETS)
     is_cut = any(name.count(close) > name.count(open_) for open_, close in _BRACKETS) and is_open
-    is_called = name.startswith("(") and not name.startswith("(anonymous") and _FUNCTION.fullmatch(begun) is not None
+    is_called = (
+        name.startswith("(") and not name.startswith("(anonymous") and _FUNCTION.fullmatch(beginning) is not None
+    )
     if not before[:1].isspace() or not (is_cut or is_called):
         return name
-    joined = f"{begun}{' ' if begun.endswith(',') else ''}{name}"
+    joined = f"{beginning}{' ' if beginning.endswith(',') else ''}{name}"
     return joined if all(joined.count(open_) == joined.count(close) for open_, close in _BRACKETS) else name
 
 
@@ -145,8 +147,8 @@ def _last(pattern: re.Pattern[str], line: str, word: str) -> re.Match[str] | Non
         return None
     # the pattern begins a little before its word: `, Device 0, CC 8.9, Invocations 14`
     for start in (line.rfind(", Device ", 0, at), at - 2, at):
-        if start >= 0 and (found := pattern.fullmatch(line, start)):
-            return found
+        if start >= 0 and (match := pattern.fullmatch(line, start)):
+            return match
     return None
 
 
@@ -268,10 +270,10 @@ class _Scan:
     unclosed: list[int] = field(default_factory=list)  # where a table stops without its closing dashes
     headless: list[int] = field(default_factory=list)  # where figures begin whose launch is not known
     at: int = 0  # the line
-    told: bool = False  # whether this launch has a section or a figure
+    has_content: bool = False  # whether this launch has a section or a figure
     is_doubtful: bool = False  # it follows the header of a launch that has neither: whose figures come next?
     plain: set[tuple[str | None, str]] = field(default_factory=set)  # its metrics outside of sections: table, name
-    begun: list[tuple[Row, int]] = field(default_factory=list)  # launches and summaries, and the line of each
+    announced: list[tuple[Row, int]] = field(default_factory=list)  # launches and summaries, and the line of each
 
     def run(self, lines: Iterable[Line]) -> None:
         for number, line in lines:
@@ -291,13 +293,13 @@ class _Scan:
         if (columns := columns_of(line)) is not None:
             self.columns, self.titled, self.last = columns, False, None
             return True
-        if (found := process_of(line)) is not None:
-            self.process, self.device, self.owner, self.sections = found, {}, None, set()
+        if (process := process_of(line)) is not None:
+            self.process, self.device, self.owner, self.sections = process, {}, None, set()
         elif (header := header_of(line, self.before)) is not None:
             self.begin(header, number)
         elif (device := is_device_line(line)) is not None:
             self.device = device
-        elif self.begun and is_piece_of_header(line):
+        elif self.announced and is_piece_of_header(line):
             self.owner, self.sections = None, set()
             self.results.lost += 1
         elif (section := _SECTION.fullmatch(line)) is not None:
@@ -319,21 +321,21 @@ class _Scan:
         if self.owner is None and not self.sections:
             self.headless.append(number)
         self.sections.add(section)
-        self.section, self.label, self.told = section, None, True
+        self.section, self.label, self.has_content = section, None, True
 
     def begin(self, header: Header, number: int) -> None:
         self.section = self.label = self.advice = None
         self.sections, self.tables, self.plain = set(), set(), set()
-        self.is_doubtful, self.told = self.owner is not None and not self.told, False
+        self.is_doubtful, self.has_content = self.owner is not None and not self.has_content, False
         self.is_summary = header.invocations is not None
-        about: Row = {"block": 0, "rank": self.rank, **self.process, **self.device, **header.columns}
+        columns: Row = {"block": 0, "rank": self.rank, **self.process, **self.device, **header.columns}
         if self.is_summary:
-            about["invocations"] = header.invocations
-            self.owner = self.results.summary(len(self.results.summaries), **about)
+            columns["invocations"] = header.invocations
+            self.owner = self.results.summary(len(self.results.summaries), **columns)
         else:
             key = len(self.results.launches) + self.results.lost
-            self.owner = self.results.launch(key, launch_id=key, **about)
-        self.begun.append((self.owner, number))
+            self.owner = self.results.launch(key, launch_id=key, **columns)
+        self.announced.append((self.owner, number))
 
     def in_table(self, line: str, number: int) -> bool:
         """Whether the line belongs to the table that is open; a blank or foreign line ends it."""
@@ -412,8 +414,8 @@ class _Scan:
             self.results.facts += session_fact(self.session, cells, self.rank)
 
     def metric(self, cells: list[str], number: int) -> bool:
-        wanted = 5 if self.is_summary else 3
-        if self.owner is None or len(cells) != wanted:
+        cell_count = 5 if self.is_summary else 3
+        if self.owner is None or len(cells) != cell_count:
             return False
         if self.waiting and self.last is not None and self.goes_on(cells):
             _, names, texts = self.waiting[-1]
@@ -437,7 +439,7 @@ class _Scan:
             self.owner = None
             return True
         self.plain.add((self.label, cells[0]))
-        self.told = True
+        self.has_content = True
         self.waiting.append((self.owner, [self.section, cells[0], self.label, cells[1]], cells[2:]))
         return True
 
@@ -466,19 +468,19 @@ class _Scan:
 
     def without_figures(self) -> list[int]:
         """The lines of launches of which nothing was read: ncu prints none without a figure."""
-        told = {id(owner) for owner, _, _ in self.waiting}
-        return [number for owner, number in self.begun if id(owner) not in told]
+        with_figures = {id(owner) for owner, _, _ in self.waiting}
+        return [number for owner, number in self.announced if id(owner) not in with_figures]
 
     def end(self) -> bool:
         """Read the numbers, now that the decimal mark can be decided; whether it was guessed."""
         marks = decide_marks((t, names[3]) for _, names, texts in self.waiting for t in texts)
         parse = Parser(marks)
         for owner, names, texts in self.waiting:
-            about = (names[0], names[1] or "", names[2], names[3])
+            metric_key = (names[0], names[1] or "", names[2], names[3])
             if len(texts) == 1:
-                self.results.metric(owner, about, parse(texts[0]))
+                self.results.metric(owner, metric_key, parse(texts[0]))
             else:
-                self.results.spread(owner, about, *map(parse, texts))
+                self.results.spread(owner, metric_key, *map(parse, texts))
         for owner, advice, number in self.rules:
             if gain := _GAIN.match(advice["message"]):
                 advice["message"] = advice["message"][gain.end() :].strip()

@@ -24,8 +24,17 @@ if TYPE_CHECKING:
     FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 __all__ = [
-    "ABSENCE", "EVIDENCE_VALUES", "Marks", "Parser", "Value", "Values", "decide_marks", "in_ns", "is_misplaced",
-    "values_of", "whole",
+    "ABSENCE",
+    "EVIDENCE_VALUES",
+    "Marks",
+    "Parser",
+    "Value",
+    "Values",
+    "decide_marks",
+    "in_ns",
+    "is_misplaced",
+    "parse_integer",
+    "values_of",
 ]  # fmt: skip
 
 EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decided from
@@ -72,11 +81,11 @@ def decide_marks(values: Iterable[tuple[str, str | None]]) -> Marks:
     ambiguous = False
     votes = Votes()
     for text, unit in islice(values, EVIDENCE_VALUES):
-        found = proven_mark(text)
-        if found is None and is_marked(text):
+        decimal_mark = proven_mark(text)
+        if decimal_mark is None and is_marked(text):
             ambiguous = True
-            found = last_marks(text)[1] if unit in _COUNTED else None
-        votes.add((found,))
+            decimal_mark = last_marks(text)[1] if unit in _COUNTED else None
+        votes.add((decimal_mark,))
     return Marks(guessed=ambiguous) if votes.winner is None else Marks(votes.winner)
 
 
@@ -87,29 +96,29 @@ class Parser:
 
     def __init__(self, marks: Marks = POINT) -> None:
         self.marks = marks
-        self._known: dict[str, Value] = {}
+        self._cache: dict[str, Value] = {}
 
     def __call__(self, text: str) -> Value:
         """The value of one cell."""
-        known = self._known.get(text)
-        if known is None:
-            known = self._parse(text.strip())
-            if len(self._known) < self._LIMIT:
-                self._known[text] = known
-        return known
+        parsed = self._cache.get(text)
+        if parsed is None:
+            parsed = self._parse(text.strip())
+            if len(self._cache) < self._LIMIT:
+                self._cache[text] = parsed
+        return parsed
 
     def _parse(self, text: str) -> Value:
         if self.marks.decimal == "." and _PLAIN.match(text):  # `number` gives the same, later
             decimals = len(text) - 1 - text.find(".") if "." in text else 0
             return Value(float(text.replace(",", "")), half_widths()[decimals])
-        if (found := number(text, self.marks.decimal)) is not None:
-            return Value(found.value, found.pm)
+        if (parsed := number(text, self.marks.decimal)) is not None:
+            return Value(parsed.value, parsed.pm)
         if text.removeprefix("(!)").strip().lower() in ABSENT:
             return ABSENCE
         # --print-metric-instances: the total, then every instance in parentheses
         head = text.split(" ", 1)[0]
-        if _INSTANCES.fullmatch(text, len(head)) and (found := number(head, self.marks.decimal)) is not None:
-            return Value(found.value, found.pm, text)
+        if _INSTANCES.fullmatch(text, len(head)) and (parsed := number(head, self.marks.decimal)) is not None:
+            return Value(parsed.value, parsed.pm, text)
         return Value(text=text)
 
 
@@ -135,8 +144,8 @@ def values_of(printed: pa.StringArray, parse: Parser) -> Values:
     widths = np.array(half_widths(), dtype=float)  # of None: NaN
     halves = widths[np.where(point < 0, 0, length - point - 1)]
     texts: dict[int, str] = {}
-    others = np.flatnonzero(~simple.to_numpy(zero_copy_only=False))
-    for at, text in zip(others.tolist(), printed.take(pa.array(others)).to_pylist(), strict=True):
+    unconverted = np.flatnonzero(~simple.to_numpy(zero_copy_only=False))
+    for at, text in zip(unconverted.tolist(), printed.take(pa.array(unconverted)).to_pylist(), strict=True):
         value = parse(text)
         numbers[at] = np.nan if value.number is None else value.number
         halves[at] = np.nan if value.half is None else value.half
@@ -166,7 +175,7 @@ def in_ns(value: float, unit: str | None) -> float | None:
 
 
 @lru_cache(maxsize=65536)
-def whole(text: str | None) -> int | None:
+def parse_integer(text: str | None) -> int | None:
     """An id or a count that fits a 64-bit column, or None."""
     if text is None:
         return None

@@ -32,24 +32,24 @@ class Columns:
     become one by the end), and those of the columns of its own, which are numbers.
     """
 
-    def __init__(self, table: str, shared: tuple[str, ...], own: tuple[str, ...], name: str = "name") -> None:
+    def __init__(self, table: str, shared: tuple[str, ...], own_columns: tuple[str, ...], name: str = "name") -> None:
         types = {c.name: c.type for c in TABLES[table].columns}
         self._has_short_names = "short_name" in types
-        self._types = {name: types[name] for name in (*shared, name, *own)}
+        self._types = {name: types[name] for name in (*shared, name, *own_columns)}
         self._shared = (*shared, name)
-        self._own = own
+        self._own_columns = own_columns
         self._name = name
         self._codes: dict[tuple[Any, ...], int] = {}  # of the shared parts of this chunk
         self._rows: list[tuple[Any, ...]] = []
         self._packed: list[tuple[int, dict[str, pa.Array]]] = []  # rows, and the columns that have a value there
         self._words: dict[str, dict[str | None, int]] = {n: {} for n in self._types if self._types[n] == "string"}
 
-    def append(self, shared: tuple[Any, ...], own: tuple[Any, ...]) -> None:
+    def append(self, shared: tuple[Any, ...], own_cells: tuple[Any, ...]) -> None:
         """One row; None where there is no value."""
         if len(self._rows) >= _CHUNK:
             self._pack()
         codes = self._codes
-        self._rows.append((codes.setdefault(shared, len(codes)), *own))
+        self._rows.append((codes.setdefault(shared, len(codes)), *own_cells))
 
     def __len__(self) -> int:
         return len(self._rows) + sum(rows for rows, _ in self._packed)
@@ -59,11 +59,13 @@ class Columns:
 
         if not self._rows:
             return
-        codes, *own = zip(*self._rows, strict=True)
-        which = pa.array(codes, pa.int32())
+        codes, *own_columns = zip(*self._rows, strict=True)
+        code_array = pa.array(codes, pa.int32())
         parts = zip(*self._codes, strict=True)
-        chunk = {n: self._array(n, v).take(which) for n, v in zip(self._shared, parts, strict=True) if _has_value(v)}
-        chunk |= {n: self._array(n, v) for n, v in zip(self._own, own, strict=True) if _has_value(v)}
+        chunk = {
+            n: self._array(n, v).take(code_array) for n, v in zip(self._shared, parts, strict=True) if _has_value(v)
+        }
+        chunk |= {n: self._array(n, v) for n, v in zip(self._own_columns, own_columns, strict=True) if _has_value(v)}
         self._packed.append((len(codes), chunk))
         self._rows, self._codes = [], {}
 
@@ -85,12 +87,12 @@ class Columns:
 
     def _as_dicts(self) -> list[dict[str, Any]]:
         parts = list(self._codes)
-        names = (*self._shared, *self._own)
-        printed = [(*parts[code], *own) for code, *own in self._rows]
+        names = (*self._shared, *self._own_columns)
+        printed = [(*parts[code], *own_cells) for code, *own_cells in self._rows]
         rows = [{k: v for k, v in zip(names, row, strict=True) if v is not None} for row in printed]
-        known = self._named([str(row[self._name]) for row in rows])
+        name_columns = self._name_columns([str(row[self._name]) for row in rows])
         for row in rows:
-            row.update(known[str(row[self._name])])
+            row.update(name_columns[str(row[self._name])])
         return rows
 
     def _as_arrow(self) -> pa.Table:
@@ -98,20 +100,22 @@ class Columns:
 
         columns: dict[str, pa.ChunkedArray] = {}
         for name in self._types:
-            found = [(rows, chunk.pop(name, None)) for rows, chunk in self._packed]
-            type_ = next((chunk.type for _, chunk in found if chunk is not None), None)
+            packed = [(rows, chunk.pop(name, None)) for rows, chunk in self._packed]
+            type_ = next((chunk.type for _, chunk in packed if chunk is not None), None)
             if type_ is None:
                 continue
-            chunks = [pa.nulls(rows, type_) if chunk is None else chunk for rows, chunk in found]
+            chunks = [pa.nulls(rows, type_) if chunk is None else chunk for rows, chunk in packed]
             if name == self._name:
                 printed = [str(n) for n in self._words[name]]
-                known = self._named(printed)
-                columns |= {c: _coded(chunks, [known[n][c] for n in printed]) for c in next(iter(known.values()))}
+                name_columns = self._name_columns(printed)
+                columns |= {
+                    c: _coded(chunks, [name_columns[n][c] for n in printed]) for c in next(iter(name_columns.values()))
+                }
             else:
                 columns[name] = _coded(chunks, self._words[name]) if name in self._words else pa.chunked_array(chunks)
         return pa.table(columns)
 
-    def _named(self, printed: list[str]) -> dict[str, dict[str, str | None]]:
+    def _name_columns(self, printed: list[str]) -> dict[str, dict[str, str | None]]:
         """The columns that each name fills."""
         if self._has_short_names:
             return names_of(printed)

@@ -42,14 +42,14 @@ class Sum:
 
     count: int = 0
     total: float = 0.0
-    least: float = float("inf")
-    most: float = float("-inf")
+    minimum: float = float("inf")
+    maximum: float = float("-inf")
 
     def add(self, value: float) -> None:
         """One more."""
         self.count += 1
         self.total += value
-        self.least, self.most = min(self.least, value), max(self.most, value)
+        self.minimum, self.maximum = min(self.minimum, value), max(self.maximum, value)
 
 
 @dataclass(slots=True)
@@ -74,11 +74,14 @@ class Sampled:
 
     def facts(self) -> list[dict[str, Any]]:
         """How many, their mean, least and greatest of each quantity."""
-        found = []
-        for (origin, key, unit), of in self._sums.items():
-            values = [Quantity(v, None) for v in (of.total / of.count, of.least, of.most)]
-            found += system_rows(dict(origin), (key, unit), of.count, values)
-        return found
+        fact_rows = []
+        for (origin, key, unit), quantity_sum in self._sums.items():
+            values = [
+                Quantity(v, None)
+                for v in (quantity_sum.total / quantity_sum.count, quantity_sum.minimum, quantity_sum.maximum)
+            ]
+            fact_rows += system_rows(dict(origin), (key, unit), quantity_sum.count, values)
+        return fact_rows
 
 
 def system_rows(
@@ -87,9 +90,9 @@ def system_rows(
     """The facts of a quantity; `values` are mean, least, greatest."""
     key, unit = quantity
     rows = [{**origin, "key": f"system_{key}_samples", "value": float(count)}]
-    for which, value in zip(("avg", "min", "max"), values, strict=True):
+    for statistic, value in zip(("avg", "min", "max"), values, strict=True):
         rows.append(
-            {**origin, "key": f"system_{key}_{which}", "value": value.value, "value_pm": value.pm, "unit": unit}
+            {**origin, "key": f"system_{key}_{statistic}", "value": value.value, "value_pm": value.pm, "unit": unit}
         )
     return rows
 
@@ -107,8 +110,8 @@ def split_device(text: str) -> tuple[str | None, int | None]:
         return None, None
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST_ORDINAL:
         return None, int(text)  # of CUDA 5.0
-    if (found := _ORDINAL.search(text)) is not None:
-        return text[: found.start()].rstrip(), int(found[1])
+    if (match := _ORDINAL.search(text)) is not None:
+        return text[: match.start()].rstrip(), int(match[1])
     cut = _CUT_ORDINAL.search(text)
     return (text[: cut.start()].rstrip() if cut else text), None
 
@@ -129,8 +132,8 @@ def whole_ns(text: str, unit: str | None = None) -> tuple[int | None, float | No
         text: As printed: `4.2567ms`, or `4.2567` with the unit given.
         unit: The unit of the column.
     """
-    found = duration(text, unit)
-    return (None, None) if found is None else (round(found.value), exact_to_a_ns(found.pm))
+    time = duration(text, unit)
+    return (None, None) if time is None else (round(time.value), exact_to_a_ns(time.pm))
 
 
 def exact_to_a_ns(pm: float | None) -> float | None:

@@ -32,7 +32,7 @@ _TEMPLATE: Final = re.compile(r"\b(?:prim_)?template:(.+)")
 _FORMAT: Final = re.compile(r"v\d+\Z")  # of the lines
 _TIMESTAMP: Final = re.compile(r"\d+\.\d+\Z")
 _COMPONENTS: Final = frozenset({"primitive", "graph", "ukernel", "common"})
-_MADE: Final = "create:cache_miss"
+_CREATION: Final = "create:cache_miss"
 _SHAPES: Final = ("operation", "engine", "primitive", "implementation", "prop_kind", "memory_descriptors", "attributes",
                   "auxiliary", "problem_desc", "exec_time")  # fmt: skip
 # what versions without a template print, by the number of their columns
@@ -119,22 +119,22 @@ class _Log:
         cells = cells[1:] if component is not None else cells
         if not cells or cells[0] == "info":
             self._info(text, component)
-        elif component in {None, "primitive"} and (cells[0] == "exec" or cells[0] == _MADE):
+        elif component in {None, "primitive"} and (cells[0] == "exec" or cells[0] == _CREATION):
             time = self._execution(cells) if is_whole else None
             if time is None:
                 self.torn.append(number)
 
     def _info(self, text: str, component: str | None) -> None:
-        if (found := _TEMPLATE.search(text)) is not None:
+        if (match := _TEMPLATE.search(text)) is not None:
             if component != "graph":
-                self._template = tuple(name for name in found[1].split(",") if name != "timestamp")
+                self._template = tuple(name for name in match[1].split(",") if name != "timestamp")
             return
-        if (found := _VERSION.search(text)) is not None:
-            self.version = found[1]
-        if (found := _ISA.search(text)) is not None:
-            self._texts["cpu_isa"] = found[1]
-        if (found := _THREADS.search(text)) is not None:
-            self._threads = int(found[1])
+        if (match := _VERSION.search(text)) is not None:
+            self.version = match[1]
+        if (match := _ISA.search(text)) is not None:
+            self._texts["cpu_isa"] = match[1]
+        if (match := _THREADS.search(text)) is not None:
+            self._threads = int(match[1])
 
     def _execution(self, cells: Sequence[str]) -> Quantity | None:
         """Add one execution or creation; None where the line is not whole."""
@@ -143,7 +143,7 @@ class _Log:
         time = duration(row.get("exec_time", ""), "ms")
         if time is None or not row.get("primitive"):
             return None
-        if row["operation"] == _MADE:
+        if row["operation"] == _CREATION:
             self._created.add(time)
         else:
             key = (_name(row), row.get("engine", "cpu"), row.get("implementation", ""), row.get("problem_desc", ""))
@@ -153,7 +153,7 @@ class _Log:
     def operators(self) -> list[Row]:
         """The rows, the most expensive first."""
         several = sorted(self._sums.items(), key=lambda item: -item[1].ns)
-        return [_row(*key, of) for key, of in several]
+        return [_row(*key, times) for key, times in several]
 
     def facts(self) -> list[Row]:
         """What the library says of itself, and what making primitives took."""
@@ -178,13 +178,13 @@ def _name(row: Row) -> str:
     return kind if passed == "undef" else f"{kind} {passed}"
 
 
-def _row(name: str, engine: str, implementation: str, problem: str, of: _Sum) -> Row:
+def _row(name: str, engine: str, implementation: str, problem: str, times: _Sum) -> Row:
     """A row of `operators`: CPU time where the engine is the CPU, else the device's."""
-    row: Row = {"name": name, "calls": of.calls, "source": implementation, "input_shapes": problem}
+    row: Row = {"name": name, "calls": times.calls, "source": implementation, "input_shapes": problem}
     if engine.startswith("cpu"):
         columns, average = ("self_cpu_ns", "cpu_ns"), "cpu_avg_ns"
     else:
         row["device_kind"] = engine.partition(":")[0].upper()
         columns, average = ("self_device_ns", "device_ns"), "device_avg_ns"
-    row |= dict.fromkeys(columns, of.ns) | {f"{column}_pm": of.pm for column in columns}
-    return row | {average: of.ns / of.calls, f"{average}_pm": of.pm / of.calls}
+    row |= dict.fromkeys(columns, times.ns) | {f"{column}_pm": times.pm for column in columns}
+    return row | {average: times.ns / times.calls, f"{average}_pm": times.pm / times.calls}

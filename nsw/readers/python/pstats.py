@@ -74,9 +74,9 @@ def read(path: Path, options: Options) -> Report:
         report.error(f"{odd} entries do not have cProfile's form and were left out")
     if sampled:
         _no_calls(functions, report)
-    found = import_seconds(entries)
-    if found is not None:
-        for row, seconds in zip(functions, found.values(), strict=False):
+    seconds_by_key = import_seconds(entries)
+    if seconds_by_key is not None:
+        for row, seconds in zip(functions, seconds_by_key.values(), strict=False):
             row["import_s"] = seconds
     functions.sort(key=lambda row: -row["self_s"])
     if options.wants("functions"):
@@ -92,14 +92,14 @@ def _function(key: tuple[object, ...], value: object) -> Row | None:
         case (str(file), int(line), str(name)), (
             int(primitive),
             int(calls),
-            float() | int() as own,
+            float() | int() as own_s,
             float() | int() as total,
             *_,
         ):
             pass
         case _:
             return None
-    if not (_is_time(own) and _is_time(total) and all(0 <= n < 2**63 for n in (line, primitive, calls))):
+    if not (_is_time(own_s) and _is_time(total) and all(0 <= n < 2**63 for n in (line, primitive, calls))):
         return None
     in_python = file not in ("~", "")  # "~" stands for a function written in C, which has no file
     return {
@@ -109,7 +109,7 @@ def _function(key: tuple[object, ...], value: object) -> Row | None:
         "module": _module(file, name),
         "calls": int(calls),
         "primitive_calls": int(primitive),
-        "self_s": float(own),
+        "self_s": float(own_s),
         "cpu_time_s": float(total),
     }
 
@@ -117,9 +117,9 @@ def _function(key: tuple[object, ...], value: object) -> Row | None:
 def _note(entries: dict[Key, Entry], key: tuple[object, ...], value: object) -> None:
     """Keep what tells the imports: times, and the function's own time by caller."""
     match key, value:
-        case (str(file), int(line), str(name)), (_, _, float() | int() as own, float() | int() as total, *more):
+        case (str(file), int(line), str(name)), (_, _, float() | int() as own_s, float() | int() as total, *edges):
             callers: dict[Key, tuple[float, float]] = {}
-            for caller, edge in more[0].items() if more and isinstance(more[0], dict) else ():
+            for caller, edge in edges[0].items() if edges and isinstance(edges[0], dict) else ():
                 match caller, edge:
                     case (str(f), int(n), str(c)), (_, _, float() | int() as s, float() | int() as t, *_) if _is_time(
                         s
@@ -127,7 +127,7 @@ def _note(entries: dict[Key, Entry], key: tuple[object, ...], value: object) -> 
                         callers[f, n, c] = float(s), float(t)
             # a file that has an entry twice is no profile, but its rows are kept apart
             entries[file, line, name if (file, line, name) not in entries else f"{name} {len(entries)}"] = Entry(
-                float(own), float(total), callers
+                float(own_s), float(total), callers
             )
 
 
@@ -201,24 +201,24 @@ def import_seconds(entries: Mapping[Key, Entry]) -> dict[Key, float] | None:
     for _ in range(_ROUNDS):
         change = 0.0
         for key in shared:
-            found = sum(weight * share[caller] for caller, weight in weights[key].items())
-            change = max(change, abs(found - share[key]))
-            share[key] = found
+            new_share = sum(weight * share[caller] for caller, weight in weights[key].items())
+            change = max(change, abs(new_share - share[key]))
+            share[key] = new_share
         if change < _SETTLED:
             break
-    own = dict(share)  # what calls others long may be called often by imports itself, such as next()
+    import_share = dict(share)  # what calls others long may be called often by imports itself, such as next()
     for key in shared:
         of_itself = entries[key].callers.get(key, (0.0, 0.0))[0]
-        mine = _weights(entries, key, entries[key].self_s - of_itself, 0)
-        own[key] = sum(weight * share[caller] for caller, weight in mine.items())
-    return {key: entries[key].self_s * part for key, part in own.items()}
+        caller_weights = _weights(entries, key, entries[key].self_s - of_itself, 0)
+        import_share[key] = sum(weight * share[caller] for caller, weight in caller_weights.items())
+    return {key: entries[key].self_s * part for key, part in import_share.items()}
 
 
 def _is_import(key: Key) -> bool:
     return key[2] == _MODULE or key[0].startswith(_IMPORTING)
 
 
-def _weights(entries: Mapping[Key, Entry], key: Key, whole: float, which: int) -> dict[Key, float]:
+def _weights(entries: Mapping[Key, Entry], key: Key, total: float, time_index: int) -> dict[Key, float]:
     """How much of a function's time each caller is charged with, together at most 1; recursion charges nobody.
 
     The rest is of callers that the profile lost: PyTorch's import drops the frames that it began in, the program's too.
@@ -226,14 +226,14 @@ def _weights(entries: Mapping[Key, Entry], key: Key, whole: float, which: int) -
     Args:
         entries: All functions.
         key: The function.
-        whole: Its time, s.
-        which: Of the times by caller: 0 its own, 1 that with its callees.
+        total: Its time, s.
+        time_index: Of the times by caller: 0 its own, 1 that with its callees.
     """
-    callers = {c: max(s[which], 0.0) for c, s in entries[key].callers.items() if c != key and c in entries}
-    whole = max(whole, sum(callers.values()))
-    if whole <= 0:
+    callers = {c: max(s[time_index], 0.0) for c, s in entries[key].callers.items() if c != key and c in entries}
+    total = max(total, sum(callers.values()))
+    if total <= 0:
         return dict.fromkeys(callers, 1 / len(callers)) if callers else {}
-    return {caller: seconds / whole for caller, seconds in callers.items()}
+    return {caller: seconds / total for caller, seconds in callers.items()}
 
 
 _REFERENCE_FLAG = 0x80  # the item is numbered, for later items to refer to
@@ -329,9 +329,9 @@ class Decoder:
         end = self._at + size
         if size < 0 or end > len(self._data):
             raise MarshalError(f"the file ends within a value that began before byte {self._at}", len(self._data))
-        taken = self._data[self._at : end]
+        chunk = self._data[self._at : end]
         self._at = end
-        return taken
+        return chunk
 
     def _byte(self) -> int:
         return self._take(1)[0]
@@ -344,7 +344,7 @@ class Decoder:
         if abs(digits) > _MAX_LONG_DIGITS:
             raise MarshalError("a number too large for a profile", self._at)
         parts: tuple[int, ...] = struct.unpack(f"<{abs(digits)}H", self._take(2 * abs(digits)))
-        value = sum(part << (15 * place) for place, part in enumerate(parts))
+        value = sum(part << (15 * index) for index, part in enumerate(parts))
         return -value if digits < 0 else value
 
     def _text_float(self) -> float:

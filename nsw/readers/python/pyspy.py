@@ -24,7 +24,7 @@ _STACK: Final = re.compile(r"(.{0,200000}) (\d{1,15})\Z")
 _FRAME: Final = re.compile(r"(.{1,2000}?) \(([^()]{1,2000}?)(?::(\d{1,9}))?\)\Z")
 _NOT_A_FUNCTION: Final = re.compile(r"process -?\d{1,10}:|thread \(?(?:0x)?[0-9A-Fa-f]{1,16}\)?")
 _COMMAND: Final = re.compile(r'(process -?\d{1,10}):".{0,4000}?"(?=;(?! )|\Z)')  # a shell's own `; ` goes on
-_OWN: Final = re.compile(r"\.rate(\d{1,6})\.pyspy\.txt\Z")
+_NSW_NAME: Final = re.compile(r"\.rate(\d{1,6})\.pyspy\.txt\Z")
 _NATIVE: Final = re.compile(r"\.so(?:\.[\d.]{1,20})?\Z")
 _LOOKED_AT: Final = 20  # lines
 
@@ -41,26 +41,28 @@ _NO_FRAME: Final = _Function("[no Python function]", None, None, None)  # such a
 
 def sniff(sample: Sample) -> int:
     """Sure where all of the first lines are stacks and one has a Python file in it; by nsw's own name certain."""
-    if _OWN.search(sample.path.name):
+    if _NSW_NAME.search(sample.path.name):
         return 95
     lines = sample.text.splitlines()[:_LOOKED_AT]
-    whole = lines if len(lines) < _LOOKED_AT else lines[:-1]  # the last may be cut
-    stacks = [match for line in whole if (match := _STACK.match(line))]
+    full_lines = lines if len(lines) < _LOOKED_AT else lines[:-1]  # the last may be cut
+    stacks = [match for line in full_lines if (match := _STACK.match(line))]
     has_python = any(".py:" in match[1] or "process " in match[1][:8] for match in stacks)
-    return 85 if whole and len(stacks) == len(whole) and has_python else 0
+    return 85 if full_lines and len(stacks) == len(full_lines) and has_python else 0
 
 
 def read(path: Path, options: Options) -> Report:
     """Fill `functions`, the most expensive first, and `facts`."""
     report = Report(str(path), tool="py-spy", format="pyspy-raw")
-    own = _OWN.search(path.name)
-    rate = int(own[1]) if own else 0
+    rate_match = _NSW_NAME.search(path.name)
+    rate = int(rate_match[1]) if rate_match else 0
     stacks: Stacks[_Function] = Stacks()
     bad = []
     for number, text in text_lines(path):
         match = _STACK.match(text)
         if match is not None:
-            frames = [frame for part in _parts(match[1]) if (frame := _function(part, with_line=own is not None))]
+            frames = [
+                frame for part in _parts(match[1]) if (frame := _function(part, with_line=rate_match is not None))
+            ]
             stacks.add(frames[::-1] or [_NO_FRAME], int(match[2]))
         elif text.strip():
             bad.append(number)

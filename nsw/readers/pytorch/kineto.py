@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, NONE, EventStream, Trace, beginning
+from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, EventStream, Trace, beginning
 from nsw.readers.pytorch.kineto_tables import GpuTrace, communication, gpu_summary, operators
 from nsw.tables import TRACES
 from nsw.wording import one_or
@@ -26,7 +26,7 @@ _RANK_IN_NAME = re.compile(r"(?:^|[^a-z])rank[-_]?(\d{1,6})(?!\d)", re.IGNORECAS
 # What tensorboard_trace_handler names a file: HOST_PID.TIME.pt.trace.json
 _HANDLER_NAME = re.compile(r"(.+)_(\d+)\.\d+\.pt\.trace\.json(?:\.gz)?")
 # Whose trace it is by the names of its processes: the pattern, the tool, and what to read in place of the trace.
-_OTHERS = (
+_OTHER_TOOLS = (
     (re.compile(r"\A(?:CPU|CUDA) functions\Z"), "PyTorch's autograd profiler of before 1.8.1"),
     (re.compile(r"/job:|/gpu:\d+/context#"), "TensorFlow's timeline"),
     (re.compile(r"/host:\w|/device:(?:GPU|TPU|CPU)"), "the JAX or TensorFlow profiler (XLA)"),
@@ -59,9 +59,9 @@ def read(path: Path, options: Options) -> Report:
     if trace.timeless:
         events = "1 event has" if trace.timeless == 1 else f"{trace.timeless} events have"
         report.error(f"{events} no valid time or duration and left out", fix="profile again, or copy the trace again")
-    if trace.begun:
+    if trace.begin_events:
         events = one_or(
-            trace.begun, "1 event of a kernel, call or operator is", "events of kernels, calls or operators are"
+            trace.begin_events, "1 event of a kernel, call or operator is", "events of kernels, calls or operators are"
         )
         report.error(
             f"{events} not whole (a begin, ph B, or no known ph): left out",
@@ -89,9 +89,11 @@ def read(path: Path, options: Options) -> Report:
 
 def _say_whose(report: Report, trace: Trace) -> None:
     """Name the tool of a trace in which nothing is PyTorch's."""
-    whose = next((tool for words, tool in _OTHERS if any(map(words.search, trace.processes))), None)
+    other_tool = next((tool for words, tool in _OTHER_TOOLS if any(map(words.search, trace.processes))), None)
     report.error(
-        f"a trace of {whose}, which nsw does not read" if whose else "a trace without events of PyTorch's profiler",
+        f"a trace of {other_tool}, which nsw does not read"
+        if other_tool
+        else "a trace without events of PyTorch's profiler",
         fix="profile the program with nsys, and read its report",
     )
 
@@ -161,13 +163,13 @@ def _summary(trace: Trace, kind: int) -> list[Row]:
 
 
 def _projected(trace: Trace) -> list[Row]:
-    found: dict[int, list[int]] = {}
+    durations_by_name: dict[int, list[int]] = {}
     for name, duration in zip(trace.projected.name, trace.projected.duration, strict=True):
-        found.setdefault(name, []).append(duration)
+        durations_by_name.setdefault(name, []).append(duration)
     names = list(trace.names)
     return [
         {"name": names[name], "calls": len(durations), "projected_ns": sum(durations)}
-        for name, durations in found.items()
+        for name, durations in durations_by_name.items()
     ]
 
 
@@ -207,10 +209,10 @@ def _peaks(trace: Trace) -> list[Row]:
     for (kind, device), peak in sorted(trace.peaks.items()):
         if kind == 0:  # for CPUs PyTorch counts only what was allocated since the profile began
             continue
-        for what, value in zip(("allocated", "reserved"), peak, strict=True):
-            if value != NONE:
-                row: Row = {"key": f"peak_device_{what}_bytes", "value": value, "unit": "byte"}
-                facts.append(row | ({"device": device} if device != NONE else {}))
+        for memory_kind, value in zip(("allocated", "reserved"), peak, strict=True):
+            if value != MISSING:
+                row: Row = {"key": f"peak_device_{memory_kind}_bytes", "value": value, "unit": "byte"}
+                facts.append(row | ({"device": device} if device != MISSING else {}))
     return facts
 
 

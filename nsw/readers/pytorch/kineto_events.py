@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
-__all__ = ["NONE", "EventStream", "Trace", "beginning"]
+__all__ = ["MISSING", "EventStream", "Trace", "beginning"]
 
 _WINDOW = 1 << 18  # bytes read at a time; to meet a fault costs as much as the window is long
 _LARGEST = 1 << 26  # a value beside the events, such as stack frames
@@ -75,16 +75,18 @@ class EventStream:
             try:
                 yield from self._document()
             except _CutError:
-                why = f" ({self._fault})" if self._fault else ""
+                detail = f" ({self._fault})" if self._fault else ""
                 self._report.error(
-                    f"the file ends too early{why}: everything before this point was read",
-                    line=self._here(),
+                    f"the file ends too early{detail}: everything before this point was read",
+                    line=self._current_line(),
                     fix="the profiler or the copy was cut short: run or copy again",
                 )
             except TooMuchError as fault:
                 self._report.refuse(fault, but="everything before this point was read")
             except _DamagedError as fault:
-                self._report.error(f"not valid JSON: {fault}; everything before this point was read", line=self._here())
+                self._report.error(
+                    f"not valid JSON: {fault}; everything before this point was read", line=self._current_line()
+                )
         if self._damaged:
             self._report.error(f"{self._damaged} damaged events were skipped", line=self._first_damage)
 
@@ -112,9 +114,9 @@ class EventStream:
     def _events(self, *, closed: bool) -> Iterator[Any]:
         """The members of the list that has just begun; a bare list need not be closed (Chrome's format)."""
         while True:
-            found = _BLANK.match(self._window, self._at)
+            match = _BLANK.match(self._window, self._at)
             try:  # nearly always the whole event is in the window
-                event, self._at = self._scan(self._window, found.end() if found else self._at)
+                event, self._at = self._scan(self._window, match.end() if match else self._at)
                 if isinstance(event, dict):
                     yield event
                 else:
@@ -140,13 +142,13 @@ class EventStream:
     def _pass_over(self) -> None:
         """Count an event that is none."""
         self._damaged += 1
-        self._first_damage = self._first_damage or self._here()
+        self._first_damage = self._first_damage or self._current_line()
 
     def _next(self) -> str:
         """The next character that is no blank or comma."""
         while True:
-            found = _BLANK.match(self._window, self._at)
-            self._at = found.end() if found else self._at
+            match = _BLANK.match(self._window, self._at)
+            self._at = match.end() if match else self._at
             if self._at < len(self._window):
                 return self._window[self._at]
             if not self._fill():
@@ -177,13 +179,13 @@ class EventStream:
             if not self._fill(2 * waits):  # twice as much: it is scanned from its start again
                 raise _CutError
 
-    def _fill(self, wanted: int = 0) -> bool:
+    def _fill(self, min_length: int = 0) -> bool:
         """Read on, until about so many characters wait; False where the file ends, or can be read no further."""
         if self._ended:
             return False
         self._drop(self._at)
         parts, length = [self._window], len(self._window)
-        while not self._ended and (len(parts) == 1 or length < wanted):
+        while not self._ended and (len(parts) == 1 or length < min_length):
             try:
                 data = next(self._chunks, b"")
             except (OSError, EOFError, zlib.error) as fault:  # a truncated or damaged .gz, a failing disk
@@ -200,16 +202,16 @@ class EventStream:
         self._window = self._window[until:]
         self._at = 0
 
-    def _here(self) -> int:
+    def _current_line(self) -> int:
         return self._line + self._window.count("\n", 0, self._at)
 
     def _find_next_event(self) -> None:
         """Move behind a damaged event."""
         start = self._at + 1
         while True:
-            found = _NEXT_EVENT.search(self._window, start)
-            if found:
-                self._at = found.end()
+            match = _NEXT_EVENT.search(self._window, start)
+            if match:
+                self._at = match.end()
                 return
             self._at = max(self._at, len(self._window) - _OVERLAP)
             if not self._fill():
@@ -239,9 +241,9 @@ HOST = {
 }  # fmt: skip
 _TIMED = GPU.keys() | HOST.keys()
 _OVERHEAD = "overhead"
-_OTHERS = frozenset({"gpu_user_annotation", _OVERHEAD})
+_OTHER_CATEGORIES = frozenset({"gpu_user_annotation", _OVERHEAD})
 _NO_SPANS = ("s", "t", "f", "i", "I", "M", "C", "E", "e")  # arrows, instants, names, counters, ends of what began
-NONE = -1
+MISSING = -1
 _LARGEST_US = 9e15  # of a time: in ns still an int64
 _MOST_PROCESSES = 100
 _STEP = "ProfilerStep#"
@@ -304,7 +306,7 @@ class Trace:
         self.pids: set[int] = set()
         self.processes: set[str] = set()  # what the trace calls its processes; the first of them
         self.timeless = 0
-        self.begun = 0  # of kernels, calls and operators, not whole (ph X)
+        self.begin_events = 0  # of kernels, calls and operators, not whole (ph X)
         self.whole_us = 0  # durations printed without a fraction
         self.latest_us = 0.0
         self._each_gpu = each_gpu
@@ -319,10 +321,10 @@ class Trace:
                 category = event.get("cat")
                 if isinstance(category, str):
                     self._span(event, category.lower())
-                elif isinstance(whose := event.get("pid"), str) and len(self.processes) < _MOST_PROCESSES:
-                    self.processes.add(whose[:200])
+                elif isinstance(process := event.get("pid"), str) and len(self.processes) < _MOST_PROCESSES:
+                    self.processes.add(process[:200])
             elif phase not in _NO_SPANS and str(event.get("cat")).lower() in _TIMED:
-                self.begun += 1
+                self.begin_events += 1
             elif phase == "i" and event.get("name") == "[memory]":
                 self._memory(_dict(event.get("args")))
             elif phase == "M" and len(self.processes) < _MOST_PROCESSES and event.get("name") == "process_name":
@@ -330,7 +332,7 @@ class Trace:
 
     def _span(self, event: dict[str, Any], category: str) -> None:
         gpu, host = GPU.get(category), HOST.get(category)
-        if gpu is None and host is None and category not in _OTHERS:
+        if gpu is None and host is None and category not in _OTHER_CATEGORIES:
             return
         start, duration, name = _ns(event.get("ts")), _ns(event.get("dur")), event.get("name")
         if start is None or duration is None or not 0 <= duration <= LONGEST_NS or not isinstance(name, str):
@@ -359,8 +361,8 @@ class Trace:
             self.pids.add(pid)
         self._append(self.host, event, args, (kind, name, start, duration))
 
-    def _append(self, host: Host, event: dict[str, Any], args: dict[str, Any], what: tuple[int, str, int, int]) -> None:
-        kind, name, start, duration = what
+    def _append(self, host: Host, event: dict[str, Any], args: dict[str, Any], span: tuple[int, str, int, int]) -> None:
+        kind, name, start, duration = span
         thread = (str(event.get("pid")), str(event.get("tid")))
         host.kind.append(kind)
         host.name.append(self.names.setdefault(name, len(self.names)))
@@ -395,7 +397,7 @@ class Trace:
         import numpy as np
 
         ids = np.asarray(self.host.external)[np.asarray(self.host.kind) != CALL]
-        return np.isin(np.asarray(self.gpu.external), ids[ids != NONE])
+        return np.isin(np.asarray(self.gpu.external), ids[ids != MISSING])
 
     def share_without_operator(self) -> float:
         """The share of the kernels' time, in %, that is of no operator; 0 where there are no operators."""
@@ -407,10 +409,10 @@ class Trace:
         return 100.0 * alone / total if total and OP in self.host.kind else 0.0
 
     def _memory(self, args: dict[str, Any]) -> None:
-        where = (_int(args.get("Device Type")), _int(args.get("Device Id")))
-        peak = self.peaks.setdefault(where, [NONE, NONE])
-        for place, key in enumerate(("Total Allocated", "Total Reserved")):
-            peak[place] = max(peak[place], _int(args.get(key)))
+        device_key = (_int(args.get("Device Type")), _int(args.get("Device Id")))
+        peak = self.peaks.setdefault(device_key, [MISSING, MISSING])
+        for index, key in enumerate(("Total Allocated", "Total Reserved")):
+            peak[index] = max(peak[index], _int(args.get(key)))
 
 
 _COLLECTIVE = ("Collective name", "In msg nelems", "dtype")
@@ -435,7 +437,7 @@ def _ns(value: Any) -> int | None:
 def _int(value: Any) -> int:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else NONE
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else MISSING
 
 
 def _float(value: Any) -> float:

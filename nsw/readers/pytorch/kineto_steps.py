@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, OP, Trace
-from nsw.readers.pytorch.kineto_tables import named
+from nsw.readers.pytorch.kineto_tables import name_columns
 from nsw.readers.timeline.iterations import Iterations
 from nsw.readers.timeline.process_phases import (
     Recorded,
@@ -64,18 +64,21 @@ def facts(trace: Trace) -> list[Row]:
     left = merged(starts, ends)
     total = _length(left)
     count = len(trace.steps)
-    of = max(count, 1)
-    rows: list[Row] = [{"key": "steps", "value": count}, {"key": "step_time_ns", "value": total / of, "unit": "ns"}]
+    divisor = max(count, 1)
+    rows: list[Row] = [
+        {"key": "steps", "value": count},
+        {"key": "step_time_ns", "value": total / divisor, "unit": "ns"},
+    ]
     for category, spans in zip(CATEGORIES, _roles(trace), strict=False):
-        taken = intersected(left, spans)
-        left = subtracted(left, taken)
-        rows.append({"key": f"step_{category}_ns", "value": _length(taken) / of, "unit": "ns"})
-    rows.append({"key": "step_other_ns", "value": _length(left) / of, "unit": "ns"})
-    whole = (np.array([starts[0]]), np.array([ends.max()]))
+        overlap = intersected(left, spans)
+        left = subtracted(left, overlap)
+        rows.append({"key": f"step_{category}_ns", "value": _length(overlap) / divisor, "unit": "ns"})
+    rows.append({"key": "step_other_ns", "value": _length(left) / divisor, "unit": "ns"})
+    window = (np.array([starts[0]]), np.array([ends.max()]))
     uses, of_operator = _on_tensor_cores(trace), _of_operator(trace)
-    for device, here in _kernels_of_each_device(trace):
-        facts_here = _gpu_facts(trace, here, whole)
-        if (share := _tensor_core_share(trace, here, uses, of_operator)) is not None:
+    for device, kernel_rows in _kernels_of_each_device(trace):
+        facts_here = _gpu_facts(trace, kernel_rows, window)
+        if (share := _tensor_core_share(trace, kernel_rows, uses, of_operator)) is not None:
             facts_here.append({"key": "tensor_core_time_pct", "value": share, "unit": "%"})
         rows += [row | {"device": device} for row in facts_here]
     return rows
@@ -86,30 +89,30 @@ def _kernels_of_each_device(trace: Trace) -> Iterator[tuple[int, Ints]]:
     devices = np.asarray(trace.gpu.device)
     kernels = np.flatnonzero(np.asarray(trace.gpu.kind) == 0)
     kernels = kernels[np.argsort(devices[kernels], kind="stable")]
-    known = np.unique(devices[devices >= 0])
-    first, last = (np.searchsorted(devices[kernels], known, side) for side in ("left", "right"))
-    for device, start, end in zip(known.tolist(), first.tolist(), last.tolist(), strict=True):
+    distinct = np.unique(devices[devices >= 0])
+    first, last = (np.searchsorted(devices[kernels], distinct, side) for side in ("left", "right"))
+    for device, start, end in zip(distinct.tolist(), first.tolist(), last.tolist(), strict=True):
         yield device, kernels[start:end]
 
 
-def _gpu_facts(trace: Trace, here: Ints, window: Spans) -> list[Row]:
+def _gpu_facts(trace: Trace, kernel_rows: Ints, window: Spans) -> list[Row]:
     """Utilisation, and means over the kernels of one GPU, weighted by their time within the steps."""
     gpu = trace.gpu
-    starts = np.asarray(gpu.start)[here]
-    ends = starts + np.asarray(gpu.duration)[here]
+    starts = np.asarray(gpu.start)[kernel_rows]
+    ends = starts + np.asarray(gpu.duration)[kernel_rows]
     busy = _length(intersected(window, merged(starts, ends)))
     rows: list[Row] = [{"key": "gpu_utilization_pct", "value": 100.0 * busy / _length(window), "unit": "%"}]
-    if (efficiency := _sm_efficiency(starts, ends, np.asarray(gpu.blocks_per_sm)[here], window)) is not None:
+    if (efficiency := _sm_efficiency(starts, ends, np.asarray(gpu.blocks_per_sm)[kernel_rows], window)) is not None:
         rows.append({"key": "est_sm_efficiency_pct", "value": efficiency, "unit": "%"})
     weights = (np.minimum(ends, window[1][0]) - np.maximum(starts, window[0][0])).clip(0).astype(np.float64)
     for key, values, unit in (
         ("mean_blocks_per_sm", gpu.blocks_per_sm, None),
         ("mean_est_achieved_occupancy_pct", gpu.occupancy, "%"),
     ):
-        known = np.asarray(values)[here]
-        there = ~np.isnan(known)
-        if weights[there].sum() > 0:
-            mean = float(np.average(known[there], weights=weights[there]))
+        figures = np.asarray(values)[kernel_rows]
+        present = ~np.isnan(figures)
+        if weights[present].sum() > 0:
+            mean = float(np.average(figures[present], weights=weights[present]))
             rows.append({"key": key, "value": mean, "unit": unit})
     return rows
 
@@ -125,23 +128,23 @@ def _of_operator(trace: Trace) -> Any:
     return np.isin(np.asarray(trace.gpu.external), operators[operators >= 0])
 
 
-def _tensor_core_share(trace: Trace, here: Ints, uses: Any, of_operator: Any) -> float | None:
+def _tensor_core_share(trace: Trace, kernel_rows: Ints, uses: Any, of_operator: Any) -> float | None:
     """Per cent of the time of these kernels, of those that an operator launched where operators are known."""
-    launched = here[of_operator[here]]
-    chosen = launched if len(launched) else here
+    launched = kernel_rows[of_operator[kernel_rows]]
+    chosen = launched if len(launched) else kernel_rows
     times = np.asarray(trace.gpu.duration)[chosen].astype(np.float64)
     return 100.0 * float(times[uses[chosen]].sum() / times.sum()) if times.sum() > 0 else None
 
 
 def _sm_efficiency(starts: Ints, ends: Ints, blocks: Any, window: Spans) -> float | None:
     """Mean of the blocks per SM of all kernels under way, where more than 1 counts as 1; per cent of the window."""
-    known = blocks > 0  # NaN is not
-    if not known.any():
+    has_blocks = blocks > 0  # NaN is not
+    if not has_blocks.any():
         return None
-    starts, ends = (points[known].clip(window[0][0], window[1][0]) for points in (starts, ends))
+    starts, ends = (points[has_blocks].clip(window[0][0], window[1][0]) for points in (starts, ends))
     points = np.concatenate((starts, ends))
     order = np.argsort(points, kind="stable")
-    level = np.cumsum(np.concatenate((blocks[known], -blocks[known]))[order])[:-1]
+    level = np.cumsum(np.concatenate((blocks[has_blocks], -blocks[has_blocks]))[order])[:-1]
     lengths = np.diff(points[order])
     return 100.0 * float((level.clip(0.0, 1.0) * lengths).sum()) / _length(window)
 
@@ -167,9 +170,9 @@ def _steps(trace: Trace) -> Spans:
         foreign = ~np.logical_or.reduce(inside) & (gpu_end < gpu_start[inside[0]].min())
         before = max([before, *gpu_end[foreign].tolist()])
     starts_, ends_ = [], []
-    for (start, end), mine in zip(steps, inside, strict=True):
+    for (start, end), is_inside in zip(steps, inside, strict=True):
         first = max(start, before)
-        before = max([first, end, *gpu_end[mine].tolist()])
+        before = max([first, end, *gpu_end[is_inside].tolist()])
         starts_.append(first)
         ends_.append(before)
     return np.array(starts_, np.int64), np.array(ends_, np.int64)
@@ -251,8 +254,8 @@ def subtracted(a: Spans, b: Spans) -> Spans:
         return a
     starts = np.sort(np.concatenate((a[0], b[1])))
     ends = np.sort(np.concatenate((a[1], b[0])))
-    some = ends > starts
-    return starts[some], ends[some]
+    nonempty = ends > starts
+    return starts[nonempty], ends[nonempty]
 
 
 def _length(spans: Spans) -> int:
@@ -271,10 +274,10 @@ def phase_tables(trace: Trace, *, named_step: str | None, warmup: int | None, ev
         warmup: How many iterations are warm-up, where a recipe says so.
         every: Whether `iteration_trace` is wanted.
     """
-    of = _recorded(trace)
-    if not len(of.start):
+    recorded = _recorded(trace)
+    if not len(recorded.start):
         return {}
-    return tables_of_process(of, _span(trace, of), named_step=named_step, warmup=warmup, every=every)
+    return tables_of_process(recorded, _span(trace, recorded), named_step=named_step, warmup=warmup, every=every)
 
 
 def of_operations(trace: Trace, named_step: str | None, warmup: int | None) -> list[str] | None:
@@ -287,7 +290,7 @@ def _recorded(trace: Trace) -> Recorded:
     calls = np.flatnonzero(np.asarray(host.kind) == CALL)
     return Recorded(
         names=list(trace.names),
-        named=named,
+        named=name_columns,
         gpu_name=np.asarray(gpu.name),
         gpu_kind=np.asarray(gpu.kind),
         start=np.asarray(gpu.start),
@@ -310,8 +313,8 @@ def _profiler_steps(trace: Trace) -> Iterations | None:
     return Iterations("profiler_step", _STEPS, steps[:, 0], int(steps[:, 1].max()))
 
 
-def _span(trace: Trace, of: Recorded) -> tuple[int, int]:
-    first, last = int(of.start.min()), int((of.start + of.duration).max())
+def _span(trace: Trace, recorded: Recorded) -> tuple[int, int]:
+    first, last = int(recorded.start.min()), int((recorded.start + recorded.duration).max())
     start = np.asarray(trace.host.start)
     if not len(start):
         return first, last
@@ -325,5 +328,5 @@ def _marks(trace: Trace) -> list[Marks]:
     chosen = np.flatnonzero(np.asarray(host.kind) == ANNOTATION)
     starts = np.asarray(host.start)[chosen]
     ends = starts + np.asarray(host.duration)[chosen]
-    own = [names[code] for code in np.asarray(host.name)[chosen].tolist()]
-    return marks_by_name(own, np.asarray(host.thread)[chosen].tolist(), starts, ends)
+    range_names = [names[code] for code in np.asarray(host.name)[chosen].tolist()]
+    return marks_by_name(range_names, np.asarray(host.thread)[chosen].tolist(), starts, ends)

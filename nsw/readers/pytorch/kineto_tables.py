@@ -7,7 +7,7 @@ from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nsw.readers.pytorch.kineto_events import CALL, NONE, OP
+from nsw.readers.pytorch.kineto_events import CALL, MISSING, OP
 from nsw.tables import as_arrow
 from nsw.tables.names import demangle, short_name
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nsw.readers.pytorch.kineto_events import Trace
     from nsw.tables import Row
 
-__all__ = ["GpuTrace", "communication", "gpu_summary", "named", "operators"]
+__all__ = ["GpuTrace", "communication", "gpu_summary", "name_columns", "operators"]
 
 KINDS = ("kernel", "memcpy", "memset")
 _CHUNK = 50_000
@@ -48,14 +48,14 @@ def gpu_summary(trace: Trace) -> list[Row]:
     names = list(trace.names)
     grouped = group(key, np.asarray(gpu.duration))
     devices = {k: _only(device[key == k]) for k in grouped.keys} if len(np.unique(device)) > 1 else None
-    one = _only(device)
+    only_device = _only(device)
     rows = []
     for i, k in enumerate(grouped.keys):
-        row = named(names[k // 4]) | {"kind": KINDS[k % 4]} | statistics(grouped.of(i))
-        row["device"] = devices[k] if devices else one
+        row = name_columns(names[k // 4]) | {"kind": KINDS[k % 4]} | statistics(grouped.of(i))
+        row["device"] = devices[k] if devices else only_device
         if k % 4:
             moved = size[key == k]
-            row["total_bytes"] = int(moved.sum()) if (moved != NONE).all() else None
+            row["total_bytes"] = int(moved.sum()) if (moved != MISSING).all() else None
         rows.append(row)
     return with_shares(rows)
 
@@ -64,7 +64,7 @@ def _only(devices: Any) -> int | None:
     return int(devices[0]) if devices[0] >= 0 and (devices == devices[0]).all() else None
 
 
-def named(name: str) -> Row:
+def name_columns(name: str) -> Row:
     """The name of a GPU row, demangled, and what to call it."""
     text = name.encode("utf-8", "replace").decode()  # JSON may hold half a character
     clear = demangle(text)
@@ -81,19 +81,19 @@ def communication(trace: Trace) -> list[Row]:
     from nsw.readers.timeline.statistics import statistics, with_shares
 
     operations = {number: nccl_operation(name) for name, number in trace.names.items() if "nccl" in name}
-    found: dict[str, tuple[list[int], list[int | None]]] = {}
+    by_operation: dict[str, tuple[list[int], list[int | None]]] = {}
     for index, number in enumerate(trace.gpu.name):
         operation = operations.get(number)
         if operation is None or trace.gpu.kind[index] != 0:
             continue
-        durations, sizes = found.setdefault(operation, ([], []))
+        durations, sizes = by_operation.setdefault(operation, ([], []))
         durations.append(trace.gpu.duration[index])
         sizes.append(_message_bytes(trace.collectives.get(index, {})))
     rows: list[Row] = []
-    for operation, (durations, sizes) in found.items():
+    for operation, (durations, sizes) in by_operation.items():
         row = {"library": "nccl", "name": operation} | statistics(np.sort(np.array(durations, np.int64)))
-        known = [s for s in sizes if s is not None]
-        row["total_bytes"] = sum(known) if len(known) == len(sizes) else None
+        known_sizes = [s for s in sizes if s is not None]
+        row["total_bytes"] = sum(known_sizes) if len(known_sizes) == len(sizes) else None
         rows.append(row)
     return with_shares(rows)
 
@@ -116,7 +116,7 @@ class GpuTrace:
     def add(self, event: dict[str, Any], kind: int, start: int, duration: int) -> None:
         """Take one event; times in ns."""
         args = event["args"] if isinstance(event.get("args"), dict) else {}
-        row = named(event["name"]) | {"kind": KINDS[kind], "start_ns": start, "duration_ns": duration}
+        row = name_columns(event["name"]) | {"kind": KINDS[kind], "start_ns": start, "duration_ns": duration}
         for key, column in (_IDS | _SIZES).items():
             value = args.get(key)
             if isinstance(value, int) and 0 <= value < 2**63:
@@ -204,10 +204,16 @@ def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float |
     total_self = sum(s[2] for s in sums.values()) or None
     total_device = sum(s[4] for s in sums.values()) or None
     rows: list[Row] = []
-    for name, (calls, cpu, own, on_device, own_device) in sums.items():
-        row: Row = {"name": names[name], "calls": calls, "cpu_ns": cpu, "self_cpu_ns": own, "cpu_avg_ns": cpu / calls}
+    for name, (calls, cpu, own_cpu, on_device, own_device) in sums.items():
+        row: Row = {
+            "name": names[name],
+            "calls": calls,
+            "cpu_ns": cpu,
+            "self_cpu_ns": own_cpu,
+            "cpu_avg_ns": cpu / calls,
+        }
         if total_self:
-            row |= {"self_cpu_pct": 100.0 * own / total_self}
+            row |= {"self_cpu_pct": 100.0 * own_cpu / total_self}
         if has_device:
             row |= {"device_kind": device_kind, "device_ns": on_device, "self_device_ns": own_device}
             row |= {"device_avg_ns": on_device / calls}
@@ -223,7 +229,7 @@ def _device_time(trace: Trace, *, kernels: bool = False) -> dict[int, int]:
     gpu = trace.gpu
     times: dict[int, int] = {}
     for kind, external, duration in zip(gpu.kind, gpu.external, gpu.duration, strict=True):
-        if external != NONE and not (kernels and kind):
+        if external != MISSING and not (kernels and kind):
             times[external] = times.get(external, 0) + duration
     return times
 
@@ -242,14 +248,14 @@ class _Open:
     children: int = 0  # how many
     children_time: int = 0
     device_below: int = 0
-    same: _Open | None = None  # the first child, ended, when it is an operator of the same name
+    same_child: _Open | None = None  # the first child, ended, when it is an operator of the same name
 
     def take_in(self) -> None:
         """Be one call with the child of the same name."""
-        if (child := self.same) is not None:
+        if (child := self.same_child) is not None:
             self.children_time, self.device_below = child.children_time, child.device_below
             self.own_device += child.own_device
-            self.same = None
+            self.same_child = None
 
 
 def _pauses(trace: Trace) -> Any:
@@ -260,21 +266,21 @@ def _pauses(trace: Trace) -> Any:
     host = trace.host
     kind, start, thread = (np.asarray(column, np.int64) for column in (host.kind, host.start, host.thread))
     ends = start + np.asarray(host.duration, np.int64)
-    found, threads = np.full(len(begin), NONE, np.int64), np.zeros(len(begin), np.int64)
+    owner_thread, threads = np.full(len(begin), MISSING, np.int64), np.zeros(len(begin), np.int64)
     in_call = np.zeros(len(begin), bool)
     for number in range(len(trace.threads) if len(begin) else 0):
-        for of in (OP, CALL):
-            mine = np.flatnonzero((thread == number) & (kind == of))
-            mine = mine[np.argsort(start[mine], kind="stable")]
-            latest = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(ends[mine])])
-            within = latest[np.searchsorted(start[mine], begin, "right")] >= end
-            if of == CALL:
+        for event_kind in (OP, CALL):
+            chosen = np.flatnonzero((thread == number) & (kind == event_kind))
+            chosen = chosen[np.argsort(start[chosen], kind="stable")]
+            latest = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(ends[chosen])])
+            within = latest[np.searchsorted(start[chosen], begin, "right")] >= end
+            if event_kind == CALL:
                 in_call |= within
             else:
                 threads += within
-                found[within] = number
-    kept = (threads == 1) & ~in_call
-    return begin[kept], (end - begin)[kept], found[kept]
+                owner_thread[within] = number
+    usable = (threads == 1) & ~in_call
+    return begin[usable], (end - begin)[usable], owner_thread[usable]
 
 
 class _Walk:
@@ -294,12 +300,12 @@ class _Walk:
         host = trace.host
         pauses = _pauses(trace)
         columns = [
-            np.concatenate([np.asarray(own, np.int64), pauses[at]])
-            for at, own in enumerate((host.start, host.duration, host.thread))
+            np.concatenate([np.asarray(host_column, np.int64), pauses[at]])
+            for at, host_column in enumerate((host.start, host.duration, host.thread))
         ]
         order = np.lexsort((-columns[1], columns[0], columns[2]))
         start, duration, thread = (array("q", column.tobytes()) for column in columns)
-        current, events = NONE, len(host.kind)
+        current, events = MISSING, len(host.kind)
         for i in order.tolist():
             if thread[i] != current:
                 current = thread[i]
@@ -328,8 +334,8 @@ class _Walk:
             self._judge(done)
             if done.children == 1:
                 done.take_in()
-            elif done.same is not None:
-                self._add(done.same)
+            elif done.same_child is not None:
+                self._add(done.same_child)
             waits = False
             if stack:
                 above = stack[-1]
@@ -338,7 +344,7 @@ class _Walk:
                 above.children_time += done.duration
                 above.device_below += done.own_device + done.device_below
                 if waits := above.children == 1 and above.name == done.name and above.kind == done.kind == OP:
-                    above.same = done
+                    above.same_child = done
             if not waits:
                 self._add(done)
 

@@ -95,7 +95,7 @@ def read(path: Path, options: Options) -> Report:
             if _may_be_header(text) and (found_table := _Table(text, before)).is_known:
                 table = found_table
                 block += 1
-            elif _TORN_FOOTER.search(text) is None and (totals := [_total(found) for found in _FOOTER.finditer(text)]):
+            elif _TORN_FOOTER.search(text) is None and (totals := [_total(match) for match in _FOOTER.finditer(text)]):
                 table = None
                 block = _add_totals(totals, facts, {"block": max(block, 0), "rank": rank})
             elif _ANY_FOOTER.search(text) or _TORN_FOOTER.search(text):
@@ -119,10 +119,10 @@ def read(path: Path, options: Options) -> Report:
         fix=_AGAIN,
     )
     if torn:
-        named = ", ".join(map(str, torn[:_MOST_TORN])) + (" ..." if len(torn) > _MOST_TORN else "")
-        what = f"{plural(len(torn), 'row')} of tables with tabs are torn"
+        line_list = ", ".join(map(str, torn[:_MOST_TORN])) + (" ..." if len(torn) > _MOST_TORN else "")
+        message = f"{plural(len(torn), 'row')} of tables with tabs are torn"
         report.error(
-            f"{what}, with cells that are lost or cut, and are left out: lines {named}", line=torn[0], fix=_AGAIN
+            f"{message}, with cells that are lost or cut, and are left out: lines {line_list}", line=torn[0], fix=_AGAIN
         )
     if facts and not operators:
         report.warn("a table has totals, but none of its rows can be read", fix=_AGAIN)
@@ -156,8 +156,8 @@ def _are_damaged_titles(text: str) -> bool:
     if "Self C" not in text and " total" not in text:
         return False
     titles = [" ".join(t.split()) for t in _TITLES.split(text.strip().strip("|"))]
-    known = sum(t in _FIXED or any(p.fullmatch(t) for p, _ in _DEVICE) for t in titles)
-    return known >= _ENOUGH_TITLES and 2 * known > len(titles)
+    known_count = sum(t in _FIXED or any(p.fullmatch(t) for p, _ in _DEVICE) for t in titles)
+    return known_count >= _ENOUGH_TITLES and 2 * known_count > len(titles)
 
 
 def _note(report: Report, problem: Problem) -> None:
@@ -168,7 +168,7 @@ def _note(report: Report, problem: Problem) -> None:
 
 def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
     """Take one line below a header; None where the table ends with it."""
-    number, text = line[0], table.own(line[1])
+    number, text = line[0], table.without_lead(line[1])
     table.is_torn = False
     if _FENCE.match(text):
         return None
@@ -188,8 +188,8 @@ def _take(table: _Table, line: Line, operators: list[Row], origin: Row, report: 
     elif table.has_tabs:
         table.is_torn = "\t" in text.strip()
         return table if table.is_torn else None
-    elif table.rows and (place := table.more_source(text)):
-        operators[-1]["source"] = f"{operators[-1].get('source') or ''}\n{place}".strip()
+    elif table.rows and (source_lines := table.more_source(text)):
+        operators[-1]["source"] = f"{operators[-1].get('source') or ''}\n{source_lines}".strip()
     elif spread:  # a row may follow a blank line where an author put one between all lines; this is none
         return None
     else:
@@ -219,31 +219,31 @@ class _Table:
             self.lay_out(before)
             self.ruled = False  # the dashes below the header are still to come
         self.device: str | None = None
-        titles = self._titles = self._split(self.own(header))
+        titles = self._titles = self._split(self.without_lead(header))
         self._columns = [self._column(name) for name in titles]
-        known = [c.name for c in self._columns if c.name]
+        known_names = [c.name for c in self._columns if c.name]
         figures = [c.name for c in self._columns if c.read is not None]
         # hand-made extracts leave columns out, but not out of one row
-        self._needed = [c for c in ("self_cpu_ns", "calls") if c in known] or figures[:1]
+        self._needed = [c for c in ("self_cpu_ns", "calls") if c in known_names] or figures[:1]
         strange = [t for c, t in zip(self._columns, titles, strict=True) if not c.name and t not in _UNREAD]
-        enough = len(known) >= max(3, 0.6 * len(self._columns)) and ("calls" in known or not strange)
-        self.is_known = known[:1] == ["name"] and bool(figures) and enough
+        enough = len(known_names) >= max(3, 0.6 * len(self._columns)) and ("calls" in known_names or not strange)
+        self.is_known = known_names[:1] == ["name"] and bool(figures) and enough
 
-    def own(self, text: str) -> str:
+    def without_lead(self, text: str) -> str:
         """A line less what a log put before each line of the table."""
         return text if self._spans else _LEAD.sub("", text)
 
     def lay_out(self, dashes: str) -> None:
         """Learn where the columns are."""
         self.ruled = True
-        found = _DASHES.search(dashes)
-        if found and not self._spans:
-            self._spans = ruled_spans(dashes[: found.end()], found.start())
+        match = _DASHES.search(dashes)
+        if match and not self._spans:
+            self._spans = ruled_spans(dashes[: match.end()], match.start())
 
     def row(self, text: str) -> Row | None:
         """A row of `operators`, or None where the line is none."""
         if self.has_tabs:
-            return self._whole(text.rstrip("\n").split("\t"))
+            return self._complete_row(text.rstrip("\n").split("\t"))
         for cells in (self._cut(text), self._split(text)):
             if cells is not None and len(cells) == len(self._columns):
                 row = self._fill(self._unswapped(cells))
@@ -251,13 +251,15 @@ class _Table:
                     return row
         return None
 
-    def _whole(self, cells: Sequence[str]) -> Row | None:
+    def _complete_row(self, cells: Sequence[str]) -> Row | None:
         """A row with tabs, where no cell is lost or cut: the mean of its times is their sum over its calls."""
         cells = [cell.strip() for cell in cells[len(cells) - len(self._columns) :]]
         if len(cells) != len(self._columns) or not all(cells):
             return None
         row = self._fill([_MARKUP.sub("", cells[0]).strip(), *cells[1:]])
-        return None if row is None or self.odd or any(_contradicts(row, *of) for of in _MEANS) else row
+        return (
+            None if row is None or self.odd or any(_contradicts(row, *mean_columns) for mean_columns in _MEANS) else row
+        )
 
     def more_source(self, text: str) -> str:
         """The text of a line that holds nothing but a further place in the source."""
@@ -284,8 +286,8 @@ class _Table:
             power = _FLOPS_POWER[flops[1]]
             return _Column("flops", lambda text: (d := digits(text)) and d.scaled(power))
         for pattern, column in _DEVICE:
-            if found := pattern.fullmatch(name):
-                self.device = found[1].upper()
+            if match := pattern.fullmatch(name):
+                self.device = match[1].upper()
                 return _Column(column, _reader(column))
         return _Column("", None)
 
@@ -340,8 +342,8 @@ def _reader(column: str) -> Callable[[str], Quantity | None] | None:
     return None
 
 
-def _total(found: re.Match[str]) -> Row:
+def _total(match: re.Match[str]) -> Row:
     """`Self CUDA time total: 1.763ms` as the fact self_cuda_time_total_ns."""
-    time = duration(found[2])
-    key = f"{found[1].lower().replace(' ', '_')}_time_total_ns"
+    time = duration(match[2])
+    key = f"{match[1].lower().replace(' ', '_')}_time_total_ns"
     return {"key": key, "unit": "ns", "value": time and time.value, "value_pm": time and time.pm}

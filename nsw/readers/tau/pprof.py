@@ -70,29 +70,31 @@ def read(path: Path, options: Options) -> Report:
                 bad.append(line)
             else:
                 threads[-1].timers.append(timer)
-    kept = [one for one in threads if one.rank is not None] or [t for t in threads if t.is_total or t.is_unnamed]
-    if unnamed := sum(one.is_unnamed for one in threads if one not in kept):
+    used_threads = [thread for thread in threads if thread.rank is not None] or [
+        t for t in threads if t.is_total or t.is_unnamed
+    ]
+    if unnamed := sum(thread.is_unnamed for thread in threads if thread not in used_threads):
         report.error(f"{unnamed} of its tables do not say of which thread they are, and were left out")
-    if any(not one.in_msec for one in kept):
+    if any(not thread.in_msec for thread in used_threads):
         report.error("pprof's table is not in msec: counts of other metrics are not read", fix="read profile.N.C.T")
-        kept = [one for one in kept if one.in_msec]
+        used_threads = [thread for thread in used_threads if thread.in_msec]
     wrong = "a row that does not have pprof's columns was left out"
     report.errors([wrong] * len(bad), f"{len(bad)} rows in all were left out", lines=bad)
     if options.wants("functions"):
         report.tables["functions"] = [
-            {"block": n, "rank": one.rank, **row}
-            for n, one in enumerate(kept)
-            for row in functions(one.timers, _amount)
+            {"block": n, "rank": thread.rank, **row}
+            for n, thread in enumerate(used_threads)
+            for row in functions(thread.timers, _amount)
         ]
     return report
 
 
 def _timer(text: str) -> Timer | None:
     match = _ROW.fullmatch(text)
-    own, total, calls = (_msec(match[1]), _msec(match[2]), number(match[3])) if match else (None, None, None)
-    if match is None or own is None or total is None or calls is None:
+    own_time, total, calls = (_msec(match[1]), _msec(match[2]), number(match[3])) if match else (None, None, None)
+    if match is None or own_time is None or total is None or calls is None:
         return None
-    return Timer(match[4].strip(), calls.value, own.value, total.value)
+    return Timer(match[4].strip(), calls.value, own_time.value, total.value)
 
 
 def _msec(text: str) -> Quantity | None:
@@ -109,7 +111,7 @@ def _msec(text: str) -> Quantity | None:
 def _amount(timer: Timer) -> Row:
     """Times in s; pprof cuts whole ms, and prints three digits of less than one."""
     return {
-        "self_s": timer.own / 1e3, "self_s_pm": _width(timer.own),
+        "self_s": timer.own_amount / 1e3, "self_s_pm": _width(timer.own_amount),
         "cpu_time_s": timer.total / 1e3, "cpu_time_s_pm": _width(timer.total),
     }  # fmt: skip
 

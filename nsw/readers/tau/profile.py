@@ -43,10 +43,10 @@ def read(path: Path, options: Options) -> Report:
     report = Report(str(path), tool="tau", format="tau-profile")
     lines = iter(text_lines(path))
     head, metric = _HEAD.match(next(lines, (0, ""))[1]), "TIME"
-    about = dict(_ATTRIBUTE.findall(next(lines, (0, ""))[1]))
+    attributes = dict(_ATTRIBUTE.findall(next(lines, (0, ""))[1]))
     promised = int(head[1]) if head else 0
-    metric = about.get("Metric Name") or (head[2] if head and head[2] else "TIME")
-    report.tool_version = about.get("TAU Version")
+    metric = attributes.get("Metric Name") or (head[2] if head and head[2] else "TIME")
+    report.tool_version = attributes.get("TAU Version")
     column = "self_s" if _TIME.search(metric) else _COUNTERS.get(metric)
     if column is None:
         report.error(f"{metric} is neither a time nor cycles or instructions, and not read", fix="read those of TIME")
@@ -66,43 +66,43 @@ def read(path: Path, options: Options) -> Report:
         report.error(f"cut short: {len(timers)} of {promised} timers are there", fix="copy it again")
     wrong = "no timer with its calls and times; left out"
     report.errors([wrong] * len(bad), f"{len(bad)} such lines in all", lines=bad)
-    origin = _origin(path, about)
+    origin = _origin(path, attributes)
     if options.wants("functions"):
         report.tables["functions"] = [origin | row for row in functions(timers, lambda t: _amount(column, t))]
     if options.wants("facts"):
         is_whole = len(timers) == promised
-        report.tables["facts"] = [origin | fact for fact in _facts(about, timers if is_whole else [], mpi, column)]
+        report.tables["facts"] = [origin | fact for fact in _facts(attributes, timers if is_whole else [], mpi, column)]
     return report
 
 
 def _timer(text: str, mpi: list[float]) -> Timer | None:
     match = _TIMER.match(text)
     numbers = [number(match[n]) for n in (2, 3, 4)] if match else []
-    calls, own, total = (*numbers, None, None, None)[:3]
-    if match is None or calls is None or own is None or total is None:
+    calls, own_time, total = (*numbers, None, None, None)[:3]
+    if match is None or calls is None or own_time is None or total is None:
         return None
     groups = match[5].split("|")
     if _MPI in groups and "TAU_CALLPATH" not in groups:
-        mpi.append(own.value)
-    return Timer(match[1], calls.value, own.value, total.value)
+        mpi.append(own_time.value)
+    return Timer(match[1], calls.value, own_time.value, total.value)
 
 
 def _amount(column: str, timer: Timer) -> Row:
     if column != "self_s":
-        return {column: timer.own}
-    return {"self_s": timer.own / _MICRO, "cpu_time_s": timer.total / _MICRO}
+        return {column: timer.own_amount}
+    return {"self_s": timer.own_amount / _MICRO, "cpu_time_s": timer.total / _MICRO}
 
 
-def _origin(path: Path, about: dict[str, str]) -> Row:
+def _origin(path: Path, attributes: dict[str, str]) -> Row:
     """Rank, host and process; TAU's node is the rank of MPI."""
-    named, numbered = _RANK.search(path.name), _FILE.search(path.name)
-    rank = int(named[1]) if named else int(numbered[1]) if numbered else None
-    return {"rank": rank, "host": about.get("Hostname"), "pid": whole(about.get("pid", ""))}
+    rank_match, numbered = _RANK.search(path.name), _FILE.search(path.name)
+    rank = int(rank_match[1]) if rank_match else int(numbered[1]) if numbered else None
+    return {"rank": rank, "host": attributes.get("Hostname"), "pid": whole(attributes.get("pid", ""))}
 
 
-def _facts(about: dict[str, str], timers: Sequence[Timer], mpi: Sequence[float], column: str) -> list[Row]:
+def _facts(attributes: dict[str, str], timers: Sequence[Timer], mpi: Sequence[float], column: str) -> list[Row]:
     texts = (("cpu_name", "CPU Type"), ("command", "Command Line"), ("metric", "Metric Name"))
-    facts: list[Row] = [{"key": key, "text": about[name]} for key, name in texts if about.get(name)]
+    facts: list[Row] = [{"key": key, "text": attributes[name]} for key, name in texts if attributes.get(name)]
     values: list[tuple[str, Any, str | None]] = []
     if column == "self_s" and timers:
         elapsed = max(timer.total for timer in timers) / _MICRO

@@ -19,7 +19,7 @@ __all__ = ["Timer", "functions"]
 _PATH: Final = " => "
 _KIND: Final = re.compile(r"\[(SAMPLE|SUMMARY|CONTEXT|UNWIND|CALLSITE)\] ")
 # NAME [LANGUAGE] [{FILE} {LINE,COLUMN}-{LINE,COLUMN}]
-_PLACE: Final = re.compile(
+_LOCATION: Final = re.compile(
     r"(.{1,8000}?)(?: C)? {0,2}\[\{([^{}]{0,4000})\} ?(?:\{(\d{1,9})(?:,\d{1,9})?\}(?:-\{\d{1,9},\d{1,9}\})?)?\]"
 )
 _UNRESOLVED: Final = "UNRESOLVED "
@@ -30,7 +30,7 @@ class Timer(NamedTuple):
 
     name: str
     calls: float
-    own: float
+    own_amount: float
     total: float
     pm: float | None = None
 
@@ -49,18 +49,22 @@ def functions(timers: Sequence[Timer], amount: Callable[[Timer], Row]) -> list[R
         of_kind.setdefault(match[1] if match else "", []).append(timer)
     sampled = {_bare(timer.name): timer.total for timer in of_kind.get("CONTEXT", ())}
     rows = [
-        {**_named(timer.name), **_counts(timer), **amount(timer._replace(own=_less(timer, sampled.get(timer.name))))}
+        {
+            **_name_columns(timer.name),
+            **_counts(timer),
+            **amount(timer._replace(own_amount=_less(timer, sampled.get(timer.name)))),
+        }
         for timer in of_kind.get("", ())
     ]
     return rows + [
-        {**_named(name), "samples": round(timer.calls), **amount(timer), "line": None}
+        {**_name_columns(name), "samples": round(timer.calls), **amount(timer), "line": None}
         for name, timer in _summed(of_kind.get("SUMMARY", of_kind.get("SAMPLE", []))).items()
     ]
 
 
 def _less(timer: Timer, sampled: float | None) -> float:
     """A timer's own time less what its samples say of the functions in it."""
-    return timer.own if sampled is None else max(0.0, timer.own - sampled)
+    return timer.own_amount if sampled is None else max(0.0, timer.own_amount - sampled)
 
 
 def _summed(timers: Iterable[Timer]) -> dict[str, Timer]:
@@ -68,8 +72,10 @@ def _summed(timers: Iterable[Timer]) -> dict[str, Timer]:
     merged: dict[str, Timer] = {}
     for timer in timers:
         name = re.sub(r" ?\{\d{1,9}\}\]$", "]", _bare(timer.name))
-        known = merged.get(name, Timer(name, 0, 0, 0))
-        merged[name] = Timer(name, known.calls + timer.calls, known.own + timer.own, known.total + timer.total)
+        existing = merged.get(name, Timer(name, 0, 0, 0))
+        merged[name] = Timer(
+            name, existing.calls + timer.calls, existing.own_amount + timer.own_amount, existing.total + timer.total
+        )
     return merged
 
 
@@ -77,11 +83,11 @@ def _bare(name: str) -> str:
     return _KIND.sub("", name, count=1)
 
 
-def _named(name: str) -> Row:
+def _name_columns(name: str) -> Row:
     """Function, file and line, or module."""
     if name.startswith(_UNRESOLVED):
         return {"name": name.split(maxsplit=1)[0], "module": name.removeprefix(_UNRESOLVED).strip()}
-    match = _PLACE.fullmatch(name.strip())
+    match = _LOCATION.fullmatch(name.strip())
     if match is None:
         return {"name": name.strip()}
     return {"name": match[1], "file": match[2] or None, "line": int(match[3]) if match[3] else None}

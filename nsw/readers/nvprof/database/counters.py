@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.nvprof.database.records import KERNELS, whole
+from nsw.readers.nvprof.database.records import KERNELS, integer_sql
 from nsw.readers.nvprof.vocabulary import Sum
 from nsw.tables.names import demangle_all
 
@@ -46,21 +46,21 @@ class Counter:
 def counters(database: Database) -> list[dict[str, Any]]:
     """One row a kernel and counter: least, greatest, mean over its launches; values without a meaning are told."""
     kernels = database.union(KERNELS, "name", "deviceId", "correlationId")
-    found = []
-    for what, decode in (("event", _event), ("metric", _metric)):
-        table = f"CUPTI_ACTIVITY_KIND_{what.upper()}"
+    counter_rows = []
+    for counter_kind, decode in (("event", _event), ("metric", _metric)):
+        table = f"CUPTI_ACTIVITY_KIND_{counter_kind.upper()}"
         if database.has(table, "id", "value", "correlationId"):
-            found += _read(database, table, kernels, decode, what)
+            counter_rows += _read(database, table, kernels, decode, counter_kind)
         if database.has(f"{table}_INSTANCE", "id", "value", "correlationId", "instance"):
-            found += _read(database, f"{table}_INSTANCE", kernels, decode, what)
-    clear = demangle_all(row["kernel"] for row in found)
-    for row in found:
+            counter_rows += _read(database, f"{table}_INSTANCE", kernels, decode, counter_kind)
+    clear = demangle_all(row["kernel"] for row in counter_rows)
+    for row in counter_rows:
         row["kernel"] = clear[row["kernel"]]
-    return found
+    return counter_rows
 
 
 def _read(
-    database: Database, table: str, kernels: str, decode: Callable[[Any, Any], float | None], what: str
+    database: Database, table: str, kernels: str, decode: Callable[[Any, Any], float | None], counter_kind: str
 ) -> list[dict[str, Any]]:
     sums: dict[_Key, Sum] = {}
     unknown: set[Any] = set()
@@ -75,14 +75,14 @@ def _read(
         else:
             sums.setdefault((device, kernel, id_, unit), Sum()).add(value)
     if lost:
-        database.report.warn(f"{lost} {what} values belong to no kernel in the file: not read")
+        database.report.warn(f"{lost} {counter_kind} values belong to no kernel in the file: not read")
     if unknown:
         ids = ", ".join(map(str, sorted(unknown, key=str)[:5]))
         database.report.warn(
-            f"not read: values of {len(unknown)} {what}s whose ids are unknown or damaged ({ids})",
+            f"not read: values of {len(unknown)} {counter_kind}s whose ids are unknown or damaged ({ids})",
             fix="nvprof -i FILE of the CUDA that wrote the file prints them",
         )
-    return [_row(database, what, *key, value) for key, value in sorted(sums.items(), key=_order)]
+    return [_row(database, counter_kind, *key, value) for key, value in sorted(sums.items(), key=_order)]
 
 
 def _order(item: tuple[_Key, Sum]) -> tuple[int, ...]:
@@ -90,20 +90,21 @@ def _order(item: tuple[_Key, Sum]) -> tuple[int, ...]:
 
 
 def _values(database: Database, table: str, kernels: str) -> Iterator[tuple[Any, ...]]:
-    unit = whole("v.instance") if table.endswith("_INSTANCE") else "NULL"
+    unit = integer_sql("v.instance") if table.endswith("_INSTANCE") else "NULL"
     if not kernels:
         return database.rows(f"SELECT NULL, NULL, v.id, {unit}, v.value FROM {table} v")  # noqa: S608  names of this module
     return database.rows(
         f"SELECT k.deviceId, k.name, v.id, {unit}, v.value FROM {table} v LEFT JOIN"  # noqa: S608  names of this module
-        f" (SELECT correlationId, MIN({whole('deviceId')}) AS deviceId, MIN(name) AS name FROM {kernels} GROUP BY 1) k"
+        f" (SELECT correlationId, MIN({integer_sql('deviceId')}) AS deviceId, MIN(name) AS name FROM {kernels}"
+        " GROUP BY 1) k"
         " ON k.correlationId = v.correlationId"
     )
 
 
 def _row(
-    database: Database, what: str, device: Any, kernel: Any, id_: Any, unit: int | None, values: Sum
+    database: Database, counter_kind: str, device: Any, kernel: Any, id_: Any, unit: int | None, values: Sum
 ) -> dict[str, Any]:
-    counter = names().get((what, id_)) or Counter(f"{what} {id_}", "uint64", None)
+    counter = names().get((counter_kind, id_)) or Counter(f"{counter_kind} {id_}", "uint64", None)
     return {
         "block": 0,
         "device": device,
@@ -113,8 +114,8 @@ def _row(
         "description": counter.description,
         "unit": _UNITS.get(counter.kind),
         "invocations": values.count,
-        "min": values.least,
-        "max": values.most,
+        "min": values.minimum,
+        "max": values.maximum,
         "avg": values.total / values.count,
     }
 
@@ -182,12 +183,12 @@ def functions(database: Database) -> list[dict[str, Any]]:
     if not isinstance(period, float | int) or not period > 0:
         database.report.warn(f"not read: {hits} CPU samples, which have different periods ({len(periods)} of them)")
         return []
-    found = list(database.rows(_SQL))
-    lost = hits - sum(count for _, _, count in found)
+    samples = list(database.rows(_SQL))
+    lost = hits - sum(count for _, _, count in samples)
     if lost:
         database.report.warn(f"{lost} of {hits} samples of the CPU are of no function of the file: not read")
-    clear = demangle_all(name for name, _, _ in found if isinstance(name, str))
-    return [_function_row(clear.get(name), library, count * period / _MICROSECONDS) for name, library, count in found]
+    clear = demangle_all(name for name, _, _ in samples if isinstance(name, str))
+    return [_function_row(clear.get(name), library, count * period / _MICROSECONDS) for name, library, count in samples]
 
 
 def _function_row(name: str | None, library: Any, seconds: float) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.nvprof.database.records import TIMED, whole
+from nsw.readers.nvprof.database.records import TIMED, integer_sql
 from nsw.readers.nvprof.vocabulary import SAMPLES, Sampled
 
 if TYPE_CHECKING:
@@ -30,21 +30,21 @@ def facts(database: Database) -> list[dict[str, Any]]:
 def _version(database: Database) -> list[dict[str, Any]]:
     if not database.has("Version", "version"):
         return []
-    found = database.rows("SELECT version FROM Version")
-    return [{"key": "nvprof_file_version", "value": float(v)} for (v,) in found if isinstance(v, int)]
+    versions = database.rows("SELECT version FROM Version")
+    return [{"key": "nvprof_file_version", "value": float(v)} for (v,) in versions if isinstance(v, int)]
 
 
 def _gpus(database: Database) -> list[dict[str, Any]]:
     if not database.has(_DEVICE, "id", "name"):
         return []
-    found: list[dict[str, Any]] = []
-    for device, name in database.rows(f"SELECT {whole('id')}, name FROM {_DEVICE} ORDER BY 1"):  # noqa: S608  ours
-        found.append({"device": device, "key": "gpu_name", "text": database.text(name)})
+    fact_rows: list[dict[str, Any]] = []
+    for device, name in database.rows(f"SELECT {integer_sql('id')}, name FROM {_DEVICE} ORDER BY 1"):  # noqa: S608  ours
+        fact_rows.append({"device": device, "key": "gpu_name", "text": database.text(name)})
     for column, unit in _OF_GPUS.items():
         if database.has(_DEVICE, column):
-            sql = f"SELECT {whole('id')}, {whole(column)} FROM {_DEVICE} ORDER BY 1"  # noqa: S608  ours
-            found += _values(database, sql, f"gpu_{column}", unit)
-    return found
+            sql = f"SELECT {integer_sql('id')}, {integer_sql(column)} FROM {_DEVICE} ORDER BY 1"  # noqa: S608  ours
+            fact_rows += _values(database, sql, f"gpu_{column}", unit)
+    return fact_rows
 
 
 def _values(database: Database, sql: str, key: str, unit: str | None) -> list[dict[str, Any]]:
@@ -56,16 +56,16 @@ def _links(database: Database) -> list[dict[str, Any]]:
     """Of the GPUs among the PCI devices; an id is bytes that begin with the GPU's number."""
     if not database.has(_PCIE, "type", "id", *_OF_LINKS):
         return []
-    columns = ", ".join(map(whole, _OF_LINKS))
-    found = []
+    columns = ", ".join(map(integer_sql, _OF_LINKS))
+    fact_rows = []
     for raw, *values in database.rows(f"SELECT id, {columns} FROM {_PCIE} WHERE type = {_GPU}"):  # noqa: S608  ours
         if not isinstance(raw, bytes) or len(raw) < 4:
             continue
         (device,) = struct.unpack_from("<I", raw)
         for (column, unit), value in zip(_OF_LINKS.items(), values, strict=True):
             if value is not None:
-                found.append({"device": device, "key": f"gpu_{column}", "unit": unit, "value": float(value)})
-    return found
+                fact_rows.append({"device": device, "key": f"gpu_{column}", "unit": unit, "value": float(value)})
+    return fact_rows
 
 
 def _overheads(database: Database) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, whole
+from nsw.readers.nvprof.database.records import API, COPY_KINDS, KERNELS, MEMCPYS, TIMED, integer_sql
 from nsw.readers.nvprof.vocabulary import Sum, api_name, openacc_kind
 from nsw.readers.timeline.process_phases import Recorded, launch_times, marks_by_name, tables_of_process
 from nsw.readers.timeline.statistics import with_shares
@@ -69,12 +69,12 @@ def nvtx_summary(database: Database) -> list[dict[str, Any]]:
         return []
     rows: list[dict[str, Any]] = []
     domain = _domain(database)
-    for name, where, calls, total, low, high in database.rows(_RANGES_SQL.format(domain=domain)):
-        row = {"block": 0, "name": database.text(name), "domain": _domain_name(database, where), "calls": calls}
+    for name, domain_code, calls, total, low, high in database.rows(_RANGES_SQL.format(domain=domain)):
+        row = {"block": 0, "name": database.text(name), "domain": _domain_name(database, domain_code), "calls": calls}
         rows.append(row | {"total_ns": total, "avg_ns": total / calls, "min_ns": low, "max_ns": high})
     rows = with_shares(rows)
-    for name, where, count in database.rows(_MARKS_SQL.format(domain=domain)):
-        mark = {"block": 0, "style": "mark", "name": database.text(name), "domain": _domain_name(database, where)}
+    for name, domain_code, count in database.rows(_MARKS_SQL.format(domain=domain)):
+        mark = {"block": 0, "style": "mark", "name": database.text(name), "domain": _domain_name(database, domain_code)}
         rows.append(mark | {"calls": count})
     return rows
 
@@ -101,7 +101,7 @@ def nvtx_gpu_summary(database: Database) -> list[dict[str, Any]]:
         return []
     threads = _launches(database)
     sums: dict[tuple[Any, Any], list[int]] = {}
-    for name, where, object_, start, end in (
+    for name, domain_code, object_, start, end in (
         database.rows(_SPANS_SQL.format(domain=_domain(database))) if threads else ()
     ):
         launches = threads.get(_thread(object_))
@@ -110,20 +110,20 @@ def nvtx_gpu_summary(database: Database) -> list[dict[str, Any]]:
         starts, operations, times = launches
         first, last = bisect_left(starts, start), bisect_right(starts, end)
         if first < last:
-            found = sums.setdefault((name, where), [0, 0, 0])
-            found[0] += 1
-            found[1] += operations[last] - operations[first]
-            found[2] += times[last] - times[first]
+            totals = sums.setdefault((name, domain_code), [0, 0, 0])
+            totals[0] += 1
+            totals[1] += operations[last] - operations[first]
+            totals[2] += times[last] - times[first]
     return [
         {
             "block": 0,
-            "domain": _domain_name(database, where),
+            "domain": _domain_name(database, domain_code),
             "name": database.text(name),
             "calls": ranges,
             "gpu_ops": operations_,
             "gpu_ns": float(time),
         }
-        for (name, where), (ranges, operations_, time) in sums.items()
+        for (name, domain_code), (ranges, operations_, time) in sums.items()
     ]
 
 
@@ -147,16 +147,16 @@ def _launches(database: Database) -> dict[tuple[int, int], tuple[array[int], arr
         " GROUP BY 1) w ON w.correlationId = c.correlationId WHERE typeof(c.start) = 'integer' AND"
         " typeof(c.processId) = 'integer' AND typeof(c.threadId) = 'integer' ORDER BY 1, 2, 3"
     )
-    found: dict[tuple[int, int], tuple[array[int], array[int], array[int]]] = {}
+    launches: dict[tuple[int, int], tuple[array[int], array[int], array[int]]] = {}
     for process, thread, start, operations, took in database.rows(sql):
         key = (process & 0xFFFFFFFF, thread & 0xFFFFFFFF)
-        starts, counts, times = found.setdefault(key, (array("q"), array("q"), array("q")))
+        starts, counts, times = launches.setdefault(key, (array("q"), array("q"), array("q")))
         starts.append(start)
         counts.append(operations)
         times.append(int(took))
     return {
         key: (starts, array("q", accumulate(counts, initial=0)), array("q", accumulate(times, initial=0)))
-        for key, (starts, counts, times) in found.items()
+        for key, (starts, counts, times) in launches.items()
     }
 
 
@@ -200,8 +200,9 @@ _TIMES: Final = " WHERE typeof(start) = 'integer' AND typeof(end) = 'integer' AN
 
 def openacc_summary(database: Database) -> list[dict[str, Any]]:
     """One row an event, place and thing, by time."""
+    columns = ", ".join(f"{integer_sql(c)} AS {c}" for c in _NEEDED)
     parts = [
-        f"SELECT {', '.join(f'{whole(c)} AS {c}' for c in _NEEDED)}, {whole(thing)} AS thing FROM {table}{_TIMES}"  # noqa: S608
+        f"SELECT {columns}, {integer_sql(thing)} AS thing FROM {table}{_TIMES}"  # noqa: S608
         for table, thing in _TABLES
         if database.has(table, *_NEEDED, *([thing] if thing != "0" else []))
     ]
@@ -209,8 +210,8 @@ def openacc_summary(database: Database) -> list[dict[str, Any]]:
         return []
     sql = " UNION ALL ".join(parts) + " ORDER BY cuProcessId, cuThreadId, start, end DESC"
     sums: dict[tuple[Any, ...], Sum] = {}
-    for key, own in _own_times(database.rows(sql)):
-        sums.setdefault(key, Sum()).add(own)
+    for key, own_time in _own_times(database.rows(sql)):
+        sums.setdefault(key, Sum()).add(own_time)
     rows = [
         {"name": (name := _name(database, *key)), "kind": openacc_kind(name), **_figures(t)} for key, t in sums.items()
     ]
@@ -223,7 +224,7 @@ def openmp_summary(database: Database) -> list[dict[str, Any]]:
     if not database.has(table, "eventKind", "start", "end"):
         return []
     sums: dict[str, Sum] = {}
-    sql = f"SELECT {whole('eventKind')}, start, end FROM {table}{_TIMES}"  # noqa: S608
+    sql = f"SELECT {integer_sql('eventKind')}, start, end FROM {table}{_TIMES}"  # noqa: S608
     for kind, start, end in database.rows(sql):
         sums.setdefault(f"omp_{_OPENMP.get(kind, 'unknown')}", Sum()).add(end - start)
     return with_shares([{"name": name, **_figures(times)} for name, times in sums.items()])
@@ -235,15 +236,15 @@ def _own_times(events: Iterable[tuple[Any, ...]]) -> Iterator[tuple[tuple[Any, .
     thread: tuple[Any, Any] | None = None
     for kind, start, end, line, file, process, thread_id, thing in events:
         if (process, thread_id) != thread:
-            yield from ((key, own) for key, _, own in open_)
+            yield from ((key, own_time) for key, _, own_time in open_)
             open_, thread = [], (process, thread_id)
         while open_ and open_[-1][1] <= start:
-            key, _, own = open_.pop()
-            yield key, own
+            key, _, own_time = open_.pop()
+            yield key, own_time
         if open_:
             open_[-1][2] -= min(end, open_[-1][1]) - start
         open_.append([(kind, line, file, thing), end, end - start])
-    yield from ((key, own) for key, _, own in open_)
+    yield from ((key, own_time) for key, _, own_time in open_)
 
 
 def _name(database: Database, kind: Any, line: Any, file: Any, thing: Any) -> str:
@@ -253,9 +254,9 @@ def _name(database: Database, kind: Any, line: Any, file: Any, thing: Any) -> st
     return name + (f" ({database.text(thing)})" if thing else "")
 
 
-def _figures(of: Sum) -> dict[str, Any]:
-    times = {"total_ns": of.total, "avg_ns": of.total / of.count, "min_ns": of.least, "max_ns": of.most}
-    return {"calls": of.count, **times, "block": 0}
+def _figures(sums: Sum) -> dict[str, Any]:
+    times = {"total_ns": sums.total, "avg_ns": sums.total / sums.count, "min_ns": sums.minimum, "max_ns": sums.maximum}
+    return {"calls": sums.count, **times, "block": 0}
 
 
 _KERNEL, _MEMCPY, _MEMSET = range(3)  # as one_process.KINDS
@@ -265,18 +266,18 @@ _CONTEXTS: Final = "CUPTI_ACTIVITY_KIND_CONTEXT"
 
 def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
     """The tables of phases and iterations that were asked for; none without operations that have times."""
-    asked = options.phase_tables()
-    of = _recorded(database)
-    if not len(of.start):
+    requested = options.phase_tables()
+    recorded = _recorded(database)
+    if not len(recorded.start):
         return {}
-    first, last = int(of.start.min()), int((of.start + of.duration).max())
-    if len(of.call_start):
-        first = min(first, int(of.call_start.min()))
-        last = max(last, int((of.call_start + of.call_duration).max()))
-    made = tables_of_process(
-        of, (first, last), named_step=options.steps, warmup=options.warmup, every="iteration_trace" in asked
+    first, last = int(recorded.start.min()), int((recorded.start + recorded.duration).max())
+    if len(recorded.call_start):
+        first = min(first, int(recorded.call_start.min()))
+        last = max(last, int((recorded.call_start + recorded.call_duration).max()))
+    tables = tables_of_process(
+        recorded, (first, last), named_step=options.steps, warmup=options.warmup, every="iteration_trace" in requested
     )  # fmt: skip
-    return {name: [{"block": 0} | row for row in made[name]] for name in asked if made.get(name)}
+    return {name: [{"block": 0} | row for row in tables[name]] for name in requested if tables.get(name)}
 
 
 def _recorded(database: Database) -> Recorded:
@@ -305,13 +306,13 @@ def _contexts(database: Database) -> list[int]:
     """The devices on which the process has a CUDA context."""
     if not database.has(_CONTEXTS, "deviceId"):
         return []
-    found = database.rows(f"SELECT DISTINCT {whole('deviceId')} FROM {_CONTEXTS}")  # noqa: S608  ours
+    found = database.rows(f"SELECT DISTINCT {integer_sql('deviceId')} FROM {_CONTEXTS}")  # noqa: S608  ours
     return [device for (device,) in found if device is not None and device >= 0]
 
 
 def _array(rows: Iterable[tuple[int, ...]], columns: int) -> IntArray:
-    found = np.fromiter((value for row in rows for value in row), np.int64)
-    return found.reshape(-1, columns)
+    values = np.fromiter((value for row in rows for value in row), np.int64)
+    return values.reshape(-1, columns)
 
 
 def _operations(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...]]:
@@ -321,36 +322,43 @@ def _operations(database: Database, names: dict[str, int]) -> Iterable[tuple[int
             if not database.has(table, "start", "end"):
                 continue
             label = {_KERNEL: "name", _MEMCPY: "copyKind", _MEMSET: ""}[kind]
-            wanted = (label, "correlationId", "deviceId", "" if kind == _KERNEL else "bytes")
-            columns = [whole(c) if c and database.has(table, c) else "NULL" for c in wanted]
+            requested = (label, "correlationId", "deviceId", "" if kind == _KERNEL else "bytes")
+            columns = [integer_sql(c) if c and database.has(table, c) else "NULL" for c in requested]
             sql = f"SELECT start, end, {', '.join(columns)} FROM {table} WHERE {TIMED} IS NOT NULL"  # noqa: S608
-            for start, end, what, correlation, device, size in database.rows(sql):
-                code = names.setdefault(_operation_name(database, kind, what), len(names))
+            for start, end, label_code, correlation, device, size in database.rows(sql):
+                code = names.setdefault(_operation_name(database, kind, label_code), len(names))
                 yield code, kind, start, end, *(-1 if n is None else n for n in (correlation, device, size))
 
 
-def _operation_name(database: Database, kind: int, what: Any) -> str:
+def _operation_name(database: Database, kind: int, label_code: Any) -> str:
     if kind == _KERNEL:
-        return database.text(what)
-    return "[CUDA memset]" if kind == _MEMSET else f"[CUDA memcpy {COPY_KINDS.get(what, 'Unknown')}]"
+        return database.text(label_code)
+    return "[CUDA memset]" if kind == _MEMSET else f"[CUDA memcpy {COPY_KINDS.get(label_code, 'Unknown')}]"
 
 
 def _calls(database: Database, names: dict[str, int]) -> Iterable[tuple[int, ...]]:
     """Name, start, end and correlation of each API call with valid times."""
     for table, api in API.items():
         if database.has(table, "cbid", "start", "end"):
-            correlation = whole("correlationId") if database.has(table, "correlationId") else "NULL"
+            correlation = integer_sql("correlationId") if database.has(table, "correlationId") else "NULL"
             sql = f"SELECT cbid, start, end, {correlation} FROM {table} WHERE {TIMED} IS NOT NULL"  # noqa: S608
-            for cbid, start, end, one in database.rows(sql):
-                yield names.setdefault(api_name(api, cbid), len(names)), start, end, -1 if one is None else one
+            for cbid, start, end, correlation_id in database.rows(sql):
+                yield (
+                    names.setdefault(api_name(api, cbid), len(names)),
+                    start,
+                    end,
+                    -1 if correlation_id is None else correlation_id,
+                )
 
 
 def _marks(database: Database) -> list[Marks]:
     """The NVTX ranges by name and thread."""
-    found = list(spans(database))
-    starts = np.array([one.start for one in found], np.int64)
-    ends = np.array([one.end for one in found], np.int64)
-    return marks_by_name([one.name for one in found], [one.thread for one in found], starts, ends, _launching(database))
+    ranges = list(spans(database))
+    starts = np.array([span.start for span in ranges], np.int64)
+    ends = np.array([span.end for span in ranges], np.int64)
+    return marks_by_name(
+        [span.name for span in ranges], [span.thread for span in ranges], starts, ends, _launching(database)
+    )
 
 
 def _launching(database: Database) -> set[tuple[int, int]] | None:

@@ -30,11 +30,11 @@ from nsw.readers.nvprof.database.records import (
     MEMORY_KINDS,
     TIMED,
     durations_sql,
+    integer_sql,
     memory_trace_sql,
     say_what_is_left_out,
     say_what_lacks_columns,
     trace_sql,
-    whole,
 )
 from nsw.readers.nvprof.table_builder import Columns
 from nsw.readers.nvprof.vocabulary import Api, api_name
@@ -146,8 +146,12 @@ class _Database:
 
     def _of_phases(self) -> list[tuple[str, Callable[[], None], bool]]:
         """One step for all tables of phases, under the name of one that is wanted."""
-        asked = self._options.phase_tables()
-        return [(asked[0], lambda: self.report.tables.update(phase_tables(self, self._options)), True)] if asked else []
+        requested = self._options.phase_tables()
+        return (
+            [(requested[0], lambda: self.report.tables.update(phase_tables(self, self._options)), True)]
+            if requested
+            else []
+        )
 
     def _add(self, table: str, rows: list[dict[str, Any]]) -> None:
         if rows:
@@ -180,15 +184,15 @@ class _Database:
         if self.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
             for _, figures in self._durations("CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
                 rows.append({"kind": "memset", "name": "[CUDA memset]", **figures})
-        known = names_of(row["name"] for row in rows)
+        names_by_kernel = names_of(row["name"] for row in rows)
         for row in rows:
-            row.update(known[row["name"]])
+            row.update(names_by_kernel[row["name"]])
         self.report.tables["gpu_summary"] = with_shares(rows)
 
     def union(self, tables: tuple[str, ...], *columns: str) -> str:
         """The rows of several tables of one kind as one source."""
-        wanted = (*columns, "start", "end")
-        parts = [f"SELECT {', '.join(wanted)} FROM {t}" for t in tables if self.has(t, *wanted)]  # noqa: S608
+        all_columns = (*columns, "start", "end")
+        parts = [f"SELECT {', '.join(all_columns)} FROM {t}" for t in tables if self.has(t, *all_columns)]  # noqa: S608
         return f"({' UNION ALL '.join(parts)})" if parts else ""
 
     def _durations(self, table: str, key: str, size: str | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -230,9 +234,12 @@ class _Database:
         """SQL that gives the variants of a call that have one name (cuMemAlloc, cuMemAlloc_v2) one callback id."""
         first: dict[str, int] = {}
         ids = [i for (i,) in self.rows(f"SELECT DISTINCT cbid FROM {table} ORDER BY 1") if isinstance(i, int)]  # noqa: S608
-        same = {i: one for i in ids if (one := first.setdefault(api_name(api, i), i)) != i}
+        canonical_ids = {i: canonical for i in ids if (canonical := first.setdefault(api_name(api, i), i)) != i}
         return (
-            f"CASE cbid {' '.join(f'WHEN {i} THEN {one}' for i, one in same.items())} ELSE cbid END" if same else "cbid"
+            f"CASE cbid {' '.join(f'WHEN {i} THEN {canonical}' for i, canonical in canonical_ids.items())} ELSE"
+            " cbid END"
+            if canonical_ids
+            else "cbid"
         )
 
     def _um_summary(self) -> None:
@@ -241,8 +248,9 @@ class _Database:
         if not self.has(table, *needed):
             return
         rows: list[dict[str, Any]] = []
-        value = whole("value")
-        at = f"CASE WHEN counterKind = 1 THEN {whole('dstId')} WHEN counterKind <> 3 THEN {whole('srcId')} END"
+        value = integer_sql("value")
+        source, target = integer_sql("srcId"), integer_sql("dstId")
+        at = f"CASE WHEN counterKind = 1 THEN {target} WHEN counterKind <> 3 THEN {source} END"
         sql = (
             f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}),"  # noqa: S608
             f" SUM({TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
@@ -256,7 +264,7 @@ class _Database:
         self._add("um_summary", rows)
 
     def _gpu_trace(self) -> None:
-        columns = Columns("gpu_trace", _SHARED, _OWN)
+        columns = Columns("gpu_trace", _SHARED, _OWN_COLUMNS)
         parts = [self._operations(t) for t in (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")]
         if self.has(_MEMORY, "counterKind", "value", "start", "end", "srcId", "dstId"):
             parts.append(memory_trace_sql(_MEMORY))
@@ -295,8 +303,8 @@ class _Database:
         )
         needed = ("cbid", "start", "end", "processId", "threadId", "correlationId")
         parts = [
-            f"SELECT '{api}', {', '.join(map(whole, needed))}, "  # noqa: S608
-            f"{whole('returnValue') if self.has(table, 'returnValue') else 'NULL'} FROM {table}"
+            f"SELECT '{api}', {', '.join(map(integer_sql, needed))}, "  # noqa: S608
+            f"{integer_sql('returnValue') if self.has(table, 'returnValue') else 'NULL'} FROM {table}"
             for table, api in API.items()
             if self.has(table, *needed)
         ]
@@ -317,4 +325,4 @@ _SHARED = (
     *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers"),
     *("static_smem_bytes", "dynamic_smem_bytes", "src_memory", "dst_memory"),
 )
-_OWN = ("start_ns", "duration_ns", "correlation", "bytes", "bytes_per_s")
+_OWN_COLUMNS = ("start_ns", "duration_ns", "correlation", "bytes", "bytes_per_s")

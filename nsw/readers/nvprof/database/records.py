@@ -12,8 +12,20 @@ if TYPE_CHECKING:
     from nsw.readers.nvprof.vocabulary import Api
 
 __all__ = [
-    "API", "COPY_KINDS", "KERNELS", "MEMCPYS", "MEMORY_EVENTS", "MEMORY_KINDS", "TIMED", "Database",
-    "durations_sql", "memory_trace_sql", "say_what_is_left_out", "say_what_lacks_columns", "trace_sql", "whole",
+    "API",
+    "COPY_KINDS",
+    "KERNELS",
+    "MEMCPYS",
+    "MEMORY_EVENTS",
+    "MEMORY_KINDS",
+    "TIMED",
+    "Database",
+    "durations_sql",
+    "integer_sql",
+    "memory_trace_sql",
+    "say_what_is_left_out",
+    "say_what_lacks_columns",
+    "trace_sql",
 ]  # fmt: skip
 
 KERNELS: Final = (
@@ -47,7 +59,7 @@ MEMORY_EVENTS: Final = MappingProxyType(
 )
 
 
-def whole(column: str) -> str:
+def integer_sql(column: str) -> str:
     """SQL for a column's integers: SQLite keeps any type anywhere, and adds up the digits that a text begins with."""
     return f"CASE WHEN typeof({column}) = 'integer' THEN {column} END"
 
@@ -61,7 +73,7 @@ TIMED = (
 def durations_sql(table: str, key: str, size: str | None) -> str:
     """For each key: key, rows, rows with times, then of these total, least, greatest, mean, median, variance; bytes."""
     return f"""
-WITH d AS (SELECT {key} AS k, {TIMED} AS d, {whole(size) if size else "NULL"} AS b FROM {table}),
+WITH d AS (SELECT {key} AS k, {TIMED} AS d, {integer_sql(size) if size else "NULL"} AS b FROM {table}),
      r AS (SELECT k, d, ROW_NUMBER() OVER (PARTITION BY k ORDER BY d) AS n, COUNT(*) OVER (PARTITION BY k) AS m
            FROM d WHERE d IS NOT NULL),
      med AS (SELECT k, AVG(d) AS med FROM r WHERE n IN ((m + 1) / 2, (m + 2) / 2) GROUP BY k),
@@ -77,7 +89,7 @@ def trace_sql(table: str, columns: frozenset[str]) -> str:
     """The operations of one table with the same columns whatever the table; those it lacks are NULL."""
 
     def get(*names: str) -> str:
-        return ", ".join(whole(n) if n in columns else "NULL" for n in names)
+        return ", ".join(integer_sql(n) if n in columns else "NULL" for n in names)
 
     if not {"start", "end"} <= columns:
         return ""
@@ -85,7 +97,7 @@ def trace_sql(table: str, columns: frozenset[str]) -> str:
         kinds = " ".join(f"WHEN {k} THEN '[CUDA memcpy {n}]'" for k, n in COPY_KINDS.items())
         name = f"CASE copyKind {kinds} ELSE '[CUDA memcpy Unknown]' END"
     else:
-        name = whole("name") if table in KERNELS else "'[CUDA memset]'"
+        name = integer_sql("name") if table in KERNELS else "'[CUDA memset]'"
     source = get("memoryKind") if "memoryKind" in columns else get("srcKind")
     return (
         f"SELECT {get('deviceId')}, {name}, {get('start', 'end')}, {get('contextId', 'streamId', 'correlationId')}, "  # noqa: S608
@@ -106,11 +118,12 @@ _MEMORY_TRACE: Final = MappingProxyType(
 def memory_trace_sql(table: str) -> str:
     """The events of Unified Memory with the columns of `trace_sql`; those of one moment have no end."""
     names = " ".join(f"WHEN {k} THEN '[Unified Memory {n}]'" for k, n in _MEMORY_TRACE.items())
-    device = f"CASE WHEN counterKind = 1 THEN {whole('dstId')} WHEN counterKind NOT IN (3, 5) THEN {whole('srcId')} END"
+    source, target = integer_sql("srcId"), integer_sql("dstId")
+    device = f"CASE WHEN counterKind = 1 THEN {target} WHEN counterKind NOT IN (3, 5) THEN {source} END"
     return (
-        f"SELECT {device}, CASE counterKind {names} ELSE '[Unified Memory event]' END, {whole('start')},"  # noqa: S608
-        f" CASE WHEN counterKind NOT IN (3, 5, 7) THEN {whole('end')} END, {', '.join(['NULL'] * 12)},"
-        f" CASE WHEN counterKind IN (1, 2, 8) THEN {whole('value')} END, NULL, NULL FROM {table}"
+        f"SELECT {device}, CASE counterKind {names} ELSE '[Unified Memory event]' END, {integer_sql('start')},"  # noqa: S608
+        f" CASE WHEN counterKind NOT IN (3, 5, 7) THEN {integer_sql('end')} END, {', '.join(['NULL'] * 12)},"
+        f" CASE WHEN counterKind IN (1, 2, 8) THEN {integer_sql('value')} END, NULL, NULL FROM {table}"
     )
 
 
@@ -175,15 +188,15 @@ _COUNTERS: Final = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 
 def say_what_is_left_out(database: Database) -> None:
     """One warning that names what is in the file and in no table."""
-    names = {f"CUPTI_ACTIVITY_KIND_{kind}": what for kind, what in _KINDS.items()}
-    names |= {table: f"{what} (--cpu-thread-tracing on)" for table, what in _THREADS.items()}
-    found = []
-    for table, what in names.items():
+    names = {f"CUPTI_ACTIVITY_KIND_{kind}": description for kind, description in _KINDS.items()}
+    names |= {table: f"{description} (--cpu-thread-tracing on)" for table, description in _THREADS.items()}
+    left_out = []
+    for table, description in names.items():
         if database.has(table):
             count = _count(database, table)
-            found += [f"{count} {what}"] if count else []
-    if found:
-        database.report.warn(f"not read: {'; '.join(found)}")
+            left_out += [f"{count} {description}"] if count else []
+    if left_out:
+        database.report.warn(f"not read: {'; '.join(left_out)}")
 
 
 def say_what_lacks_columns(database: Database) -> None:

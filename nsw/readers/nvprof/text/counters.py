@@ -82,12 +82,12 @@ def _kind(unit: str | None) -> str:
     return next((kind for kind in ("B/s", "B") if unit is not None and unit.endswith(kind)), unit or "")
 
 
-def of_mean(value: Value, most: float | None) -> Value:
+def of_mean(value: Value, maximum: float | None) -> Value:
     """The mean of a throughput with what nvprof knows of it: it computes them in whole 10^6 byte/s.
 
     `361.442566MB/s` is 379,000,000 byte/s and `0.000000B/s` anything below 10^6, though more digits are printed.
     """
-    if value.number is None or value.number == most or value.pm is None or not (value.unit or "").endswith("B/s"):
+    if value.number is None or value.number == maximum or value.pm is None or not (value.unit or "").endswith("B/s"):
         return value
     factor = size_factor((value.unit or "").removesuffix("/s"), 1024)
     if factor is None or value.pm * factor > _EXACTLY:
@@ -104,21 +104,32 @@ def in_unit(value: Value, unit: str | None) -> tuple[float | None, float | None]
     if value.number is None or value.unit == unit:
         return value.number, value.pm
     factor = size_factor((value.unit or "").removesuffix("/s"), 1024)
-    wanted = size_factor((unit or "").removesuffix("/s"), 1024)
-    if factor is None or wanted is None or (value.unit or "").endswith("/s") != (unit or "").endswith("/s"):
+    row_factor = size_factor((unit or "").removesuffix("/s"), 1024)
+    if factor is None or row_factor is None or (value.unit or "").endswith("/s") != (unit or "").endswith("/s"):
         return None, None
-    ratio = factor / wanted
+    ratio = factor / row_factor
     return value.number * ratio, None if value.pm is None else value.pm * ratio
 
 
 _SHARED: Final = ("block", "rank", "pid", "device", "device_name", "metric", "description", "unit", "text")
-_OWN: Final = ("invocations", "min", "min_pm", "max", "max_pm", "avg", "avg_pm", "value", "value_pm", "launch_id")
+_OWN_COLUMNS: Final = (
+    "invocations",
+    "min",
+    "min_pm",
+    "max",
+    "max_pm",
+    "avg",
+    "avg_pm",
+    "value",
+    "value_pm",
+    "launch_id",
+)
 _NO_LAUNCH: Final = (None, None, None)
 _CORRELATION: Final = re.compile(r"\s+\[\d+\]\Z")
 
 
 def _table(sink: Sink) -> Columns:
-    return sink.table("metrics", _SHARED, _OWN, "kernel")
+    return sink.table("metrics", _SHARED, _OWN_COLUMNS, "kernel")
 
 
 def add_metric(
@@ -128,9 +139,9 @@ def add_metric(
     *range_, mean = [metric_value(v) for v in values[:3]]
     read = [*range_, of_mean(mean, range_[-1].number if range_ else None)]
     last = read[-1]
-    where = (*stream.where(), stream.device, stream.device_name)
+    origin = (*stream.origin_values(), stream.device, stream.device_name)
     spread = chain.from_iterable(in_unit(value, last.unit) for value in read)
-    shared = (*where, metric, description, last.unit, last.text_alone, _plain(kernel))
+    shared = (*origin, metric, description, last.unit, last.text_alone, _plain(kernel))
     _table(sink).append(shared, (calls, *spread, *_NO_LAUNCH))
 
 
@@ -144,9 +155,9 @@ def add_value(
 
 def _origin(stream: Stream, device: str | None) -> tuple[int | str | None, ...]:
     if device is None:
-        return (*stream.where(), stream.device, stream.device_name)
+        return (*stream.origin_values(), stream.device, stream.device_name)
     name, ordinal = split_device(device)
-    return (*stream.where(), ordinal, name)
+    return (*stream.origin_values(), ordinal, name)
 
 
 def _plain(kernel: str) -> str:
@@ -165,7 +176,7 @@ _ROWS = {values: re.compile(_ROW % (_VALUE, _VALUE, values - 1)) for values in (
 _VALUES = re.compile(_VALUE)
 _GAP = re.compile(r"\s{2,}|\t")
 _WIDE_GAP = re.compile(r"\s{3,}")  # each blank of a gap would be tried as the end of the description
-_APART = re.compile(r"\s{2,}|\t")
+_COLUMN_GAP = re.compile(r"\s{2,}|\t")
 _ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*_\w+(?:\s|\Z)|\s{5,}\d+\s{2,}[a-z]\w*\s{2,}\S")
 _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
@@ -220,9 +231,9 @@ class MetricTable:
 
     def _take_units(self, number: int, text: str) -> bool:
         """A row of all units of a GPU."""
-        if (found := _units_row(text)) is None:
+        if (match := _units_row(text)) is None:
             self._sink.fault(DAMAGED, number)
-        elif add_units(self._sink, self._stream, number, self._kernel, whole(found["calls"]), found):
+        elif add_units(self._sink, self._stream, number, self._kernel, whole(match["calls"]), match):
             self.rows += 1
         return True
 
@@ -234,11 +245,11 @@ class MetricTable:
             values = cells[first:]
             if all(map(_is_value, values)):
                 return cells[0], cells[1], cells[2] if self._described else None, values
-        found = _ROWS[self._values].match(_WIDE_GAP.sub("  ", text))
-        if found is None or not _NAME.match(found["name"]):
+        match = _ROWS[self._values].match(_WIDE_GAP.sub("  ", text))
+        if match is None or not _NAME.match(match["name"]):
             return None
-        description = (found["text"] or "").strip() or None
-        return found["calls"], found["name"], description, _VALUES.findall(found["values"])
+        description = (match["text"] or "").strip() or None
+        return match["calls"], match["name"], description, _VALUES.findall(match["values"])
 
     def _take_heading(self, number: int, text: str) -> bool:
         if device := _DEVICE.match(text):
@@ -258,7 +269,7 @@ class MetricTable:
         narrow = _WIDE_GAP.sub("  ", text)
         if _ROWISH.match(text) or any(row.match(narrow) for row in _ROWS.values()):
             return True
-        cells = _APART.split(text.strip())  # one that lost its invocations, or its name
+        cells = _COLUMN_GAP.split(text.strip())  # one that lost its invocations, or its name
         return len(cells) > self._values and all(map(_VALUES.fullmatch, cells[-self._values :]))
 
     def _take_rest(self, number: int, text: str) -> bool:
@@ -316,9 +327,9 @@ class _EventTable:
 
     def take(self, number: int, text: str) -> bool:
         """Read a device, a kernel or a row."""
-        if (found := _EVENT_ROW.match(text)) is not None and self._kernel is not None:
-            calls, mean, least, most, name = found.groups()
-            add_metric(self._sink, self._stream, self._kernel, name, None, whole(calls), [least, most, mean])
+        if (match := _EVENT_ROW.match(text)) is not None and self._kernel is not None:
+            calls, mean, minimum, maximum, name = match.groups()
+            add_metric(self._sink, self._stream, self._kernel, name, None, whole(calls), [minimum, maximum, mean])
             return True
         if (device := _EVENT_DEVICE.match(text)) is not None:
             self._stream.device, self._stream.device_name = int(device[1]), None
@@ -385,15 +396,15 @@ def _units_row(text: str) -> Mapping[str, str] | None:
 
 
 def add_units(
-    sink: Sink, stream: Stream, number: int, kernel: str | None, calls: int | None, found: Mapping[str, str]
+    sink: Sink, stream: Stream, number: int, kernel: str | None, calls: int | None, fields: Mapping[str, str]
 ) -> bool:
     """A row of the values of all units; whether it was one, else it is reported."""
-    values = _INSTANCE_VALUE.findall(found["values"])
-    between = _INSTANCE_VALUE.sub("", found["values"])
-    if kernel is None or calls is None or len(values) != int(found["units"]) or not _BETWEEN.fullmatch(between):
+    values = _INSTANCE_VALUE.findall(fields["values"])
+    between = _INSTANCE_VALUE.sub("", fields["values"])
+    if kernel is None or calls is None or len(values) != int(fields["units"]) or not _BETWEEN.fullmatch(between):
         sink.fault(DAMAGED, number)
         return False
     for unit, value in enumerate(values):
-        name = f"{found['name']} ({unit})"
-        add_metric(sink, stream, kernel, name, found["text"] or None, calls, ["-", "-", value])
+        name = f"{fields['name']} ({unit})"
+        add_metric(sink, stream, kernel, name, fields["text"] or None, calls, ["-", "-", value])
     return True

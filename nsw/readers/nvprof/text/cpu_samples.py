@@ -46,7 +46,7 @@ class _Open:
 
 @dataclass(slots=True)
 class _Sum:
-    own: float = 0.0
+    own_time: float = 0.0
     half: float = 0.0  # of all the digits that `own` comes from
     inclusive: float = 0.0
 
@@ -75,14 +75,14 @@ class CallTree:
         key = name, module
         total = self._sums.setdefault(key, _Sum())
         total.half += time[1]
-        total.own += time[0]
+        total.own_time += time[0]
         if all(key != above.key for above in self._path):
             total.inclusive += time[0]
         if self._path:
             caller = self._path[-1]
             caller.callees += time[0]
             caller.half += time[1]
-            self._sums[caller.key].own -= time[0]
+            self._sums[caller.key].own_time -= time[0]
             self._sums[caller.key].half += time[1]
         elif self._threads <= 1:
             self._roots += 1
@@ -108,16 +108,16 @@ class CallTree:
         if abs(self._share - 100.0) > (self._roots + 1) * HALF_A_SHARE:
             raise Damaged(f"its outermost functions make {self._share:.2f} % of the time, lines are missing")
         sample = 1e9 / max(hertz, 1)
-        found: list[Function] = []
+        function_rows: list[Function] = []
         for (name, module), total in self._sums.items():
-            found.append((name, module, _own(total, sample), round(total.inclusive, 3) / 1e9))
-        return sorted(found, key=lambda f: -f[3])
+            function_rows.append((name, module, _own_seconds(total, sample), round(total.inclusive, 3) / 1e9))
+        return sorted(function_rows, key=lambda f: -f[3])
 
 
-def _own(total: _Sum, sample: float) -> float | None:
+def _own_seconds(total: _Sum, sample: float) -> float | None:
     """Seconds; None when the rounding of the digits could hide a sample."""
-    if total.own > max(total.half, sample / 2):
-        return round(total.own, 3) / 1e9
+    if total.own_time > max(total.half, sample / 2):
+        return round(total.own_time, 3) / 1e9
     return 0.0 if total.half < sample / 2 else None
 
 
@@ -130,13 +130,13 @@ _BRANCHES = re.compile(r"(?:[|] |  )*")
 _BRANCH = ("|", "{{!")
 _REMARK = re.compile(r"[\s|]*\[CCFF\] \(")  # of the compiler, on the row above
 # `main /usr/bin/app (/src/app.c:20 0x2724a)`: --cpu-profiling-show-library, --cpu-profiling-scope instruction
-_PLACE = re.compile(r"(?P<name>.*?)(?P<module> /[^()]*?)?(?P<place> \((?:\S.*:\d+ )?0x[0-9a-f]+\))?\Z")
+_LOCATION = re.compile(r"(?P<name>.*?)(?P<module> /[^()]*?)?(?P<place> \((?:\S.*:\d+ )?0x[0-9a-f]+\))?\Z")
 _LONGEST_NAME = 16_384  # characters; where a module or a place begins costs the square of them
 _THREAD = re.compile(r"(?:==\d+==|={8}) Thread \d+\s*\Z")
 _END = re.compile(r"(?:==\d+==|={8}) Data collected at (?P<hertz>\d{1,5})Hz frequency\s*\Z")
 _LIMIT = re.compile(r"(?:==\d+==|={8}) (?P<what>Max stack depth: \d+|Percentage threshold: \d+%)\s*\Z")
 _BOTTOM_UP = "nvprof -i FILE --cpu-profiling-mode bottom-up prints what can be"
-_WHOLE = "print them again without --cpu-profiling-max-depth and -percentage-threshold"
+_FIX_LIMITED = "print them again without --cpu-profiling-max-depth and -percentage-threshold"
 _UNREAD = {
     "unknown": "CPU samples without the title of their table are not read: their order is not known",
     "flattened": "CPU samples that lost their indentation are not read: callers look like functions of their own",
@@ -170,7 +170,7 @@ class CpuTable:
         self._limits: list[str] = []
         self._may_begin = True
         self._is_open = True  # rows may follow
-        self._said = False
+        self._is_reported = False
         self._began = 0
         self._shares, self._tops = 0.0, 0  # of the functions of the first thread
         self._is_later_thread = False
@@ -180,10 +180,10 @@ class CpuTable:
         if text[:1] == "=":
             return self._hear(number, text)
         # with blanks at the end of the pattern, each blank of a name would be tried as the first of them
-        found = _ROW.match(text.rstrip()) if self._is_open else None
-        if found is not None:
+        match = _ROW.match(text.rstrip()) if self._is_open else None
+        if match is not None:
             self._may_begin = False
-            return self._take_row(number, found)
+            return self._take_row(number, match)
         if self._may_begin and _SHARE.match(text):
             return self._leave_out("shares", number)
         if self._may_begin:
@@ -206,13 +206,13 @@ class CpuTable:
 
     def _check_shares(self) -> None:
         """Functions are all of the time: a caller that lost its branch is one too many, a lost line one too few."""
-        off, most = self._shares - 100.0, (self._tops + 1) * HALF_A_SHARE
-        if not self._tops or self._said or (self._limits and off < most):
+        off, max_deviation = self._shares - 100.0, (self._tops + 1) * HALF_A_SHARE
+        if not self._tops or self._is_reported or (self._limits and off < max_deviation):
             return
         self._tops = 0  # reported once
-        if off > most:
+        if off > max_deviation:
             self._withdraw(self._began, "doubled")
-        elif off < -most:
+        elif off < -max_deviation:
             missing = f"CPU samples: lines are missing, the functions make {self._shares:.2f} % of the time"
             self._sink.warn(missing, self._began, AGAIN)
 
@@ -236,23 +236,23 @@ class CpuTable:
         self.end()
         return False
 
-    def _take_row(self, number: int, found: re.Match[str]) -> bool:
+    def _take_row(self, number: int, match: re.Match[str]) -> bool:
         self._began = self._began or number
-        if self._said:
+        if self._is_reported:
             return True
-        if len(found["gap"]) == 1:
+        if len(match["gap"]) == 1:
             return self._leave_out("flattened", number)
-        row = _row(found)
+        row = _row(match)
         if row is None:
             return self._leave_out("flattened", number)
         if self._tree is None:
-            is_top = len(found["gap"]) == 2 and not found["name"].startswith(_BRANCH)
+            is_top = len(match["gap"]) == 2 and not match["name"].startswith(_BRANCH)
             if is_top:
                 self._add(row)
             elif not self._is_known:
                 self._withdraw(number, "unknown")
             return True
-        depth = _depth(found)
+        depth = _depth(match)
         if depth is None or not self._tree.add(depth, row.name, row.module, (row.time, row.half), row.share):
             self._fault(number)
         return True
@@ -264,58 +264,58 @@ class CpuTable:
             self._tops += 1
         self._is_summed = self._is_summed or row.has_place
         key = (row.name, row.module) if self._is_summed else (row.name, row.module, len(self._rows))
-        kept = self._rows.get(key)
-        if kept is None:
-            kept = self._rows[key] = {**self._origin, "name": row.name, "module": row.module, "self_s": 0.0}
-            self._sink.add("functions", kept)
-        kept["self_s"] = kept["cpu_time_s"] = round(kept["self_s"] * 1e9 + row.time, 3) / 1e9
+        existing = self._rows.get(key)
+        if existing is None:
+            existing = self._rows[key] = {**self._origin, "name": row.name, "module": row.module, "self_s": 0.0}
+            self._sink.add("functions", existing)
+        existing["self_s"] = existing["cpu_time_s"] = round(existing["self_s"] * 1e9 + row.time, 3) / 1e9
 
     def _close(self, number: int, hertz: int) -> None:
         """The table is whole."""
-        if self._tree is not None and self._is_open and not self._said and self._began:
+        if self._tree is not None and self._is_open and not self._is_reported and self._began:
             try:
                 functions = self._tree.functions(hertz)
             except Damaged as fault:
                 self._say(f"CPU samples from the top down are not read: {fault}", number, AGAIN)
                 functions = []
-            for name, module, own, inclusive in functions:
-                row = {**self._origin, "name": name, "module": module, "self_s": own, "cpu_time_s": inclusive}
+            for name, module, own_seconds, inclusive in functions:
+                row = {**self._origin, "name": name, "module": module, "self_s": own_seconds, "cpu_time_s": inclusive}
                 self._rows[(name, module)] = row
                 self._sink.add("functions", row)
         self._is_open = False
 
-    def _withdraw(self, number: int, why: str = "limited") -> None:
+    def _withdraw(self, number: int, reason: str = "limited") -> None:
         """Take back what was read: it is not what the table seemed to say."""
-        taken = {id(row) for row in self._rows.values()}
-        kept = [row for row in self._sink.rows.get("functions", ()) if id(row) not in taken]
-        if kept:
-            self._sink.rows["functions"] = kept
+        withdrawn = {id(row) for row in self._rows.values()}
+        remaining = [row for row in self._sink.rows.get("functions", ()) if id(row) not in withdrawn]
+        if remaining:
+            self._sink.rows["functions"] = remaining
         else:
             self._sink.rows.pop("functions", None)
         self._rows.clear()
-        what = f"{_UNREAD[why]} ({'; '.join(self._limits)})" if self._limits else _UNREAD[why]
-        if not self._said:
-            self._say(what, number, _WHOLE if why == "limited" else AGAIN)
+        message = f"{_UNREAD[reason]} ({'; '.join(self._limits)})" if self._limits else _UNREAD[reason]
+        if not self._is_reported:
+            self._say(message, number, _FIX_LIMITED if reason == "limited" else AGAIN)
 
     def _fault(self, number: int) -> None:
-        if not self._said:
+        if not self._is_reported:
             self._sink.fault("CPU samples are cut short or damaged", number)
-        self._said = self._said or self._tree is not None
+        self._is_reported = self._is_reported or self._tree is not None
 
-    def _leave_out(self, why: str, number: int) -> bool:
-        if not self._said:
-            self._say(_UNREAD[why], number, _BOTTOM_UP)
+    def _leave_out(self, reason: str, number: int) -> bool:
+        if not self._is_reported:
+            self._say(_UNREAD[reason], number, _BOTTOM_UP)
         return True
 
-    def _say(self, what: str, number: int, fix: str) -> None:
-        self._sink.warn(what, number, fix)
-        self._said = True
+    def _say(self, message: str, number: int, fix: str) -> None:
+        self._sink.warn(message, number, fix)
+        self._is_reported = True
 
 
-def _row(found: re.Match[str]) -> _Row | None:
-    time, share = duration(found["time"]), number(found["share"])
-    name = _BRANCHES.sub("", found["name"], count=1)
-    placed = _PLACE.match(name) if len(name) <= _LONGEST_NAME else None
+def _row(match: re.Match[str]) -> _Row | None:
+    time, share = duration(match["time"]), number(match["share"])
+    name = _BRANCHES.sub("", match["name"], count=1)
+    placed = _LOCATION.match(name) if len(name) <= _LONGEST_NAME else None
     if time is None or share is None or placed is None or not name:
         return None
     module = placed["module"]
@@ -324,9 +324,9 @@ def _row(found: re.Match[str]) -> _Row | None:
     )
 
 
-def _depth(found: re.Match[str]) -> int | None:
+def _depth(match: re.Match[str]) -> int | None:
     """The depth of the name; None where blanks were lost."""
-    behind = found["gap"][2:] + found["name"]
+    behind = match["gap"][2:] + match["name"]
     branches = _BRANCHES.match(behind)
     width = branches.end() if branches is not None else 0
     return None if behind[width : width + 1].isspace() else width // 2

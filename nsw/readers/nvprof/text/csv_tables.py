@@ -75,7 +75,7 @@ class CsvTable:
         # where a name with commas of its own may spread over several cells
         self._flexible = next((titles.index(t) for t in ("Name", "Kernel") if t in titles), len(titles) - 1)
         self._units: list[str] = [""] * len(titles)
-        self._made: Callable[[Sequence[str], int], bool] | None = None
+        self._add_row: Callable[[Sequence[str], int], bool] | None = None
         self._is_damaged = False  # the units do not fit the titles: no number has a unit that is known
         self.number = number
         self.rows = 0
@@ -94,24 +94,24 @@ class CsvTable:
         fitted = None if self._is_damaged else self._fit(cells, quoted='"' in text)
         if fitted is None:
             return self._fault(number, cells)
-        if self._made is None:
-            self._made = self._adder()
-        if not self._made(fitted, number):
+        if self._add_row is None:
+            self._add_row = self._adder()
+        if not self._add_row(fitted, number):
             return self._fault(number, cells)
         self.rows += 1
         return True
 
     def _take_units_of_gpu(self, number: int, text: str) -> bool:
         """A row of the values of all units of a GPU."""
-        found = _CSV_TAIL.search(text)
-        cells = cells_of(text[: found.start()].strip(), self._mark) if found is not None else []
+        match = _CSV_TAIL.search(text)
+        cells = cells_of(text[: match.start()].strip(), self._mark) if match is not None else []
         at = [self._titles.index(t) if t in self._titles else len(cells) for t in ("Device", "Kernel", "Invocations")]
-        if found is None or max(at) >= len(cells):
+        if match is None or max(at) >= len(cells):
             self._sink.fault(DAMAGED, number)
             return True
-        device, kernel, calls = (cells[place].strip() for place in at)
+        device, kernel, calls = (cells[position].strip() for position in at)
         self._stream.set_device(device)
-        if add_units(self._sink, self._stream, number, kernel or None, whole(calls), found.groupdict()):
+        if add_units(self._sink, self._stream, number, kernel or None, whole(calls), match.groupdict()):
             self.rows += 1
         return True
 
@@ -185,9 +185,9 @@ class Titles:
         self.titles, self.units = titles, units
         self._at = {title: at for at, title in enumerate(titles)}
 
-    def picked(self, cells: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    def picked(self, cells: Sequence[str], requested: Sequence[str]) -> list[str]:
         """The cells of these titles; "" for a title that there is not."""
-        return ["" if (at := self._at.get(title)) is None else cells[at].strip() for title in wanted]
+        return ["" if (at := self._at.get(title)) is None else cells[at].strip() for title in requested]
 
     def unit(self, title: str) -> str | None:
         """The unit of a column."""
@@ -197,8 +197,8 @@ class Titles:
 
 def _add_summary(sink: Sink, stream: Stream, titles: Titles, cells: Sequence[str], number: int) -> bool:
     """A row of a summary, with the Type column or without; whether its cells are what the titles say."""
-    name, label, either, host, device, share, *times = titles.picked(cells, _SUMMARY)
-    calls = calls_of(host or either, device)
+    name, label, plain_calls, host, device, share, *times = titles.picked(cells, _SUMMARY)
+    calls = calls_of(host or plain_calls, device)
     total, avg, low, high = map(duration, times, map(titles.unit, _TIMES))
     if not name or calls is None or total is None:
         return False

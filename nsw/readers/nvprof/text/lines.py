@@ -102,12 +102,12 @@ def _unwrapped(text: str) -> tuple[int | None, str]:
 def _without_prefixes(text: str) -> tuple[int | None, str]:
     rank = None
     for _ in range(4):
-        found = _PREFIX.match(text)
-        if found is None:
+        match = _PREFIX.match(text)
+        if match is None:
             break
-        own = found["ompi"] or found["mpich"] or found["srun"]
-        rank = int(own) if own else rank
-        text = text[found.end() :]
+        printed_rank = match["ompi"] or match["mpich"] or match["srun"]
+        rank = int(printed_rank) if printed_rank else rank
+        text = text[match.end() :]
     return rank, text
 
 

@@ -47,10 +47,10 @@ class MemoryTable:
 
     def take(self, number: int, text: str) -> bool:
         """Read a row."""
-        found = _ROW.match(text)
-        if found is None:
+        match = _ROW.match(text)
+        if match is None:
             return self._fault(number, text)
-        count, avg, low, high, total, time, name = found.groups()
+        count, avg, low, high, total, time, name = match.groups()
         add_memory_row(
             self._sink, self._stream, whole(count), [size_of(s) for s in (avg, low, high, total)], duration(time), name
         )
@@ -81,13 +81,13 @@ def add_memory_row(
     """One row; `moved` are average, least, greatest, total."""
     took = time and Quantity(time.value, exact_to_a_ns(time.pm))
     figures = chain.from_iterable(quantity or (None, None) for quantity in (*moved, took))
-    _table(sink).append((*stream.where(), stream.device, stream.device_name, name), (count, *figures))
+    _table(sink).append((*stream.origin_values(), stream.device, stream.device_name, name), (count, *figures))
 
 
 def misplaced_count(name: str, count: str, total: str) -> int | None:
     """The count of a row of faults that nvprof printed as a size: `,,,,21B,...,"Gpu page fault groups"`."""
-    found = _BYTES.match(total.strip())
-    return int(found[1]) if found and not count.strip() and _EVENTS.search(name) else None
+    match = _BYTES.match(total.strip())
+    return int(match[1]) if match and not count.strip() and _EVENTS.search(name) else None
 
 
 def is_lone_total(count: int | None, sizes: list[Quantity | None]) -> bool:
@@ -97,11 +97,11 @@ def is_lone_total(count: int | None, sizes: list[Quantity | None]) -> bool:
 
 def add_fact(sink: Sink, stream: Stream, text: str) -> bool:
     """`Total CPU Page faults: 17` as a fact; whether it was one."""
-    found = FACT.match(text)
-    if found is None:
+    match = FACT.match(text)
+    if match is None:
         return False
-    key = "um_total_" + re.sub(r"\W+", "_", found["what"].strip().lower())
-    sink.add("facts", {**stream.origin(), "key": key, "value": float(found["count"])})
+    key = "um_total_" + re.sub(r"\W+", "_", match["what"].strip().lower())
+    sink.add("facts", {**stream.origin(), "key": key, "value": float(match["count"])})
     return True
 
 
@@ -132,16 +132,16 @@ class _SystemTable:
 
     def take(self, line: int, text: str) -> bool:
         """Read a row, or a line that names the GPU of the next."""
-        found = self._row.match(text)
-        if found is None:
+        match = self._row.match(text)
+        if match is None:
             return self._take_other(line, text)
-        _, *cells = found.groups()
+        _, *cells = match.groups()
         device = self._stream.device if self._row is _SYSTEM_ROW else split_device(cells.pop(0))[1]
         count, *values = (number(cell) for cell in cells)
         if count is not None:
             origin = {**self._stream.origin(), "device": device}
-            kept = [v for v in values if v is not None]
-            for fact in system_rows(origin, QUANTITIES[found["name"]], int(count.value), kept):
+            present_values = [v for v in values if v is not None]
+            for fact in system_rows(origin, QUANTITIES[match["name"]], int(count.value), present_values):
                 self._sink.add("facts", fact)
         return True
 
@@ -186,9 +186,9 @@ _PATH_UNITS: Final = re.compile(r"(?:%|[num]?s)(?:,[num]?s){2,3},\s*\Z")
 
 def announce(sink: Sink, title: str) -> None:
     """Say that a section is not read, when its title is of one."""
-    what = _UNREAD.get(title)
-    if what is not None:
-        sink.note(f"not read: {what}")
+    description = _UNREAD.get(title)
+    if description is not None:
+        sink.note(f"not read: {description}")
 
 
 def section_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["read", "sniff"]
 
-_SAID = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
+_MESSAGE = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
 # Behind what the program had not ended with a line end: only what can be of nobody else.
-_SAID_BEHIND = re.compile(
+_MESSAGE_BEHIND = re.compile(
     r"==\d{1,10}== (?:(?:NV|PG)PROF is profiling process \d|Profiling (?:application|result):|Warning: ).*"
 )
 _PROFILING = re.compile(r"(?:NV|PG)PROF is profiling process (\d+), command: (.*)")
@@ -45,7 +45,7 @@ _SEVERITY = re.compile(r"(Warning|Error):\s*(.*)")
 _BARE_WARNING = re.compile(
     r"Warning: (?:\d+ records have invalid timestamps|Found \d+ invalid records|One or more events or metrics)"
 )
-_NOTHING = re.compile(
+_NOTHING_PROFILED = re.compile(
     r"\s*No (?:kernels|(?:API|OpenACC|OpenMP) activities|events/metrics|events|metrics) were profiled\."
 )
 _SECTIONS = {
@@ -164,13 +164,13 @@ class _Reading:
     def _follow(self, stream: Stream, number: int, text: str) -> None:
         if _RESULT_AND_MORE.search(text):
             self._sink.fault("a result without line breaks: its cells cannot be assigned to rows", number)
-        said = _SAID.match(text)
-        if said is None and "== " in text and (behind := _SAID_BEHIND.search(text)) is not None:
-            said = _SAID.match(behind[0])
-        if said is not None:
-            text = said["text"]
-            if said["pid"] is not None:
-                self._switch(stream, int(said["pid"]))
+        message = _MESSAGE.match(text)
+        if message is None and "== " in text and (behind := _MESSAGE_BEHIND.search(text)) is not None:
+            message = _MESSAGE.match(behind[0])
+        if message is not None:
+            text = message["text"]
+            if message["pid"] is not None:
+                self._switch(stream, int(message["pid"]))
             if self._hear(stream, number, text):
                 return
         elif self._hear_bare(stream, number, text.strip()):
@@ -178,7 +178,7 @@ class _Reading:
         if _RESULT.match(text):
             self._check_rows(stream)
             self._sink.new_block(stream)
-        elif _NOTHING.match(text):
+        elif _NOTHING_PROFILED.match(text):
             if not stream.in_nvtx:  # else of one range
                 self._sink.message(number, text.strip(), None)
         elif (title := _TITLE.match(text)) is not None:
@@ -202,7 +202,9 @@ class _Reading:
         """What nvprof says of itself; whether the line is done with."""
         if (profiling := _PROFILING.match(text)) is not None:
             command = profiling[2].strip()
-            self._sink.add("facts", {"block": self._sink.blocks, **_who(stream), "key": "command", "text": command})
+            self._sink.add(
+                "facts", {"block": self._sink.blocks, **_process_columns(stream), "key": "command", "text": command}
+            )
             return True
         if _PROFILING_ANYHOW.match(text):
             self._sink.fault(_NO_PROCESS, number)
@@ -221,8 +223,10 @@ class _Reading:
     def _hear_bare(self, stream: Stream, number: int, text: str) -> bool:
         """What only nvprof says of itself, in a report that lost the marks before it; whether the line is done with."""
         if (profiling := _PROFILING.match(text)) is not None:
-            who = {**_who(stream), "pid": int(profiling[1])}
-            self._sink.add("facts", {"block": self._sink.blocks, **who, "key": "command", "text": profiling[2].strip()})
+            process = {**_process_columns(stream), "pid": int(profiling[1])}
+            self._sink.add(
+                "facts", {"block": self._sink.blocks, **process, "key": "command", "text": profiling[2].strip()}
+            )
             return True
         if _PROFILING_ANYHOW.match(text):
             self._sink.fault(_NO_PROCESS, number)
@@ -232,11 +236,11 @@ class _Reading:
             return True
         return False
 
-    def _enter(self, stream: Stream, what: str) -> None:
+    def _enter(self, stream: Stream, title: str) -> None:
         """A title that says what the next table is of."""
-        stream.table = cpu_samples.CpuTable(self._sink, stream, what) if what.startswith("cpu ") else None
-        other_tables.announce(self._sink, what)
-        section = _SECTIONS.get(what) or next((s for s in ("openacc", "openmp") if s in what), "other")
+        stream.table = cpu_samples.CpuTable(self._sink, stream, title) if title.startswith("cpu ") else None
+        other_tables.announce(self._sink, title)
+        section = _SECTIONS.get(title) or next((s for s in ("openacc", "openmp") if s in title), "other")
         if section == "nvtx":
             stream.in_nvtx = True
             stream.nvtx_domain = stream.nvtx_range = None
@@ -270,22 +274,22 @@ class _Reading:
 
     def _table(self, stream: Stream, number: int, text: str) -> RowTaker | None:
         sink = self._sink
-        if (other := other_tables.section_table(sink, stream, text)) is not None:
-            if not isinstance(other, other_tables.PassedOver):
+        if (section_table := other_tables.section_table(sink, stream, text)) is not None:
+            if not isinstance(section_table, other_tables.PassedOver):
                 self._need_block(stream)
-            return other
+            return section_table
         if "(%)" in text:
             if cpu_samples.HEADER.match(text):
                 return cpu_samples.CpuTable(sink, stream, "")
-            if found := summaries.HEADER.match(text):
-                self._begin_summary(stream, typed=found[1] is not None)
-                return summaries.SummaryTable(sink, stream, typed=found[1] is not None, number=number)
+            if match := summaries.HEADER.match(text):
+                self._begin_summary(stream, typed=match[1] is not None)
+                return summaries.SummaryTable(sink, stream, typed=match[1] is not None, number=number)
         if traces.HEADER.match(text) or traces.COUNTER_HEADER.match(text):
             self._need_block(stream)
             return traces.TraceTable(sink, stream, text, number)
-        if found := counters.HEADER.match(text):
+        if match := counters.HEADER.match(text):
             self._need_block(stream)
-            return counters.MetricTable(sink, stream, found, number)
+            return counters.MetricTable(sink, stream, match, number)
         if other_tables.HEADER.match(text):
             self._need_block(stream)
             return other_tables.MemoryTable(sink, stream)
@@ -307,9 +311,9 @@ class _Reading:
 
     def _need_block(self, stream: Stream) -> None:
         if stream.block is None:
-            kept = stream.section, stream.in_nvtx, stream.device, stream.device_name
+            state_before = stream.section, stream.in_nvtx, stream.device, stream.device_name
             self._sink.new_block(stream)
-            stream.section, stream.in_nvtx, stream.device, stream.device_name = kept
+            stream.section, stream.in_nvtx, stream.device, stream.device_name = state_before
 
     def _begin_summary(self, stream: Stream, *, typed: bool) -> None:
         """A title line of a summary: of the block that was announced, else of one of its own."""
@@ -340,5 +344,5 @@ class _Reading:
         self._sink.finish()
 
 
-def _who(stream: Stream) -> dict[str, int | None]:
+def _process_columns(stream: Stream) -> dict[str, int | None]:
     return {"rank": stream.rank, "pid": stream.pid}

@@ -53,7 +53,7 @@ class Stream:
     # the block and the GPU below which the rows of OpenACC or OpenMP stood first
     directives: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)
 
-    def where(self) -> tuple[int, int | None, int | None]:
+    def origin_values(self) -> tuple[int, int | None, int | None]:
         """The same as `origin`, for `Columns`: block, rank, pid."""
         return self.block or 0, self.rank, self.pid
 
@@ -77,7 +77,7 @@ class Sink:
         self.summed: set[tuple[str, tuple[int | None, ...]]] = set()  # sections of blocks of which there are summaries
         self.at_end: list[Callable[[], None]] = []  # what makes rows of all that was read
         self._faults: Counter[str] = Counter()
-        self._said: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
 
     def new_block(self, stream: Stream) -> None:
         """The next rows of the stream are of another process or run."""
@@ -98,50 +98,50 @@ class Sink:
             rows = self.rows[table] = []
         rows.append(row)
 
-    def table(self, table: str, shared: tuple[str, ...], own: tuple[str, ...], name: str = "name") -> Columns:
+    def table(self, table: str, shared: tuple[str, ...], own_columns: tuple[str, ...], name: str = "name") -> Columns:
         """A table that may be as long as the program ran; its columns as `Columns` takes them."""
-        found = self.tables.get(table)
-        if found is None:
-            found = self.tables[table] = Columns(table, shared, own, name)
-        return found
+        columns = self.tables.get(table)
+        if columns is None:
+            columns = self.tables[table] = Columns(table, shared, own_columns, name)
+        return columns
 
-    def fault(self, what: str, number: int) -> None:
+    def fault(self, message: str, number: int) -> None:
         """An error of the file at a line; of many alike the first few are shown."""
-        if self._is_shown(what):
-            self.report.error(what, line=number, fix=AGAIN)
+        if self._is_shown(message):
+            self.report.error(message, line=number, fix=AGAIN)
 
-    def warn(self, what: str, number: int, fix: str | None = None) -> None:
+    def warn(self, message: str, number: int, fix: str | None = None) -> None:
         """The same for something that misleads."""
-        if self._is_shown(what):
-            self.report.warn(what, line=number, fix=fix)
+        if self._is_shown(message):
+            self.report.warn(message, line=number, fix=fix)
 
-    def _is_shown(self, what: str) -> bool:
-        self._faults[what] += 1
-        return self._faults[what] <= _MOST_SHOWN
+    def _is_shown(self, message: str) -> bool:
+        self._faults[message] += 1
+        return self._faults[message] <= _MOST_SHOWN
 
-    def note(self, what: str) -> None:
+    def note(self, message: str) -> None:
         """Something that the report holds and that is not read: reported once."""
-        if not self._faults[what]:
-            self.report.warn(what)
-        self._faults[what] = 1
+        if not self._faults[message]:
+            self.report.warn(message)
+        self._faults[message] = 1
 
     def message(self, number: int, text: str, severity: str | None) -> None:
         """Something nvprof said of itself: a problem of the report, reported once."""
         problem = known_message("nvprof", text, line=number, severity=severity)
-        if problem is None or len(self._said) >= _MOST_MESSAGES:
+        if problem is None or len(self._reported) >= _MOST_MESSAGES:
             return
         key = (problem.severity, problem.message)
-        if key not in self._said:
-            self._said.add(key)
+        if key not in self._reported:
+            self._reported.add(key)
             self.report.problems.append(problem)
 
     def finish(self) -> None:
         """Demangle, shorten and hand the tables over."""
         for make in self.at_end:
             make()
-        for what, times in self._faults.items():
+        for message, times in self._faults.items():
             if times > _MOST_SHOWN:
-                self.report.warn(f"{times} times in all: {what}")
+                self.report.warn(f"{times} times in all: {message}")
         self.report.tables |= self.rows
         self.report.tables |= {name: columns.finish() for name, columns in self.tables.items() if len(columns)}
         if self.blocks and self.report.tables.keys() <= {"facts"} and not self.report.problems:

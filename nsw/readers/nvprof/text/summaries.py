@@ -46,7 +46,7 @@ _FIGURES: Final = (
     "max_ns", "max_ns_pm",
 )  # fmt: skip
 _CORRELATION: Final = re.compile(r"\s+\[\d+\]\Z")
-_NOTHING: Final = (None, None)
+_NO_FIGURE: Final = (None, None)
 _UNNAMED: Final = "<unnamed>"
 # By section the table, and what its rows share beside where they come from and their name.
 _TABLES: Final = {
@@ -75,8 +75,8 @@ def figures_of(
     calls: int | None,
     total: Quantity | None,
     mean: Quantity | None,
-    least: Quantity | None,
-    most: Quantity | None,
+    minimum: Quantity | None,
+    maximum: Quantity | None,
 ) -> Figures:
     """The figures of a row with their twins.
 
@@ -84,11 +84,11 @@ def figures_of(
     """
     width = None if mean is None else max(mean.pm or 0.0, _MEAN_WIDTH)
     mean_of = None if mean is None else mean.value
-    return (calls, *(share or _NOTHING), *_exact(total), mean_of, width, *_exact(least), *_exact(most))
+    return (calls, *(share or _NO_FIGURE), *_exact(total), mean_of, width, *_exact(minimum), *_exact(maximum))
 
 
 def _exact(time: Quantity | None) -> tuple[float | None, float | None]:
-    return _NOTHING if time is None else (time.value, exact_to_a_ns(time.pm))
+    return _NO_FIGURE if time is None else (time.value, exact_to_a_ns(time.pm))
 
 
 def calls_of(host: str, device: str) -> int | None:
@@ -115,14 +115,14 @@ def add_summary_row(sink: Sink, stream: Stream, number: int, figures: Figures, n
     return going_on
 
 
-def add_openacc(sink: Sink, where: tuple[int | None, ...], name: str, figures: Figures) -> None:
+def add_openacc(sink: Sink, origin: tuple[int | None, ...], name: str, figures: Figures) -> None:
     """A row of the table of OpenACC events, that was not printed so; `where` is its block, rank and pid."""
-    _columns(sink, "openacc").append((*where, openacc_kind(name), name), figures)
+    _columns(sink, "openacc").append((*origin, openacc_kind(name), name), figures)
 
 
 def add_range(sink: Sink, stream: Stream, name: str, figures: Figures) -> None:
     """A row of the table of ranges, that was not printed so."""
-    _columns(sink, "range").append((*stream.where(), stream.nvtx_domain, name), figures)
+    _columns(sink, "range").append((*stream.origin_values(), stream.nvtx_domain, name), figures)
 
 
 def _is_call(name: str) -> bool:
@@ -138,7 +138,7 @@ def _table(sink: Sink, stream: Stream) -> Columns | None:
         stream.filled.add(section)
     if section not in _TABLES or (section in _OF_THE_PROCESS and _is_repeated(stream, section)):
         return None
-    sink.summed.add((section, stream.where()))
+    sink.summed.add((section, stream.origin_values()))
     return _columns(sink, section)
 
 
@@ -159,18 +159,18 @@ def _columns(sink: Sink, section: str) -> Columns:
 
 def _shared(stream: Stream, name: str) -> tuple[Any, ...]:
     """What all rows of this name and section share, the name as it is kept at their end."""
-    where = stream.where()
+    origin = stream.origin_values()
     match stream.section:
         case "gpu":
             plain = _CORRELATION.sub("", name) if name.endswith("]") else name
-            return (*where, stream.device, gpu_kind(plain), plain)
+            return (*origin, stream.device, gpu_kind(plain), plain)
         case "api":
-            return (*where, api_name(name))
+            return (*origin, api_name(name))
         case "openacc":
-            return (*where, openacc_kind(name), name)
+            return (*origin, openacc_kind(name), name)
         case "range":
-            return (*where, stream.nvtx_domain, name)
-    return (*where, name)
+            return (*origin, stream.nvtx_domain, name)
+    return (*origin, name)
 
 
 def is_closed(name: str) -> bool:
@@ -237,8 +237,8 @@ class SummaryTable:
 
     def take(self, number: int, text: str) -> bool:
         """Read a row, or a line that a name goes on in."""
-        if (found := self._row(text)) is not None:
-            label, pct, total, calls, device_calls, avg, low, high, name = found.groups()
+        if (match := self._row(text)) is not None:
+            label, pct, total, calls, device_calls, avg, low, high, name = match.groups()
             times = map(duration, (total, avg, low, high), self._units)
             figures = figures_of(percent(pct), calls_of(calls, device_calls or ""), *times)
         elif not self.rows and (units := _UNITS.match(text)) is not None:
@@ -305,17 +305,17 @@ _RANGEISH: Final = re.compile(r"\s*NVTX range \S")
 
 def take_old_range(sink: Sink, stream: Stream, number: int, text: str) -> bool:
     """Whether the line names a range; what follows is of it."""
-    found = _RANGE.match(text)
-    if found is None:
+    match = _RANGE.match(text)
+    if match is None:
         if not _RANGEISH.match(text):
             return False
         sink.fault("a line of an NVTX range is cut short or damaged: what is below it is left out", number)
         stream.nvtx_range = stream.table = None
         return True
-    name = found["name"] if found["unnamed"] is None else found["unnamed"]
+    name = match["name"] if match["unnamed"] is None else match["unnamed"]
     stream.nvtx_range, stream.section, stream.table = name, "gpu", None
-    total = duration(found["total"]) if found["total"] else None
-    calls = whole(found["times"]) if found["times"] else 1
+    total = duration(match["total"]) if match["total"] else None
+    calls = whole(match["times"]) if match["times"] else 1
     if total is not None:
         add_range(sink, stream, name, figures_of(None, calls, total, None, None, None))
     return True

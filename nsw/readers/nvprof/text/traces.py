@@ -46,15 +46,15 @@ class _Sum:
     calls: int
     total: float
     half: float
-    least: Time
-    most: Time
+    minimum: Time
+    maximum: Time
 
-    def figures(self, whole: float) -> Figures:
+    def figures(self, overall: float) -> Figures:
         """Calls, share of the whole, total, mean, least and greatest with their twins."""
-        share = 100.0 * self.total / whole if whole else None
+        share = 100.0 * self.total / overall if overall else None
         total = (float(self.total), self.half or None)
         mean = (self.total / self.calls, self.half / self.calls or None)
-        return (self.calls, share, None, *total, *mean, *self.least, *self.most)
+        return (self.calls, share, None, *total, *mean, *self.minimum, *self.maximum)
 
 
 class Asides:
@@ -76,14 +76,14 @@ class Asides:
         if took[0] is None:
             return False
         sums = self._openacc.setdefault(tuple(origin.items()), {})
-        found = sums.get(name)
-        if found is None:
+        entry = sums.get(name)
+        if entry is None:
             sums[name] = _Sum(1, took[0], took[1] or 0.0, took, took)
             return True
-        found.calls += 1
-        found.total += took[0]
-        found.half += took[1] or 0.0
-        found.least, found.most = min(found.least, took, key=_value), max(found.most, took, key=_value)
+        entry.calls += 1
+        entry.total += took[0]
+        entry.half += took[1] or 0.0
+        entry.minimum, entry.maximum = min(entry.minimum, took, key=_value), max(entry.maximum, took, key=_value)
         return True
 
     def __call__(self) -> None:
@@ -91,22 +91,22 @@ class Asides:
         for fact in self._sampled.facts():
             self._sink.add("facts", fact)
         for origin, sums in self._openacc.items():
-            where = tuple(value for _, value in origin)
-            if ("openacc", where) in self._sink.summed:
+            origin_values = tuple(value for _, value in origin)
+            if ("openacc", origin_values) in self._sink.summed:
                 continue  # the same report has nvprof's own summary
             self._sink.note("OpenACC events of a trace are summed in full: each with those that ran within it")
-            whole = sum(s.total for s in sums.values())
-            for name, of in sorted(sums.items(), key=lambda item: (-item[1].total, item[0])):
-                add_openacc(self._sink, where, name, of.figures(whole))
+            overall = sum(s.total for s in sums.values())
+            for name, event_sum in sorted(sums.items(), key=lambda item: (-item[1].total, item[0])):
+                add_openacc(self._sink, origin_values, name, event_sum.figures(overall))
 
 
 def asides_of(sink: Sink) -> Asides:
     """Those of a report, which has one of them."""
-    made = next((m for m in sink.at_end if isinstance(m, Asides)), None)
-    if made is None:
-        made = Asides(sink)
-        sink.at_end.append(made)
-    return made
+    asides = next((m for m in sink.at_end if isinstance(m, Asides)), None)
+    if asides is None:
+        asides = Asides(sink)
+        sink.at_end.append(asides)
+    return asides
 
 
 def _value(time: Time) -> int:
@@ -120,7 +120,7 @@ _CALL = re.compile(r"(cu(?:da)?[A-Z\d]\w*)(?:\s+\((.*)\))?\s*\Z", re.DOTALL)
 _METRIC = re.compile(r"[a-z][a-z0-9]*(?:_[A-Za-z0-9]+)*(?:\s*\(.*\))?\Z")
 
 # Title -> the column it feeds; text and CSV, all versions.
-KNOWN: Final = {
+COLUMN_OF_TITLE: Final = {
     "Start": "start",
     "Duration": "duration",
     "Grid Size": "grid",
@@ -164,7 +164,7 @@ KNOWN: Final = {
 }
 _DIMENSIONS = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 VARYING: Final = frozenset(("start", "duration", "correlation", "bytes", "bytes_per_s", "unified"))
-_OWN = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
+_OWN_COLUMNS = ("start_ns", "start_ns_pm", "duration_ns", "duration_ns_pm", "correlation")
 _API_COLUMNS = ("block", "rank", "pid")
 _GPU_COLUMNS = (
     *("block", "rank", "pid", "device", "device_name", "kind", "context", "stream", *_DIMENSIONS, "registers"),
@@ -172,7 +172,7 @@ _GPU_COLUMNS = (
     *("src_memory", "dst_memory"),
 )
 _MOVED = ("bytes", "bytes_pm", "bytes_per_s", "bytes_per_s_pm")
-_NOTHING: Final = (None, None)
+_NO_VALUE: Final = (None, None)
 Pair: TypeAlias = "tuple[float | None, float | None]"  # a value and its twin
 _took = lru_cache(_REMEMBERED)(whole_ns)  # durations repeat, starts do not
 
@@ -194,7 +194,7 @@ class TraceColumns:
         self._at: dict[str, int] = {}
         self._metrics: list[tuple[int, str]] = []
         for index, title in enumerate(titles):
-            column = KNOWN.get(title)
+            column = COLUMN_OF_TITLE.get(title)
             if column is None and _METRIC.match(title):
                 self._metrics.append((index, title))
             elif column:
@@ -202,13 +202,13 @@ class TraceColumns:
         self.width = len(titles)
         self._units: list[str | None] = [u.strip() or None for u in units] + [None] * (self.width - len(units))
         columns = [c for c in self._at if c not in {*VARYING, "name"}]
-        self._places = {column: place for place, column in enumerate(columns)}
+        self._positions = {column: position for position, column in enumerate(columns)}
         self._rest = _getter([self._at[c] for c in columns])
         self._operation = lru_cache(_REMEMBERED)(self._read_operation)
         self._tables: dict[str, Columns] = {}
         if "start" in self._at:
-            self._tables["work"] = sink.table("gpu_trace", _GPU_COLUMNS, (*_OWN, *_MOVED))
-            self._tables["call"] = sink.table("api_trace", _API_COLUMNS, _OWN)
+            self._tables["work"] = sink.table("gpu_trace", _GPU_COLUMNS, (*_OWN_COLUMNS, *_MOVED))
+            self._tables["call"] = sink.table("api_trace", _API_COLUMNS, _OWN_COLUMNS)
 
     def add(self, cells: Sequence[str]) -> bool:
         """One row; whether its cells are what the titles say."""
@@ -218,9 +218,9 @@ class TraceColumns:
         if is_aside(name):
             took, device = self._read(_took, cells, "duration"), split_device(self._cell(cells, "device"))[1]
             return asides_of(self._sink).add(self._stream.origin(), name, took, device, self._cell(cells, "system"))
-        alike, named = self._alike(cells, name)
+        alike, id_in_name = self._alike(cells, name)
         printed = whole(self._cell(cells, "correlation"))
-        correlation = named if printed is None or (named is not None and alike.kind == "work") else printed
+        correlation = id_in_name if printed is None or (id_in_name is not None and alike.kind == "work") else printed
         if (table := self._tables.get(alike.kind)) is not None:
             moved: tuple[float | None, ...] = ()
             if alike.kind == "work":
@@ -229,8 +229,8 @@ class TraceColumns:
                     *self._read(_byte_size, cells, "unified" if is_unified else "bytes"),
                     *self._read(_byte_rate, cells, "bytes_per_s"),
                 )
-            own = (*start, *self._read(_took, cells, "duration"), correlation, *moved)
-            table.append((*self._stream.where(), *alike.shared), own)
+            own_cells = (*start, *self._read(_took, cells, "duration"), correlation, *moved)
+            table.append((*self._stream.origin_values(), *alike.shared), own_cells)
         if self._metrics and alike.kind == "work":
             self._add_metrics(cells, alike.shared[-1], correlation)
         return True
@@ -247,21 +247,21 @@ class TraceColumns:
     ) -> tuple[Any, Any]:
         """A cell in the unit of its column."""
         at = self._at.get(column)
-        return _NOTHING if at is None else read(cells[at].strip(), self._units[at])
+        return _NO_VALUE if at is None else read(cells[at].strip(), self._units[at])
 
     def _alike(self, cells: Sequence[str], name: str) -> tuple[_Alike, int | None]:
         """What the row shares with others, and the id in its name."""
         call = _CALL.match(name) if name.startswith("cu") and self._cell(cells, "device") in {"", "-"} else None
         if call is not None:
-            found = _CORRELATION.match(call[2] or "")
-            return _Alike("call", (api_name(call[1]),)), found and int(found[2])
-        if name.endswith("]") and (found := _CORRELATION.match(name)):
-            return _Alike("work", self._operation(found[1], self._rest(cells)), "Memcpy" in found[1]), int(found[2])
+            match = _CORRELATION.match(call[2] or "")
+            return _Alike("call", (api_name(call[1]),)), match and int(match[2])
+        if name.endswith("]") and (match := _CORRELATION.match(name)):
+            return _Alike("work", self._operation(match[1], self._rest(cells)), "Memcpy" in match[1]), int(match[2])
         return _Alike("work", self._operation(name, self._rest(cells)), "Memcpy" in name), None
 
     def _read_operation(self, name: str, rest: tuple[str, ...]) -> tuple[Any, ...]:
         """What rows with these cells share, from the device on."""
-        cells = {column: rest[place].strip() for column, place in self._places.items()}
+        cells = {column: rest[position].strip() for column, position in self._positions.items()}
         get = cells.get
         device_name, device = split_device(get("device", ""))
         return (
@@ -283,25 +283,25 @@ class TraceColumns:
 
 
 def _byte_size(text: str, unit: str | None) -> Pair:
-    return size(text, unit, base=1024) or _NOTHING
+    return size(text, unit, base=1024) or _NO_VALUE
 
 
 def _byte_rate(text: str, unit: str | None) -> Pair:
-    return rate(text, unit, base=1024) or _NOTHING
+    return rate(text, unit, base=1024) or _NO_VALUE
 
 
-def _getter(places: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
+def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """The cells at these places as a tuple."""
-    if len(places) < 2:
-        return lambda cells: tuple(cells[p] for p in places)
-    return itemgetter(*places)
+    if len(positions) < 2:
+        return lambda cells: tuple(cells[p] for p in positions)
+    return itemgetter(*positions)
 
 
 def _dimensions(cells: dict[str, str]) -> tuple[int | None, ...]:
     if "grid" not in cells and "block" not in cells:
         return tuple(whole(cells.get(d, "")) for d in _DIMENSIONS)
-    found = [_GRID.match(cells.get(which, "")) for which in ("grid", "block")]
-    return tuple(n for f in found for n in (map(int, f.groups()) if f else (None, None, None)))
+    matches = [_GRID.match(cells.get(dimension, "")) for dimension in ("grid", "block")]
+    return tuple(n for f in matches for n in (map(int, f.groups()) if f else (None, None, None)))
 
 
 def memory(text: str) -> str | None:
@@ -332,16 +332,26 @@ _SHAPES = {
 # What a cell of a row must be, unless it is "-" or empty: another means that a cell, or a title, is missing.
 _TIME = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s\Z")
 _EXTENT = re.compile(r"\(\d+ \d+ \d+\)\Z")
-_WHOLE = re.compile(r"\d+\Z")
+_INTEGER = re.compile(r"\d+\Z")
 _SIZE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B\Z")
 _RATE = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[KMGT]?B/s\Z")
 _NAME = re.compile(r"(?!(?:-|[\d.]+[a-zA-Z/%]*)(?:\s\s|\Z)).+")
 _OF_CUDA_5 = re.compile(r"Throughput {4}Device {3}Context")  # where a GPU is its number
 _CELLS = {
-    "start": _TIME, "duration": _TIME, "grid": _EXTENT, "block": _EXTENT, "registers": _WHOLE, "static_smem": _SIZE,
-    "dynamic_smem": _SIZE, "bytes": _SIZE, "bytes_per_s": _RATE, "context": _WHOLE, "stream": _WHOLE, "device": _NAME,
+    "start": _TIME,
+    "duration": _TIME,
+    "grid": _EXTENT,
+    "block": _EXTENT,
+    "registers": _INTEGER,
+    "static_smem": _SIZE,
+    "dynamic_smem": _SIZE,
+    "bytes": _SIZE,
+    "bytes_per_s": _RATE,
+    "context": _INTEGER,
+    "stream": _INTEGER,
+    "device": _NAME,
     "name": _NAME,
-}  # fmt: skip
+}
 _LONGEST_SHAPE = 4096  # characters
 _LOOKS_LIKE_A_START = re.compile(r"[\d.]+(?:[eE][-+]?\d+)?[num]?s(?:\s|\Z)")
 _FIRSTS = frozenset("0123456789.,+-'\u00a0\u202f")  # how a number begins
@@ -365,7 +375,7 @@ def units_of(header: str, line: str) -> list[str] | None:
     at = {end: word for word, end in words}
     if len(at.keys() & {end for _, end in titles}) == len(words):
         return [at.get(end, "") for _, end in titles]
-    measured = [i for i, (title, _) in enumerate(titles) if KNOWN.get(title) in _MEASURED]
+    measured = [i for i, (title, _) in enumerate(titles) if COLUMN_OF_TITLE.get(title) in _MEASURED]
     if len(measured) != len(words):
         return None
     below = dict(zip(measured, (word for word, _ in words), strict=True))
@@ -385,8 +395,8 @@ class TraceTable:
         self._sink, self._stream, self._header = sink, stream, header
         self._has_units = False  # below the titles (--normalized-time-unit), and none in the rows
         self._titles = titles
-        checks = _CELLS | {"device": _WHOLE} if _OF_CUDA_5.search(header) else _CELLS
-        self._checks = [checks.get(KNOWN.get(t) or "") for t in titles]
+        checks = _CELLS | {"device": _INTEGER} if _OF_CUDA_5.search(header) else _CELLS
+        self._checks = [checks.get(COLUMN_OF_TITLE.get(t) or "") for t in titles]
         self._timed = titles[:1] == ["Start"]
         self._shape: re.Pattern[str] | None = None
         self.number = number
@@ -412,8 +422,8 @@ class TraceTable:
             return True
         if not text[0].isdigit():
             return False
-        found = self._by_shape(text)
-        if found is not None and self._fits(found) and columns.add(found):
+        shaped_cells = self._by_shape(text)
+        if shaped_cells is not None and self._fits(shaped_cells) and columns.add(shaped_cells):
             self.rows += 1
             return True
         if _LOOKS_LIKE_A_START.match(text) or abs(len(cells) - columns.width) <= 1:
@@ -430,7 +440,7 @@ class TraceTable:
 
     def _by_shape(self, text: str) -> list[str] | None:
         if self._shape is None:
-            shapes = [_SHAPES.get(KNOWN.get(t) or t, r"\S+") for t in self._titles]
+            shapes = [_SHAPES.get(COLUMN_OF_TITLE.get(t) or t, r"\S+") for t in self._titles]
             self._shape = re.compile(r"\s+".join(f"({s})" for s in shapes) + r"\Z")
-        found = self._shape.match(text[:_LONGEST_SHAPE])
-        return list(found.groups()) if found else None
+        match = self._shape.match(text[:_LONGEST_SHAPE])
+        return list(match.groups()) if match else None
