@@ -14,7 +14,7 @@ from nsw.campaign.look import look
 from nsw.campaign.places import require_own_root
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.errors import CampaignError, NswError, UsageError
-from nsw.safe_files import user_name
+from nsw.safe_files import open_to_read, replacing, user_name
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
@@ -69,11 +69,10 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
 def _use_what_was_shown(folder: CampaignFolder) -> None:
     """Put the clean copy of the ledger in its place: what lies beside it would change it, as SQLite's log of writes."""
     if folder.copy is not None:  # always, of a campaign that nsw does not act for
-        new = folder.ledger.with_suffix(".part")
-        shutil.copyfile(folder.copy.path, new)
-        for beside in folder.path.glob(f"{folder.ledger.name}-*"):
-            beside.unlink()
-        new.replace(folder.ledger)
+        with open_to_read(folder.copy.path) as shown, replacing(folder.ledger) as new:
+            shutil.copyfileobj(shown, new)
+            for beside in folder.path.glob(f"{folder.ledger.name}-*"):
+                beside.unlink()
 
 
 def _refuse_strange_files(folder: CampaignFolder) -> None:

@@ -21,7 +21,7 @@ from nsw.campaign.dry_run import ask, reach, way_to
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
 from nsw.campaign.look import look
-from nsw.campaign.places import require_own_place, require_own_root
+from nsw.campaign.places import require_own_folder, require_own_place
 from nsw.campaign.selection import as_named
 from nsw.campaign.site_folder import write_secrets
 from nsw.campaign.versions import origins
@@ -122,9 +122,12 @@ class Ingredients:
     secrets: str = field(default="", repr=False)
 
 
-def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolder:
+def begin(
+    root: Path, plan: Plan, made_of: Ingredients, check: Callable[[folders.CampaignFolder, Path], object]
+) -> folders.CampaignFolder:
     """Make the campaign's folder: whole, or not at all."""
-    with folders.group_may_read(plan.share), folders.made(root, plan.name, share=plan.share) as (hidden, folder):
+    new = folders.made(root, plan.name, share=plan.share, check=check)
+    with folders.group_may_read(plan.share), new as (hidden, folder):
         _fill(hidden, folder, plan, made_of)
     return folder
 
@@ -324,7 +327,7 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
     planned = ready.planned
     _check_path(home.absolute(), planned.place)
     site = planned.place.site
-    require_own_root(home, site.trusted_owners if site.transport.kind == LOCAL else (), warn)
+    trusted = site.trusted_owners if site.transport.kind == LOCAL else ()
     ingredients = Ingredients(
         resolved(planned, lock),
         planned.place.site.model_dump(mode="json", by_alias=True),
@@ -333,7 +336,7 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
     )
-    folder = begin(home, planned.plan, ingredients)
+    folder = begin(home, planned.plan, ingredients, lambda made, path: require_own_folder(made, path, trusted, warn))
     with Ledger(folder.ledger) as ledger:
         ledger.set_calls(ready.calls)
         if lock.choices is not None:
