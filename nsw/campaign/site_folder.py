@@ -30,7 +30,8 @@ TOOLS: Final = "tools"  # folder of nsw's own programs there
 # symbolic, so that the set-group-id bit of a project's folder stays
 _MODES: Final = {"nobody": "u=rwx,go=", "group": "u=rwx,g=rx,o="}
 # where others may write too, one of them may have put a link there first, or a folder, which root could close
-_MAKE: Final = """
+_MAKE: Final = (
+    """
 [ -e "$1/$3" ] || made=new
 mkdir -p -- "$1" || exit
 [ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
@@ -38,7 +39,9 @@ mkdir -p -- "$1" || exit
 chmod -- "$2" "$1" || exit
 [ -z "$3" ] || mkdir -p -- "$1/$3" || exit
 printf '%s\0' "${made-}"
-""" + WALK
+"""
+    + WALK
+)
 # kept under another name, beside what else the attempt left; done twice it does no more than once
 _ASIDE: Final = r"""
 for run in "$@"; do
@@ -57,6 +60,27 @@ def write_secrets(file: Path, text: str) -> None:
     """Write a new file that only its owner can read."""
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:  # noqa: PTH123
         out.write(text)
+
+
+def make_folder(
+    transport: Transport, scratch: str, site: Mapping[str, Any], warn: Callable[[str], object] = lambda _text: None
+) -> bool:
+    """Make the campaign's folder on the site, closed to others, with a folder for jobs; whether one was not there.
+
+    Args:
+        transport: The way to the site.
+        scratch: The folder there.
+        site: The site as data.
+        warn: Called with a sentence where the owner of a folder above is not known.
+
+    Raises:
+        CampaignError: The site does not let it be made or closed, or a stranger could replace it.
+        UnreachableError: The connection was lost.
+    """
+    mode = _MODES["group" if site.get("share") == "group" else "nobody"]
+    is_new, walked = _make(transport, scratch, mode, JOBS)
+    refuse_strangers(walked, scratch, site.get("trusted_owners") or (), warn, hint=_OTHER_SCRATCH)
+    return is_new
 
 
 def prepare(
@@ -82,9 +106,7 @@ def prepare(
         CampaignError: The site does not let it be made or closed, or a stranger could replace it.
         UnreachableError: The connection was lost.
     """
-    mode = _MODES["group" if site.get("share") == "group" else "nobody"]
-    is_new, walked = _make(transport, scratch, mode, JOBS)
-    refuse_strangers(walked, scratch, site.get("trusted_owners") or (), warn, hint=_OTHER_SCRATCH)
+    is_new = make_folder(transport, scratch, site, warn)
     if folder.secrets.exists():
         _make(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
         transport.stage([(folder.secrets, f"{scratch}/{FILE}")])

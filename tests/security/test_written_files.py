@@ -113,7 +113,9 @@ def test_a_baseline_is_written_through_no_link_of_another_user(campaign_of, vict
 
 
 @pytest.mark.parametrize("kind", ["fifo", "link"])
-def test_baselines_of_another_user_that_are_no_file_are_an_error_and_not_waited_for(campaign_of, victim, neighbour, kind):
+def test_baselines_of_another_user_that_are_no_file_are_an_error_and_not_waited_for(
+    campaign_of, victim, neighbour, kind
+):
     root = campaign_of(victim).parent
     (dear := victim.home / "dear.json").write_text("{}")
     victim.owns(dear)
