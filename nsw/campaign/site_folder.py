@@ -31,7 +31,7 @@ TOOLS: Final = "tools"  # folder of nsw's own programs there
 _MODES: Final = {"nobody": "u=rwx,go=", "group": "u=rwx,g=rx,o="}
 # where others may write too, one of them may have put a link there first, or a folder, which root could close
 _MAKE: Final = (
-    """
+    r"""
 [ -e "$1/$3" ] || made=new
 mkdir -p -- "$1" || exit
 [ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
