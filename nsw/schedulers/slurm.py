@@ -327,7 +327,8 @@ class Slurm(Adapter):
         "job submit limit|AssocMaxSubmitJobLimit|AssocGrpSubmitJobsLimit|QOSMaxSubmitJobPerUserLimit"
         "|QOSGrpSubmitJobsLimit|MaxSubmitJobs|temporarily unable to accept job|Job/step already completing"
     )
-    over = f"already finished|{_NO_SUCH_JOB}|no longer pending"
+    # `scontrol hold` and `release` print a line for each job, "No error" for those that it held or released
+    over = f"already finished|{_NO_SUCH_JOB}|no longer pending|^[\\d_,\\[\\]-]+: No error$"
     # without cgroups the state does not say so
     memory = r"^(?:slurmstepd: (?:error: )?)?(.*(?:exceeded memory limit|oom-kill event|Out Of Memory|oom_kill).*)$"
     noise = r'^\s*$|^(?:sbatch: (?:error: |fatal: )?)?Try "'

@@ -88,7 +88,7 @@ def test_two_campaigns_beside_each_other_fit(nsw, good):
     assert fits(nsw("compare", "main", second, "--json").out, "compare")["rows"]
     for by in ("figure", "kernel", "class", "range", "metric"):
         fits(nsw("compare", "main", second, "--by", by, "--json").out, "compare")
-    fits(nsw("gate", "main", second, "--rule", "speed: -2%", "--json").out, "gate")
+    fits(nsw("gate", "main", second, "--rule", "f: -2%", "--json").out, "gate")
 
 
 def test_the_recorded_campaign_fits(nsw):
