@@ -118,7 +118,7 @@ def _read(descriptor: int, last: int | None) -> bytes:
         return file.read(-1 if last is None else last)
 
 
-def open_output(path: Path) -> int:
+def open_output(path: Path, mode: int = 0o666) -> int:
     """A descriptor for writing a file that the user named, anew; a link of another user in its place is not followed.
 
     Raises:
@@ -126,14 +126,14 @@ def open_output(path: Path) -> int:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     try:
-        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+        return os.open(path, flags | os.O_NOFOLLOW, mode)
     except OSError as fault:
         if fault.errno != errno.ELOOP:
             raise
     owner = os.lstat(path).st_uid
     if owner not in {os.geteuid(), 0}:
         raise PermissionError(errno.EPERM, f"it is a link that {user_name(owner)} made", str(path))
-    return os.open(path, flags, 0o666)
+    return os.open(path, flags, mode)
 
 
 def open_regular(path: Path | str) -> int:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_rows import BuildRow, RunRow
     from nsw.recipe.model import Recipe
 
 __all__ = ["acts_of", "adopt", "refuse"]
@@ -116,7 +117,8 @@ def _refuse_strange_files(folder: CampaignFolder) -> None:
 
 def _acts_of_ledger(ledger: Ledger) -> list[str]:
     """What else the ledger names: jobs or processes that nsw would follow and could end, files that it would copy."""
-    flying = {run.submission for run in ledger.runs() if run.state in IN_FLIGHT}
+    tasks: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds(), *ledger.reductions()]
+    flying = {task.submission for task in tasks if task.state in IN_FLIGHT}
     jobs = [ids for name, ids in ledger.native_ids().items() if name in flying and ids]
     origins = ledger.meta(ORIGINS) or []
     return [
