@@ -147,17 +147,18 @@ def layout_options(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str
         yield what, value or None, here
 
 
-_GPUS: Final = re.compile(
-    r"(?:gres[/:])?gpu(?:[:/][A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:\([^)]*\))?|(?:[A-Za-z][\w.-]*:)?(\d+)"
-)
+_GRES: Final = re.compile(r"(?:gres[/:])?gpu(?:[:/][A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:\([^)]*\))?")
+_TYPED: Final = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
 
 
-def gpus_in(value: str) -> int | None:
-    """How many GPUs words of Slurm ask for, such as `gpu:a100:2,fs:1`, `a100:4` or `4`; None where they name none."""
-    if value == "none":
-        return 0
-    asked = [match for item in value.split(",") if (match := _GPUS.fullmatch(item.strip()))]
-    return sum(int(match[1] or match[2] or 1) for match in asked) if asked else None
+def gpus_in(gres: str) -> int | None:
+    """How many GPUs Slurm's generic resources hold, such as `gpu:a100:2,fs:1`; None where they name none."""
+    return 0 if gres == "none" else _sum(_GRES, gres)
+
+
+def _sum(one: re.Pattern[str], words: str) -> int | None:
+    asked = [match for item in words.split(",") if (match := one.fullmatch(item.strip()))]
+    return sum(int(match[1] or 1) for match in asked) if asked else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,9 @@ def asked_for(kind: str, options: Sequence[str]) -> list[Asked]:
     for what, value, at in layout_options(kind, options):
         words = value or ""
         if what in {"gpus", "all_gpus", "rank_gpus", "gres"}:
-            count = gpus_in(words)
+            count = gpus_in(words) if what == "gres" else _sum(_TYPED, words)
+            if count is None and what == "rank_gpus":
+                count = gpus_in(words)  # of --tres-per-task
             if count is None and what in {"gres", "rank_gpus"}:
                 continue  # of other resources
             found.append(Asked("gpus" if what == "gres" else what, count, words, at))

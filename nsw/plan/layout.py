@@ -159,7 +159,23 @@ def layout_of(demand: Demand) -> Layout:
         return _layout(demand)
     except _ContradictionError as fault:
         ways = [words for words, changed in fault.ways if changed is None or _is_accepted(changed)]
+        ways = ways or list(filter(None, (_way_out(*way, _MOST_CHANGES) for way in fault.ways)))[:1]
         raise LayoutError(fault.path, fault.message, ", or ".join(ways) or None) from None
+
+
+_MOST_CHANGES: Final = 3  # in a hint, where a single change leads to the next contradiction
+
+
+def _way_out(words: str, changed: Demand | None, most: int) -> str | None:
+    """A way out with the changes that it needs beside; None where so many do not suffice."""
+    if changed is None or _is_accepted(changed):
+        return words
+    try:
+        _layout(changed)
+    except _ContradictionError as fault:
+        further = ((f"{words} and {more}", after) for more, after in fault.ways if most > 1 and after is not None)
+        return next(filter(None, (_way_out(more, after, most - 1) for more, after in further)), None)
+    return None
 
 
 def _is_accepted(demand: Demand) -> bool:
@@ -210,7 +226,7 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
             f"{nodes} nodes, but the site is one machine (`scheduler: local`)",
             [
                 ("name a site with a batch system (`--site`)", None),
-                ("write `nodes: 1`", replace(demand, nodes=1)),
+                ("`nodes: 1`", replace(demand, nodes=1)),
             ],
         )
     total = demand.processes or by_nodes
@@ -222,11 +238,11 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
             f" {'have' if nodes > 1 else 'has'} {by_nodes}",
             [
                 (
-                    f"leave out tasks_per_node: then {total} processes are divided among {_nodes(nodes)}",
+                    "leave out tasks_per_node",
                     replace(demand, tasks_per_node=None),
                 ),
-                (f"write `tasks_per_node: {fewer}`", replace(demand, tasks_per_node=fewer)),
-                (f"write `processes: {by_nodes}`", replace(demand, processes=by_nodes)),
+                (f"`tasks_per_node: {fewer}`", replace(demand, tasks_per_node=fewer)),
+                (f"`processes: {by_nodes}`", replace(demand, processes=by_nodes)),
             ],
         )
     full = -(-total // nodes)
@@ -240,8 +256,8 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
             ("resources", "nodes"),
             f"{total} process{'es' if total > 1 else ''} on {_nodes(nodes)}: {_nodes(empty)} would get none",
             [
-                (f"such as `nodes: {nodes - empty}`", replace(demand, nodes=nodes - empty)),
-                (f"such as `processes: {full * nodes}`", replace(demand, processes=full * nodes)),
+                (f"`nodes: {nodes - empty}`", replace(demand, nodes=nodes - empty)),
+                (f"`processes: {full * nodes}`", replace(demand, processes=full * nodes)),
             ],
         )
     if demand.kind == "torchrun" and len(set(ranks)) > 1:
@@ -249,7 +265,7 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
             ("app", "launcher", "processes"),
             f"{total} processes cannot be divided equally among {_nodes(nodes)}, as torchrun needs",
             [
-                (f"such as `processes: {count}`", replace(demand, processes=count))
+                (f"`processes: {count}`", replace(demand, processes=count))
                 for count in (full * nodes, (full - 1) * nodes)
             ],
         )
@@ -267,7 +283,7 @@ def _gpus_of_node(demand: Demand) -> int:
         ("resources", "gpus"),
         f"{_gpus(demand.gpus)} cannot be divided equally among {_nodes(demand.nodes)}",
         [
-            (f"such as `gpus: {count}`", replace(demand, gpus=count))
+            (f"`gpus: {count}`", replace(demand, gpus=count))
             for count in (demand.gpus - rest + demand.nodes, demand.gpus - rest)
             if count
         ],
@@ -286,9 +302,9 @@ def _check_room(demand: Demand, tasks: int) -> None:
     nodes = -(-tasks // at_once) if at_once else 0
     ways: list[tuple[str, Demand | None]] = []
     if nodes and demand.tasks_per_node is None:
-        ways.append((f"spread them over more nodes: `nodes: {nodes}`", replace(demand, nodes=nodes)))
+        ways.append((f"`nodes: {nodes}` spreads them", replace(demand, nodes=nodes)))
     if fewer and demand.cpus:
-        ways.append((f"ask for fewer cores a process: `cpus_per_task: {fewer}`", replace(demand, cpus=fewer)))
+        ways.append((f"`cpus_per_task: {fewer}`", replace(demand, cpus=fewer)))
     raise _ContradictionError(
         ("resources", "cpus_per_task" if demand.cpus else "tasks_per_node"),
         f"{on_node} processes{each} on a node need {needed} cores,"
@@ -317,7 +333,7 @@ def _check_division(demand: Demand, ranks: Sequence[int], node_gpus: int) -> Non
         f"{message} ({sum(ranks)} processes, {_gpus(demand.gpus)} in all)",
         [
             (f"`gpus: {gpus}` gives each {'its own' if many else 'one'}", replace(demand, gpus=gpus)),
-            ("allow it: `launcher: {share_gpus: true}`", replace(demand, share_gpus=True)),
+            ("`launcher: {share_gpus: true}` allows that", replace(demand, share_gpus=True)),
         ],
     )
 
