@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
+from nsw.wording import storable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -251,6 +253,7 @@ class CommandError(NswError):
 
 def _excerpt(text: str) -> str:
     """What a command printed, of a long text the beginning and the end."""
+    text = storable(text)
     omitted = len(text) - 2 * _EXCERPT
     if omitted > 0:
         text = f"{text[:_EXCERPT]}\n[{omitted:,} characters are left out]\n{text[-_EXCERPT:]}"

@@ -1,23 +1,27 @@
-"""Opening files in folders that other users may have made: plain files only, no links, of an expected owner.
+"""Every file that nsw opens, in folders that other users may write: this module opens it, and no other does.
 
 A neighbour can put anything in the place of a file: a symbolic link to a file of yours, a FIFO that never answers, a
-device. Nothing is read from or written to before the open file itself has been looked at.
+device. Nothing is read from or written to before the open file itself has been looked at, and what nsw writes is a new
+file under a name that nobody can guess, which then takes the place of what has its name.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import secrets
+import shutil
 import stat
-from contextlib import suppress
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
 _ACL = "system.posix_acl_access"
 _NOT_PLAIN = "it is not a regular file"
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class NotPlainError(OSError):
@@ -114,7 +118,7 @@ def _read(descriptor: int, last: int | None) -> bytes:
         return file.read(-1 if last is None else last)
 
 
-def open_output(path: Path) -> int:
+def open_output(path: Path, mode: int = 0o666) -> int:
     """A descriptor for writing a file that the user named, anew; a link of another user in its place is not followed.
 
     Raises:
@@ -122,14 +126,14 @@ def open_output(path: Path) -> int:
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
     try:
-        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+        return os.open(path, flags | os.O_NOFOLLOW, mode)
     except OSError as fault:
         if fault.errno != errno.ELOOP:
             raise
     owner = os.lstat(path).st_uid
     if owner not in {os.geteuid(), 0}:
         raise PermissionError(errno.EPERM, f"it is a link that {user_name(owner)} made", str(path))
-    return os.open(path, flags, 0o666)
+    return os.open(path, flags, mode)
 
 
 def open_regular(path: Path | str) -> int:
@@ -151,29 +155,106 @@ def open_regular(path: Path | str) -> int:
     return descriptor
 
 
-def open_anew(path: Path) -> int:
-    """A descriptor for writing a new file in the place of what has that name: of a link the link goes, not its file.
+def open_to_read(path: Path | str) -> BinaryIO:
+    """A regular file for reading; symbolic links are followed. Raises as `open_regular` does."""
+    return os.fdopen(open_regular(path), "rb")
+
+
+def read_bytes(path: Path | str, limit: int | None = None) -> bytes:
+    """The bytes of a regular file, symbolic links followed; of one that is longer than the limit an error.
+
+    Raises:
+        NotPlainError: It is not a regular file.
+        OSError: It cannot be read, or is longer.
+    """
+    with open_to_read(path) as file:
+        data = file.read(-1 if limit is None else limit + 1)
+    if limit is not None and len(data) > limit:
+        raise OSError(errno.EFBIG, f"it is longer than {limit:,} bytes", str(path))
+    return data
+
+
+def read_text(path: Path | str, limit: int | None = None, *, errors: str = "strict") -> str:
+    """The text of such a file, its line ends as Python has them.
+
+    Raises:
+        OSError: As `read_bytes`.
+        UnicodeDecodeError: It is not UTF-8.
+    """
+    return read_bytes(path, limit).decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
+
+
+@contextmanager
+def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
+    """A new file that takes the place of what has that name when the block ends well: whole, or not at all.
+
+    In the place of a link it is the link that goes, not its file.
+
+    Args:
+        path: The file.
+        mode: Its permissions, as far as the umask lets it have them.
 
     Raises:
         OSError: It cannot be made.
     """
-    path.unlink(missing_ok=True)
-    return open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    part = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}.part")
+    descriptor = open_plain(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
-def make_folders(path: Path, mode: int = 0o775) -> None:
-    """Make a folder and those above it that are missing, none of which everybody may write, whatever the umask is.
+def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Put a new file with these bytes in the place of what has that name. Raises as `replacing` does."""
+    with replacing(path, mode) as file:
+        file.write(data)
+
+
+def write_text(path: Path, text: str, mode: int = 0o644) -> None:
+    """Put a new file with this text in the place of what has that name. Raises as `replacing` does."""
+    write_bytes(path, text.encode(), mode)
+
+
+def copy_file(source: Path | str, target: Path | str) -> None:
+    """Put a copy of a regular file, with its times and permissions, in the place of what has that name.
+
+    Nobody but its owner may write the copy.
+
+    Raises:
+        NotPlainError: The source is not a regular file: a FIFO would never answer, a device never end.
+        OSError: It cannot be read, or the copy not be made.
+    """
+    with open_to_read(source) as old, replacing(Path(target), 0o600) as new:
+        shutil.copyfileobj(old, new, 1 << 20)
+        new.flush()
+        of = os.fstat(old.fileno())
+        os.fchmod(new.fileno(), stat.S_IMODE(of.st_mode) & ~OTHERS_WRITE)
+        os.utime(new.fileno(), ns=(of.st_atime_ns, of.st_mtime_ns))
+
+
+def make_folders(path: Path, mode: int = 0o755) -> list[Path]:
+    """Make a folder and those above it that are missing, which nobody else may write, whatever the umask is.
+
+    Returns:
+        Those that were made, the outermost first.
 
     Raises:
         FileExistsError: A file is in the place of one.
         OSError: One cannot be made.
     """
+    made = []
     for folder in (*reversed(path.parents), path):
         try:
             folder.mkdir(mode=mode)
+            made.append(folder)
         except OSError:  # it is there, or above it nothing can be made
             if not folder.is_dir():
                 raise
+    return made
 
 
 def user_name(uid: int) -> str:

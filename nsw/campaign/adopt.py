@@ -15,7 +15,7 @@ from nsw.campaign.look import look
 from nsw.campaign.places import require_own_root
 from nsw.campaign.recipe_lock import recipe_of
 from nsw.errors import CampaignError, NswError, UsageError
-from nsw.safe_files import user_name
+from nsw.safe_files import open_to_read, replacing, user_name
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
+    from nsw.campaign.ledger_rows import BuildRow, RunRow
     from nsw.recipe.model import Recipe
 
 __all__ = ["acts_of", "adopt", "refuse"]
@@ -73,15 +74,14 @@ def _use_what_was_shown(folder: CampaignFolder) -> None:
     The ledger of an older nsw, which the copy migrated, is kept.
     """
     if folder.copy is not None:  # always, of a campaign that nsw does not act for
-        new = folder.ledger.with_suffix(".part")
-        shutil.copyfile(folder.copy.path, new)
         with folder.open(folder.ledger) as file:
             version = older_version(file)
-        if version is not None:
-            folder.ledger.replace(copy_of_state(folder.ledger, version))
-        for beside in folder.path.glob(f"{folder.ledger.name}-*"):
-            beside.unlink()
-        new.replace(folder.ledger)
+        with open_to_read(folder.copy.path) as shown, replacing(folder.ledger) as new:
+            shutil.copyfileobj(shown, new)
+            if version is not None:
+                folder.ledger.replace(copy_of_state(folder.ledger, version))
+            for beside in folder.path.glob(f"{folder.ledger.name}-*"):
+                beside.unlink()
 
 
 def _refuse_strange_files(folder: CampaignFolder) -> None:
@@ -117,7 +117,8 @@ def _refuse_strange_files(folder: CampaignFolder) -> None:
 
 def _acts_of_ledger(ledger: Ledger) -> list[str]:
     """What else the ledger names: jobs or processes that nsw would follow and could end, files that it would copy."""
-    flying = {run.submission for run in ledger.runs() if run.state in IN_FLIGHT}
+    tasks: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds(), *ledger.reductions()]
+    flying = {task.submission for task in tasks if task.state in IN_FLIGHT}
     jobs = [ids for name, ids in ledger.native_ids().items() if name in flying and ids]
     origins = ledger.meta(ORIGINS) or []
     return [

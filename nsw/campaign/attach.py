@@ -20,7 +20,7 @@ from nsw.campaign.handover import RECIPE, about, kept_there, require_success
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.campaign.look import clean_copy, look
-from nsw.campaign.places import require_own_place, require_own_root
+from nsw.campaign.places import require_own_folder, require_own_place
 from nsw.campaign.trust import forget
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
@@ -163,14 +163,13 @@ class CampaignsOnSite:
         if is_known and own is not None and own == wanted.token:
             return Attached(here, taken_over=False, owner="")
         if not is_known:
-            require_own_root(here.path.parent, (), warn)
             trusted, hint = self.place.site.trusted_owners, "name a folder of yours as the site's scratch"
             require_own_place(self._transport, f"{self.base}/{wanted.id}", trusted, warn, hint=hint)
         with tempfile.TemporaryDirectory(prefix="nsw-attach-") as temporary:
             shown = self._acts(wanted.id, here.recipe if is_known else self._kept(wanted.id, temporary))
         if not is_known:
             self._ask(wanted.id, shown, consent)
-        with _folder_here(here), folders.locked(here):
+        with _folder_here(here, folders.root(root) / wanted.id, warn), folders.locked(here):
             self._take_over(here, shown, consent)
         return Attached(here, taken_over=True, owner=wanted.owner)
 
@@ -233,11 +232,13 @@ class CampaignsOnSite:
 
 
 @contextmanager
-def _folder_here(here: folders.CampaignFolder) -> Iterator[None]:
+def _folder_here(here: folders.CampaignFolder, path: Path, warn: Callable[[str], object]) -> Iterator[None]:
     """The campaign's folder, made where it is not there; a new one is removed where the block fails."""
     if is_new := not here.path.exists():
         folders.make_private(here.path, "nobody")
     try:
+        if not here.trusted:
+            require_own_folder(here, path, (), warn)
         for sub in (here.scripts, here.reports, here.tables, here.app):
             sub.mkdir(exist_ok=True)
         if not here.trusted:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from typing import TYPE_CHECKING, Final
 
+from nsw import safe_files
 from nsw.errors import CampaignError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["campaign_of", "listed", "remove", "set_baseline"]
 
 _FILE: Final = "baselines.json"
+_LONGEST: Final = 1 << 20
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]*")
 
 
@@ -25,10 +26,10 @@ def listed(root: Path) -> dict[str, str]:
         CampaignError: The file is damaged.
     """
     try:
-        known = json.loads((root / _FILE).read_text(encoding="utf-8"))
+        known = json.loads(safe_files.read_plain(root / _FILE, last=_LONGEST))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as fault:
+    except (OSError, ValueError, RecursionError) as fault:
         raise CampaignError(
             f"{root / _FILE} cannot be read: {fault}", hint="remove it, and set baselines anew"
         ) from None
@@ -68,6 +69,4 @@ def remove(root: Path, name: str) -> None:
 
 
 def _write(root: Path, known: dict[str, str]) -> None:
-    part = root / f".{_FILE}.{os.getpid()}"
-    part.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    part.replace(root / _FILE)
+    safe_files.write_text(root / _FILE, json.dumps(known, indent=1, sort_keys=True) + "\n")

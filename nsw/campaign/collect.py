@@ -14,7 +14,7 @@ from nsw.campaign.folder import CampaignFolder, run_folder, run_of
 from nsw.campaign.judge import Status, Verdict, judge, read_status, read_statuses, reason_with, with_more
 from nsw.campaign.ledger_rows import COLLECT, Flying, Kind, Reading, Reason, RunRow, State
 from nsw.errors import CampaignError, UnreachableError
-from nsw.safe_files import read_plain
+from nsw.safe_files import open_to_read, read_plain, replacing
 from nsw.schedulers.model import Answer, Phase
 from nsw.tables.unpacking_limit import Allowance, TooMuchError, format_bytes
 from nsw.transport.model import Entry, Transport, Unreadable
@@ -183,23 +183,18 @@ def unpack(packed: Path, target: Path) -> str | None:
         CampaignError: What comes out cannot be written, as on a full disk.
     """
     allowance = Allowance(packed.stat().st_size)
-    part = target.with_name(f"{target.name}.part")
     wrong = None
     try:
-        part.unlink(missing_ok=True)
-        with gzip.open(packed) as source, part.open("xb") as out:
+        with open_to_read(packed) as raw, gzip.open(raw) as source, replacing(target) as out:
             while chunk := source.read(_CHUNK):
                 allowance.take(len(chunk))
                 out.write(chunk)
-        part.replace(target)
     except TooMuchError as fault:
         wrong = f"{packed.name} holds {fault}"
     except (EOFError, gzip.BadGzipFile, zlib.error) as fault:
         wrong = f"{packed.name} is damaged: {fault}"
     except OSError as fault:
         raise CampaignError(f"{target} cannot be written: {fault.strerror or fault}") from None
-    finally:
-        part.unlink(missing_ok=True)
     packed.unlink()
     return wrong
 

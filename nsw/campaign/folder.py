@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 from nsw.apart import Limits
 from nsw.campaign.trust import forget, is_trusted, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
-from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, user_name
+from nsw.safe_files import OTHERS_WRITE, make_folders, open_below, open_folder_below, open_plain, user_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
@@ -211,30 +211,34 @@ def root(given: Path | None = None) -> Path:
     return given or Path(os.environ.get("NSW_ROOT") or "campaigns")
 
 
-def make_private(folder: Path, share: str) -> None:
+def make_private(folder: Path, share: str) -> list[Path]:
     """Make a folder, and those on the way, that only the owner can enter, or the group too.
+
+    Returns:
+        Those on the way that were made, the outermost first.
 
     Raises:
         FileExistsError: It is there already.
         OSError: It cannot be made; NotADirectoryError if its parent is a file.
     """
     try:
-        make_folders(folder.parent)
+        made = make_folders(folder.parent)
     except FileExistsError as fault:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder.parent)) from fault
     folder.mkdir(mode=0o700)
     if share == "group":
         folder.chmod(folder.stat().st_mode | _GROUP_READS)
+    return made
 
 
 @contextmanager
 def group_may_read(share: str) -> Iterator[None]:
-    """Let the group read what this process and its children make, where the site says so."""
+    """Let the group read, and not write, what this process and its children make, where the site says so."""
     if share != "group":
         yield
         return
     before = os.umask(0o077)
-    os.umask(before & ~_GROUP_READS)
+    os.umask((before | OTHERS_WRITE) & ~_GROUP_READS)
     try:
         yield
     finally:
@@ -243,7 +247,12 @@ def group_may_read(share: str) -> Iterator[None]:
 
 @contextmanager
 def made(
-    parent: Path, name: str, now: float | None = None, *, share: str = "nobody"
+    parent: Path,
+    name: str,
+    now: float | None = None,
+    *,
+    share: str = "nobody",
+    check: Callable[[CampaignFolder, Path], object] = lambda _folder, _path: None,
 ) -> Iterator[tuple[CampaignFolder, CampaignFolder]]:
     """Make a folder NAME-YYYYMMDD-HHMMSS-xxxx below `parent`, which is there whole or not at all.
 
@@ -252,17 +261,19 @@ def made(
         name: The recipe's.
         now: Unix seconds, for the name.
         share: Who else may look into it: nobody or group.
+        check: Called with the new folder and its path below `parent`; it raises where it is not to be used.
 
     Yields:
         The folder under a hidden name, to be filled, and what it is called from the end of the block on. On any
         fault nothing of it stays; what a killed nsw left half made is cleared away by a later one.
     """
+    above: list[Path] = []
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
     while True:
         final = CampaignFolder(parent / f"{name}-{stamp}-{secrets.token_hex(2)}")
         hidden = CampaignFolder(parent / f".{final.id}{_HALF_MADE}")
         try:
-            make_private(hidden.path, share)
+            above += make_private(hidden.path, share)
         except FileExistsError:
             continue
         except OSError as fault:
@@ -274,6 +285,7 @@ def made(
             break
         hidden.path.rmdir()
     try:
+        check(hidden, parent / hidden.id)
         hidden.trust()
         for sub in (hidden.scripts, hidden.reports, hidden.tables, hidden.app):
             sub.mkdir()
@@ -283,6 +295,9 @@ def made(
     except BaseException:
         forget(hidden.directory)
         shutil.rmtree(hidden.path, ignore_errors=True)
+        with suppress(OSError):  # another campaign is there by now
+            for folder in reversed(above):
+                folder.rmdir()
         raise
     _clear_half_made(parent)
 

@@ -194,8 +194,10 @@ _AROUND: Final = re.compile(
     | Importer\ error\ status | Unable\ to\ retrieve\ the\ importer | The\ importer\ binary     # nsys
     | Generat(?:ing|ed)\b | Collecting\ data | Processing\ \[? | \[\d+/\d+\] | \s*/\S+$
     | The\ (?:target\ )?application\ (?:terminated|returned)
-    | (?:srun|slurmstepd|mpirun|mpiexec|prterun|orterun):? | Primary\ job | Process\ name:          # launchers
-    | (?:\[?\S+\]?\ )?MPI_ABORT\ was\ invoked | Exit\ code: | with\ errorcode
+    | (?:\[?\S+\]?\ )?MPI_ABORT\ was\ invoked | Abort\(-?\d+\) | Exit\ code: | with\ errorcode    # launchers
+    | Primary\ job | Process\ name: | Application\ \d+\ (?:exit|resources) | =\ .* | YOUR\ APPLICATION\ TERMINATED
+    | This\ typically\ refers\ to\ a\ problem | Please\ see\ the\ FAQ
+    | (?:\[\S+:\d+\]\ )?(?:\d+\ more\ process(?:es)?\ ha(?:s|ve)\ sent\ help|Set\ MCA\ parameter)
     | torch\.distributed\.elastic\S*ChildFailedError
     | (?:[WEI]\d{4}\ |\[\d{4}-\d\d-\d\d\ ).*(?:elastic|torchrun|run\.py)
     | frame\ \#\d+: | Exception\ raised\ from\ .*most\ recent\ call\ first                           # PyTorch's C++
@@ -211,19 +213,59 @@ _FAULT: Final = re.compile(
 )
 
 
+# what starts a program's processes, and why it could not: of its lines the first is the cause
+_LAUNCHER: Final = re.compile(
+    r"(?:srun|slurmstepd|mpirun|mpiexec|prterun|orterun|aprun|apsched|jsrun|pbsdsh)\b[^:\s]*:?\s"
+    r"|\[(?:mpiexec|proxy:\S+)@"
+)
+# what a launcher says of processes that ended by themselves, and of the others, which it ended then
+_RESULT: Final = re.compile(
+    r"(?:srun|slurmstepd): (?:error: )?(?:\S+: )?tasks? [\d,-]+: "
+    r"|.*(?:Terminating (?:StepId|job)|Job step aborted|CANCELLED AT|[Ff]orce Terminated|First task exited"
+    r"|got SIG|_step_signal"
+    r"|(?:detected|noticed) that |terminated normally|MPI_ABORT was invoked"
+    r"|(?:assert|poll|callback) .*(?:!closed|returned error)|: job ended due to a bad|error waiting for)"
+)
+_RULE: Final = re.compile(r"-{70,80}")  # around what Open MPI says
+
+
 def last_words(stderr: bytes | None) -> str | None:
     """The line of a program's stderr that most likely says why it failed, shortened; None when it said nothing.
 
-    That is the last one that speaks of an error, else the last one; what profilers and launchers say around
-    the program counts only where nothing else is.
+    That is the program's own last one that speaks of an error; else the first of its launcher that does, since what
+    follows there follows from it; else the program's last one. What profilers and launchers say around the program
+    counts only where nothing else is.
     """
-    lines = [line.rstrip() for line in (stderr or b"").decode(errors="replace").splitlines() if line.strip()]
+    text = [line.rstrip() for line in (stderr or b"").decode(errors="replace").splitlines()]
+    by_launcher, lines = _split(text)
     own = [line for line in lines if not _AROUND.match(line)]
     faults = [line for line in own if _FAULT.match(line)]
-    for some in (faults, own, [line for line in lines if not _AROUND.fullmatch(line)], lines):
+    causes = [line for line in by_launcher if not _RESULT.match(line) and not _AROUND.match(line)]
+    refused = [line for line in causes if re.search(r"\bwarning:", line) is None]
+    rest = [line for line in lines if not _AROUND.fullmatch(line)]
+    for some, at in ((faults, -1), (refused, 0), (own, -1), (by_launcher, 0), (rest, -1), (lines, -1)):
         if some:
-            return _short(some[-1].strip())
+            return _short(some[at].strip())
     return None
+
+
+def _split(text: list[str]) -> tuple[list[str], list[str]]:
+    """What launchers say, and all other lines; of Open MPI's, between rules, the first paragraph as one line."""
+    by_launcher: list[str] = []
+    lines: list[str] = []
+    rules = [at for at, line in enumerate(text) if _RULE.fullmatch(line)]
+    blocks = dict(zip(rules[::2], rules[1::2], strict=False))
+    at = 0
+    while at < len(text):
+        if at in blocks:
+            said = [line.strip() for line in text[at + 1 : blocks[at]]]
+            paragraph = said[: said.index("")] if "" in said[1:] else said
+            by_launcher += [" ".join(paragraph)] if any(paragraph) else []
+            at = blocks[at]
+        elif text[at].strip():
+            (by_launcher if _LAUNCHER.match(text[at]) else lines).append(text[at])
+        at += 1
+    return by_launcher, lines
 
 
 # how bash begins what it says of a line of a script

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import statistics
 from dataclasses import asdict, dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw import safe_files
 from nsw.analysis.certainty import Floor
 from nsw.errors import CampaignError
 from nsw.user_folders import user_folder
@@ -62,12 +62,10 @@ def _scatter(groups: Sequence[Sequence[float]]) -> float:
 def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> Path:
     """Keep it, in place of what was known of this site, chip and recipe; the file."""
     file = user_folder("state") / "noise.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
+    safe_files.make_folders(file.parent, 0o700)
     known = _known()
     known[_key(site, chip, recipe)] = [asdict(noise) for noise in noises]
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    part.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    part.replace(file)
+    safe_files.write_text(file, json.dumps(known, indent=1, sort_keys=True) + "\n")
     return file
 
 
@@ -86,7 +84,7 @@ def _key(site: str, chip: str | None, recipe: str) -> str:
 def _known() -> dict[str, list[dict[str, Any]]]:
     try:
         file = user_folder("state") / "noise.json"
-        text = file.read_text(encoding="utf-8")
+        text = safe_files.read_text(file)
     except OSError:  # nothing was measured yet, or there is no home
         return {}
     try:

@@ -1,7 +1,12 @@
-"""Whether strangers could move what nsw makes in a folder, here or on a site: by the owners of all folders above it."""
+"""Whether strangers could move what nsw makes in a folder, here or on a site: by the owners of all folders above it.
+
+A folder is made first and looked at then, from the root down: of one that is this user's, below folders that nobody
+else may change, nothing changes any more. What is looked at before it is there may be another one a moment later.
+"""
 
 from __future__ import annotations
 
+import os
 import stat
 from typing import TYPE_CHECKING, Final
 
@@ -11,15 +16,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
+    from nsw.campaign.folder import CampaignFolder
     from nsw.transport.model import Transport
 
-__all__ = ["require_own_place", "require_own_root"]
+__all__ = ["WALK", "refuse_strangers", "require_own_folder", "require_own_place", "require_own_root"]
 
 _SECONDS: Final = 60.0
+_OTHER_ROOT: Final = "name another folder with --root or NSW_ROOT"
 _NOBODY: Final = 65534  # of whom a container, or a server that squashes root, says nothing more
 # prints the user's number, then of each folder on the way its owner's number and name, mode and path; links on the way
 # are printed and followed, and what is not there yet ends it
-_WALK: Final = r"""
+WALK: Final = r"""
 walk() {
   local path=${2%/} rest=$1 part target
   while [ -n "$rest" ]; do
@@ -38,7 +45,7 @@ walk() {
   done
 }
 seen=(/)
-walk "$1" ""
+walk "$1" "" || exit
 printf '%s\0' "$EUID"
 stat --printf '%u\t%U\t%f\t%n\0' -- "${seen[@]}"
 """
@@ -48,16 +55,22 @@ def require_own_root(root: Path, trusted: Collection[str | int], warn: Callable[
     """The same as `require_own_place`, for the folder of campaigns on this machine."""
     from nsw.transport.local import LocalTransport
 
-    hint = "name another folder with --root or NSW_ROOT"
-    require_own_place(LocalTransport(), str(root.absolute()), trusted, warn, hint=hint)
+    require_own_place(LocalTransport(), str(root.absolute()), trusted, warn, hint=_OTHER_ROOT)
+
+
+def require_own_folder(
+    folder: CampaignFolder, path: Path, trusted: Collection[str | int], warn: Callable[[str], object]
+) -> None:
+    """The same, for the folder of a campaign that nsw just made, and that this path is to lead to."""
+    require_own_root(path, trusted, warn)
+    if not os.path.samestat(path.lstat(), os.fstat(folder.directory)):
+        raise CampaignError(f"another user changed what {path} is while nsw made it", hint=_OTHER_ROOT)
 
 
 def require_own_place(
     transport: Transport, path: str, trusted: Collection[str | int], warn: Callable[[str], object], *, hint: str
 ) -> None:
     """Raise where a stranger could put something else in the place of what nsw makes in a folder.
-
-    Trusted are the user, root, the site's `trusted_owners`, and members of a group that may write.
 
     Args:
         transport: The way to the machine.
@@ -70,12 +83,22 @@ def require_own_place(
         CampaignError: One could.
         UnreachableError: The site gave no answer.
     """
-    done = transport.run(["bash", "-c", _WALK, "nsw", path], timeout=_SECONDS)
+    done = transport.run(["bash", "-c", WALK, "nsw", path], timeout=_SECONDS)
     if done.timed_out:
         raise UnreachableError(f"the owners of {path} could not be listed: {done.stderr.strip()}")
     if done.returncode != 0:
         raise CommandError(done, subject=f"the owners of {path} cannot be listed")
-    user, *folders = done.stdout.removesuffix("\0").split("\0")
+    refuse_strangers(done.stdout, path, trusted, warn, hint=hint)
+
+
+def refuse_strangers(
+    walked: str, path: str, trusted: Collection[str | int], warn: Callable[[str], object], *, hint: str
+) -> None:
+    """Raise for what `WALK` printed of a folder as `require_own_place` does.
+
+    Trusted are the user, root, the site's `trusted_owners`, and members of a group that may write.
+    """
+    user, *folders = walked.removesuffix("\0").split("\0")
     mine = {int(user), 0, *trusted}
     for uid, name, mode, folder in (record.split("\t", 3) for record in folders):
         bits = int(mode, 16)

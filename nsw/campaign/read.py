@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
@@ -80,7 +80,8 @@ def severity(tool: str | None) -> str:
     return "warning" if tool in _MAY_LEAVE_NONE else "error"
 
 
-# of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE` and `gpu NODE INDEX UUID NAME`
+# of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE`, `gpu NODE INDEX UUID NAME`, and
+# `cores NODE ALL PLANNED`: the CPUs that a node has, and how many a rank was to have
 RANKS_FILE: Final = "ranks.tsv"
 _MOST: Final = 16 << 20  # bytes
 
@@ -90,6 +91,23 @@ class Landed:
     """The ranks of a run; no rows for a run of one process."""
 
     rows: tuple[Mapping[str, Any], ...] = ()
+    cores: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def crowded(self) -> str | None:
+        """A sentence where the ranks of a node are bound to fewer CPU cores than they were to have; else None."""
+        for host, (every, planned) in self.cores.items():
+            bound = [row["cpus"] for row in self.rows if row["host"] == host]
+            if len(bound) < 2 or None in bound or every in bound:  # not bound, or not known
+                continue
+            there = len(frozenset[int]().union(*map(_numbers, bound)))
+            wanted = len(bound) * max(planned, 1)
+            if there < wanted:
+                return (
+                    f"{len(bound)} ranks of {host} were bound to {there} CPU core{'s' if there > 1 else ''} in all,"
+                    f" and {wanted} were planned"
+                )
+        return None
 
     @property
     def local_ranks(self) -> dict[int, int]:
@@ -111,7 +129,18 @@ def landed_ranks(home: Path) -> Landed:
     for line in lines:
         if line[0] == "gpu" and len(line) == 5:
             uuids.setdefault(line[1], {})[line[2]] = line[3]
-    return Landed(tuple(_row(line, uuids) for line in lines if _is_rank(line)))
+    cores = {line[1]: (line[2], int(line[3])) for line in lines if _is_cores(line)}
+    return Landed(tuple(_row(line, uuids) for line in lines if _is_rank(line)), cores)
+
+
+def _is_cores(line: list[str]) -> bool:
+    return line[0] == "cores" and len(line) == 4 and line[3].isdecimal()
+
+
+def _numbers(ranges: str) -> frozenset[int]:
+    """The numbers of a list as Linux writes it, such as `0-3,8`; what is no such list has none."""
+    pairs = [part.split("-") for part in ranges.split(",") if re.fullmatch(r"\d{1,6}(-\d{1,6})?", part)]
+    return frozenset(number for pair in pairs for number in range(int(pair[0]), int(pair[-1]) + 1))
 
 
 def _is_rank(line: list[str]) -> bool:
@@ -121,7 +150,7 @@ def _is_rank(line: list[str]) -> bool:
 def _row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mapping[str, Any]:
     _, rank, local, node, boot, cpus, visible = line
     known = uuids.get(node, {})
-    seen = visible.split(",") if visible else list(known)
+    seen = [] if visible == "none" else visible.split(",") if visible else list(known)
     return {
         "rank": int(rank),
         "local_rank": int(local),
@@ -218,6 +247,9 @@ class _Reader:
             read.tables["ranks"] = [row | named for row in rows]
         if run.state is not State.DONE:  # it has a reason of its own
             return
+        if landed.crowded is not None:
+            fix = "bind each to its own: `resources: {cpus_per_task: N}`, or the launcher's own option"
+            read.report("warning", landed.crowded, fix, file=f"reports/{run.id}/{RANKS_FILE}")
         reports = [file.name for file in _reports_of(self._folder, run)]
         self._miss_reports(read, reports)
         self._miss_ranks(read, reports, landed)

@@ -18,6 +18,7 @@ from nsw.campaign.tables import load_rows
 from nsw.campaign.versions import differing, hashes
 from nsw.recipe.document import LARGEST, as_yaml, parse
 from nsw.recipe.model import Lock, LockedBefore, LockedChoice, LockedChoices, Recipe
+from nsw.safe_files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -168,10 +169,7 @@ def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch
 
 def write_locked(folder: CampaignFolder, head: str, recipe: dict[str, Any]) -> None:
     """Replace the campaign's recipe.lock.yaml as a whole."""
-    part = folder.recipe.with_suffix(".part")
-    part.unlink(missing_ok=True)  # whatever it is: a link would be written through
-    part.write_text(head + as_yaml(recipe), encoding="utf-8")
-    part.replace(folder.recipe)
+    write_text(folder.recipe, head + as_yaml(recipe))
 
 
 def locked_text(folder: CampaignFolder) -> str:

@@ -424,7 +424,10 @@ class Running:
         """Put what the runs need on the site, and submit, poll and judge until none is left."""
         from nsw.campaign import site_folder as private
 
-        is_new = private.prepare(self.folder, it.transport, it.scratch, it.share)
+        warnings: list[str] = []
+        is_new = private.prepare(self.folder, it.transport, it.scratch, it.ledger.site(), warnings.append)
+        for text in warnings:
+            self.emit(Message(text, "warning"))
         if is_new and it.ledger.meta(PREPARED):
             it.ledger.set_meta(PREPARED, False)
             self.emit(Message(f"{it.scratch} was removed: nsw makes it again, with scripts and program", "warning"))

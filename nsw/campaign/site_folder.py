@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.folder import LEDGER, CampaignFolder, run_folder
 from nsw.campaign.handover import site_in_hand
 from nsw.campaign.ledger_rows import SCRATCH, State
+from nsw.campaign.places import WALK, refuse_strangers
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.plan.command import FILE, PRIVATE
 from nsw.resources import reducer
@@ -16,7 +17,7 @@ from nsw.schedulers.model import JOBS
 from nsw.scripts.quoting import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.campaign.ledger import Ledger
     from nsw.transport.model import Transport
@@ -29,15 +30,18 @@ TOOLS: Final = "tools"  # folder of nsw's own programs there
 # symbolic, so that the set-group-id bit of a project's folder stays
 _MODES: Final = {"nobody": "u=rwx,go=", "group": "u=rwx,g=rx,o="}
 # where others may write too, one of them may have put a link there first, or a folder, which root could close
-_MAKE: Final = """
+_MAKE: Final = (
+    r"""
 [ -e "$1/$3" ] || made=new
 mkdir -p -- "$1" || exit
 [ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
 [ "$EUID" -ne 0 ] || [ -O "$1" ] || { echo "it belongs to another user" >&2; exit 1; }
 chmod -- "$2" "$1" || exit
 [ -z "$3" ] || mkdir -p -- "$1/$3" || exit
-echo "${made-}"
+printf '%s\0' "${made-}"
 """
+    + WALK
+)
 # kept under another name, beside what else the attempt left; done twice it does no more than once
 _ASIDE: Final = r"""
 for run in "$@"; do
@@ -46,6 +50,7 @@ for run in "$@"; do
   done
 done
 """
+_OTHER_SCRATCH: Final = "name another folder as the site's scratch"
 _COMMAND_S: Final = 60.0
 _ASIDE_S: Final = 120.0
 _READS_SECRETS: Final = b"\n    nsw_secrets "  # of the job's template
@@ -57,44 +62,69 @@ def write_secrets(file: Path, text: str) -> None:
         out.write(text)
 
 
-def make_folder(transport: Transport, scratch: str, share: str) -> bool:
+def make_folder(
+    transport: Transport, scratch: str, site: Mapping[str, Any], warn: Callable[[str], object] = lambda _text: None
+) -> bool:
     """Make the campaign's folder on the site, closed to others, with a folder for jobs; whether one was not there.
 
+    Args:
+        transport: The way to the site.
+        scratch: The folder there.
+        site: The site as data.
+        warn: Called with a sentence where the owner of a folder above is not known.
+
     Raises:
-        CampaignError: The site does not let it be made or closed.
+        CampaignError: The site does not let it be made or closed, or a stranger could replace it.
         UnreachableError: The connection was lost.
     """
-    return _make(transport, scratch, _MODES[share], JOBS)
+    mode = _MODES["group" if site.get("share") == "group" else "nobody"]
+    is_new, walked = _make(transport, scratch, mode, JOBS)
+    refuse_strangers(walked, scratch, site.get("trusted_owners") or (), warn, hint=_OTHER_SCRATCH)
+    return is_new
 
 
-def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: str) -> bool:
+def prepare(
+    folder: CampaignFolder,
+    transport: Transport,
+    scratch: str,
+    site: Mapping[str, Any],
+    warn: Callable[[str], object] = lambda _text: None,
+) -> bool:
     """Make the campaign's folder on the site, closed to others, with a folder for jobs and the secrets in it.
+
+    Args:
+        folder: The campaign.
+        transport: The way to the site.
+        scratch: The folder there.
+        site: The site as data.
+        warn: Called with a sentence where the owner of a folder above is not known.
 
     Returns:
         Whether it, or the folder for jobs, was not there.
 
     Raises:
-        CampaignError: The site does not let it be made or closed.
+        CampaignError: The site does not let it be made or closed, or a stranger could replace it.
         UnreachableError: The connection was lost.
     """
-    is_new = make_folder(transport, scratch, share)
+    is_new = make_folder(transport, scratch, site, warn)
     if folder.secrets.exists():
         _make(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
         transport.stage([(folder.secrets, f"{scratch}/{FILE}")])
     return is_new
 
 
-def _make(transport: Transport, there: str, mode: str, inside: str = "") -> bool:
-    """Make a folder there; whether it was not there before."""
+def _make(transport: Transport, there: str, mode: str, inside: str = "") -> tuple[bool, str]:
+    """Make a folder there; whether it was not there before, and what `WALK` printed of it."""
     done = transport.run(["bash", "-c", _MAKE, "nsw", there, mode, inside], timeout=_COMMAND_S)
     if done.timed_out:
         raise UnreachableError(f"the campaign's folder {there} could not be made: {done.stderr.strip()}")
     if done.returncode != 0:
         raise CampaignError(
             f"the campaign's folder {there} cannot be made and closed to other users: {done.stderr.strip()}",
-            hint="name another folder as the site's scratch",
+            hint=_OTHER_SCRATCH,
         )
-    return done.stdout.strip() == "new"
+    made, _, walked = done.stdout.partition("\0")
+    return made == "new", walked
 
 
 def forget_secrets(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:

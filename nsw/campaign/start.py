@@ -21,7 +21,7 @@ from nsw.campaign.dry_run import ask, reach, way_to
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
 from nsw.campaign.look import look
-from nsw.campaign.places import require_own_place, require_own_root
+from nsw.campaign.places import require_own_folder, require_own_place
 from nsw.campaign.selection import as_named
 from nsw.campaign.site_folder import make_folder, write_secrets
 from nsw.campaign.versions import origins
@@ -124,7 +124,11 @@ class Ingredients:
 
 
 def begin(
-    root: Path, plan: Plan, made_of: Ingredients, connect: Callable[[], Transport] | None = None
+    root: Path,
+    plan: Plan,
+    made_of: Ingredients,
+    check_folder: Callable[[folders.CampaignFolder, Path], object] = lambda _folder, _path: None,
+    connect: Callable[[], Transport] | None = None,
 ) -> folders.CampaignFolder:
     """Make the campaign's folder, and the one on its site where `connect` leads there: both, or none here.
 
@@ -132,11 +136,12 @@ def begin(
         CampaignError: One of them cannot be made.
         UnreachableError: The site could not be asked.
     """
-    with folders.group_may_read(plan.share), folders.made(root, plan.name, share=plan.share) as (hidden, folder):
+    new = folders.made(root, plan.name, share=plan.share, check=check_folder)
+    with folders.group_may_read(plan.share), new as (hidden, folder):
         _fill(hidden, folder, plan, made_of)
         if made_of.scratch and connect is not None:
             with closing(connect()) as transport:
-                make_folder(transport, f"{made_of.scratch}/{folder.id}", plan.share)
+                make_folder(transport, f"{made_of.scratch}/{folder.id}", made_of.site)
     return folder
 
 
@@ -335,7 +340,7 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
     planned = ready.planned
     _check_path(home.absolute(), planned.place)
     site = planned.place.site
-    require_own_root(home, site.trusted_owners if site.transport.kind == LOCAL else (), warn)
+    trusted = site.trusted_owners if site.transport.kind == LOCAL else ()
     ingredients = Ingredients(
         resolved(planned, lock),
         planned.place.site.model_dump(mode="json", by_alias=True),
@@ -344,7 +349,11 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
     )
-    folder = begin(home, planned.plan, ingredients, lambda: way_to(planned.place))
+
+    def check_folder(made: CampaignFolder, path: Path) -> None:
+        require_own_folder(made, path, trusted, warn)
+
+    folder = begin(home, planned.plan, ingredients, check_folder, lambda: way_to(planned.place))
     with Ledger(folder.ledger) as ledger:
         ledger.set_calls(ready.calls)
         if lock.choices is not None:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from nsw.errors import UsageError
-from nsw.safe_files import open_output
+from nsw.limits import limited
+from nsw.recipe.secret_names import holds_secret, looks_secret, named_secrets
+from nsw.safe_files import open_output, read_text
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.site_check.from_script import Line
+
+
+_LONGEST_SCRIPT: Final = 4 << 20  # bytes
+_OPTION: Final = re.compile(r"(?<!\S)--?([A-Za-z][\w-]*)\s+[^\s-]")  # with its value as the next word
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +66,10 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     text = recipe_for(words, files, gpus=gpus, file=str(path))
     load_recipe_text(text, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    with os.fdopen(open_output(path), "w", encoding="utf-8") as file:
-        file.write(text)
+    secret = _write(path, text)
     loaded = load_recipe(path, place.site.name)
     kind = loaded.recipe.app.launcher.kind
-    missing = [one.message for one in (*loaded.warnings, *missing_programs(loaded, place.site))]
+    missing = [*secret, *(one.message for one in (*loaded.warnings, *missing_programs(loaded, place.site)))]
     return FirstRecipe(path, files, place.site.name, gpus, None if kind == "none" else kind, missing)
 
 
@@ -124,14 +130,15 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     from nsw.site_check.starter import FirstSite, sites_before
 
     try:
-        text = script.read_text(encoding="utf-8", errors="replace")
+        text = read_text(script, _LONGEST_SCRIPT, errors="replace")
     except OSError as fault:
         raise UsageError(f"{script} cannot be read: {fault.strerror or fault}") from None
     sites = path.with_name("sites.yaml")
-    made = convert(
-        text, script, site=site, sites=str(sites), recipe=str(path),
-        gpus=lambda: int(facts(load_site(LOCAL)).gpus_per_node != 0),
-    )  # fmt: skip
+    with limited(f"reading {script}"):
+        made = convert(
+            text, script, site=site, sites=str(sites), recipe=str(path),
+            gpus=lambda: int(facts(load_site(LOCAL)).gpus_per_node != 0),
+        )  # fmt: skip
     files = [path.with_stem(path.stem + end) for end, _ in made.recipes]
     for file in files:
         _require_free(file, force=force)
@@ -139,13 +146,23 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     for file, (_, recipe) in zip(files, made.recipes, strict=True):
         load_recipe_text(recipe, str(file))
     path.parent.mkdir(parents=True, exist_ok=True)
-    for file, (_, recipe) in zip(files, made.recipes, strict=True):
-        with os.fdopen(open_output(file), "w", encoding="utf-8") as stream:
-            stream.write(recipe)
+    secret = [line for file, (_, recipe) in zip(files, made.recipes, strict=True) for line in _write(file, recipe)]
     if made.site is not None:
         FirstSite(sites, made.site_name, made.site, (), (), before).write()
-    missing = [one.message for file in files for one in load_recipe(file).warnings]
+    missing = [*secret, *(one.message for file in files for one in load_recipe(file).warnings)]
     return FromScript(files, sites if made.site else None, made.site_name, made.lines, list(dict.fromkeys(missing)))
+
+
+def _write(path: Path, recipe: str) -> list[str]:
+    """Write a recipe; one that holds what looks like a secret so that only its owner can read it, and a warning."""
+    options = (match[1] for match in _OPTION.finditer(recipe))
+    is_secret = holds_secret(recipe) or any(named_secrets(recipe)) or any(map(looks_secret, options))
+    with os.fdopen(open_output(path, 0o600 if is_secret else 0o666), "w", encoding="utf-8") as file:
+        if is_secret:
+            os.fchmod(file.fileno(), 0o600)  # of a file that was there
+        file.write(recipe)
+    hint = "write it as `app: env: {NAME: {secret: {from_env: NAME}}}` instead"
+    return [f"{path} holds what looks like a secret, and only you can read it: {hint}"] if is_secret else []
 
 
 def _require_free(path: Path, *, force: bool) -> None:

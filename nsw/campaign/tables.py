@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from nsw.apart import run_isolated
 from nsw.errors import CampaignError
-from nsw.safe_files import open_plain
+from nsw.safe_files import open_plain, replacing
 from nsw.tables import TABLES, as_arrow
 from nsw.tables.parquet_tables import StoredTableError, lazy_rows, stored_rows, stored_table, unchecked_table
 
@@ -80,10 +80,8 @@ def _replace(path: Path, table: str, rows: list[dict[str, Any]], runs: Sequence[
     if note:
         new = new.replace_schema_metadata({**(new.schema.metadata or {}), b"nsw_note": note.encode()})
     path.parent.mkdir(exist_ok=True)  # a person may have removed it, to have the reports read again
-    part = path.with_suffix(".part")
-    part.unlink(missing_ok=True)  # whatever it is: a link would be written through
-    pq.write_table(new, part, compression="zstd")
-    part.replace(path)
+    with replacing(path) as file:
+        pq.write_table(new, file, compression="zstd")
 
 
 def put_rows(folder: CampaignFolder, table: str, run: str, rows: list[dict[str, Any]]) -> None:

@@ -14,12 +14,12 @@ import re
 import secrets
 import stat
 import struct
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from nsw.errors import CampaignError
-from nsw.safe_files import make_folders, open_plain, read_below
+from nsw.safe_files import make_folders, open_plain, read_below, read_text, write_text
 from nsw.user_folders import user_folder
 
 __all__ = ["TOKEN", "forget", "is_trusted", "trust"]
@@ -105,11 +105,7 @@ def _shows_all_as(owner: int, directory: int) -> bool:
 
 def _write(directory: int, name: str, text: str) -> None:
     """Write a file that only its owner can read, whole or not at all."""
-    made = f".{name}.{os.getpid()}"
-    descriptor = open_plain(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, folder=directory)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        out.write(text)
-    os.replace(made, name, src_dir_fd=directory, dst_dir_fd=directory)
+    write_text(Path(f"/proc/self/fd/{directory}/{name}"), text, 0o600)
 
 
 def _identity(directory: int) -> str:
@@ -136,10 +132,10 @@ def _device(directory: int, number: int) -> str:
     """The file system: by its number, or by what is mounted where the kernel numbers each mount anew (NFS, Lustre)."""
     if os.major(number):
         return f"{os.major(number)}:{os.minor(number)}"
-    with suppress(OSError), closing(Path("/proc/self/mountinfo").open(encoding="utf-8", errors="replace")) as mounts:
-        info = Path(f"/proc/self/fdinfo/{directory}").read_text(encoding="ascii")
+    with suppress(OSError):
+        info = read_text(f"/proc/self/fdinfo/{directory}")
         wanted = re.search(r"^mnt_id:\s*(\d+)$", info, re.MULTILINE)
-        for line in mounts:
+        for line in read_text("/proc/self/mountinfo", errors="replace").split("\n"):
             mount, _, source = line.partition(" - ")
             if wanted and mount.split(" ", 1)[0] == wanted[1]:
                 return " ".join(source.split()[:2])  # type and source

@@ -224,7 +224,7 @@ def render(
 ) -> int:
     """Print or write the scripts."""
     from nsw.campaign.planning import make_plan
-    from nsw.safe_files import open_anew
+    from nsw.safe_files import write_text
     from nsw.scripts.render import machinery_name, machinery_text
 
     planned = make_plan(recipe, site, sites, options, show_message)
@@ -234,8 +234,7 @@ def render(
     if into is not None:
         into.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            with open(open_anew(into / name), "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
-                file.write(text)
+            write_text(into / name, text)
         tell(f"{plural(len(jobs), 'script')} in {into}, with the file that they share")
     else:
         for number, (name, text) in enumerate(texts.items()):

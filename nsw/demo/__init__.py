@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.errors import NswError
+from nsw.safe_files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -120,24 +121,18 @@ def extract(recording: Recording, target: Path) -> list[Path]:
 
 def _extract_file(recording: Recording, file: RecordedFile, target: Path) -> Path:
     import hashlib
-    import os
 
     path = target / file.name
-    part = target / f".{file.name}.{os.getpid()}.part"
     digest, size = hashlib.sha256(), 0
-    try:
-        with part.open("wb") as out:
-            for chunk in _chunks(recording, file):
-                digest.update(chunk)
-                size += len(chunk)
-                if size > file.size:  # a damaged file must not fill the disk
-                    raise _damaged(file, f"it holds more than the {file.size} bytes recorded")
-                out.write(chunk)
+    with replacing(path) as out:
+        for chunk in _chunks(recording, file):
+            digest.update(chunk)
+            size += len(chunk)
+            if size > file.size:  # a damaged file must not fill the disk
+                raise _damaged(file, f"it holds more than the {file.size} bytes recorded")
+            out.write(chunk)
         if digest.hexdigest() != file.sha256:
             raise _damaged(file, f"its SHA-256 is {digest.hexdigest()}, recorded was {file.sha256}")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
     return path
 
 

@@ -21,8 +21,18 @@ from nsw.plan.jobs import (
     side_by_side,
     too_many_runs,
 )
-from nsw.plan.launchers import Launch, PlaceFacts, functions_before, notes_of, processes_in
-from nsw.plan.layout import Demand, Layout, layout_of
+from nsw.plan.launchers import (
+    Launch,
+    PlaceFacts,
+    binding_in,
+    check_line,
+    functions_before,
+    gpus_in,
+    is_cyclic,
+    notes_of,
+    processes_in,
+)  # fmt: skip
+from nsw.plan.layout import Demand, Layout, LayoutError, layout_of
 from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
 from nsw.plan.passes import CaseProgram, profiled
 from nsw.plan.refusals import faults_on_site, marks
@@ -298,6 +308,7 @@ class _Builder:
             each = None if each is None else whole_number(each, 1)
         if self._facts.replay is not None:  # one process prints what was recorded
             return Launch(Layout(tasks=needs.tasks, nodes=needs.nodes))
+        mpi = site.mpi or self._facts.mpi
         with standing_at("resources"):
             layout = layout_of(
                 Demand(
@@ -314,8 +325,13 @@ class _Builder:
                     order=tuple(site.gpus.order),
                     chip=self._chip,
                     one_machine=site.scheduler == LOCAL,
+                    cyclic=is_cyclic(launcher.kind, options, mpi),
+                    bound=binding_in(launcher.kind, options),
+                    site_gpus=self._facts.gpus_per_node,
                 )
             )
+            if site.scheduler == "slurm":
+                self._check_slurm(layout, needs)
         with standing_at("app", "launcher"):
             starter = site.node_launcher
             node_values = {**values, "nodes": needs.nodes}
@@ -323,12 +339,40 @@ class _Builder:
             shared = site.whole_nodes and site.limits.runs_per_job != 1
             place = PlaceFacts(
                 scheduler=site.scheduler,
-                mpi=site.mpi or self._facts.mpi,
+                mpi=mpi,
                 node_launcher=node_words,
                 gres=needs.gres,
                 steps_share_nodes=shared and side_by_side(needs, self._facts.gpus_per_node or 0) > 1,
             )
             return Launch(layout, place, options, prefix)
+
+    def _check_slurm(self, layout: Layout, needs: Resources) -> None:
+        """See that what the recipe and the site write in Slurm's own words agrees with the layout.
+
+        Raises:
+            LayoutError: It does not.
+        """
+        asked, site = self._loaded.recipe.resources, self._place.site
+        for number, line in enumerate(asked.extra):
+            check_line(line, layout, ("resources", "extra", number))
+        for line in site.extra:
+            check_line(line, layout, ("resources",), of_site=True)
+        count = None if needs.gres is None or asked.gpus is None else gpus_in(needs.gres)
+        if count is None or needs.gpus % needs.nodes:
+            return
+        planned = needs.gpus // needs.nodes
+        if asked.gres is not None and count != planned:
+            raise LayoutError(
+                ("resources", "gres"),
+                f"gres {needs.gres} asks for {count} GPUs a node, and gpus for {planned}",
+                f"let gres ask for {planned}, or leave it out: nsw asks for what gpus says",
+            )
+        if asked.gres is None and count < planned:  # a whole node's may be more than a run uses
+            raise LayoutError(
+                ("resources", "gpus"),
+                f"{planned} GPUs on each node, and site {site.name} asks Slurm for {count} (gres: {needs.gres})",
+                "let the site's gres take the number from the recipe, such as `gres: 'gpu:{{ gpus }}'`",
+            )
 
     def _limit(self, number: int, one: Any, needs: Resources, values: Mapping[str, Any]) -> Resources:
         """What a pass needs: the run's own, with the pass's time."""
@@ -424,6 +468,8 @@ class _Builder:
         document = self._loaded.document
         if document.node(("resources", "gpus")) is None:
             what += ", and a recipe that does not say how many asks for 1"
+            if nodes > 1:
+                what += " on each node"
             hint = "write `resources: {gpus: 0}` if the program needs none"
         elif has:
             hint = "`--fit` skips the cases that the site cannot hold, `--set gpus=...` asks for others"

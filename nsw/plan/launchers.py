@@ -7,6 +7,7 @@ of nsw's replaces it; one that says something else is refused.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = [
-    "FAMILIES", "Launch", "PlaceFacts", "family_of", "functions_before", "launch", "layout_options", "notes_of",
-    "processes_in", "rank_words", "start_on_nodes",
+    "FAMILIES", "Launch", "PlaceFacts", "asked_for", "binding_in", "check_line", "family_of", "functions_before",
+    "gpus_in", "is_cyclic", "launch", "layout_options", "notes_of", "processes_in", "rank_words", "start_on_nodes",
 ]  # fmt: skip
 
 FAMILIES: Final = ("openmpi", "mpich", "pals")  # of mpirun and mpiexec; Intel MPI's is Hydra, as MPICH's
@@ -80,7 +81,8 @@ class Launch:
 _SRUN: Final = {
     "-n": "processes", "--ntasks": "processes", "-N": "nodes", "--nodes": "nodes", "--ntasks-per-node": "per_node",
     "-c": "cpus", "--cpus-per-task": "cpus", "--gpus-per-node": "gpus", "-G": "all_gpus", "--gpus": "all_gpus",
-    "--gres": "other_gpus", "--gpus-per-task": "other_gpus", "--tres-per-task": "other_gpus",
+    "--gres": "gres", "--gpus-per-task": "rank_gpus", "--tres-per-task": "rank_gpus",
+    "--ntasks-per-gpu": "gpu_ranks",
     "-m": "distribution", "--distribution": "distribution", "--cpu-bind": "binding", "--cpu_bind": "binding",
     "--exact": "exact", "--overlap": "exact", "--exclusive": "exact",
 }  # fmt: skip
@@ -90,11 +92,14 @@ _JSRUN: Final = {
     "-a": "set_ranks", "--tasks_per_rs": "set_ranks",
     "-c": "set_cpus", "--cpu_per_rs": "set_cpus", "-g": "set_gpus", "--gpu_per_rs": "set_gpus",
     "-r": "node_sets", "--rs_per_host": "node_sets", "-b": "binding", "--bind": "binding",
+    "-d": "distribution", "--launch_distribution": "distribution",
 }  # fmt: skip
 _MPI: Final = {
     "-n": "processes", "-np": "processes", "--n": "processes", "--np": "processes",
     "-ppn": "per_node", "--ppn": "per_node", "-perhost": "per_node", "-npernode": "per_node", "--npernode": "per_node",
     "-N": "per_node", "--map-by": "mapping", "-map-by": "mapping", "--depth": "cpus", "-d": "cpus",
+    "--rank-by": "distribution", "-rank-by": "distribution", "--bynode": "by_node", "-bynode": "by_node",
+    "--pernode": "one_a_node", "-pernode": "one_a_node", "-rr": "by_node",
     "--cpu-bind": "binding", "--bind-to": "binding", "-bind-to": "binding",
     "-f": "hosts", "-hosts": "hosts", "-host": "hosts", "--host": "hosts", "-H": "hosts", "--hosts": "hosts",
     "--hostlist": "hosts", "-hostfile": "hosts", "--hostfile": "hosts",
@@ -108,10 +113,11 @@ _TORCHRUN: Final = {
 _SAYS: Final[Mapping[str, Mapping[str, str]]] = {
     "srun": _SRUN, "aprun": _APRUN, "jsrun": _JSRUN, "mpirun": _MPI, "mpiexec": _MPI, "torchrun": _TORCHRUN,
 }  # fmt: skip
-_WITHOUT_VALUE: Final = frozenset({"exact", "alone"})
+_ABBREVIATING: Final = frozenset({"srun", "torchrun"})  # take the beginning of an option's name for it
+_WITHOUT_VALUE: Final = frozenset({"exact", "alone", "by_node", "one_a_node"})
 _WORDS: Final = {
     "processes": "processes", "nodes": "nodes", "per_node": "processes a node", "cpus": "CPU cores a process",
-    "gpus": "GPUs a node", "all_gpus": "GPUs in all",
+    "gpus": "GPUs a node", "all_gpus": "GPUs in all", "rank_gpus": "GPUs a process", "gpu_ranks": "processes a GPU",
 }  # fmt: skip
 
 
@@ -127,8 +133,11 @@ def layout_options(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str
         name, equals, value = word.partition("=")
         if kind == "torchrun":
             name = name.replace("_", "-")
-        if name not in known and word[:2] in known and word[2:].isdigit():  # -n4
+        if name not in known and word[:2] in known and (word[2:].isdigit() or kind == "srun"):  # -n4, -mcyclic
             name, equals, value = word[:2], "=", word[2:]
+        if kind in _ABBREVIATING and name not in known and len(name) > len("--n"):
+            longer = {known[one] for one in known if one.startswith(name)}
+            name = next(one for one in known if one.startswith(name)) if len(longer) == 1 else name
         if name not in known:
             continue
         what = known[name]
@@ -138,10 +147,120 @@ def layout_options(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str
         yield what, value or None, here
 
 
+_GRES: Final = re.compile(r"(?:gres[/:])?gpu(?:[:/][A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:\([^)]*\))?")
+_TYPED: Final = re.compile(r"(?:[A-Za-z][\w.-]*:)?(\d+)")
+
+
+def gpus_in(gres: str) -> int | None:
+    """How many GPUs Slurm's generic resources hold, such as `gpu:a100:2,fs:1`; None where they name none."""
+    return 0 if gres == "none" else _sum(_GRES, gres)
+
+
+def _sum(one: re.Pattern[str], words: str) -> int | None:
+    asked = [match for item in words.split(",") if (match := one.fullmatch(item.strip()))]
+    return sum(int(match[1] or 1) for match in asked) if asked else None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What an option asks for: how many, where it is a number; else its words. `at` is its place in the list."""
+
+    what: str
+    count: int | None
+    words: str
+    at: int
+
+
+def asked_for(kind: str, options: Sequence[str]) -> list[Asked]:
+    """What a launcher's options ask for of the layout, in whatever spelling they do."""
+    found = []
+    for what, value, at in layout_options(kind, options):
+        words = value or ""
+        if what in {"gpus", "all_gpus", "rank_gpus", "gres"}:
+            count = gpus_in(words) if what == "gres" else _sum(_TYPED, words)
+            if count is None and what == "rank_gpus":
+                count = gpus_in(words)  # of --tres-per-task
+            if count is None and what in {"gres", "rank_gpus"}:
+                continue  # of other resources
+            found.append(Asked("gpus" if what == "gres" else what, count, words, at))
+        elif what == "one_a_node":
+            found.append(Asked("per_node", 1, "", at))
+        elif what == "by_node":
+            found.append(Asked("mapping", None, "node", at))
+        elif what == "mapping":
+            found.append(Asked("mapping", None, words, at))
+            if match := re.match(r"ppr:(\d+):node(?=:|$)", words, re.IGNORECASE):
+                found.append(Asked("per_node", int(match[1]), words, at))
+            if match := re.search(r":PE=(\d+)", words, re.IGNORECASE):
+                found.append(Asked("cpus", int(match[1]), words, at))
+        elif what == "binding":
+            words = ",".join(word for word in words.split(",") if word not in {"v", "verbose", "q", "quiet"})
+            if words:
+                found.append(Asked("binding", None, words, at))
+        else:
+            found.append(Asked(what, int(words) if words.isdigit() else None, words, at))
+    return found
+
+
 def processes_in(kind: str, options: Sequence[str]) -> int | None:
     """How many processes the recipe's own options ask the launcher for; None where they do not say."""
-    told = next((value for what, value, _ in layout_options(kind, options) if what == "processes"), None)
-    return int(told) if told is not None and told.isdigit() else None
+    return next((one.count for one in asked_for(kind, options) if one.what == "processes"), None)
+
+
+def is_cyclic(kind: str, options: Sequence[str], mpi: str | None) -> bool:
+    """Whether the recipe's own options let the nodes take ranks in turn, as far as nsw knows the option.
+
+    Raises:
+        LayoutError: They ask for another order, which nsw cannot compare with where ranks landed.
+    """
+    cyclic = False
+    for one in asked_for(kind, options):
+        if one.what not in {"distribution", "mapping"}:
+            continue
+        order = re.split(r"[:,]", one.words.lower())[0]
+        if one.what == "mapping" or kind.startswith("mpi"):
+            # of MPICH's Hydra the word is of the places within a node
+            cyclic = cyclic or (order == "node" and (mpi != "mpich" or not one.words))
+            continue
+        if kind == "jsrun":
+            sets = {other.what: other.count for other in asked_for(kind, options)}
+            if order == "packed" or (order == "cyclic" and sets.get("set_ranks") == 1):
+                continue
+        elif order in {"block", "*", ""}:
+            cyclic = False
+            continue
+        elif order == "cyclic":
+            cyclic = True
+            continue
+        raise LayoutError(
+            (*_OPTIONS, one.at),
+            f"{options[one.at]} asks for the order {one.words}, with which nsw cannot compare where ranks landed",
+            "leave the option out: ranks fill the nodes in blocks"
+            + ("; `--distribution=cyclic` lets the nodes take them in turn" if kind == "srun" else ""),
+        )
+    return cyclic
+
+
+# words for the binding that nsw asks for itself
+_SAME_BINDING: Final = frozenset({"cores", "core", "depth"})
+
+
+def binding_in(kind: str, options: Sequence[str]) -> str:
+    """The option of the recipe that binds processes to cores in a way of its own; empty where none does."""
+    found = ""
+    for one in asked_for(kind, options):
+        if one.what == "mapping" and not re.search(r":PE=", one.words, re.IGNORECASE):
+            found = found or _spelled(options, one)
+        if one.what == "binding":
+            same = one.words in _SAME_BINDING or re.fullmatch(r"core:\d+", one.words)
+            found = found if same else _spelled(options, one)
+    return found
+
+
+def _spelled(options: Sequence[str], one: Asked) -> str:
+    """An option as the recipe writes it."""
+    word = options[one.at]
+    return f"{word} {one.words}" if one.words and one.words not in word else word
 
 
 # --- nsw's own words -----------------------------------------------------------------------------------------------
@@ -158,7 +277,7 @@ def _srun(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:
     if layout.node_gpus:
         yield "gpus", (f"--gres={place.gres}" if place.gres else f"--gpus-per-node={layout.node_gpus}",)
     if layout.nodes > 1:
-        yield "distribution", ("--distribution=block",)
+        yield "distribution", (f"--distribution={_order(layout)}",)
     if layout.cpus:  # without a number srun would bind a process to one core, whatever the job has
         yield "binding", ("--cpu-bind=cores",)
     if place.steps_share_nodes:
@@ -186,7 +305,7 @@ def _jsrun(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:  # noqa: ARG00
 
 
 def _openmpi(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:
-    cores = f":PE={layout.cpus}" if layout.cpus else ""
+    cores = f":PE={layout.cpus}" if layout.cpus and not layout.bound else ""  # it refuses cores with another binding
     if cores or layout.nodes > 1:
         yield "mapping", ("--map-by", f"ppr:{layout.per_node}:node{cores}")
     if cores:
@@ -256,44 +375,84 @@ def _checked(how: Launch) -> frozenset[str]:
         LayoutError: One contradicts the layout.
     """
     layout = how.layout
-    gpus = layout.node_gpus or None
-    planned = {
-        "processes": layout.total, "nodes": layout.nodes, "per_node": layout.per_node, "cpus": layout.cpus,
-        "gpus": gpus, "all_gpus": gpus and gpus * layout.nodes,
-    }  # fmt: skip
-    said = list(layout_options(how.kind, how.options))
-    for what, value, at in said:
-        wanted = planned.get(what)
-        if wanted is not None and value is not None and value.isdigit() and int(value) != wanted:
+    asked = asked_for(how.kind, how.options)
+    for one in asked:
+        wanted = _planned(layout).get(one.what)
+        if wanted is not None and one.count is not None and one.count != wanted:
             raise LayoutError(
-                (*_OPTIONS, at),
-                f"the option {how.options[at]} asks for {value} {_WORDS[what]}, and the recipe for {wanted}",
+                (*_OPTIONS, one.at),
+                f"the option {how.options[one.at]} asks for {one.count} {_WORDS[one.what]}, and the recipe for"
+                f" {wanted}",
                 "leave the option out: nsw writes it",
             )
-        if what == "alone" and layout.nodes > 1:
-            raise LayoutError((*_OPTIONS, at), f"--standalone is for one node, and the run has {layout.nodes}")
-    given = {what for what, _, _ in said}
+        if one.what == "alone" and layout.nodes > 1:
+            raise LayoutError((*_OPTIONS, one.at), f"--standalone is for one node, and the run has {layout.nodes}")
+    given = {one.what for one in asked}
     if how.kind == "jsrun" and given & _OF_SETS:
-        _check_sets(how, said)
+        _check_sets(how, asked)
         given |= _OF_SETS
-    if given & {"gpus", "all_gpus", "other_gpus"}:
+    if given & {"all_gpus", "rank_gpus"}:
         given |= {"gpus"}
     if given & {"mapping", "per_node"}:
         given |= {"mapping", "per_node"}
     return frozenset(given)
 
 
+def _planned(layout: Layout) -> Mapping[str, int | None]:
+    """The numbers of the layout by what options ask for; None where it has none."""
+    gpus, ranks = layout.node_gpus or None, layout.per_node
+    return {
+        "processes": layout.total, "nodes": layout.nodes, "per_node": ranks, "cpus": layout.cpus,
+        "gpus": gpus, "all_gpus": gpus and gpus * layout.nodes,
+        "rank_gpus": gpus // ranks if gpus and gpus % ranks == 0 else None,
+        "gpu_ranks": ranks // gpus if gpus and ranks % gpus == 0 else None,
+    }  # fmt: skip
+
+
+def check_line(line: str, layout: Layout, path: tuple[str | int, ...], *, of_site: bool = False) -> None:
+    """See that a line for Slurm says nothing else of the layout than the recipe.
+
+    Raises:
+        LayoutError: It does.
+    """
+    try:
+        words = shlex.split(line.removeprefix("#SBATCH"), comments=False)
+    except ValueError:  # an open quote, of which sbatch says what it thinks
+        return
+    whose = "the site's line" if of_site else "the line"
+    planned = dict(_planned(layout))
+    if not layout.ranks or layout.kind == "none":  # room for what a program starts itself
+        planned |= dict.fromkeys(("processes", "per_node", "rank_gpus", "gpu_ranks"))
+    if not layout.divided:
+        planned |= dict.fromkeys(("gpus", "all_gpus", "rank_gpus", "gpu_ranks"))
+    for one in asked_for("srun", words):
+        wanted = planned.get(one.what)
+        if wanted is not None and one.count is not None and one.count != wanted:
+            message = f"{whose} {words[one.at]} asks for {one.count} {_WORDS[one.what]}, and the recipe for {wanted}"
+            raise LayoutError(path, message, "leave it out: nsw writes what follows from the recipe")
+        order = re.split(r"[:,]", one.words.lower())[0]
+        if one.what == "distribution" and layout.nodes > 1 and layout.kind == "srun" and order != _order(layout):
+            message = f"{whose} {words[one.at]} asks for the order {one.words}, and srun is given {_order(layout)}"
+            raise LayoutError(
+                path, message, f"write it where srun reads it: `launcher: {{options: [{words[one.at]}]}}`"
+            )
+
+
+def _order(layout: Layout) -> str:
+    return "cyclic" if layout.cyclic else "block"
+
+
 _OF_SETS: Final = frozenset({"processes", "sets", "set_ranks", "set_cpus", "set_gpus", "node_sets"})
 
 
-def _check_sets(how: Launch, said: Sequence[tuple[str, str | None, int]]) -> None:
+def _check_sets(how: Launch, asked: Sequence[Asked]) -> None:
     """See that the recipe's own resource sets hold as many processes as it asks for."""
-    numbers = {what: int(value) for what, value, _ in said if value is not None and value.isdigit()}
+    numbers = {one.what: one.count for one in asked if one.count is not None}
     if "sets" not in numbers:
         return
     found = numbers["sets"] * numbers.get("set_ranks", 1)
     if found != how.layout.total:
-        at = next(at for what, _, at in said if what == "sets")
+        at = next(one.at for one in asked if one.what == "sets")
         raise LayoutError(
             (*_OPTIONS, at),
             f"{numbers['sets']} resource sets of {numbers.get('set_ranks', 1)} are {found} processes,"
@@ -332,7 +491,9 @@ def start_on_nodes(how: Launch, words: Sequence[str], secrets: int = 0) -> tuple
     if place.node_launcher:
         return (*place.node_launcher, *node)
     cores = layout.cpus and layout.cpus * layout.per_node
-    each = replace(layout, kind="", ranks=(1,) * layout.nodes, tasks=layout.nodes, cpus=cores, variable="")
+    each = replace(
+        layout, kind="", ranks=(1,) * layout.nodes, tasks=layout.nodes, cpus=cores, variable="", cyclic=False, bound=""
+    )
     if place.scheduler == "slurm":
         kind = "srun"
     elif place.mpi is not None:
@@ -380,6 +541,11 @@ def functions_before(command: Sequence[str]) -> tuple[str, ...]:
 def notes_of(how: Launch) -> tuple[str, ...]:
     """What a person should know of how the ranks are started, beyond the layout."""
     notes = []
+    if how.kind == "none" and how.layout.tasks > how.layout.nodes:
+        notes.append(
+            f"the job has room for {how.layout.tasks} processes (tasks_per_node), and no launcher starts them: one"
+            " runs; `app: {launcher: srun}`, or another that the site has, starts one for each"
+        )
     if how.layout.variable:
         notes.append(
             f"each rank sees its own GPU as number 0 ({how.layout.variable}); a program that picks by its local rank"

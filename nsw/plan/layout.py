@@ -1,12 +1,13 @@
 """Where each process of a run is to be: resources, launcher and site -> ranks, nodes, GPUs and CPUs.
 
-Ranks fill the nodes in blocks: the first node gets the first ranks. What follows from the layout: the head of the job
+Ranks fill the nodes in blocks: the first node gets the first ranks; where the recipe's own options ask for it, the
+nodes take them in turn. What follows from the layout: the head of the job
 script, the words of the launcher, which ranks are profiled, and what the job compares with where its ranks landed.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.errors import NswError
@@ -50,6 +51,9 @@ class Demand:
         order: The order in which local ranks take a node's GPUs; empty: as they are numbered.
         chip: The site's GPU; None: not known, and taken for NVIDIA's.
         one_machine: Whether the site is one machine, without a batch system.
+        cyclic: Whether options of the launcher let the nodes take ranks in turn.
+        bound: The launcher's option of the recipe that binds processes in a way of its own; empty: none.
+        site_gpus: GPUs that a node has; None: not known.
     """
 
     kind: str
@@ -65,6 +69,9 @@ class Demand:
     order: tuple[int, ...] = ()
     chip: str | None = None
     one_machine: bool = False
+    cyclic: bool = False
+    bound: str = ""
+    site_gpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,9 @@ class Layout:
         variable: The variable by which it sees its own; empty where it sees all of its node.
         order: The order in which local ranks take a node's GPUs; empty: as they are numbered.
         divided: Whether the recipe says how many GPUs there are, and they are the processes'.
+        shared: Whether the recipe allows processes to share a GPU.
+        cyclic: Whether the nodes take the ranks in turn.
+        bound: The option of the recipe by which processes are bound to cores, in place of nsw's; empty: none.
     """
 
     kind: str = "none"
@@ -94,6 +104,16 @@ class Layout:
     variable: str = ""
     order: tuple[int, ...] = ()
     divided: bool = False
+    shared: bool = False
+    cyclic: bool = False
+    bound: str = ""
+
+    @property
+    def compared(self) -> str:
+        """Which GPUs the job sees to: `own` ones of each rank, `all` of a node's by its ranks, or `-`: none."""
+        if not self.divided or self.shared or not self.node_gpus:
+            return "-"
+        return "own" if self.variable else "all"
 
     @property
     def total(self) -> int | None:
@@ -116,12 +136,57 @@ class Layout:
         return "+".join(map(str, self.ranks)) or "-"
 
 
+class _ContradictionError(Exception):
+    """What contradicts what, where, and ways out: their words, and the demand that follows."""
+
+    def __init__(
+        self, path: tuple[str | int, ...], message: str, ways: Sequence[tuple[str, Demand | None]] = ()
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.message = message
+        self.ways = ways
+
+
 def layout_of(demand: Demand) -> Layout:
     """The layout of one case.
 
     Raises:
-        LayoutError: What the recipe says of processes, nodes, GPUs and CPUs contradicts itself or the site.
+        LayoutError: What the recipe says of processes, nodes, GPUs and CPUs contradicts itself or the site; its hint
+            names only what is accepted.
     """
+    try:
+        return _layout(demand)
+    except _ContradictionError as fault:
+        ways = [words for words, changed in fault.ways if changed is None or _is_accepted(changed)]
+        ways = ways or list(filter(None, (_way_out(*way, _MOST_CHANGES) for way in fault.ways)))[:1]
+        raise LayoutError(fault.path, fault.message, ", or ".join(ways) or None) from None
+
+
+_MOST_CHANGES: Final = 3  # in a hint, where a single change leads to the next contradiction
+
+
+def _way_out(words: str, changed: Demand | None, most: int) -> str | None:
+    """A way out with the changes that it needs beside; None where so many do not suffice."""
+    if changed is None or _is_accepted(changed):
+        return words
+    try:
+        _layout(changed)
+    except _ContradictionError as fault:
+        further = ((f"{words} and {more}", after) for more, after in fault.ways if most > 1 and after is not None)
+        return next(filter(None, (_way_out(more, after, most - 1) for more, after in further)), None)
+    return None
+
+
+def _is_accepted(demand: Demand) -> bool:
+    try:
+        _layout(demand)
+    except _ContradictionError:
+        return False
+    return demand.site_gpus is None or demand.gpus <= demand.site_gpus * demand.nodes
+
+
+def _layout(demand: Demand) -> Layout:
     ranks, tasks = _ranks(demand)
     node_gpus = _gpus_of_node(demand)
     _check_room(demand, tasks)
@@ -142,6 +207,9 @@ def layout_of(demand: Demand) -> Layout:
         variable=variable if sees == "own" and several and node_gpus else "",
         order=demand.order,
         divided=demand.gpus_written,
+        shared=demand.share_gpus,
+        cyclic=demand.cyclic and demand.nodes > 1,
+        bound=demand.bound,
     )
 
 
@@ -153,61 +221,96 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
         room = by_nodes if each or demand.processes is None else demand.processes
         return ((1,) if demand.kind == "none" and nodes == 1 else ()), room
     if demand.one_machine and nodes > 1:
-        raise LayoutError(
+        raise _ContradictionError(
             ("resources", "nodes"),
             f"{nodes} nodes, but the site is one machine (`scheduler: local`)",
-            "name a site with a batch system (`--site`), or write `nodes: 1`",
+            [
+                ("name a site with a batch system (`--site`)", None),
+                ("`nodes: 1`", replace(demand, nodes=1)),
+            ],
         )
     total = demand.processes or by_nodes
     if each is not None and total != by_nodes:
-        raise LayoutError(
+        fewer = -(-total // nodes)
+        raise _ContradictionError(
             ("resources", "tasks_per_node"),
             f"{total} processes, but {_nodes(nodes)} with tasks_per_node {each}"
             f" {'have' if nodes > 1 else 'has'} {by_nodes}",
-            f"write one of them: without tasks_per_node, {total} processes are divided among {_nodes(nodes)}",
+            [
+                (
+                    "leave out tasks_per_node",
+                    replace(demand, tasks_per_node=None),
+                ),
+                (f"`tasks_per_node: {fewer}`", replace(demand, tasks_per_node=fewer)),
+                (f"`processes: {by_nodes}`", replace(demand, processes=by_nodes)),
+            ],
         )
     full = -(-total // nodes)
-    ranks = tuple(min(full, max(0, total - full * at)) for at in range(nodes))
+    if demand.cyclic:
+        ranks = tuple(total // nodes + (at < total % nodes) for at in range(nodes))
+    else:
+        ranks = tuple(min(full, max(0, total - full * at)) for at in range(nodes))
     if ranks[-1] == 0:
         empty = ranks.count(0)
-        raise LayoutError(
+        raise _ContradictionError(
             ("resources", "nodes"),
             f"{total} process{'es' if total > 1 else ''} on {_nodes(nodes)}: {_nodes(empty)} would get none",
-            f"such as `nodes: {nodes - empty}`, or `processes: {full * nodes}`",
+            [
+                (f"`nodes: {nodes - empty}`", replace(demand, nodes=nodes - empty)),
+                (f"`processes: {full * nodes}`", replace(demand, processes=full * nodes)),
+            ],
         )
     if demand.kind == "torchrun" and len(set(ranks)) > 1:
-        raise LayoutError(
+        raise _ContradictionError(
             ("app", "launcher", "processes"),
             f"{total} processes cannot be divided equally among {_nodes(nodes)}, as torchrun needs",
-            f"such as `processes: {full * nodes}`",
+            [
+                (f"`processes: {count}`", replace(demand, processes=count))
+                for count in (full * nodes, (full - 1) * nodes)
+            ],
         )
     return ranks, total
 
 
 def _gpus_of_node(demand: Demand) -> int:
     """The GPUs that the run has of each node."""
-    if demand.gpus % demand.nodes == 0:
+    rest = demand.gpus % demand.nodes
+    if not rest:
         return demand.gpus // demand.nodes
     if not demand.gpus_written:
         return 0
-    raise LayoutError(
+    raise _ContradictionError(
         ("resources", "gpus"),
         f"{_gpus(demand.gpus)} cannot be divided equally among {_nodes(demand.nodes)}",
-        f"such as `gpus: {-(-demand.gpus // demand.nodes) * demand.nodes}`",
+        [
+            (f"`gpus: {count}`", replace(demand, gpus=count))
+            for count in (demand.gpus - rest + demand.nodes, demand.gpus - rest)
+            if count
+        ],
     )
 
 
 def _check_room(demand: Demand, tasks: int) -> None:
     """See that a node has the CPU cores that its processes ask for."""
-    needed = -(-tasks // demand.nodes) * (demand.cpus or 1)
-    if demand.node_cpus is not None and needed > demand.node_cpus:
-        each = f" of {demand.cpus} CPU cores" if demand.cpus else ""
-        raise LayoutError(
-            ("resources", "cpus_per_task" if demand.cpus else "tasks_per_node"),
-            f"{-(-tasks // demand.nodes)} processes{each} on a node need {needed} cores,"
-            f" and the site's nodes have {demand.node_cpus} (cpus_per_node)",
-            "spread them over more nodes, or ask for fewer cores a process",
-        )
+    on_node = -(-tasks // demand.nodes)
+    needed = on_node * (demand.cpus or 1)
+    if demand.node_cpus is None or needed <= demand.node_cpus:
+        return
+    each = f" of {demand.cpus} CPU cores" if demand.cpus else ""
+    fewer = demand.node_cpus // on_node
+    at_once = demand.node_cpus // (demand.cpus or 1)
+    nodes = -(-tasks // at_once) if at_once else 0
+    ways: list[tuple[str, Demand | None]] = []
+    if nodes and demand.tasks_per_node is None:
+        ways.append((f"`nodes: {nodes}` spreads them", replace(demand, nodes=nodes)))
+    if fewer and demand.cpus:
+        ways.append((f"`cpus_per_task: {fewer}`", replace(demand, cpus=fewer)))
+    raise _ContradictionError(
+        ("resources", "cpus_per_task" if demand.cpus else "tasks_per_node"),
+        f"{on_node} processes{each} on a node need {needed} cores,"
+        f" and the site's nodes have {demand.node_cpus} (cpus_per_node)",
+        ways,
+    )
 
 
 def _check_division(demand: Demand, ranks: Sequence[int], node_gpus: int) -> None:
@@ -217,15 +320,22 @@ def _check_division(demand: Demand, ranks: Sequence[int], node_gpus: int) -> Non
     odd = next((count for count in ranks if node_gpus % count), None)
     if odd is None:
         return
-    word = "or allow it: `launcher: {share_gpus: true}`"
     where = "a node" if demand.nodes > 1 else "the node"
-    if odd > node_gpus:
-        message = f"{odd} processes would share the {_gpus(node_gpus)} of {where}"
-        hint = f"`gpus: {sum(ranks)}` gives each its own; {word}"
-    else:
-        message = f"{odd} processes cannot divide the {_gpus(node_gpus)} of {where} equally"
-        hint = f"`gpus: {odd * demand.nodes}` gives each one; {word}"
-    raise LayoutError(("resources", "gpus"), f"{message} ({sum(ranks)} processes, {_gpus(demand.gpus)} in all)", hint)
+    many = odd > node_gpus
+    gpus = sum(ranks) if many else odd * demand.nodes
+    message = (
+        f"{odd} processes would share the {_gpus(node_gpus)} of {where}"
+        if many
+        else f"{odd} processes cannot divide the {_gpus(node_gpus)} of {where} equally"
+    )
+    raise _ContradictionError(
+        ("resources", "gpus"),
+        f"{message} ({sum(ranks)} processes, {_gpus(demand.gpus)} in all)",
+        [
+            (f"`gpus: {gpus}` gives each {'its own' if many else 'one'}", replace(demand, gpus=gpus)),
+            ("`launcher: {share_gpus: true}` allows that", replace(demand, share_gpus=True)),
+        ],
+    )
 
 
 # --- sentences ---
@@ -235,8 +345,13 @@ def sentence(layout: Layout) -> str | None:
     """The layout for a person, such as `8 ranks: 4 on each of 2 nodes, one GPU each`; None for a single process."""
     gpus = layout.node_gpus if layout.divided else 0
     if layout.kind == "none":
-        if layout.nodes == 1:
+        if layout.nodes == 1 and layout.tasks == 1:
             return None
+        if layout.nodes == 1:
+            return (
+                f"one process, in a job with room for {layout.tasks}: no launcher starts them, and what the process"
+                " starts is its own, and is not checked"
+            )
         return (
             f"one process, on the first of {layout.nodes} nodes: what it starts on the others is its own, and is not"
             " checked"
@@ -253,8 +368,11 @@ def sentence(layout: Layout) -> str | None:
         where = f"{total} ranks: {each if each > 1 else 'one'} on each of {layout.nodes} nodes"
     else:
         where = f"{total} ranks: {' + '.join(map(str, layout.ranks))} on {layout.nodes} nodes"
+    if layout.cyclic:
+        where += f", which take them in turn (0, {layout.nodes}, ... on the first)"
     cpus = f", {layout.cpus} CPU core{'s' if layout.cpus > 1 else ''} each" if layout.cpus else ""
-    return f"{where}{_gpus_in_words(layout, gpus)}{cpus}"
+    bound = f", bound to cores only as `{layout.bound}` says" if layout.bound and layout.cpus else ""
+    return f"{where}{_gpus_in_words(layout, gpus)}{cpus}{bound}"
 
 
 def _gpus_in_words(layout: Layout, node_gpus: int) -> str:

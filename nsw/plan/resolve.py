@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nsw.recipe.expressions import Expression
 
 
-_GPUS = 1  # of a recipe that does not say how many
+_GPUS = 1  # of a node, where a recipe does not say how many
 
 
 class UnresolvedError(NswError):
@@ -102,7 +102,7 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
     at_least_one = partial(whole_number, minimum=1)
     nodes = get("nodes", at_least_one)
     given = get("gpus", whole_number)
-    gpus = _GPUS if given is None else given
+    gpus = _GPUS * nodes if given is None else given
     return Resources(
         nodes=nodes,
         gpus=gpus,

@@ -17,12 +17,12 @@ from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Self, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO, TypeAlias
 
 from nsw.errors import NswError, UsageError
 from nsw.present.untrusted_text import as_csv_cell
 from nsw.present.untrusted_text import as_json as json_text
-from nsw.safe_files import open_anew
+from nsw.safe_files import replacing
 from nsw.tables import TABLES, TableData, as_arrow, count, rows
 from nsw.wording import storable
 
@@ -313,7 +313,7 @@ def _whole_numbers(numbers: Numbers) -> pa.StringArray:
     return pc.binary_join_element_wise(pc.cast(pa.array(numbers.astype(np.int64)), pa.string()), ".0", "")
 
 
-class TableFiles(ABC):
+class TableFiles(ExitStack, ABC):
     """One file a table.
 
     A file comes into being with the first row of its table, under another name until all is written: what was
@@ -321,8 +321,9 @@ class TableFiles(ABC):
     """
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
+        super().__init__()
         self._paths = paths
-        self._open: dict[str, Any] = {}  # what writes a file, and is closed at the end
+        self._writers: dict[str, Any] = {}  # by table
         self.written: dict[str, int] = {}  # rows by table
 
     def add(self, name: str, data: TableData, report: str) -> None:
@@ -341,37 +342,23 @@ class TableFiles(ABC):
 
     @abstractmethod
     def _write(self, name: str, data: TableData, report: str) -> None:
-        """Append the rows to the table's file; what writes it is in `_open` from then on."""
+        """Append the rows to the table's file; what writes it is in `_writers` from then on."""
 
-    def _part(self, name: str) -> Path:
-        path = self._paths[name]
-        return path.with_name(f".{path.name}.part")
-
-    def _new_part(self, name: str) -> int:
-        """A descriptor of the file's part, which may be written; a link in its place is not followed."""
-        return open_anew(self._part(name))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for name, file in self._open.items():
-            file.close()
-            if kind is None:
-                self._part(name).replace(self._paths[name])
-            else:
-                self._part(name).unlink(missing_ok=True)
+    def _new(self, name: str) -> BinaryIO:
+        """The table's new file, which gets its name at the end, if that is a good one."""
+        return self.enter_context(replacing(self._paths[name]))
 
 
 class CsvFiles(TableFiles):
     """One CSV file a table, with the schema's columns."""
 
     def _write(self, name: str, data: TableData, report: str) -> None:
-        new = name not in self._open
-        if new:  # a descriptor, which no Path opens
-            self._open[name] = open(self._new_part(name), "w", encoding="utf-8", newline="")  # noqa: PTH123, SIM115
+        new = name not in self._writers
+        if new:
+            text = io.TextIOWrapper(self._new(name), encoding="utf-8", newline="")
+            self._writers[name] = self.enter_context(text)
         report_rows = (row | {"report": report} for row in rows(name, data))
-        write_csv(self._open[name], report_rows, TABLES[name].names, head=new)
+        write_csv(self._writers[name], report_rows, TABLES[name].names, head=new)
 
 
 _ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in memory; smaller ones make larger files
@@ -379,10 +366,6 @@ _ROWS: Final = 3 << 14  # a row group, whose repeated texts are written out in m
 
 class ParquetFiles(TableFiles):
     """One Parquet file a table, with the schema's columns, types, units and meanings."""
-
-    def __init__(self, paths: Mapping[str, Path]) -> None:
-        super().__init__(paths)
-        self._writers: dict[str, Any] = {}
 
     def _write(self, name: str, data: TableData, report: str) -> None:
         import pyarrow as pa
@@ -394,8 +377,6 @@ class ParquetFiles(TableFiles):
             at = table.schema.get_field_index("report")
             table = table.set_column(at, table.schema.field(at), pa.repeat(storable(report), len(table)))
             if name not in self._writers:
-                opened = self._open[name] = ExitStack()
-                file = opened.enter_context(open(self._new_part(name), "wb"))  # noqa: PTH123, SIM115
-                writer = pq.ParquetWriter(file, table.schema, compression="zstd")
-                self._writers[name] = opened.enter_context(writer)
+                writer = pq.ParquetWriter(self._new(name), table.schema, compression="zstd")
+                self._writers[name] = self.enter_context(writer)
             self._writers[name].write_table(table)

@@ -281,7 +281,7 @@ class Resources(Model):
     """What one run needs. Each value may be an expression over the parameters."""
 
     nodes: CountOrTemplate = Field(default=1, description="Nodes.")
-    gpus: NumberOrTemplate | None = Field(default=None, description="GPUs in all.", json_schema_extra={"default": 1})
+    gpus: NumberOrTemplate | None = Field(default=None, description="GPUs in all; by default one on each node.")
     cpus_per_task: CountOrTemplate | None = Field(default=None, description="CPU cores a process.")
     tasks_per_node: CountOrTemplate | None = Field(
         default=None, description="Processes a node; by default the launcher's processes divided by the nodes."

@@ -543,6 +543,9 @@ def _braced(text: str, quoted: bool) -> Piece:
 # --- values: what the variables hold where a statement stands ---------------------------------------------------------
 
 
+_LONGEST_VALUE: Final = 1 << 16  # characters of a variable; one that is longer is taken as computed
+
+
 class _Values:
     """The variables of a script, as far as it was read."""
 
@@ -554,7 +557,9 @@ class _Values:
         """Give a variable its value; None: it is not known."""
         if append and value is not None and (before := self._variables.get(name)) is not None:
             value = [*before, *value]
-        self._variables[name] = value
+        # a short script that doubles a value forty times would fill the memory
+        is_long = value is not None and sum(len(p.text) for word in value for p in word.pieces) > _LONGEST_VALUE
+        self._variables[name] = None if is_long else value
         self._exported |= {name} if exported else set()
 
     def forget(self, name: str) -> None:

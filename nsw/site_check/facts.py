@@ -25,7 +25,7 @@ from nsw.metrics.requests import tool_for
 from nsw.plan.model import SiteFacts
 from nsw.profilers import load
 from nsw.recipe.profiler_names import on_a_site
-from nsw.safe_files import read_plain
+from nsw.safe_files import make_folders, read_plain, write_text
 from nsw.scripts.quoting import quote_all
 from nsw.user_folders import user_folder
 
@@ -302,8 +302,5 @@ def _read(path: Path, now: float | None, within: float) -> dict[str, Any]:
 def _write(path: Path, data: dict[str, Any]) -> None:
     """Write it down in one step; where that is not possible it is not kept."""
     with suppress(OSError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = path.with_suffix(".part")
-        part.unlink(missing_ok=True)
-        part.write_text(json.dumps(data | {"time": time.time() if data["time"] is None else data["time"]}))
-        part.replace(path)
+        make_folders(path.parent, 0o700)
+        write_text(path, json.dumps(data | {"time": time.time() if data["time"] is None else data["time"]}))

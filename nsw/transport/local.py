@@ -188,7 +188,7 @@ class _Exchange:
         if len(self._stdout) > MOST_OUTPUT:
             self._stderr.add(b"\nit printed more than %d bytes, and nsw ended it\n" % MOST_OUTPUT)
         return CommandResult(
-            tuple(argv), -1 if late else self._child.returncode, self._stdout.decode(errors="replace"),
+            tuple(argv), -1 if late else self._child.returncode, self._stdout.decode(errors="surrogateescape"),
             self._stderr.content().decode(errors="replace"), timed_out=late, seconds=seconds,
         )  # fmt: skip
 

@@ -317,7 +317,7 @@ class Answer:
     def result(self, argv: Sequence[str]) -> CommandResult:
         """As text."""
         return CommandResult(
-            tuple(argv), self.code, self.stdout.decode(errors="replace"), self.stderr.decode(errors="replace"),
+            tuple(argv), self.code, self.stdout.decode(errors="surrogateescape"), self.stderr.decode(errors="replace"),
             timed_out=self.late, seconds=self.seconds,
         )  # fmt: skip
 

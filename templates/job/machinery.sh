@@ -68,8 +68,23 @@ nsw_with_secrets() {    # SET WORDS...: a program inside its profiler, which mus
 
 # --- provenance ---
 
-nsw_node() {    # this node's name; several slurmd of one host have names of their own
-  nsw_here=${SLURMD_NODENAME-}
+nsw_node() {    # this node's name: Slurm's of the task that this process is in, since several slurmd may share a host; else the system's
+  # a launcher may hand on the variables of the node that it began on (MPICH's Hydra does): those of the process that
+  # slurmstepd started itself are right
+  local pid=$$ parent line
+  nsw_here=
+  while [ -n "${SLURMD_NODENAME-}" ] && { read -r line <"/proc/$pid/stat"; } 2>/dev/null; do
+    read -r _ parent _ <<<"${line##*) }"
+    line=
+    { read -r line <"/proc/$parent/comm"; } 2>/dev/null
+    case $line in
+      slurmstepd*|'')    # '': a system may hide processes of other users
+        while IFS= read -r -d '' line; do case $line in SLURMD_NODENAME=*) nsw_here=${line#*=} ;; esac; done <"/proc/$pid/environ"
+        break ;;
+    esac
+    [ "$parent" -gt 1 ] || break
+    pid=$parent
+  done 2>/dev/null
   [ -n "$nsw_here" ] || { read -r nsw_here </proc/sys/kernel/hostname; } 2>/dev/null || nsw_here=$(uname -n)
 }
 nsw_provenance() {    # once a job and node: what the numbers were measured on; nsw_tools has a line `NAME PATH` a profiler
@@ -243,6 +258,11 @@ nsw_layout() {    # RUN LAUNCHER RANKS GPUS [VARIABLE [ORDER]]: what the ranks o
   export NSW_MASTER_ADDR=${first:-localhost} NSW_MASTER_PORT=$((20000 + hash))
   nsw_meeting=$NSW_MASTER_ADDR:$NSW_MASTER_PORT
 }
+nsw_expect() {    # TURNS COMPARED CPUS: with what the job compares where ranks landed
+  # TURNS: `block`, or `cyclic`: the nodes take ranks in turn. COMPARED: a rank is to have its `own` GPUs, the ranks of a
+  # node `all` of its GPUs; `-`: they are not compared. CPUS: cores a rank, 0: not planned
+  export NSW_TURNS=$1 NSW_COMPARED=$2 NSW_CPUS=$3
+}
 nsw_list_hosts() {    # nsw_hosts: the job's nodes, each with how many ranks Open MPI may start there
   local host last='' most=${NSW_LAYOUT%%+*} file=${PBS_NODEFILE-${COBALT_NODEFILE-}}
   [ "$NSW_LAUNCHER" != torchrun ] || most=1
@@ -270,8 +290,25 @@ nsw_first_of() {    # VARIABLE...: nsw_value is what the first of these that is 
   nsw_value=
   while [ $# -gt 0 ] && [ -z "$nsw_value" ]; do nsw_value=${!1-}; shift; done
 }
+nsw_planned() {    # sets nsw_counts, the ranks that are planned on each node, and nsw_total
+  local count
+  IFS=+ read -ra nsw_counts <<<"${NSW_LAYOUT#-}"
+  nsw_total=0
+  for count in "${nsw_counts[@]}"; do nsw_total=$((nsw_total + count)); done
+}
+nsw_planned_node() {    # RANK: sets nsw_on, the planned node of a rank, counted from 0; nsw_of, how many ranks that has; nsw_at, its place there
+  nsw_on=0 nsw_of='' nsw_at=$1
+  if [ "${NSW_TURNS-}" = cyclic ] && [ "${#nsw_counts[@]}" -gt 0 ]; then
+    nsw_on=$(($1 % ${#nsw_counts[@]})) nsw_at=$(($1 / ${#nsw_counts[@]}))
+  else
+    while [ "$nsw_on" -lt "${#nsw_counts[@]}" ] && [ "$nsw_at" -ge "${nsw_counts[nsw_on]}" ]; do
+      nsw_at=$((nsw_at - nsw_counts[nsw_on])) nsw_on=$((nsw_on + 1))
+    done
+  fi
+  nsw_of=${nsw_counts[nsw_on]-}
+}
 nsw_whose() {    # sets NSW_RANK and NSW_LOCAL_RANK, and nsw_of (ranks of this node), nsw_total
-  local counts count before=0 mpi=(PALS_RANKID OMPI_COMM_WORLD_RANK MV2_COMM_WORLD_RANK PMI_RANK PMIX_RANK FLUX_TASK_RANK)
+  local mpi=(PALS_RANKID OMPI_COMM_WORLD_RANK MV2_COMM_WORLD_RANK PMI_RANK PMIX_RANK FLUX_TASK_RANK)
   case ${NSW_LAUNCHER-} in
     torchrun) nsw_first_of RANK ;;
     srun) nsw_first_of SLURM_PROCID ;;
@@ -284,18 +321,14 @@ nsw_whose() {    # sets NSW_RANK and NSW_LOCAL_RANK, and nsw_of (ranks of this n
     (set -C; : >.rank-0) 2>/dev/null || { echo "nsw: several processes, and no variable that launchers set distinguishes them: ${mpi[*]}" >&2; exit 1; }
   fi
   export NSW_RANK=$nsw_value
-  IFS=+ read -ra counts <<<"${NSW_LAYOUT#-}"
-  nsw_of='' nsw_total=0
-  for count in "${counts[@]}"; do
-    nsw_total=$((nsw_total + count))
-    if [ -z "$nsw_of" ] && [ "$NSW_RANK" -lt "$nsw_total" ]; then nsw_of=$count before=$((nsw_total - count)); fi
-  done
+  nsw_planned
+  nsw_planned_node "$NSW_RANK"
   case ${NSW_LAUNCHER-} in
     torchrun) nsw_first_of LOCAL_RANK ;;
     srun) nsw_first_of SLURM_LOCALID ;;
     *) nsw_first_of PALS_LOCAL_RANKID OMPI_COMM_WORLD_LOCAL_RANK MPI_LOCALRANKID MV2_COMM_WORLD_LOCAL_RANK FLUX_TASK_LOCAL_ID ${SLURM_STEP_ID:+SLURM_LOCALID} ;;
   esac
-  export NSW_LOCAL_RANK=${nsw_value:-$((NSW_RANK - before))}
+  export NSW_LOCAL_RANK=${nsw_value:-$nsw_at}
 }
 nsw_own_gpus() {    # of the node's GPUs that the job has those of this rank, in the site's order
   local -a all=() ordered=() order=()
@@ -304,8 +337,8 @@ nsw_own_gpus() {    # of the node's GPUs that the job has those of this rank, in
   IFS=, read -ra all <<<"$given"
   if [ -z "$given" ]; then
     if [ "${#order[@]}" -gt 0 ]; then all=("${order[@]}"); else mapfile -t all < <(seq 0 $((NSW_NODE_GPUS - 1))); fi
-  elif [ "${#all[@]}" -eq 1 ]; then
-    return 0    # the launcher has given it one
+  elif [ "${#all[@]}" -eq 1 ] || [ "${#all[@]}" -le $((NSW_NODE_GPUS / nsw_of)) ]; then
+    return 0    # the launcher has given it its own
   elif [ "${#order[@]}" -gt 0 ]; then
     if [[ $given =~ ^[0-9,]+$ ]]; then    # those that the job has, in the site's order
       for at in "${order[@]}"; do for id in "${all[@]}"; do [ "$id" != "$at" ] || ordered+=("$id"); done; done
@@ -320,9 +353,39 @@ nsw_own_gpus() {    # of the node's GPUs that the job has those of this rank, in
   printf -v given '%s' "${all[*]:start:end-start}"
   export "$NSW_VISIBLE=$given"
 }
+nsw_visible() {    # sets nsw_seen: the GPUs that this process sees; `none`; empty: all that there are. nsw_view: the devices that it may open
+  # numbers count the devices that a process may open, which cgroups may limit for each: the driver tells their UUIDs
+  local file key value minor uuid variable word='' all=() words=()
+  nsw_seen='' nsw_view=
+  for file in /dev/nvidia[0-9]* /dev/dri/renderD*; do [ ! -r "$file" ] || nsw_view+=${file##*/}; done
+  for variable in CUDA_VISIBLE_DEVICES ROCR_VISIBLE_DEVICES ZE_AFFINITY_MASK ''; do [ -z "$variable" ] || [ -z "${!variable+set}" ] || break; done
+  [ -n "$variable" ] || return 0
+  for file in /proc/driver/nvidia/gpus/*/information; do
+    minor='' uuid=
+    while IFS=: read -r key value; do
+      case $key in 'GPU UUID') uuid=${value//[[:space:]]/} ;; 'Device Minor') minor=${value//[[:space:]]/} ;; esac
+    done <"$file"
+    [ ! -r "/dev/nvidia$minor" ] || all+=("$uuid")
+  done 2>/dev/null
+  # a GPU that sleeps has no UUID yet, and where there are MIG instances a number may be of one of them
+  for file in /proc/driver/nvidia/capabilities/gpu*/mig/gi*; do [ ! -e "$file" ] || all=(); done
+  [[ ${all[*]-} != *[?]* ]] || all=()
+  IFS=, read -ra words <<<"${!variable}"
+  for word in "${words[@]}"; do
+    word=${word//[[:space:]]/}
+    case $word in -1|NoDevFiles|none|void|'') break ;; esac    # CUDA reads no further
+    if [ "${#all[@]}" -gt 0 ] && [[ $variable$word =~ ^CUDA[A-Z_]*[0-9]+$ ]]; then
+      word=${all[10#$word]-}
+      [ -n "$word" ] || break
+    fi
+    nsw_seen+=${nsw_seen:+,}$word
+  done
+  # an empty variable of AMD's or Intel's may mean all
+  [ -n "$nsw_seen" ] || { [ -z "${!variable}" ] && [ "$variable" != CUDA_VISIBLE_DEVICES ]; } || nsw_seen=none
+}
 nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
   # WHICH: all, node (the first of each node), or ranks `0,2`; the last COUNT words are the program without its profiler
-  local which=all count=0 cpus=- key value boot=- v
+  local which=all count=0 cpus=- cores=- key value boot=- v
   if [ "$1" = --profile ]; then which=$2 count=$3; shift 3; fi
   if [ -n "${NSW_HOME-}" ]; then cd "$NSW_HOME" || exit 1; fi
   nsw_whose
@@ -337,7 +400,12 @@ nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
     nsw_node
     { read -r boot </proc/sys/kernel/random/boot_id; } 2>/dev/null
     while IFS=: read -r key value; do case $key in Cpus_allowed_list) cpus=${value//[[:space:]]/}; break ;; esac; done </proc/self/status
-    printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$NSW_RANK" "$NSW_LOCAL_RANK" "$nsw_here" "$boot" "$cpus" "${CUDA_VISIBLE_DEVICES-${ROCR_VISIBLE_DEVICES-${ZE_AFFINITY_MASK-}}}" >".ranks/$NSW_RANK"
+    { read -r cores </sys/devices/system/cpu/online; } 2>/dev/null
+    nsw_visible
+    v=.ranks/$NSW_RANK
+    # torchrun may start all of its ranks again
+    [ "${TORCHELASTIC_RESTART_COUNT:-0}" != 0 ] || (set -C; : >"$v") 2>/dev/null || v=$v.again
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$NSW_RANK" "$NSW_LOCAL_RANK" "$nsw_here" "$boot" "$cpus" "$cores" "${nsw_view:--}" "$nsw_seen" >"$v"
     if [ "$NSW_LOCAL_RANK" = 0 ]; then nsw_scratch=$NSW_SCRATCH nsw_job=$NSW_JOB nsw_tools=$NSW_TOOLS nsw_provenance; fi
   fi
   case $which in
@@ -360,38 +428,108 @@ nsw_on_node() {    # [--from FILE SET] WORDS...: one process a node, which start
   export NSW_NODE=${nsw_value:-0}
   exec "$@"
 }
-nsw_landed() {    # writes ranks.tsv; true, with the reason in nsw_misplaced, where ranks are not where they were planned
-  local rank local_rank node boot cpus visible count files=() planned='' landed='' began=0 total=0
-  local -A on=()
-  local -a nodes=() counts=()
-  IFS=+ read -ra counts <<<"${NSW_LAYOUT#-}"
-  for count in "${counts[@]}"; do total=$((total + count)); done
-  if [ "$total" -gt 0 ]; then    # by name: a listing of a network's file system may be old
-    for ((rank = 0; rank < total; rank++)); do files+=(".ranks/$rank"); done
+nsw_ranks_in_words() {    # RANK...: sets nsw_words to them for a person, such as `ranks 0, 1, 2, 3 and 4 more`
+  local IFS=,
+  nsw_words="${*:1:4}"
+  nsw_words="rank${2:+s} ${nsw_words//,/, }"
+  [ $# -le 4 ] || nsw_words+=" and $(($# - 4)) more"
+}
+nsw_landed() {    # writes ranks.tsv; true, with the reason in nsw_misplaced, where ranks or their GPUs are not as they were planned
+  local rank local_rank node boot cpus cores view visible uuid more file landed='' on=0 at=0 began=0 files=() again=()
+  local -A ranks_on=() view_of=() cores_of=() has=() first=() first_rank=()
+  local -a nodes=() node_of=() seen=()
+  nsw_planned
+  nsw_misplaced=
+  if [ "$nsw_total" -gt 0 ]; then    # by name: a listing of a network's file system may be old
+    for ((rank = 0; rank < nsw_total; rank++)); do files+=(".ranks/$rank"); done
   else
     files=(.ranks/*)
   fi
   {
-    for count in "${files[@]}"; do
-      IFS=$'\t' read -r rank local_rank node boot cpus visible 2>/dev/null <"$count" || continue
+    for file in "${files[@]}"; do
+      IFS=$'\t' read -r rank local_rank node boot cpus cores view visible 2>/dev/null <"$file" || continue
       began=$((began + 1))
-      [ -n "${on[$node $boot]-}" ] || nodes+=("$node $boot")
-      on[$node $boot]=$((${on[$node $boot]-0} + 1))
       printf 'rank\t%s\t%s\t%s\t%s\t%s\t%s\n' "$rank" "$local_rank" "$node" "$boot" "$cpus" "$visible"
+      [ ! -e "$file.again" ] || again+=("$rank")
+      node="$node $boot"
+      [ -n "${ranks_on[$node]-}" ] || { nodes+=("$node"); view_of[$node]=$view cores_of[$node]=$cores; }
+      [ "${view_of[$node]}" = "$view" ] || view_of[$node]=
+      ranks_on[$node]=$((${ranks_on[$node]-0} + 1))
+      node_of[rank]=$node seen[rank]=$view/$visible
     done
     for node in "${nodes[@]}"; do
-      while IFS=, read -r rank cpus visible _; do
-        [[ $rank != [0-9]* ]] || printf 'gpu\t%s\t%s\t%s\t%s\n' "${node% *}" "$rank" "${visible# }" "${cpus# }"
+      printf 'cores\t%s\t%s\t%s\n' "${node% *}" "${cores_of[$node]}" "$NSW_CPUS"
+      [ -n "${view_of[$node]}" ] || continue    # then these numbers are not those of every rank
+      while IFS=, read -r rank cpus uuid more; do
+        [[ $rank == [0-9]* ]] || continue
+        printf 'gpu\t%s\t%s\t%s\t%s\n' "${node% *}" "$rank" "${uuid# }" "${cpus# }"
+        has[$node]+=" $rank " has[$node $rank]=${uuid# }
+        [[ $more != *Enabled ]] || has[$node]+=MIG
       done 2>/dev/null <"$nsw_scratch/provenance/$nsw_job.${node% *}/gpus.csv"
     done
   } >ranks.tsv 2>/dev/null
   rm -rf .ranks
-  [ "$total" -gt 0 ] || return 1
-  for node in "${nodes[@]}"; do landed+="${landed:+ + }${on[$node]}"; done
-  planned=${NSW_LAYOUT//+/ + }
-  if [ "$began" -lt "$total" ]; then nsw_misplaced="$began of $total ranks began"; return 0; fi
-  nsw_misplaced="ranks landed $landed, planned $planned"
-  [ "$landed" != "$planned" ]
+  [ "$nsw_total" -gt 0 ] || return 1
+  if [ "$began" -lt "$nsw_total" ]; then nsw_misplaced="$began of $nsw_total ranks began"; return 0; fi
+  for node in "${nodes[@]}"; do landed+="${landed:+ + }${ranks_on[$node]}"; done
+  if [ "$landed" != "${NSW_LAYOUT//+/ + }" ]; then nsw_misplaced="ranks landed $landed, planned ${NSW_LAYOUT//+/ + }"; return 0; fi
+  for ((rank = 0; rank < nsw_total; rank++)); do
+    if [ "$NSW_TURNS" = cyclic ]; then
+      on=$((rank % ${#nsw_counts[@]}))
+    else
+      [ "$at" -lt "${nsw_counts[on]}" ] || { on=$((on + 1)) at=0; }
+      at=$((at + 1))
+    fi
+    [ -n "${first[$on]-}" ] || { first[$on]=${node_of[rank]} first_rank[$on]=$rank; }
+    if [ "${first[$on]}" != "${node_of[rank]}" ]; then
+      nsw_misplaced="rank $rank landed on ${node_of[rank]% *}, planned on ${first[$on]% *} with rank ${first_rank[$on]} ($NSW_TURNS order)"
+      return 0
+    fi
+  done
+  if [ "${#again[@]}" -gt 0 ]; then
+    nsw_ranks_in_words "${again[@]}"
+    nsw_misplaced="$nsw_words began more than once: several processes have the same rank"
+    return 0
+  fi
+  [ "$NSW_COMPARED" = - ] || nsw_compare_gpus
+  [ -n "$nsw_misplaced" ]
+}
+nsw_compare_gpus() {    # of nsw_landed: sets nsw_misplaced where ranks have no GPU, too few, or share what each was to have of its own
+  local rank node word key view visible count each shared='' without=() few=() words=()
+  local -A ranks_of=() there=() unknown=()
+  for ((rank = 0; rank < nsw_total; rank++)); do
+    node=${node_of[rank]} view=${seen[rank]%%/*} visible=${seen[rank]#*/} count=0
+    if [ -z "$visible" ]; then unknown[$node]=1; continue; fi
+    IFS=, read -ra words <<<"${visible#none}"
+    for word in "${words[@]}"; do
+      if [[ $word =~ ^[0-9]+$ ]]; then
+        if [ -z "${view_of[$node]}" ]; then word=$view:$word    # of ranks that may open other devices: of other GPUs
+        elif [ -n "${has[$node $word]-}" ]; then word=${has[$node $word]}
+        elif [[ -n ${has[$node]-} && ${has[$node]} != *MIG* ]]; then break; fi    # CUDA reads no further
+      fi
+      key="$node $word" count=$((count + 1))
+      if [ -z "${ranks_of[$key]-}" ]; then there[$node]=$((${there[$node]-0} + 1)); elif [ -z "$shared" ]; then shared=$key; fi
+      ranks_of[$key]+="$rank "
+    done
+    each=$((NSW_NODE_GPUS / ranks_on[$node]))
+    if [ "$count" = 0 ]; then without+=("$rank"); elif [ "$count" -lt "$each" ]; then few+=("$rank"); fi
+  done
+  each="planned ${each:-0} GPU$([ "$each" = 1 ] || echo s) each"
+  if [ "${#without[@]}" -gt 0 ]; then
+    nsw_ranks_in_words "${without[@]}"
+    nsw_misplaced="$nsw_words saw no GPU, $each"
+  elif [ "$NSW_COMPARED" = all ]; then
+    for node in "${nodes[@]}"; do
+      [ -z "${unknown[$node]-}" ] && [ "${there[$node]}" -lt "$NSW_NODE_GPUS" ] || continue
+      nsw_misplaced="the ranks of ${node% *} saw ${there[$node]} of the $NSW_NODE_GPUS GPUs that were planned on each node"
+    done
+  elif [ -n "$shared" ]; then
+    nsw_ranks_in_words ${ranks_of[$shared]}
+    nsw_misplaced="$nsw_words shared a GPU of ${shared%% *} (${shared##* }), $each"' (`launcher: {share_gpus: true}` allows that)'
+  elif [ "${#few[@]}" -gt 0 ]; then
+    nsw_ranks_in_words "${few[@]}"
+    nsw_misplaced="$nsw_words saw fewer GPUs than planned, $each"
+  fi
 }
 
 # --- what profilers bring along ---

@@ -114,3 +114,55 @@ def test_of_an_exception_of_c_plus_plus_what_it_says_counts_and_not_its_frames()
         "frame #0: c10::Error::Error(c10::SourceLocation) + 0x9d (0x7f1 in /t/libc10.so)\n"
     )
     assert last_words(said.encode()) == "what():  [Rank 1] Watchdog caught collective operation timeout"
+
+
+OPEN_MPI_RULE = "-" * 74 + "\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (
+            (
+                "srun: error: Unable to create step for job 5: More processors requested than permitted\n"
+                "srun: Check the job's allocation\n"
+            ),
+            "srun: error: Unable to create step for job 5: More processors requested than permitted",
+        ),
+        (
+            (
+                "slurmstepd: error: execve(): ./prog: No such file or directory\n"
+                "srun: error: n1: tasks 0-3: Exited with exit code 2\nsrun: Terminating StepId=5.0\n"
+            ),
+            "slurmstepd: error: execve(): ./prog: No such file or directory",
+        ),
+        (
+            (
+                f"{OPEN_MPI_RULE}There are not enough slots available in the system to satisfy the 8\nslots that were"
+                f" requested by the application:\n\n  bash\n\nEither request fewer slots.\n{OPEN_MPI_RULE}"
+            ),
+            (
+                "There are not enough slots available in the system to satisfy the 8 slots that were requested by the"
+                " application:"
+            ),
+        ),
+        (
+            (
+                "[mpiexec@n1] match_arg (args.c:163): unrecognized argument foo\n"
+                "[mpiexec@n1] parse_args (params.c:313): error parsing input array\n"
+                "[mpiexec@n1] main (mpiexec.c:149): error parsing parameters\n"
+            ),
+            "[mpiexec@n1] match_arg (args.c:163): unrecognized argument foo",
+        ),
+        (
+            (
+                f"ValueError: bad input\n{OPEN_MPI_RULE}Primary job  terminated normally, but 1 process returned\n"
+                f"a non-zero exit code.\n{OPEN_MPI_RULE}"
+            ),
+            "ValueError: bad input",
+        ),
+        ("loading\nsrun: error: n1: task 0: Exited with exit code 1\n", "loading"),
+    ],
+)
+def test_of_what_a_launcher_says_the_first_is_the_cause(said, cause):
+    assert last_words(said.encode()) == cause

@@ -284,3 +284,17 @@ def test_output_behind_the_dashes_belongs_to_the_command_and_that_is_said(nsw, h
     said = nsw("init", "-o", "other.yaml", "--", "python", "train.py")
     assert (said.code, "follows --" in said.out) == (0, False)
     assert (home / "other.yaml").exists()
+
+
+@pytest.mark.parametrize("words", [["--token", "abc123"], ["--api-key=abc123"], ["postgres://me:pass@host/db"]])
+def test_a_recipe_with_a_secret_of_the_command_line_is_its_owners_alone(nsw, home, words):
+    said = nsw("init", "-o", "r.yaml", "--", "python", "train.py", *words)
+    assert said.code == 0, said.err
+    assert Path("r.yaml").stat().st_mode & 0o777 == 0o600
+    assert "looks like a secret, and only you can read it" in said.err + said.out
+    Path("open.yaml").write_text("")
+    Path("open.yaml").chmod(0o644)
+    nsw("init", "--force", "-o", "open.yaml", "--", "python", "train.py", *words)
+    assert Path("open.yaml").stat().st_mode & 0o777 == 0o600
+    nsw("init", "-o", "plain.yaml", "--", "python", "train.py", "--max-tokens", "7")
+    assert Path("plain.yaml").stat().st_mode & 0o044

@@ -2,8 +2,19 @@
 
 import pytest
 
-from nsw.plan.launchers import Launch, PlaceFacts, family_of, functions_before, launch, processes_in, start_on_nodes
-from nsw.plan.layout import Demand, LayoutError, layout_of
+from nsw.plan.launchers import (
+    Launch,
+    PlaceFacts,
+    binding_in,
+    check_line,
+    family_of,
+    functions_before,
+    is_cyclic,
+    launch,
+    processes_in,
+    start_on_nodes,
+)  # fmt: skip
+from nsw.plan.layout import Demand, LayoutError, layout_of, sentence
 from nsw.profilers.model import MACHINERY
 
 PROGRAM = ("./prog", "-x", "a b")
@@ -269,3 +280,93 @@ def test_a_recipe_s_lockfile_keeps_gpus_at_its_default(planner):
 )
 def test_the_family_of_an_mpirun_is_known_by_its_version(printed, family):
     assert family_of(printed) == family
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        ("srun", ["--gpus-per-task=2"], "asks for 2 GPUs a process, and the recipe for 1"),
+        ("srun", ["--gres=gpu:1"], "asks for 1 GPUs a node, and the recipe for 4"),
+        ("srun", ["--gres", "gpu:a100:2,fs:1"], "asks for 2 GPUs a node, and the recipe for 4"),
+        ("srun", ["--gres=none"], "asks for 0 GPUs a node, and the recipe for 4"),
+        ("srun", ["--gpus-per-node=a100:2"], "asks for 2 GPUs a node, and the recipe for 4"),
+        ("srun", ["--ntasks-per-n=2"], "asks for 2 processes a node, and the recipe for 4"),
+        ("srun", ["--tres-per-task=gres/gpu:2"], "asks for 2 GPUs a process, and the recipe for 1"),
+        ("mpirun", ["--map-by", "ppr:2:node"], "asks for 2 processes a node, and the recipe for 4"),
+        ("mpirun", ["--map-by=ppr:4:node:PE=2"], "asks for 2 CPU cores a process, and the recipe for 8"),
+        ("mpirun", ["--pernode"], "asks for 1 processes a node, and the recipe for 4"),
+    ],
+)
+def test_a_contradiction_is_refused_in_whatever_spelling(kind, options, said):
+    with pytest.raises(LayoutError) as caught:
+        started(kind, options, PlaceFacts("slurm", "openmpi"), **TWO)
+    assert said in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "mpi", "cyclic"),
+    [
+        ("srun", ["--distribution=cyclic"], None, True),
+        ("srun", ["--distribution", "cyclic:block"], None, True),
+        ("srun", ["-m", "cyclic"], None, True),
+        ("srun", ["-mcyclic"], None, True),
+        ("srun", ["--dist=cyclic"], None, True),
+        ("srun", ["--distribution=block:cyclic"], None, False),
+        ("mpirun", ["--map-by", "node"], "openmpi", True),
+        ("mpirun", ["--bynode"], "openmpi", True),
+        ("mpirun", ["--map-by", "ppr:4:node"], "openmpi", False),
+        ("mpiexec", ["-map-by", "node"], "mpich", False),
+        ("jsrun", ["-a", "1", "-d", "cyclic"], None, False),
+    ],
+)
+def test_options_may_let_the_nodes_take_ranks_in_turn(kind, options, mpi, cyclic):
+    assert is_cyclic(kind, options, mpi) is cyclic
+
+
+@pytest.mark.parametrize(("kind", "options"), [("srun", ["-m", "arbitrary"]), ("jsrun", ["-d", "cyclic", "-a", "4"])])
+def test_an_order_that_cannot_be_compared_is_refused(kind, options):
+    with pytest.raises(LayoutError, match="cannot compare where ranks landed"):
+        is_cyclic(kind, options, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "bound"),
+    [
+        ("srun", ["--cpu-bind=none"], "--cpu-bind=none"),
+        ("srun", ["--cpu-bind=verbose,none"], "--cpu-bind=verbose,none"),
+        ("srun", ["--cpu-bind", "sockets"], "--cpu-bind sockets"),
+        ("srun", ["--cpu-bind=verbose"], ""),
+        ("srun", ["--cpu-bind=v,cores"], ""),
+        ("mpirun", ["--bind-to", "none"], "--bind-to none"),
+        ("mpirun", ["--map-by", "node:PE=8"], ""),
+        ("aprun", ["-cc", "depth"], ""),
+    ],
+)
+def test_a_binding_of_the_recipes_own_is_shown(kind, options, bound):
+    assert binding_in(kind, options) == bound
+    shown = sentence(layout_of(Demand(kind, bound=bound, **TWO)))
+    assert (f"bound to cores only as `{bound}` says" in shown) is bool(bound)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--ntasks-per-node=2", "asks for 2 processes a node, and the recipe for 4"),
+        ("#SBATCH --gpus-per-node=2", "asks for 2 GPUs a node, and the recipe for 4"),
+        ("#SBATCH --gres gpu:2", "asks for 2 GPUs a node, and the recipe for 4"),
+        ("-N 3", "asks for 3 nodes, and the recipe for 2"),
+        ("-m cyclic", "asks for the order cyclic, and srun is given block"),
+        ("--mail-type=END", None),
+        ("--gpus-per-node=4", None),
+        ("--gres=fs:1", None),
+    ],
+)
+def test_a_line_for_slurm_that_contradicts_the_layout_is_refused(line, said):
+    layout = layout_of(Demand("srun", **TWO))
+    if said is None:
+        check_line(line, layout, ("resources", "extra", 0))
+        return
+    with pytest.raises(LayoutError) as caught:
+        check_line(line, layout, ("resources", "extra", 0))
+    assert said in caught.value.message
+    assert caught.value.path == ("resources", "extra", 0)

@@ -1,5 +1,9 @@
 """Where ranks are to be: what a recipe and a site say, as a layout, as a sentence, and what contradicts itself."""
 
+import re
+from dataclasses import replace
+from itertools import product
+
 import pytest
 
 from nsw.plan.layout import Demand, LayoutError, layout_of, sentence
@@ -101,3 +105,50 @@ def test_each_rank_sees_its_own_gpu_where_it_has_exactly_one(asked, variable):
 )  # fmt: skip
 def test_a_layout_is_a_sentence_for_a_person(asked, said):
     assert sentence(layout(**asked)) == said
+
+
+# what a hint says, as what it changes
+CHANGES = {
+    "nodes": "nodes",
+    "processes": "processes",
+    "tasks_per_node": "tasks_per_node",
+    "gpus": "gpus",
+    "cpus_per_task": "cpus",
+}
+
+
+def applied(demand: Demand, way: str) -> Demand:
+    changes = {CHANGES[name]: int(number) for name, number in re.findall(r"`(\w+): (\d+)`", way)}
+    if "leave out tasks_per_node" in way:
+        changes["tasks_per_node"] = None
+    return replace(demand, share_gpus="share_gpus: true" in way, **changes)
+
+
+@pytest.mark.parametrize("kind", ["srun", "torchrun"])
+def test_what_a_hint_says_is_accepted(kind):
+    tried = 0
+    for nodes, processes, each, gpus, cpus in product(
+        (1, 2, 3), (None, 1, 6, 7), (None, 1, 3), (0, 1, 4, 8), (None, 4)
+    ):
+        demand = Demand(
+            kind, nodes=nodes, processes=processes, tasks_per_node=each, gpus=gpus, gpus_written=True, cpus=cpus,
+            node_cpus=16, site_gpus=4,
+        )  # fmt: skip
+        try:
+            layout_of(demand)
+        except LayoutError as fault:
+            for way in (fault.hint or "").split(", or "):
+                if way:
+                    layout_of(applied(demand, way))
+                    tried += 1
+    assert tried > 100
+
+
+def test_a_launcher_is_missed_where_the_job_has_room_for_several_processes():
+    assert "one process, in a job with room for 4" in sentence(layout("none", tasks_per_node=4))
+
+
+def test_nodes_that_take_ranks_in_turn_are_a_sentence_and_differ_by_one_rank_at_most():
+    found = layout(nodes=3, processes=7, cyclic=True)
+    assert found.ranks == (3, 2, 2)
+    assert "which take them in turn (0, 3, ... on the first)" in sentence(found)

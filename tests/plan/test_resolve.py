@@ -122,7 +122,7 @@ GRES = "scheduler: slurm, gres: 'gpu:a100:{{ gpus }}'"
         ("gpus: 4", "gpu:a100:4"),
         ("gpus: 8, nodes: 2", "gpu:a100:4"),
         ("gpus: 0", None),
-        ("gpus: 4, gres: 'gpu:h100:1'", "gpu:h100:1"),
+        ("gpus: 4, gres: 'gpu:h100:4'", "gpu:h100:4"),
     ],
 )
 def test_a_site_may_have_words_of_its_own_for_the_gpus_of_a_node(planner, asked, gres):

@@ -55,6 +55,11 @@ class User:
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
+    def owns_link(self, link: Path, target: Path) -> None:
+        """Make a link that belongs to that user."""
+        link.symlink_to(target)
+        os.lchown(link, self.uid, self.uid)
+
     def owns(self, path: Path) -> Path:
         """Give a folder or file to that user, whole."""
         for one in (path, *(path.rglob("*") if path.is_dir() and not path.is_symlink() else ())):

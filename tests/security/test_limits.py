@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from nsw.campaign.starter_files import write_from_script
 from nsw.errors import NswError
 from nsw.limits import limited
 from nsw.scripts.sandbox import SiteEnvironment
@@ -55,3 +56,15 @@ def test_another_thread_may_plan_too(settings):
     thread.start()
     thread.join()
     assert done == [True]
+
+
+def test_a_script_that_doubles_its_variables_is_converted_in_little_memory(tmp_path):
+    doubled = "".join(f"A{n}=$A{n - 1}$A{n - 1}\n" for n in range(1, 40))
+    grown = "".join("B=($B ${B[@]} ${B[@]})\n" for _ in range(40))
+    script = f"#!/bin/bash\n#SBATCH -N 1\nA0=xxxxxxxxxx\nB=(y)\n{doubled}{grown}nsys profile ./app $A39 ${{B[@]}} $A1\n"
+    (tmp_path / "job.sh").write_text(script)
+    made = write_from_script(tmp_path / "job.sh", tmp_path / "recipe.yaml", "s", force=False)
+    (recipe,) = made.recipes
+    assert "x" * 20 in recipe.read_text()
+    assert len(recipe.read_text()) < 1 << 20
+    assert any(not line.is_understood and line.text.startswith("A3") for line in made.lines)

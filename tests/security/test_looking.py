@@ -402,7 +402,8 @@ def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
 
 
 @pytest.mark.skipif(not shutil.which("git"), reason="no git here")
-def test_no_program_that_a_repository_names_is_run(tmp_path):
+@pytest.mark.parametrize("planted", ["planted", "plant\udced"])  # a name that is no UTF-8 is turned off too
+def test_no_program_that_a_repository_names_is_run(tmp_path, planted):
     """A folder that came as an archive belongs to who unpacked it, with the configuration of who made it."""
     ran = tmp_path / "ran"
     ran.mkdir()
@@ -419,12 +420,12 @@ def test_no_program_that_a_repository_names_is_run(tmp_path):
         git("add", ".", cwd=folder)
         git("commit", "-qm", "m", cwd=folder)
     git("submodule", "add", "-q", str(tmp_path / "part"), "part")
-    (repository / ".gitattributes").write_text("* filter=planted\n")
+    (repository / ".gitattributes").write_bytes(os.fsencode(f"* filter={planted}\n"))
     git("add", ".")
     git("commit", "-qm", "with a part")
     for name in ("clean", "smudge"):
-        git("config", f"filter.planted.{name}", f"touch {ran}/{name}; cat")
-    git("config", "filter.planted.required", "true")
+        git("config", f"filter.{planted}.{name}", f"touch {ran}/{name}; cat")
+    git("config", f"filter.{planted}.required", "true")
     for name, folder in (("own", repository), ("part", repository / "part")):
         git("config", "core.fsmonitor", f"touch {ran}/monitor-of-{name}; false", cwd=folder)
     hook = repository / ".git" / "hooks" / "post-index-change"

@@ -197,6 +197,15 @@ def test_to_adopt_shows_what_it_could_end_and_copy(campaign_of, victim):
     with sqlite3.connect(copy / "campaign.db") as db:
         db.execute("UPDATE submissions SET native_id = '4242.99'")
         db.execute("UPDATE tasks SET state = 'running' WHERE submission IS NOT NULL")
+        db.execute(
+            "INSERT INTO submissions (name, job, tasks, attempt, gpus, state, created, native_id)"
+            " VALUES ('reduce', 'reduce', '[0]', 1, 0, 'submitted', 0, '4343.99')"
+        )
+        columns = "case_id, params, pass_name, pass_kind, tool, repeat, task, gpus, reports, app"
+        db.execute(
+            f"INSERT INTO tasks (kind, place, id, job, state, submission, attempt, {columns}) SELECT 'reduction', place,"
+            f" id || '.reduction', 'reduce', 'running', 'reduce', 1, {columns} FROM tasks WHERE kind = 'run' LIMIT 1"
+        )
         db.execute("INSERT OR REPLACE INTO meta VALUES ('origins', ?)", (json.dumps([["/home/me/secret.txt", []]]),))
     db.close()
     lock = copy / "recipe.lock.yaml"  # bash starts what BASH_ENV names
@@ -205,6 +214,7 @@ def test_to_adopt_shows_what_it_could_end_and_copy(campaign_of, victim):
     )
     said = victim.nsw("adopt", copy).stderr
     assert "could end: 4242.99" in said
+    assert "4343.99" in said  # the job of a reduction, which cancel would end too
     assert "/home/me/secret.txt" in said
     assert '"BASH_ENV": "/tmp/theirs"' in said
     assert "dear" not in said

@@ -1,6 +1,10 @@
 """Links that another user put where nsw writes: they cost nobody a file, and lead to none."""
 
 import cProfile
+import json
+import os
+import shutil
+from pathlib import Path
 
 import pytest
 
@@ -85,3 +89,41 @@ def test_output_is_not_written_through_a_link_of_another_user_and_through_ones_o
     assert dear.read_text() == "dear"
     assert victim.nsw("sites", "--json", "-o", folder / "own.json").returncode == 0
     assert "nsw_json" in dear.read_text()
+
+
+def _next_processes() -> range:
+    """The numbers of processes that are started soon."""
+    last = int(Path("/proc/loadavg").read_text().split()[-1])
+    return range(last, last + 1500)
+
+
+def test_a_baseline_is_written_through_no_link_of_another_user(campaign_of, victim, neighbour):
+    campaign = campaign_of(victim)
+    (dear := victim.home / "dear").write_text("dear")
+    victim.owns(dear)
+    root = neighbour.home / "campaigns"
+    shutil.copytree(campaign, root / campaign.name)
+    neighbour.owns(root)
+    root.chmod(0o777)
+    for process in _next_processes():
+        neighbour.owns_link(root / f".baselines.json.{process}", dear)
+    done = victim.nsw("baseline", "set", "main", campaign.name, "--root", root)
+    assert (done.returncode, dear.read_text()) == (0, "dear"), done.stderr
+    assert json.loads((root / "baselines.json").read_text()) == {"main": campaign.name}
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link"])
+def test_baselines_of_another_user_that_are_no_file_are_an_error_and_not_waited_for(
+    campaign_of, victim, neighbour, kind
+):
+    root = campaign_of(victim).parent
+    (dear := victim.home / "dear.json").write_text("{}")
+    victim.owns(dear)
+    if kind == "fifo":
+        os.mkfifo(root / "baselines.json", 0o644)
+        neighbour.owns(root / "baselines.json")
+    else:
+        neighbour.owns_link(root / "baselines.json", dear)
+    done = victim.nsw("baseline", "ls", "--root", root)
+    assert done.returncode == 2, done
+    assert "baselines.json cannot be read" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -60,14 +61,19 @@ def cluster(unaccounted: Real) -> Iterator[Real]:
         (place.work / "show.sh").write_text(SHOW)
         (place.work / "sites.yaml").write_text(
             "nsw: 1\nsites:\n  c: {scheduler: slurm, gpus: {per_node: 4, order: [3, 2, 1, 0]}}\n"
+            "  mpich: {scheduler: slurm, gpus: {per_node: 4}, mpi: mpich}\n"
+            "  openmpi: {scheduler: slurm, gpus: {per_node: 4}, mpi: openmpi}\n"
         )
         yield place
 
 
-def run(place: Real, launcher: str, resources: str = TWO_NODES, *, expected: int = 0) -> str:
+def run(
+    place: Real, launcher: str, resources: str = TWO_NODES, *, expected: int = 0, site: str = "c", setup: str = ":"
+) -> str:
     text = RECIPE.replace("LAUNCHER", launcher).replace("RESOURCES", resources).replace("WORK", str(place.work))
+    text = text.replace(':$PATH"]', f":$PATH\", '{setup}']")
     (place.work / "recipe.yaml").write_text(text)
-    done = place.nsw("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
+    done = place.nsw("run", "recipe.yaml", "--site", site, "--sites", "sites.yaml", "--root", "campaigns", "--yes")
     assert done.returncode == expected, done.stderr + done.stdout
     return done.stdout + done.stderr
 
@@ -114,6 +120,42 @@ def test_ranks_that_land_elsewhere_are_an_error_of_the_run(cluster):
     said = run(cluster, "{kind: srun, processes: 8}", expected=1)
     assert "ranks landed 7 + 1, planned 4 + 4" in said
     assert landed(cluster) == {"volta1": 7, "volta2": 1}  # a person can look
+
+
+def linked(place: Real, name: str, program: str) -> None:
+    if (path := shutil.which(program)) is None:
+        pytest.skip(f"no {program} on this machine")
+    tool = place.work / "bin" / name
+    tool.write_text(f'#!/bin/bash\nexec {path} "$@"\n')
+    tool.chmod(0o755)
+
+
+# the daemons share a host, whose one name Hydra and Open MPI must not take for another node's
+HYDRA = "export HYDRA_BOOTSTRAP=slurm"
+OPEN_MPI = "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
+
+
+def test_ranks_of_mpich_are_on_the_nodes_they_are_on_though_hydra_hands_on_the_first_nodes_name(cluster):
+    linked(cluster, "mpiexec", "mpiexec.hydra")
+    run(cluster, "{kind: mpiexec, processes: 8}", site="mpich", setup=HYDRA)
+    assert landed(cluster) == {"volta1": 4, "volta2": 4}
+    of = {row["rank"]: row for row in rows(cluster, "ranks")}
+    assert [of[n]["host"] for n in range(8)] == ["volta1"] * 4 + ["volta2"] * 4
+    assert [of[n]["gpus"][-2:] for n in range(8)] == ["-0", "-1", "-2", "-3"] * 2
+
+
+def test_ranks_that_share_a_gpu_which_set_up_leaves_them_are_an_error_of_the_run(cluster):
+    linked(cluster, "mpiexec", "mpiexec.hydra")
+    set_up = f"{HYDRA} CUDA_VISIBLE_DEVICES=0"
+    said = run(cluster, "{kind: mpiexec, processes: 8}", site="mpich", setup=set_up, expected=1)
+    assert "ranks 0, 1, 2, 3 shared a GPU of volta1 (GPU-volta1-0), planned 1 GPU each" in said
+
+
+def test_nodes_take_ranks_in_turn_where_the_recipe_asks_srun_for_that(cluster):
+    said = run(cluster, "{kind: srun, processes: 7, share_gpus: true, options: [--distribution=cyclic]}")
+    assert "7 ranks: 4 + 3 on 2 nodes, which take them in turn (0, 2, ... on the first)" in said
+    of = {row["rank"]: row["host"] for row in rows(cluster, "ranks")}
+    assert [of[n] for n in range(7)] == ["volta1", "volta2"] * 3 + ["volta1"]
 
 
 def test_torchrun_of_two_nodes_is_started_once_on_each(cluster):
