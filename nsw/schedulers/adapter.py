@@ -433,6 +433,14 @@ class Adapter(ABC):
         names = (line.strip() for line in result.stdout.splitlines())
         return list(dict.fromkeys(name for name in names if re.fullmatch(r"[\w.-]+", name)))
 
+    def ends_command(self, watched: Sequence[Watched]) -> list[str] | None:  # noqa: ARG002
+        """Ask the queue for the exit statuses of jobs that it lists as failed; None where its listing has them."""
+        return None
+
+    def parse_ends(self, result: CommandResult) -> list[Line]:  # noqa: ARG002
+        """The failed jobs that this command listed; none where it could not be asked."""
+        return []
+
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:  # noqa: ARG002
         """Ask about jobs that the queue no longer lists. They have ids, or the history is in files named after them."""
         return []
