@@ -38,7 +38,7 @@ _GRES: Final = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\
 _ASKED_GPUS: Final = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d+)|gpu(?::([A-Za-z][\w.-]*))?")  # 4, gpu:a100:4
 _UNIT: Final = "\x1f"  # no state, reason or name of nsw's holds it
 _SQUEUE_FIELDS: Final = ("%F", "%K", "%T", "%j", "%r", "%l", "%u")
-_ENDS: Final = ",".join(f"{field}:|" for field in ("ArrayJobID", "ArrayTaskID", "State", "Name", "exit_code"))
+_END_FIELDS: Final = ",".join(f"{field}:|" for field in ("ArrayJobID", "ArrayTaskID", "State", "Name", "exit_code"))
 _SACCT_FIELDS: Final = ("JobID", "JobName", "State", "ExitCode", "NodeList", "Timelimit")
 _SACCT: Final = ("sacct", "-P", "-n", "-X", f"--delimiter={_UNIT}", "-o", ",".join(_SACCT_FIELDS))
 _LONGEST_LIST: Final = 500  # ids on one command line
@@ -475,7 +475,7 @@ class Slurm(Adapter):
 
     def ends_command(self, watched: Sequence[Watched]) -> list[str]:
         """The squeue that prints exit statuses, which `-o` has not: for as long as it lists a job, sacct may lag."""
-        return ["squeue", "-h", "-r", "-t", "failed", "-j", ",".join(job_ids(watched)), "-O", _ENDS]
+        return ["squeue", "-h", "-r", "-t", "failed", "-j", ",".join(job_ids(watched)), "-O", _END_FIELDS]
 
     def parse_ends(self, result: CommandResult) -> list[Line]:
         """Its lines; an old squeue, which knows no such fields, has none."""
