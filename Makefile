@@ -16,10 +16,10 @@ WORKERS ?= $(if $(filter tests,$(TESTS)),6,0)
 STUCK_S ?= 900
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-newest test-oldest soak check bench pictures lock clean
+.PHONY: help setup demo test test-newest test-oldest test-pythons soak check bench pictures lock clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do printf 'make %-11s %s\n' "$$target" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do printf 'make %-12s %s\n' "$$target" "$$text"; done
 
 setup: ## make the environment with nsw in it
 	@$(SETUP)
@@ -39,6 +39,9 @@ test-newest: ## run every test with the newest libraries that pyproject.toml all
 
 test-oldest: ## run every test with the oldest libraries that pyproject.toml allows (they may need Python 3.11)
 	@$(MAKE) test VENV="$(VENV)-oldest" VERSIONS=oldest
+
+test-pythons: ## test readers, tables, analysis and campaigns with the other Pythons of this machine (make test: this one)
+	@"$(PYTHON)" tests/tools/pythons.py
 
 soak: ## kill nsw, sbatch and Slurm hundreds of times, and break every connection (an hour; NSW_SOAK_SEED, NSW_SOAK_KILLS; docs/crash-proof.md)
 	@$(SETUP) --dev

@@ -4,7 +4,28 @@
 compares them; docs/python.md shows each. Every error that nsw raises for a reason is a class of `nsw.errors`.
 """
 
-from nsw.safe_import_path import leave_folder_of_module
+import os
+import sys
+
+
+def _is_command(words: "list[str]", given: "list[str]") -> bool:
+    """Whether this process is `nsw` or `python -m nsw`, and not a program that imports nsw."""
+    if words[:1] != ["-m"]:  # so while Python looks for the module
+        return bool(words) and words[0].rpartition("/")[2] == "nsw"
+    word = given[-len(words)]
+    return (word.partition("m")[2] if word.startswith("-") else word).partition(".")[0] == "nsw"
+
+
+if _is_command(sys.argv, sys.orig_argv):
+    # Ctrl-C prints no traceback, neither while modules are imported nor where nothing can catch it, as in callbacks of
+    # the import system. Here, since it may come from now on.
+    _hooks = sys.excepthook, sys.unraisablehook
+    sys.excepthook = lambda kind, *more: (
+        os._exit(130) if issubclass(kind, KeyboardInterrupt) else _hooks[0](kind, *more)
+    )
+    sys.unraisablehook = lambda it: os._exit(130) if issubclass(it.exc_type, KeyboardInterrupt) else _hooks[1](it)
+
+from nsw.safe_import_path import leave_folder_of_module  # noqa: E402
 
 leave_folder_of_module()  # before any other import
 

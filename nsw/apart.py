@@ -258,11 +258,13 @@ def _ended(status: int, what: str, limits: _Chosen) -> LimitError:
 @contextmanager
 def outside() -> Iterator[None]:
     """Programs that are started meanwhile do not get the limits of this process apart."""
+    if not _this.apart:  # it has no limits, and another thread may be setting some (nsw/limits.py)
+        yield
+        return
     before = {name: resource.getrlimit(name) for name in (resource.RLIMIT_AS, resource.RLIMIT_CORE)}
     try:
-        if _this.apart:
-            for name, (_, hard) in before.items():
-                resource.setrlimit(name, (hard, hard))
+        for name, (_, hard) in before.items():
+            resource.setrlimit(name, (hard, hard))
         yield
     finally:
         for name, both in before.items():
@@ -283,9 +285,7 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         NoPoolError: There can be none.
     """
     from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import active_children
 
-    others = set(active_children())
     with _ONE_AT_A_TIME, SafeProcesses():  # multiprocessing has a process of its own too
         try:
             found = ProcessPoolExecutor(workers, mp_context=_context(), initializer=_enter)
@@ -294,7 +294,7 @@ def pool(workers: int) -> Iterator[ProcessPoolExecutor]:
     try:
         yield found
     except BaseException:
-        for process in set(active_children()) - others:
+        for process in list((found._processes or {}).values()):  # noqa: SLF001  of this pool: another thread may have one
             process.terminate()
         raise
     finally:

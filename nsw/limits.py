@@ -19,6 +19,8 @@ __all__ = ["limited"]
 _SECONDS: Final = 120.0  # of this process's own time, not of the clock's: 10,000 runs take one or two
 _BYTES: Final = 4 << 30  # beside what is in use
 _HINT: Final = "a loop, a text or the matrix in it is too large"
+# A limit is of the whole process: two threads that put it back in turn would leave that of the first for ever.
+_ONE_AT_A_TIME: Final = threading.RLock()
 
 
 class _OverTimeError(BaseException):
@@ -34,31 +36,34 @@ def limited(what: str, *, seconds: float = _SECONDS, memory: int = _BYTES, hint:
     """What happens inside may take so much processor time and memory.
 
     Both are of the whole process and hold only meanwhile. Signals reach the main thread alone: elsewhere time has no
-    limit. Inside of another limit its clock stops.
+    limit. Inside of another limit its clock stops. Threads take turns.
 
     Raises:
         LimitError: It took more; `what` begins the sentence.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    timed = threading.current_thread() is threading.main_thread()
-    handler = signal.signal(signal.SIGVTALRM, _end) if timed else None
-    left = 0.0
-    try:
-        if (used := _in_use()) is not None:
-            most = used + memory
-            resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard))
-        if timed:
-            left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-        yield
-    except _OverTimeError:
-        raise LimitError(f"{what} takes more than {seconds:g} s of processor time", hint=hint) from None
-    except MemoryError:
-        raise LimitError(f"{what} takes more than {memory >> 20:,} MiB", hint=hint) from None
-    finally:
-        if timed:
-            signal.setitimer(signal.ITIMER_VIRTUAL, left)
-            signal.signal(signal.SIGVTALRM, handler)
-        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    with _ONE_AT_A_TIME:
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        timed = threading.current_thread() is threading.main_thread()
+        handler = signal.signal(signal.SIGVTALRM, _end) if timed else None
+        left = 0.0
+        try:
+            if (used := _in_use()) is not None:
+                most = used + memory
+                resource.setrlimit(
+                    resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard)
+                )
+            if timed:
+                left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+            yield
+        except _OverTimeError:
+            raise LimitError(f"{what} takes more than {seconds:g} s of processor time", hint=hint) from None
+        except MemoryError:
+            raise LimitError(f"{what} takes more than {memory >> 20:,} MiB", hint=hint) from None
+        finally:
+            if timed:
+                signal.setitimer(signal.ITIMER_VIRTUAL, left)
+                signal.signal(signal.SIGVTALRM, handler)
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def _in_use() -> int | None:

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "lost", "cancelled")
 _SEVERAL = {"case": "cases", "pass": "passes"}
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_FIRST_BYTE, _LAST_BYTE = 0xDC80, 0xDCFF  # how Python decodes a byte that is no UTF-8 (surrogateescape)
 _NAMED = 4  # of what is absent for one reason
 
 
 def plural(count: int, word: str) -> str:
     """`1 run`, `2 runs`."""
     return f"{count:,} {word}{'' if count == 1 else 's'}"
+
+
+def storable(text: str) -> str:
+    r"""The text as UTF-8 can hold it: `\xff` for a byte of a name that is no UTF-8, `\ud800` for other surrogates.
+
+    SQLite, Parquet and most programs refuse such a text.
+    """
+    return text if text.isascii() else _SURROGATE.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\x{code & 0xFF:02x}" if _FIRST_BYTE <= code <= _LAST_BYTE else f"\\u{code:04x}"
 
 
 def one_or(count: int, one: str, several: str) -> str:

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -56,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
         asked = os.environ.get("PY_COLORS") or ("0" if os.environ.get("NO_COLOR") else "")
         asked = asked or ("1" if os.environ.get("FORCE_COLOR") else "")
         config.option.color = {"0": "no", "1": "yes"}.get(asked, "auto")
+    if interval := os.environ.get("NSW_SWITCH_INTERVAL"):  # seconds after which Python changes threads
+        sys.setswitchinterval(float(interval))
     config.stash[OWN_FOLDER] = leave_surroundings()
 
 

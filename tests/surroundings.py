@@ -30,6 +30,7 @@ _KEPT = {
     "NSW_EXPLORE",
     "NSW_KEEP_SLURM",
     "NSW_TORCH_PYTHON",
+    "NSW_SWITCH_INTERVAL",
 }  # what the tests themselves read, with _KEPT_ALL
 _KEPT_ALL = "NSW_SOAK_"
 

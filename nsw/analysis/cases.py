@@ -18,6 +18,7 @@ from nsw.analysis.figures import Figure, Perturbation, figures_of, perturbations
 from nsw.analysis.host import HostSide, host_side, own_weights
 from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
+from nsw.analysis.placement import StrayContext, stray_contexts
 from nsw.analysis.spent import Spent, spent
 from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, one_phase, phases, steady_rows, waiting
 from nsw.tables.parquet_tables import RowsByRun, StoredRows
@@ -93,6 +94,7 @@ class CaseSummary:
     spent: Spent | None = None
     loading_ns: float | None = None  # what PyTorch's DataLoader keeps a step waiting, the median
     host: HostSide | None = None
+    stray_contexts: tuple[StrayContext, ...] = ()
 
 
 def summarize_cases(
@@ -185,6 +187,7 @@ def _case(
         ),
         loading_ns=_loading(rows("nvtx_summary", with_gpu)),
         host=host_side(runs, by_run),
+        stray_contexts=stray_contexts(rows("process_gpus", with_gpu)),
     )
 
 

@@ -1,7 +1,7 @@
 """Rules that a comparison must keep, for CI: `images_per_sec: -2%` fails where it certainly fell by more than 2 %.
 
-A rule that nothing decides fails nothing and passes nothing: it is undecided, and so is a gate without rules, without
-runs, or with a case that one side lacks.
+A rule that nothing decides fails nothing and passes nothing: it is undecided, and so is a gate without runs, or with a
+case that one side lacks. A gate without rules, or with a rule of a figure that neither side has, is a mistake.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from nsw.analysis.compared_screen import percent_of, said
+from nsw.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.analysis.compared_screen import Comparison
-    from nsw.analysis.sides import Compared
+    from nsw.analysis.sides import Compared, Side
     from nsw.recipe.units import Tolerance
 
-__all__ = ["Judged", "Outcome", "judge", "outcome_of"]
+__all__ = ["Judged", "Outcome", "check_rules", "judge", "outcome_of"]
 
 
 class Outcome(StrEnum):
@@ -40,6 +41,29 @@ class Judged:
     case: str
     outcome: Outcome
     why: str
+
+
+def check_rules(rules: Collection[str], sides: Sequence[Side]) -> None:
+    """Refuse rules that can decide nothing.
+
+    Args:
+        rules: The figures that they are about.
+        sides: Both sides.
+
+    Raises:
+        UsageError: There is no rule, or one of a figure that no side has.
+    """
+    if not rules:
+        raise UsageError(
+            f"the gate has no rule: none was given, and {sides[-1].name} has no report.gate in its recipe",
+            hint="`--rule 'images_per_sec: -2%'` is one, for each figure that must not change; so is"
+            " `gate: {images_per_sec: -2%}` in the recipe's report",
+        )
+    known = sorted(set().union(*(side.figures for side in sides)))
+    for figure in rules:
+        if figure not in known:
+            there = f"there are: {', '.join(known)}" if known else "no figure was measured"
+            raise UsageError(f"neither side has a figure '{figure}'", hint=did_you_mean(figure, known) or there)
 
 
 def judge(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged]:

@@ -1,6 +1,7 @@
 """GPUs that are idle in the steady state: how much of an iteration, and what the timeline knows of the host meanwhile.
 
-The process whose GPU is idle most decides: where processes meet in collectives, the others wait for it.
+The GPU that is idle most decides: where processes meet in collectives, the others wait for it. GPUs on which a process
+does no more than hold a context have no rows of iterations, and do not count.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.steady import process_name, process_of
+from nsw.analysis.steady import gpu_names, process_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +28,7 @@ _MEMCPY: Final = re.compile(r"cu(?:da)?Memcpy")
 
 @dataclass(frozen=True, slots=True)
 class IdleGpu:
-    """The process of a case whose GPU is idle most: medians of an iteration of its steady state.
+    """The GPU of a case that is idle most, with its process: medians of an iteration of its steady state.
 
     Attributes:
         busy_pct: Share of the time in which its GPU is at work, NCCL's kernels included.
@@ -42,7 +43,7 @@ class IdleGpu:
         call_ns: What this call takes, without the copies on the GPU that it waits for.
         processes: How many processes the run has.
         collectives: Whether they meet in NCCL kernels.
-        process: Which one it is, in words; empty: the only one.
+        gpu: Which one it is, in words.
     """
 
     busy_pct: float
@@ -57,7 +58,7 @@ class IdleGpu:
     call_ns: float
     processes: int
     collectives: bool
-    process: str
+    gpu: str
 
     @property
     def idle_ns(self) -> float:
@@ -66,7 +67,7 @@ class IdleGpu:
 
 
 def idle_gpu(iterations: Iterable[Row], phase_summary: Iterable[Row]) -> IdleGpu | None:
-    """The process whose GPU is idle most in the middle one of the runs; None where no GPU is, or it is not known.
+    """The GPU that is idle most in the middle one of the runs; None where no GPU is, or it is not known.
 
     Args:
         iterations: The rows of table iterations of the case's timelines.
@@ -99,35 +100,31 @@ def may_share_gpus(iterations: Sequence[Row], phase_summary: Iterable[Row]) -> b
     devices: dict[tuple[Any, Any], list[int | None]] = {}
     for row in iterations:
         if not row.get("med_communication_pct"):  # NCCL refuses two ranks on one GPU
-            device = _device(steady.get(process_of(row), ()))
-            devices.setdefault((row.get("run"), row.get("host")), []).append(device)
+            devices.setdefault((row.get("run"), row.get("host")), []).append(_device(row, steady))
     return any(len(some) > 1 and (None in some or len({*some}) < len(some)) for some in devices.values())
 
 
 def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> IdleGpu | None:
-    """The process whose GPU is idle most; None where other processes may be what its GPU is busy with."""
-    busy = {process_of(row): share for row in rows if (share := busy_share(row)) is not None}
-    known = [row for row in rows if process_of(row) in busy and row.get("med_gpu_ops") and row["steady"] >= _FEWEST]
+    """The GPU that is idle most; None where other processes may be what it is busy with."""
+    rows = [{**row, "device": _device(row, steady)} for row in rows]
+    known = [row for row in rows if row.get("med_gpu_ops") and row["steady"] >= _FEWEST and busy_share(row) is not None]
     if not known:
         return None
-    least = min(known, key=lambda row: busy[process_of(row)])
-    devices = {process_of(row): _device(steady.get(process_of(row), ())) for row in rows}
-    device = devices[process_of(least)]
-    others = [row for row in rows if row is not least]
-    sharing = [row for row in others if process_of(row) in busy and _may_share(least, row, devices)]
-    if sum(busy[process_of(row)] for row in (least, *sharing)) >= BUSY_PCT:
+    least = min(known, key=lambda row: busy_share(row) or 0.0)
+    sharing = [row for row in rows if row is not least and _may_share(least, row)]
+    if sum(busy_share(row) or 0.0 for row in (least, *sharing)) >= BUSY_PCT:
         return None
-    alike = any(devices[process_of(row)] == device for row in others)
+    name = gpu_names(rows)[rows.index(least)]
     return _of_process(
         least,
         steady.get(process_of(least), ()),
-        processes=len(rows),
+        processes=len({process_of(row) for row in rows}),
         collectives=any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
-        process=process_name(least, None if alike else device) if others else "",
+        gpu="the GPU" if len(rows) == 1 else name if name.startswith("GPU ") else f"the GPU of {name}",
     )
 
 
-def _of_process(row: Row, steady: Sequence[Row], *, processes: int, collectives: bool, process: str) -> IdleGpu:
+def _of_process(row: Row, steady: Sequence[Row], *, processes: int, collectives: bool, gpu: str) -> IdleGpu:
     """What one process's row of iterations and its rows of phase_summary in the steady state tell of its host."""
     each = 1.0 / row["steady"]
     calls = [part for part in steady if part["summary"] == "api_summary"]
@@ -156,7 +153,7 @@ def _of_process(row: Row, steady: Sequence[Row], *, processes: int, collectives:
         call_ns=max(0.0, took.get(call, 0.0)),
         processes=processes,
         collectives=collectives,
-        process=process,
+        gpu=gpu,
     )
 
 
@@ -170,13 +167,16 @@ def busy_share(row: Row) -> float | None:
     return max(known, default=None)
 
 
-def _device(rows: Iterable[Row]) -> int | None:
-    """The only GPU of a process's kernels; None where there are several, or none is known."""
-    found = {row.get("device") for row in rows if row["summary"] == "gpu_summary" and row["kind"] == "kernel"}
+def _device(row: Row, steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> int | None:
+    """The GPU of a row of iterations; in tables made before it was read there, the only one of its kernels."""
+    if row.get("device") is not None:
+        return int(row["device"])
+    parts = steady.get(process_of(row), ())
+    found = {part.get("device") for part in parts if part["summary"] == "gpu_summary" and part["kind"] == "kernel"}
     return found.pop() if len(found) == 1 else None
 
 
-def _may_share(one: Row, other: Row, devices: Mapping[tuple[Any, ...], int | None]) -> bool:
+def _may_share(one: Row, other: Row) -> bool:
     """Whether two processes may work on one GPU.
 
     Each of several ranks may show its GPU as number 0 (CUDA_VISIBLE_DEVICES); NCCL refuses two ranks on one GPU.
@@ -186,5 +186,5 @@ def _may_share(one: Row, other: Row, devices: Mapping[tuple[Any, ...], int | Non
     hosts = {one.get("host"), other.get("host")}
     if None not in hosts and len(hosts) > 1:
         return False
-    numbers = {devices[process_of(one)], devices[process_of(other)]}
+    numbers = {one["device"], other["device"]}
     return None in numbers or len(numbers) == 1

@@ -66,7 +66,7 @@ def iteration_lanes(
     for row in steady:
         if row["iteration"] == number:
             starts.setdefault(row["report"], row["start_ns"])
-    names = process_names([*gpu, *nvtx])
+    names = process_names([*gpu, *nvtx], iterations)
     made = [*_of_gpu(gpu, starts, span, names, classes), *_of_ranges(nvtx, starts, span, names)]
     rows, every = (_rows(_at_most(made, most, grain)) for most, grain in ((boxes, span / _GRAIN), (ZOOMED, 0.0)))
     columns = (
@@ -87,14 +87,17 @@ def origin(row: Row) -> tuple[Any, ...]:
     return row.get("report"), row.get("rank"), row.get("pid")
 
 
-def process_names(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:
-    """Each process by its rank, else by its GPU, else by its number."""
-    devices: dict[tuple[Any, ...], set[Any]] = {}
-    for row in rows:
-        devices.setdefault(origin(row), set()).add(row.get("device"))
+def process_names(rows: Iterable[Row], iterations: Iterable[Row] = ()) -> dict[tuple[Any, ...], str]:
+    """Each process by its rank, else by the GPUs that it works on, else by its number.
+
+    Args:
+        rows: Rows of traces.
+        iterations: Rows of iteration_trace: of a process that has some they tell its GPUs.
+    """
+    devices, worked_on = _devices(rows), _devices(iterations)
     names = {}
     for key, some in devices.items():
-        known = sorted(device for device in some if device is not None)
+        known = sorted(worked_on.get(key) or some)
         _, rank, pid = key
         names[key] = (
             f"rank {rank}" if rank is not None else
@@ -103,6 +106,16 @@ def process_names(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:
     if len(set(names.values())) < len(names):
         names = {key: f"{name}, process {key[2]}" for key, name in names.items()}
     return names
+
+
+def _devices(rows: Iterable[Row]) -> dict[tuple[Any, ...], set[Any]]:
+    """The GPUs of each process, as far as they are known."""
+    devices: dict[tuple[Any, ...], set[Any]] = {}
+    for row in rows:
+        known = devices.setdefault(origin(row), set())
+        if row.get("device") is not None:
+            known.add(row["device"])
+    return devices
 
 
 def _within(rows: Iterable[Row], starts: Mapping[Any, float], span: float) -> list[tuple[float, float, Row]]:
@@ -122,10 +135,17 @@ def _of_gpu(
     rows: Iterable[Row], starts: Mapping[Any, float], span: float, names: Mapping[tuple[Any, ...], str],
     classes: Mapping[str, str] | None,
 ) -> list[_Box]:  # fmt: skip
+    within = _within(rows, starts, span)
+    several = {process for process, some in _devices(row for _, _, row in within).items() if len(some) > 1}
+
+    def lane(row: Row) -> str:
+        stream = f"stream {row['stream']}" if row.get("stream") is not None else "GPU"
+        return f"GPU {row['device']}, {stream}" if origin(row) in several else stream
+
     return [
-        _Box(names[origin(row)], f"stream {row['stream']}" if row.get("stream") is not None else "GPU", start, end,
-             row.get("short_name") or row["name"], class_of(row["name"], row["kind"], classes))
-        for start, end, row in _within(rows, starts, span)
+        _Box(names[origin(row)], lane(row), start, end, row.get("short_name") or row["name"],
+             class_of(row["name"], row["kind"], classes))
+        for start, end, row in within
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Where the ranks of runs were: on which nodes, and whether several worked on one GPU while others were idle."""
+"""Where processes were: on which nodes, whether several worked on one GPU, and where they hold contexts beside."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.steady import process_name, process_of
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     Row = Mapping[str, Any]
 
-__all__ = ["nodes_of", "ranks_on_one_gpu"]
+__all__ = ["StrayContext", "nodes_of", "ranks_on_one_gpu", "stray_contexts"]
 
 _NAMED = 4  # nodes in a sentence
 
@@ -51,15 +52,18 @@ def ranks_on_one_gpu(ranks: Iterable[Row], kernels: Iterable[Row], cases: Mappin
     for row in ranks:
         if row["gpus"]:
             seen.setdefault((row["run"], row["host"]), {})[row["rank"]] = row["gpus"].split(",")
-    used: dict[str, dict[tuple[Any, ...], tuple[int | None, int]]] = {}  # run -> process -> rank, GPU by its number
+    # run -> process, rank -> GPU by its number -> ns
+    used: dict[str, dict[tuple[Any, int | None], dict[int, float]]] = {}
     for row in kernels if seen else ():
         if row["summary"] == "gpu_summary" and row["kind"] == "kernel" and row.get("device") is not None:
-            process = (row.get("report"), row.get("rank"), row.get("pid"))
-            used.setdefault(row["run"], {})[process] = (row.get("rank"), row["device"])
+            took = used.setdefault(row["run"], {}).setdefault((process_of(row), row.get("rank")), {})
+            took[row["device"]] = took.get(row["device"], 0.0) + (row.get("total_ns") or 0.0)
     said: dict[tuple[str, str], None] = {}
     for (run, node), gpus in seen.items():
         several = sum(one == run for one, _ in seen) > 1
-        text = _crowded(node, gpus, used.get(run, {}).values(), several=several)
+        # of several GPUs the one with most work: others may hold a context only
+        most = [(rank, max(took, key=lambda device: took[device])) for (_, rank), took in used.get(run, {}).items()]
+        text = _crowded(node, gpus, most, several=several)
         if text is not None:
             said[cases.get(run, run), text] = None
     return list(said)
@@ -86,6 +90,44 @@ def _crowded(
         " nothing to do: let each rank see its own (`launcher: {gpus: own}`), or choose the GPU by the local rank in"
         " the program"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StrayContext:
+    """A CUDA context of a process on a GPU on which it does not work; `iteration_ns` is its work in an iteration."""
+
+    process: str
+    device: int
+    kernels: int
+    copies: int
+    gpu_ns: float
+    iteration_ns: float | None
+
+
+def stray_contexts(process_gpus: Iterable[Row]) -> tuple[StrayContext, ...]:
+    """The contexts that processes hold beside their work, by GPU, of the first run that has any.
+
+    Args:
+        process_gpus: Rows of process_gpus of a case.
+    """
+    processes: dict[tuple[Any, ...], list[Row]] = {}
+    for row in process_gpus:
+        processes.setdefault(process_of(row), []).append(row)
+    stray = [
+        row for rows in processes.values() if any(row["works"] for row in rows)
+        for row in rows if not row["works"] and row.get("device") is not None
+    ]  # fmt: skip
+    return _of_first_run(sorted(stray, key=lambda row: row["device"])) if stray else ()
+
+
+def _of_first_run(rows: Sequence[Row]) -> tuple[StrayContext, ...]:
+    return tuple(
+        StrayContext(
+            process_name(row, None), row["device"], row["kernels"], row["copies"], row["gpu_ns"],
+            row.get("iteration_gpu_ns"),
+        )
+        for row in rows if row.get("run") == rows[0].get("run")
+    )  # fmt: skip
 
 
 _MOST_AT_ONCE = 200  # runs on a host that are compared with the next one

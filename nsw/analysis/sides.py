@@ -85,6 +85,11 @@ class Side:
         return lambda run: by_run.get(run, ())
 
     @property
+    def figures(self) -> set[str]:
+        """The names of its figures: those of its recipe, and those that were measured."""
+        return {*self.higher_is_better, *(row["name"] for row in self.tables.get("figures", ()))}
+
+    @property
     def cases(self) -> dict[str, list[Any]]:
         """Its runs by case."""
         by_case: dict[str, list[Any]] = {}

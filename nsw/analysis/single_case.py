@@ -31,6 +31,7 @@ __all__ = ["TABLE", "section_of", "where_time_goes"]
 TABLE: Final = "answer"
 _PARTS: Final = 8  # rows of GPU work, functions, operators
 _ROWS: Final = 15  # of kernels
+_LISTED: Final = 8  # GPUs
 _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
 _RANGES: Final = 2  # of columns, in a headline
 _LOW_PCT: Final = 25.0
@@ -86,13 +87,21 @@ def _parts_of(case: CaseSummary) -> Section | None:
         rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), None, ""))
     if spent.idle_pct is not None:
         cause = f" ({_CAUSES[idle_reason(case.idle_gpu)]})" if case.idle_gpu is not None else ""
-        rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, None, ""))
+        rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, None, _each_idle(spent)))
     of = "of an iteration" if spent.is_iteration else "of GPU time"
     columns = (Column("part", "GPU work", "name"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
                Column("operations", "operations", "count"), Column("bytes_per_s", "speed", "byte/s"),
                Column("top", "largest, of it", "name"))  # fmt: skip
     wide = "top" if any(row[-1] for row in rows) else "part"
     return _most_work(spent), _filled(case, columns, rows, evidence="hotspots", wide=wide)
+
+
+def _each_idle(spent: Spent) -> str:
+    """How much each of several GPUs is idle; of many the least and the most."""
+    gpus = sorted(spent.idle_gpus, key=lambda gpu: (-round(gpu[1]), len(gpu[0]), gpu[0]))
+    if len(gpus) > _LISTED:
+        gpus = [gpus[0], gpus[-1]]
+    return ", ".join(f"{share:.0f} % {name}" for name, share in gpus) if len(gpus) > 1 else ""
 
 
 def _with_alone(name: str, spent: Spent) -> str:

@@ -1,8 +1,8 @@
 """Where the time of a case goes: an iteration of its steady state, as parts that add up to it.
 
 A GPU's time is divided by what it did: computing (by class of kernel), copies alone, NCCL alone, idle. What NCCL does
-beside other work is hidden, and no part. Processes count with their mean. A timeline without iterations has the classes
-of all its GPU work, and no time without it.
+beside other work is hidden, and no part. The GPUs that processes work on count with their mean. A timeline without
+iterations has the classes of all its GPU work, and no time without it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.idle_gpu import busy_share
 from nsw.analysis.kernel_classes import NCCL, OTHER, class_of, is_fp32_arithmetic
+from nsw.analysis.steady import gpu_names, worked_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -57,8 +58,9 @@ class Spent:
         computing_pct: Of the span: at least one kernel that is no NCCL's at work, or a copy beside NCCL.
         copies_pct: Of the span: copies and sets alone.
         exposed_pct: Of the span: NCCL's kernels alone.
-        idle_pct: Of the span: no GPU work, the mean of the processes.
-        most_idle_pct: The same of the process whose GPU is idle most.
+        idle_pct: Of the span: no GPU work, the mean of the GPUs.
+        most_idle_pct: The same of the GPU that is idle most.
+        idle_gpus: The same of each, by name.
         hidden_pct: Of the span: NCCL's kernels beside other work.
     """
 
@@ -73,6 +75,7 @@ class Spent:
     exposed_pct: float | None = None
     idle_pct: float | None = None
     most_idle_pct: float | None = None
+    idle_gpus: tuple[tuple[str, float], ...] = ()
     hidden_pct: float | None = None
     shown: tuple[Part, ...] = ()
 
@@ -100,7 +103,9 @@ def spent(
         classes: Those of the recipe, a pattern each.
         shared: Whether processes share a GPU: how the span is divided is not known then.
     """
-    # steady work is that of all iterations of all processes: of one iteration of one process the mean
+    if iterations:
+        gpu = worked_on(gpu, iterations)
+    # steady work is that of all iterations on all GPUs: of one iteration on one GPU the mean
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
     spans = times * _above_median(gpu, iterations)
     took: dict[str, dict[str, list[float]]] = {}  # by class and name
@@ -130,7 +135,7 @@ def spent(
     }
     if not iterations:
         return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
-    divided = {} if shared else _divided(iterations)
+    divided: dict[str, Any] = {} if shared else _divided(iterations)
     return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **divided)  # type: ignore[arg-type]
 
 
@@ -175,7 +180,7 @@ def _part(name: str, of: Mapping[str, Sequence[float]]) -> Part:
     return Part(name, sum(ns for ns, _ in of.values()), sum(calls for _, calls in of.values()), top, of[top][0])
 
 
-def _divided(iterations: Sequence[Row]) -> dict[str, float | None]:
+def _divided(iterations: Sequence[Row]) -> dict[str, Any]:
     """How the span is divided, where every process tells it."""
     known = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
     if len(known) != len(iterations):
@@ -184,8 +189,12 @@ def _divided(iterations: Sequence[Row]) -> dict[str, float | None]:
     idle = [100 - share for share in busy]
     copies = [share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, known, strict=True)]
     talk: list[Any] = [row.get("med_communication_alone_pct") for row in known]
-    parts: dict[str, float | None] = {
+    of_gpus: dict[str, list[float]] = {}
+    for name, share in zip(gpu_names(known), idle, strict=True):
+        of_gpus.setdefault(name, []).append(share)
+    parts: dict[str, Any] = {
         "idle_pct": _mean(idle), "most_idle_pct": max(idle), "copies_pct": _mean(copies),
+        "idle_gpus": tuple((name, _mean(shares)) for name, shares in of_gpus.items()),
     }  # fmt: skip
     if any(share is None for share in talk):  # the table was made before this was read
         return parts

@@ -7,6 +7,7 @@ holds, which is reported beside its numbers.
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,7 +44,7 @@ class Iterations:
     """The iterations of a case's steady state.
 
     `med_gpu_busy_pct` is the share of an iteration, where the reports tell it; `gpu_busy_pct` that of all time. The
-    medians are the median of its processes; `least_ns` and `most_ns` the shortest and longest of all; `slowest`
+    medians are the median of its processes' GPUs; `least_ns` and `most_ns` the shortest and longest of all; `slowest`
     the number of the longest, counted from 0, with its share of time in which a GPU was at work. `gpu_ns` is the sum
     of the durations of one iteration's operations, of all processes of a run. `memory_alone_pct` is the share of GPU
     busy time in which only copies and sets were at work; `memory_pct` counts those that kernels hide as well.
@@ -134,10 +135,11 @@ def iterations(rows: Sequence[Row]) -> Iterations | None:
     """The iterations of all processes of a case together; None where none were found."""
     if not rows:
         return None
-    slowest = max(rows, key=lambda r: r["max_ns"])
+    slowest = max(rows, key=lambda r: (r["max_ns"], r.get("slowest_gpu_busy_pct") or 0.0))
     runs = len({r.get("run") for r in rows})
     return Iterations(
-        rows[0]["found_by"], rows[0].get("name"), rows[0]["steady"], rows[0]["warmup"], len(rows) // runs,
+        rows[0]["found_by"], rows[0].get("name"), rows[0]["steady"], rows[0]["warmup"],
+        len({process_of(r) for r in rows}) // runs,
         statistics.median(r["med_ns"] for r in rows), min(r["min_ns"] for r in rows), slowest["max_ns"],
         slowest["slowest"], slowest.get("slowest_gpu_busy_pct"),
         sum(r.get("med_gpu_ns") or 0.0 for r in rows) / runs,
@@ -172,11 +174,46 @@ def waiting(rows: Sequence[Row], gpu_ns: float) -> Waiting | None:
     return Waiting(100 * waited / gpu_ns, late) if late and gpu_ns else None
 
 
+def worked_on(gpu: Sequence[Row], iterations: Iterable[Row]) -> list[Row]:
+    """The rows of `gpu` without those of GPUs on which a process does no more than hold a context.
+
+    Args:
+        gpu: Rows of gpu_summary of the steady state, by process and GPU.
+        iterations: Rows of iterations.
+    """
+    devices: dict[tuple[Any, ...], set[Any]] = {}
+    for row in iterations:
+        devices.setdefault(process_of(row), set()).add(row.get("device"))
+    kept = []
+    for row in gpu:
+        device, known = row.get("device"), devices.get(process_of(row), {None})
+        if device is None or None in known or device in known:
+            kept.append(row)
+    return kept
+
+
+def gpu_names(rows: Sequence[Row]) -> list[str]:
+    """The GPU of each row of iterations, for people: by its number where a process has several, else by its process."""
+    gpus = Counter(map(process_of, rows))
+    one_process = len(gpus) == len({row.get("run") for row in rows})
+    devices = Counter((row.get("run"), row.get("device")) for row in rows)
+    names = []
+    for row in rows:
+        device = row.get("device")
+        of = process_name(row, device if devices[row.get("run"), device] == 1 else None)
+        if gpus[process_of(row)] > 1:
+            of = f"GPU {device}" if one_process else f"GPU {device} of {process_name(row, None)}"
+        names.append(of.removeprefix("the process on "))
+    return names
+
+
 def process_name(row: Row, device: int | None) -> str:
     """A process for people: by its rank, else by its only GPU."""
     if row.get("rank") is not None:
         return f"rank {row['rank']}"
-    return f"the process on GPU {device}" if device is not None else f"process {row.get('pid')}"
+    if device is not None:
+        return f"the process on GPU {device}"
+    return "the process" if row.get("pid") is None else f"process {row['pid']}"
 
 
 def _report(row: Row) -> tuple[Any, Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TABLES = (
     "gpu_summary", "api_summary", "communication", "functions", "operators", "figures", "facts", "phases",
-    "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "ranks",
+    "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "process_gpus", "ranks",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules")  # as columns: a row a metric of a launch is many
 

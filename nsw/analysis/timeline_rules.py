@@ -13,12 +13,14 @@ from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
 from nsw.metrics import find_chip
 from nsw.quantities import about, rate
+from nsw.wording import and_more, one_or, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary, Copy
     from nsw.analysis.figures import Figure
+    from nsw.analysis.placement import StrayContext
     from nsw.analysis.spent import Spent
 
 __all__ = ["RULES", "busy_pct", "idle_reason", "slowed_times"]
@@ -51,6 +53,7 @@ _OPTIMIZER_PCT: Final = 20.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _SHORT_PCT: Final = 50.0  # of the kernels
 _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
+_NAMED: Final = 4  # processes in a sentence
 _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
 _VALUE: Final = 64  # bytes that are a value or a few
@@ -137,7 +140,6 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
             advice = (
                 "More workers (num_workers), cheaper decoding, or data that are ready (cached, resized) shorten that."
             )
-        whose = f"the GPU of {idle.process}" if idle.process else "the GPU"
         others = ""
         if idle.processes > 1:
             others = (
@@ -145,7 +147,7 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
             )
         return Hit(
             name, case.id, 100 - idle.busy_pct, what, do,
-            f"{whose} is idle {100 - idle.busy_pct:.0f} % of {_an_iteration(case, idle.med_ns)}: {why}",
+            f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} % of {_an_iteration(case, idle.med_ns)}: {why}",
             advice + others, size, "iterations",
         )  # fmt: skip
 
@@ -533,6 +535,34 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
+def _stray_context(case: CaseSummary, _: Context) -> Hit | None:
+    """Contexts that processes hold on GPUs on which they do not work: of the GPU that has most of them."""
+    by_gpu: dict[int, list[StrayContext]] = {}
+    for context in case.stray_contexts:
+        by_gpu.setdefault(context.device, []).append(context)
+    if not by_gpu:
+        return None
+    gpu, held = max(by_gpu.items(), key=lambda item: len(item[1]))
+    whose, holds = and_more([context.process for context in held], _NAMED), "holds" if len(held) == 1 else "hold"
+    kernels, copies = sum(context.kernels for context in held), sum(context.copies for context in held)
+    work = [plural(kernels, "kernel")] * bool(kernels) + [one_or(copies, "1 copy or set", "copies or sets")] * bool(
+        copies
+    )
+    use = f"hardly used: {' and '.join(work)}, {about(sum(c.gpu_ns for c in held))} in all" if work else "not used"
+    each, med_ns = max(c.iteration_ns or 0.0 for c in held), case.iterations.med_ns if case.iterations else 0.0
+    use += f", {about(each)} an iteration" if each else ""
+    others = f" (and {plural(len(by_gpu) - 1, 'GPU')} more)" if len(by_gpu) > 1 else ""
+    what = f"{whose} also {holds} a context on GPU {gpu}"
+    return Hit(
+        "stray context", case.id, min(100.0, 100 * each / med_ns) if med_ns else 0.0, what,
+        "set the device before the first CUDA call",
+        f"{what}{others} that is {use}",
+        "It takes some hundred MB of that GPU's memory, and comes mostly of a CUDA call before the process chooses its"
+        " GPU: call torch.cuda.set_device(local_rank) (cudaSetDevice) before all others, or set CUDA_VISIBLE_DEVICES,"
+        " and load with map_location.", str(len(held)), "process_gpus",
+    )  # fmt: skip
+
+
 def _gigabytes(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB/s"
 
@@ -551,4 +581,5 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     OPTIMIZER: _optimizer,
     "short kernels": _short_kernels,
     "slow iteration": _slow_iteration,
+    "stray context": _stray_context,
 }

@@ -90,9 +90,9 @@ def tracks_of(case: str, tables: Mapping[str, Rows]) -> list[Track]:
 
     Args:
         case: The name of the case or run, for the names of the processes.
-        tables: Rows of traces, by the name of the trace.
+        tables: Rows of traces, by the name of the trace; with `iteration_trace` where it is known.
     """
-    names = process_names([row for name in TABLES_OF_TRACKS for row in tables.get(name, ())])
+    names = process_names([row for name in TABLES_OF_TRACKS for row in tables.get(name, ())], tables.get(STEPS, ()))
     tracks: list[Track] = []
     for table in TABLES_OF_TRACKS:
         by_track: dict[tuple[Any, ...], list[Slice]] = {}

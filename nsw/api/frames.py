@@ -42,6 +42,7 @@ class Tables:
         osrt_summary: pd.DataFrame
         phase_summary: pd.DataFrame
         phases: pd.DataFrame
+        process_gpus: pd.DataFrame
         ranks: pd.DataFrame
         rules: pd.DataFrame
         source_metrics: pd.DataFrame

@@ -9,6 +9,7 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.campaign.ledger_file import copy_of_state, older_version
 from nsw.campaign.ledger_rows import IN_FLIGHT, ORIGINS, SCRATCH, SITE
 from nsw.campaign.look import look
 from nsw.campaign.places import require_own_root
@@ -67,10 +68,17 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
 
 
 def _use_what_was_shown(folder: CampaignFolder) -> None:
-    """Put the clean copy of the ledger in its place: what lies beside it would change it, as SQLite's log of writes."""
+    """Put the clean copy of the ledger in its place: what lies beside it would change it, as SQLite's log of writes.
+
+    The ledger of an older nsw, which the copy migrated, is kept.
+    """
     if folder.copy is not None:  # always, of a campaign that nsw does not act for
         new = folder.ledger.with_suffix(".part")
         shutil.copyfile(folder.copy.path, new)
+        with folder.open(folder.ledger) as file:
+            version = older_version(file)
+        if version is not None:
+            folder.ledger.replace(copy_of_state(folder.ledger, version))
         for beside in folder.path.glob(f"{folder.ledger.name}-*"):
             beside.unlink()
         new.replace(folder.ledger)

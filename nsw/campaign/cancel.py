@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -103,7 +104,8 @@ def cancel(
     Raises:
         FencedError: Another nsw took the campaign over.
         CommandError: The scheduler did not cancel the jobs.
-        UnreachableError: The nsw that drives the campaign has not cancelled them yet.
+        UnreachableError: The site gave no answer, or the nsw that drives the campaign has not cancelled them yet; who
+            drives it next does.
     """
     from nsw.campaign.engine import ask_to_cancel, is_asked
 
@@ -112,6 +114,10 @@ def cancel(
 
     try:
         _cancel_here(folder, listener, runs)
+    except UnreachableError as fault:
+        ask_to_cancel(folder, runs)
+        fault.hint = "nsw remembers it: `nsw resume` cancels once the site answers, and so does `nsw cancel`"
+        raise
     except CampaignLockedError:
         ask_to_cancel(folder, runs)
         asked()
@@ -139,11 +145,31 @@ def _cancel_here(folder: CampaignFolder, listener: Callable[[Event], object], ru
         it.driver.cancel(runs)
 
 
-def throttle(folder: CampaignFolder, running: int) -> str | None:
+def _throttle_here(folder: CampaignFolder, listener: Callable[[Event], object]) -> None:
+    from nsw.campaign.running import held
+
+    try:
+        with held(folder, listener) as it:
+            it.driver.recover()
+            it.driver.throttle()
+    except UnreachableError as fault:
+        fault.hint = "nsw remembers the number: `nsw resume` passes it on once the site answers, as does this command"
+        raise
+
+
+def throttle(
+    folder: CampaignFolder, running: int, listener: Callable[[Event], object] = lambda _event: None
+) -> str | None:
     """Let so many tasks run at a time, 0: none; the nsw that drives the campaign reads it from the ledger.
+
+    Where none drives it, the batch system hears of it from here.
 
     Returns:
         The scheduler, where it may start what it has although 0 tasks are wanted.
+
+    Raises:
+        CommandError: The scheduler refused.
+        UnreachableError: It gave no answer.
     """
     from nsw.schedulers.create import adapter_of
 
@@ -153,4 +179,7 @@ def throttle(folder: CampaignFolder, running: int) -> str | None:
         if sum(counts.values()) > counts.get(State.DONE, 0):
             ledger.set_meta(AT_A_TIME, running)
     adapter = adapter_of(site.get("scheduler", "local"))
+    if adapter is not None and any(counts.get(state) for state in IN_FLIGHT):
+        with suppress(CampaignLockedError):  # who drives it does it
+            _throttle_here(folder, listener)
     return None if running or adapter is None or adapter.capabilities.hold else adapter.name

@@ -253,12 +253,24 @@ def _kernels(
         report = read(file, chosen)
         trace = [row for row in _rows(report, _TRACE) if row.get("kind") == "kernel"]
         if trace:
-            device = min(row.get("device") or 0 for row in trace)
-            of_device = [row for row in trace if (row.get("device") or 0) == device]
-            process = of_device[0].get("pid")
-            found = [row for row in of_device if row.get("pid") == process]
+            process, device = _first_worked_on(trace)
+            found = [row for row in trace if (row.get("pid"), row.get("device")) == (process, device)]
             return found if within is None else _inside(found, report, within)
     raise NswError(f"no report in {home} contains the kernel launches that the choice of counters needs")
+
+
+def _first_worked_on(kernels: list[dict[str, Any]]) -> tuple[int | None, int | None]:
+    """The process and the GPU of the least number among those that processes work on."""
+    from nsw.readers.timeline.phases import WORKED_ON  # with numpy
+
+    took: dict[tuple[int | None, int | None], float] = {}
+    for row in kernels:
+        key = row.get("pid"), row.get("device")
+        took[key] = took.get(key, 0.0) + (row["duration_ns"] or 0)
+    most: dict[int | None, float] = {}
+    for (process, _), ns in took.items():
+        most[process] = max(ns, most.get(process, 0.0))
+    return min((key for key, ns in took.items() if ns >= WORKED_ON * most[key[0]]), key=lambda key: key[1] or 0)
 
 
 def _inside(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
 from nsw.campaign.collect import KEPT_FILES, brought_folder
+from nsw.campaign.driven import locked_ledger
 from nsw.campaign.handover import noting_owner, require_owner, require_success, run_fenced
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
 from nsw.campaign.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
@@ -149,7 +150,7 @@ def on_site(folder: CampaignFolder, selection: Selection = _ALL) -> Iterator[Cle
     """
     from nsw.transport.model import connect
 
-    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+    with locked_ledger(folder) as ledger:
         scratch = ledger.meta(SCRATCH)
         fault = _not_over(folder, ledger)
         with closing(connect(ledger.site())) as transport, noting_owner(ledger):
@@ -274,6 +275,6 @@ def remove(transport: Transport, leftovers: Leftovers, *, everything: bool, fenc
     some = not leftovers.whole or (bool(leftovers.kept) and not everything)
     argv = ["bash", "-c", _REMOVE_SOME if some else _REMOVE_ALL, "nsw", folder]
     files = leftovers.files(everything=everything) if some else ()
-    names = "".join(f"./{file.name}\0" for file in files).encode()
+    names = "".join(f"./{file.name}\0" for file in files).encode(errors="surrogateescape")
     done = run_fenced(transport, fence, argv, timeout=_SECONDS, stdin=names)
     require_success(done, late=f"{folder} may be removed in part", what=f"{folder} could not be removed completely")

@@ -278,14 +278,15 @@ class Ending:
 
     def goes_on(self, one: Flying, verdict: Verdict, status: Status | None) -> None:
         """It is in another state than it was, or for another reason, and not over; or now it is known when it began."""
-        one.state, one.reason, one.begun = verdict.state, verdict.reason, status is not None
+        one.state, one.reason, one.started = verdict.state, verdict.reason, status.started if status else None
         self._write([one.id], verdict, status)
 
     def wait(self, several: list[Flying], verdict: Verdict) -> None:
-        """Several wait for the same reason."""
+        """Several wait for the same reason; of a start that the scheduler took back no time counts."""
         for one in several:
-            one.state, one.reason = verdict.state, verdict.reason
-        self._write([one.id for one in several], verdict, None)
+            one.state, one.reason, one.started = verdict.state, verdict.reason, None
+        nothing = {"host": None, "started": None, "ended": None, "exit_code": None}
+        self._write([one.id for one in several], verdict, None, **nothing)
 
     # --- ends ---------------------------------------------------------------------------------------------
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsw.campaign.events import Event, Message, ReportsRead
-from nsw.campaign.folder import CampaignFolder, run_folder
+from nsw.campaign.folder import CampaignFolder, Log, locked, run_folder
+from nsw.campaign.ledger import Ledger
+from nsw.campaign.ledger_file import bring_up_to_date
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from nsw.campaign.handover import Handover
-    from nsw.campaign.ledger import Ledger
     from nsw.campaign.ledger_rows import Flying
     from nsw.schedulers.model import Scheduler, Submission
     from nsw.transport.model import Transport
@@ -25,6 +27,22 @@ def _nobody(_ids: list[str]) -> None:
 
 def _nowhere(_event: Event) -> None:
     pass
+
+
+@contextmanager
+def locked_ledger(folder: CampaignFolder, notify: Callable[[Message], object] = _nowhere) -> Iterator[Ledger]:
+    """Take the campaign's lock and open its ledger, which is migrated first where an older nsw wrote it.
+
+    Raises:
+        CampaignLockedError: Another process drives the campaign.
+        CampaignError: The campaign was made elsewhere, or its ledger cannot be used.
+    """
+    with locked(folder):
+        if migrated := bring_up_to_date(folder.ledger):
+            Log(folder.log).say(migrated)
+            notify(Message(migrated))
+        with Ledger(folder.ledger) as ledger:
+            yield ledger
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,12 +45,24 @@ class Holding:
         limit = self._it.ledger.meta(AT_A_TIME)
         if limit is None:
             return
-        self._it.scheduler.limit(limit)
         if (limit == 0) != self._holds:
             self._holds = limit == 0
             self._it.say(
                 "held: nothing new begins until `nsw throttle N`" if self._holds else f"released: {limit} at a time"
             )
+        with suppress(NswError):
+            self.pass_on()
+
+    def pass_on(self) -> None:
+        """Let the scheduler know, once.
+
+        Raises:
+            NswError: It could not be asked, or refused.
+        """
+        limit = self._it.ledger.meta(AT_A_TIME)
+        if limit is None:
+            return
+        self._it.scheduler.limit(limit)
         if limit:
             self._release()
         else:
@@ -60,11 +72,8 @@ class Holding:
         if not self._asked:
             return
         some = [one for one in self._flight.submissions() if one.name in self._asked]
-        try:
-            if some:
-                self._it.scheduler.hold(some, held=False)
-        except NswError:
-            return
+        if some:
+            self._it.scheduler.hold(some, held=False)
         self._asked, self._held = set(), set()
         self._it.ledger.set_meta(HELD, [])
 
@@ -77,10 +86,7 @@ class Holding:
         if not names <= self._asked:  # before they are held: an nsw killed in between would never release them
             self._asked |= names
             self._it.ledger.set_meta(HELD, sorted(self._asked))
-        try:
-            self._it.scheduler.hold(some, held=True)
-        except NswError:
-            return
+        self._it.scheduler.hold(some, held=True)
         self._held |= names
 
 
@@ -118,7 +124,7 @@ class FailureLimit:
         waiting = [
             one
             for one in self._flight
-            if one.kind is Kind.RUN and not one.begun and (one.id, one.attempt) not in self._asked
+            if one.kind is Kind.RUN and one.started is None and (one.id, one.attempt) not in self._asked
         ]
         if not waiting:
             return
@@ -186,6 +192,7 @@ class Driver:
         ending = Ending(it)
         self._submitting = Submitting(it, self._flight, ending, self._needs, self._stages)
         self._watching = Watching(it, self._flight, ending, self._needs)
+        self._cancel_waits = False  # for a site that gave no answer
 
     def recover(self) -> int:
         """Adopt what an earlier nsw left: submissions with an id, and those in doubt that the scheduler knows.
@@ -229,6 +236,8 @@ class Driver:
         """One round: poll, judge, submit what there is room for. False when nothing is left to do."""
         if self._it.handover is not None:
             self._it.handover.check()
+        if not self.cancel_if_asked():
+            return True
         self._holding.settle()
         self._submitting.settle_doubts()
         if self._canary is not None:
@@ -246,7 +255,6 @@ class Driver:
         self._submitting.hand_over(chosen)
         if self._failures is not None:
             self._failures.withdraw()
-        self.cancel_if_asked()
         if self._flight or self._submitting.in_doubt:
             return True
         if self._stopped:
@@ -267,10 +275,30 @@ class Driver:
     def _stopped(self) -> bool:
         return self._failures is not None and self._failures.reached
 
-    def cancel_if_asked(self) -> None:
-        """End what somebody asked to cancel, if anybody did."""
-        if (asked := self._cancel_asked()) is not None:
+    def throttle(self) -> None:
+        """Pass the ledger's throttle on to the scheduler.
+
+        Raises:
+            NswError: It could not be asked, or refused.
+        """
+        self._holding.pass_on()
+        self._watching.poll(at_once=True)  # arrays share the new number by what they run now
+
+    def cancel_if_asked(self) -> bool:
+        """End what somebody asked to cancel; False while the site gives no answer, and it is to be tried again."""
+        if (asked := self._cancel_asked()) is None:
+            return True
+        if self._cancel_waits and not self._it.scheduler.due():
+            return False
+        try:
             self.cancel(asked or None)
+        except UnreachableError as fault:
+            if not self._cancel_waits:
+                self._it.warn(f"nothing is cancelled yet, and nsw keeps trying: {fault.message}")
+            self._cancel_waits = True
+            return False
+        self._cancel_waits = False
+        return True
 
     def cancel(self, runs: Sequence[str] | None = None) -> None:
         """End runs and builds: all that are not over, or those named. What a cancelled task had finished stays."""

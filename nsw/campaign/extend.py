@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign import folder as folders
 from nsw.campaign.dependencies import release_reductions
+from nsw.campaign.driven import locked_ledger
 from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
@@ -28,6 +28,7 @@ from nsw.wording import and_more
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from nsw.campaign import folder as folders
     from nsw.campaign.planning import Planned
     from nsw.campaign.start import Ready
     from nsw.plan.model import Part, Plan, Run
@@ -171,7 +172,7 @@ def extend(it: Extension) -> None:
     assert it.planned is not None
     assert it.part is not None
     folder, planned, part = it.folder, it.planned, it.part
-    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+    with locked_ledger(folder) as ledger:
         ready = check(planned)
         lock, _ = lock_of(planned)
         data = resolved(planned, lock, app=part.app)

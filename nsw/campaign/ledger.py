@@ -44,6 +44,7 @@ from nsw.campaign.ledger_rows import (
     withdrawals_of,
 )
 from nsw.errors import CampaignError
+from nsw.wording import storable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -196,7 +197,9 @@ class Ledger:
         `not_as_asked` are the messages of counters that were asked for and not measured.
         """
         self._db.execute("DELETE FROM problems WHERE run = ?", (run,))
-        rows = [(run, *problem, problem[2] in not_as_asked) for problem in problems]
+        rows = [
+            (run, *(text and storable(text) for text in problem), problem[2] in not_as_asked) for problem in problems
+        ]
         self._db.executemany("INSERT INTO problems VALUES (?, ?, ?, ?, ?, ?)", rows)
 
     def problems(self) -> list[Problem]:
@@ -463,7 +466,7 @@ class Ledger:
         if "reason" in values:
             reason = values.pop("reason")
             known = Reason(reason) if isinstance(reason, str) else reason
-            values["detail"], values["cause"] = (None, None) if known is None else (known.detail, known.cause)
+            values["detail"], values["cause"] = (None, None) if known is None else (storable(known.detail), known.cause)
         names = ", ".join(f"{name} = ?" for name in values)
         self._db.executemany(
             f"UPDATE tasks SET {names} WHERE id = ?",  # noqa: S608  names of columns

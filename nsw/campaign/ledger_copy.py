@@ -1,4 +1,6 @@
-"""Clean copies of ledgers that strangers may have written: nsw's tables alone, each value of its column's type.
+"""Clean copies of ledgers: nsw's tables alone, of the present state version, each value of its column's type.
+
+They are made of ledgers that strangers may have written, and of those of an older nsw.
 
 A SQLite file can hold code (views, triggers, computed columns), pages that point to each other in circles, and a
 journal that makes SQLite delete another file. SQLite opens such a file in a process with limits (nsw/apart.py), which
@@ -20,7 +22,8 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, get_args, get_origin
 
 from nsw.campaign import ledger_rows
-from nsw.campaign.ledger_file import SCHEMA, STATE_VERSION, refuse_other_version
+from nsw.campaign.ledger_file import SCHEMA, refuse_unknown_version
+from nsw.campaign.ledger_migrations import STATE_VERSION, migrate
 from nsw.campaign.ledger_rows import AGAIN, Cause, Key, Kind, Met, Reading, State, Why, is_site
 from nsw.errors import CampaignError
 
@@ -101,7 +104,9 @@ def _copy(strange: Strange, deadline: float) -> None:
     with closing(sqlite3.connect(mine)) as old, closing(sqlite3.connect(strange.copy)) as new:
         end = time.process_time() + _SECONDS + _SECONDS_A_BYTE * mine.stat().st_size
         old.set_progress_handler(lambda: time.process_time() > end, 100_000)  # a view may never end
-        refuse_other_version(old, strange.path)
+        if refuse_unknown_version(old, strange.path) != STATE_VERSION:
+            old.isolation_level = None
+            migrate(old)
         new.executescript(f"PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; {SCHEMA}")
         for table in _TABLES:
             columns = new.execute(f"PRAGMA table_info({table})").fetchall()

@@ -1,24 +1,30 @@
 """The file of a ledger: its tables, and opening it to look or to drive its campaign.
 
-A ledger that a stranger may have written is opened as a clean copy alone (nsw/campaign/ledger_copy.py). An nsw that was
-killed within a write leaves a journal: the next nsw that drives the campaign lets SQLite take the write back.
+The ledger of an older nsw is read in a migrated copy (nsw/campaign/look.py). Only the holder of the campaign's lock
+migrates the file itself, after a copy (`bring_up_to_date`).
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import sqlite3
-from typing import TYPE_CHECKING, Final
+from contextlib import closing
+from typing import TYPE_CHECKING, BinaryIO, Final
 
+from nsw.campaign.ledger_migrations import OLDEST, STATE_VERSION, migrate
 from nsw.errors import CampaignError
+from nsw.safe_files import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["SCHEMA", "STATE_VERSION", "as_campaign_error", "journal_of", "open_ledger", "refuse_other_version"]
+__all__ = [
+    "SCHEMA", "as_campaign_error", "bring_up_to_date", "copy_of_state", "journal_of", "older_version", "open_ledger",
+    "refuse_unknown_version",
+]  # fmt: skip
 
-STATE_VERSION: Final = 4  # 3: runs and builds are tasks, in one table, with needs; 4: causes of reasons
-
+# what changes here needs a function in nsw/campaign/ledger_migrations.py
 SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE submissions (
@@ -64,6 +70,53 @@ def journal_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-journal")
 
 
+def copy_of_state(path: Path, version: int) -> Path:
+    """Where the ledger of an older state is kept once it was migrated."""
+    return path.with_name(f"{path.name}.state-{version}")
+
+
+_VERSION_AT: Final = 60  # of SQLite's header, where PRAGMA user_version is
+
+
+def older_version(file: BinaryIO) -> int | None:
+    """The state version of a ledger that an older nsw wrote, and that this one migrates; None of any other file."""
+    version = int.from_bytes(os.pread(file.fileno(), 4, _VERSION_AT))
+    return version if OLDEST <= version < STATE_VERSION else None
+
+
+def bring_up_to_date(path: Path) -> str | None:
+    """Migrate the ledger of an older nsw, after a copy; only the holder of the campaign's lock may.
+
+    Returns:
+        What was done, for people; None where there was nothing to do.
+
+    Raises:
+        CampaignError: SQLite cannot read or write it.
+    """
+    try:
+        with os.fdopen(open_plain(path), "rb") as file:
+            version = older_version(file)
+        if version is None:
+            return None
+        kept = copy_of_state(path, version)
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=30)) as db:
+            db.isolation_level = None
+            part = kept.with_suffix(".part")
+            part.unlink(missing_ok=True)
+            with closing(sqlite3.connect(part)) as copy:
+                db.backup(copy)
+            part.replace(kept)
+            migrate(db)
+    except FileNotFoundError:  # opening the ledger reports it
+        return None
+    except sqlite3.DatabaseError as fault:
+        raise as_campaign_error(fault, path) from None
+    return (
+        f"{path.name} is of an older nsw (state version {version}) and was migrated to version {STATE_VERSION};"
+        f" {kept} is what it was"
+    )
+
+
 def open_ledger(path: Path, *, create: bool, read_only: bool) -> sqlite3.Connection:
     """A connection to a ledger that this user's nsw made.
 
@@ -77,7 +130,7 @@ def open_ledger(path: Path, *, create: bool, read_only: bool) -> sqlite3.Connect
         db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
         if create:
             db.executescript(f"{SCHEMA}PRAGMA user_version = {STATE_VERSION};")
-        refuse_other_version(db, path)
+        _refuse_other_version(db, path)
         db.executescript(_OF_CONNECTION)
         db.execute("PRAGMA synchronous = FULL")
     except BaseException as fault:
@@ -93,14 +146,29 @@ def _again(path: Path) -> str:
     return f"begin again: `nsw run {path.parent}/recipe.lock.yaml`"
 
 
-def refuse_other_version(db: sqlite3.Connection, path: Path) -> None:
-    """Raise where a ledger is of another version of nsw."""
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version != STATE_VERSION:
-        age = "an older" if version < STATE_VERSION else "a newer"
+def refuse_unknown_version(db: sqlite3.Connection, path: Path) -> int:
+    """The state version of a ledger.
+
+    Raises:
+        CampaignError: It is of a newer nsw, or of one so old that this nsw does not migrate it.
+    """
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    if not OLDEST <= version <= STATE_VERSION:
+        age = "an older" if version < OLDEST else "a newer"
         raise CampaignError(
-            f"{path} was written by {age} nsw (state version {version}; this one knows {STATE_VERSION})",
-            hint=f"go on with that nsw, or {_again(path)}",
+            f"{path} was written by {age} nsw (state version {version}; this nsw reads {OLDEST} to {STATE_VERSION})",
+            hint=f"use {age} nsw for it, or {_again(path)}",
+        )
+    return version
+
+
+def _refuse_other_version(db: sqlite3.Connection, path: Path) -> None:
+    version = refuse_unknown_version(db, path)
+    if version != STATE_VERSION:
+        folder = shlex.quote(str(path.parent))
+        raise CampaignError(
+            f"{path} was written by an older nsw (state version {version}; this nsw writes {STATE_VERSION})",
+            hint=f"`nsw resume {folder}` migrates it, and keeps a copy",
         )
 
 

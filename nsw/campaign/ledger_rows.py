@@ -227,7 +227,7 @@ class Flying:
     state: State
     detail: str | None
     kind: Kind = Kind.RUN
-    begun: bool = False  # when and where it began is written down
+    started: float | None = None  # when it began, as it is written down
     cause: Cause | None = None
 
     @property

@@ -1,4 +1,7 @@
-"""Ledgers to look at, which changes nothing: the file itself, or a clean copy where strangers may have written it."""
+"""Ledgers to look at, which changes nothing: the file itself, or a clean copy.
+
+A copy is made of a ledger that strangers may have written, that a killed nsw left with a journal, or of an older nsw.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.folder import CampaignFolder, LedgerCopy, is_driven
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_file import journal_of
+from nsw.campaign.ledger_file import journal_of, older_version
 from nsw.errors import CampaignError, LimitError
 
 if TYPE_CHECKING:
@@ -92,8 +95,12 @@ def clean_copy(source: Path, copy: Path) -> None:
 
 
 def _needs_copy(folder: CampaignFolder) -> bool:
-    """Whether strangers may have written it, or only the nsw that drives it next may take back a write cut short."""
-    return not folder.trusted or (journal_of(folder.ledger).exists() and not is_driven(folder))
+    """Whether strangers or an older nsw may have written it, or only the next nsw that drives it may write it."""
+    if not folder.trusted or (journal_of(folder.ledger).exists() and not is_driven(folder)):
+        return True
+    with suppress(OSError), folder.open(folder.ledger) as file:
+        return older_version(file) is not None
+    return False
 
 
 def _name(file: BinaryIO) -> str:

@@ -309,8 +309,9 @@ class Watching:
                 verdict = replace(verdict, reason=Reason(gone))
             end = self._ending.end_of(one, verdict, status)
             return replace(end, second=self._passed_over(name, one, status))
-        # a scheduler may report a job as running before the job has reported where and since when
-        if (verdict.state, verdict.reason) == (one.state, one.reason) and (one.begun or status is None):
+        # a scheduler may report a job as running before the job has reported since when, or has begun anew
+        same_start = status is None or status.started == one.started
+        if (verdict.state, verdict.reason) == (one.state, one.reason) and same_start:
             return None
         return _GoesOn(one, verdict, status)
 

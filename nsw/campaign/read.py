@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -192,7 +193,7 @@ class _Reader:
         nsys = (self._ledger.site().get("profilers") or {}).get("nsys")
         return Options(nsys=nsys, steps=steps.nvtx, warmup=steps.warmup)
 
-    def read(self, runs: Sequence[RunRow], options: Options) -> Iterator[_Read]:
+    def read(self, runs: Sequence[RunRow], options: Options) -> Generator[_Read]:
         """The tables of each run's reports, one run after the other."""
         files = [_reports_of(self._folder, run) for run in runs]
         reports = read_many([file for several in files for file in several], options)
@@ -322,13 +323,14 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
     waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
     batch: list[_Read] = []
     flushed = time.monotonic()
-    for number, read in enumerate(reader.read(waiting, reader.options), 1):
-        reader.check(read)
-        batch.append(read)
-        yield number, len(waiting)
-        if time.monotonic() - flushed > _FLUSH_EVERY_S:
-            _flush(folder, ledger, batch)
-            batch, flushed = [], time.monotonic()
+    with closing(reader.read(waiting, reader.options)) as every:  # its processes end with it
+        for number, read in enumerate(every, 1):
+            reader.check(read)
+            batch.append(read)
+            yield number, len(waiting)
+            if time.monotonic() - flushed > _FLUSH_EVERY_S:
+                _flush(folder, ledger, batch)
+                batch, flushed = [], time.monotonic()
     _flush(folder, ledger, batch)
 
 

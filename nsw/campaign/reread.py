@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign import folder as folders
+from nsw.campaign.driven import locked_ledger
 from nsw.campaign.events import Message
-from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import FIGURES_FROM, RECIPE, SITE, Reading, State
 from nsw.campaign.read import read_reports
 from nsw.campaign.recipe_lock import read_locked, recipe_of, write_locked
@@ -19,7 +18,9 @@ from nsw.errors import CampaignError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from nsw.campaign import folder as folders
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.ledger import Ledger
     from nsw.recipe.model import Recipe
 
 
@@ -192,7 +193,7 @@ def reread(
         InputError: The recipe has faults.
         UsageError: No run is meant.
     """
-    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+    with locked_ledger(folder, notify) as ledger:
         chosen = {run.id for run in selected(ledger, ledger.runs(), selection)} if selection else None
         source, now = _recipe(ledger, recipe, notify)
         locked = recipe_of(folder)

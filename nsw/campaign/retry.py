@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign import folder as folders
 from nsw.campaign.dependencies import (
     refused_canary,
     release_canary,
@@ -13,6 +12,7 @@ from nsw.campaign.dependencies import (
     release_reductions,
     waive_canary,
 )
+from nsw.campaign.driven import locked_ledger
 from nsw.campaign.engine import go_on
 from nsw.campaign.events import Message
 from nsw.campaign.extend import Change, replan
@@ -29,6 +29,8 @@ from nsw.wording import and_more, headline, plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
+
+    from nsw.campaign import folder as folders
 
 
 __all__ = ["Change", "resume", "retry", "seconds"]
@@ -68,7 +70,7 @@ def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object], 
     Raises:
         CampaignLockedError: Another process drives it.
     """
-    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+    with locked_ledger(folder, notify) as ledger:
         waive_canary(ledger)
         go_on(ledger)
         if download is not None:
@@ -105,7 +107,7 @@ def retry(
         CampaignLockedError: Another process drives the campaign.
     """
     some = bool(runs) or bool(selection)
-    with folders.locked(folder), Ledger(folder.ledger) as ledger:
+    with locked_ledger(folder, notify) as ledger:
         every, canary = ledger.runs(), {*refused_canary(ledger)}
         states = (State.FAILED, State.LOST) if failed else _AGAIN
         unreduced = _unreduced(ledger, every, states) - canary

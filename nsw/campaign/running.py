@@ -25,7 +25,6 @@ from nsw.campaign.events import (
     Started,
 )
 from nsw.campaign.folder import CampaignFolder, Log, run_folder, run_of
-from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State
 from nsw.campaign.selection import job_ids
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.builds import Builds
     from nsw.campaign.engine import Driver
+    from nsw.campaign.ledger import Ledger
     from nsw.transport.model import Transport
 
 
@@ -182,7 +182,7 @@ def held(
         UnreachableError: A command of a killed nsw still runs there.
     """
     from nsw.campaign.builds import Builds
-    from nsw.campaign.driven import Driven
+    from nsw.campaign.driven import Driven, locked_ledger
     from nsw.campaign.engine import Driver
     from nsw.campaign.fetch import watch_downloads
     from nsw.campaign.handover import handover_of, mark_of, wait_for_commands
@@ -194,8 +194,7 @@ def held(
         emit(Message(text))
 
     with ExitStack() as stack:
-        stack.enter_context(folders.locked(folder))
-        ledger = stack.enter_context(Ledger(folder.ledger))
+        ledger = stack.enter_context(locked_ledger(folder, emit))
         site: dict[str, Any] = ledger.site()
         share = "group" if site.get("share") == "group" else "nobody"
         stack.enter_context(folders.group_may_read(share))

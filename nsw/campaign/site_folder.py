@@ -57,6 +57,16 @@ def write_secrets(file: Path, text: str) -> None:
         out.write(text)
 
 
+def make_folder(transport: Transport, scratch: str, share: str) -> bool:
+    """Make the campaign's folder on the site, closed to others, with a folder for jobs; whether one was not there.
+
+    Raises:
+        CampaignError: The site does not let it be made or closed.
+        UnreachableError: The connection was lost.
+    """
+    return _make(transport, scratch, _MODES[share], JOBS)
+
+
 def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: str) -> bool:
     """Make the campaign's folder on the site, closed to others, with a folder for jobs and the secrets in it.
 
@@ -67,7 +77,7 @@ def prepare(folder: CampaignFolder, transport: Transport, scratch: str, share: s
         CampaignError: The site does not let it be made or closed.
         UnreachableError: The connection was lost.
     """
-    is_new = _make(transport, scratch, _MODES[share], JOBS)
+    is_new = make_folder(transport, scratch, share)
     if folder.secrets.exists():
         _make(transport, f"{scratch}/{PRIVATE}", _MODES["nobody"])
         transport.stage([(folder.secrets, f"{scratch}/{FILE}")])

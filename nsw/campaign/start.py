@@ -23,7 +23,7 @@ from nsw.campaign.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
 from nsw.campaign.look import look
 from nsw.campaign.places import require_own_place, require_own_root
 from nsw.campaign.selection import as_named
-from nsw.campaign.site_folder import write_secrets
+from nsw.campaign.site_folder import make_folder, write_secrets
 from nsw.campaign.versions import origins
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.model import APP, OF_BEFORE
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job, Plan, Run
     from nsw.recipe.model import Lock
     from nsw.site.load import LoadedSite
+    from nsw.transport.model import Transport
 
 
 _MOST_CAMPAIGNS: Final = 5  # the newest ones
@@ -122,10 +123,20 @@ class Ingredients:
     secrets: str = field(default="", repr=False)
 
 
-def begin(root: Path, plan: Plan, made_of: Ingredients) -> folders.CampaignFolder:
-    """Make the campaign's folder: whole, or not at all."""
+def begin(
+    root: Path, plan: Plan, made_of: Ingredients, connect: Callable[[], Transport] | None = None
+) -> folders.CampaignFolder:
+    """Make the campaign's folder, and the one on its site where `connect` leads there: both, or none here.
+
+    Raises:
+        CampaignError: One of them cannot be made.
+        UnreachableError: The site could not be asked.
+    """
     with folders.group_may_read(plan.share), folders.made(root, plan.name, share=plan.share) as (hidden, folder):
         _fill(hidden, folder, plan, made_of)
+        if made_of.scratch and connect is not None:
+            with closing(connect()) as transport:
+                make_folder(transport, f"{made_of.scratch}/{folder.id}", plan.share)
     return folder
 
 
@@ -333,7 +344,7 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
     )
-    folder = begin(home, planned.plan, ingredients)
+    folder = begin(home, planned.plan, ingredients, lambda: way_to(planned.place))
     with Ledger(folder.ledger) as ledger:
         ledger.set_calls(ready.calls)
         if lock.choices is not None:

@@ -572,7 +572,8 @@ def throttle(
 ) -> int:
     """Change how many of a campaign's jobs and array tasks run at a time, while it runs.
 
-    The nsw that drives it hears of it at once, on Slurm with one scontrol for an array; what runs already goes on.
+    The nsw that drives it hears of it at once, on Slurm with one scontrol for an array; where none drives it, this
+    command passes it on itself. What runs already goes on.
     0 holds: nothing new begins until another number.
     """
     from nsw.cli import running as commands

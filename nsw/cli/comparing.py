@@ -9,7 +9,7 @@ from math import log1p
 from typing import TYPE_CHECKING, Final, cast
 
 from nsw.analysis.compared_screen import blocks_of_comparison, percent_of
-from nsw.analysis.gate import Outcome, judge, outcome_of
+from nsw.analysis.gate import Outcome, check_rules, judge, outcome_of
 from nsw.campaign import baselines
 from nsw.campaign import folder as folders
 from nsw.campaign.compare import UnlikeError, sides_of
@@ -61,6 +61,7 @@ def gate(words: Sequence[str], root: Path | None, target: Target, *, rules: Sequ
     try:
         sides = sides_of(words, root, "figure")
         asked = asked or sides[1].gate
+        check_rules(asked, sides)
         comparison = compared(*sides, "figure")
     except (UnlikeError, CampaignError) as fault:
         tell(f"Gate undecided: {fault}")

@@ -100,7 +100,7 @@ def _trace(found: Results, ranks: Collection[int] | None, steps: tuple[int, int]
         known |= {row.get("rank") for row in rows}
         is_only = kinds.count((run.case_id, run.pass_kind)) == 1
         name = run.case_id if is_only else run.id
-        made.add(tracks_of(name, chosen_rows(tables, ranks, steps)))
+        made.add(tracks_of(name, chosen_rows(tables, ranks, steps) | {STEPS: tables.get(STEPS, ())}))
     if not made.events:
         raise _nothing(ranks, steps, sorted(rank for rank in known if rank is not None), has_events=has_events)
     return made

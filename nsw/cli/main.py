@@ -32,7 +32,16 @@ def main() -> None:
     """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
     leave_current_folder()
     allow_fork()
-    _end(_answer_or_run())
+    try:
+        code = _answer_or_run()
+    except SystemExit:
+        raise
+    except KeyboardInterrupt:
+        code = Exit.INTERRUPTED
+    except BaseException:  # noqa: BLE001  a bug: processes and threads that still work must not be waited for
+        sys.excepthook(*sys.exc_info())
+        code = 1
+    _end(code)
 
 
 def _end(code: int) -> NoReturn:

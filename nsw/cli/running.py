@@ -250,10 +250,6 @@ def cancel(folder: CampaignFolder, selection: Selection) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
     from nsw.campaign import cancel as cancelling
 
-    def listener(event: Event) -> None:
-        if isinstance(event, Message):
-            show_message(event)
-
     chosen = cancelling.to_cancel(folder, selection) if selection else None
     if chosen == []:
         tell("nothing to cancel: these runs have ended")
@@ -262,7 +258,8 @@ def cancel(folder: CampaignFolder, selection: Selection) -> int:
     if before.is_over:
         tell(f"{folder.id} has ended, and nothing is left to cancel ({headline(before.counts)})")
         return Exit.GOOD
-    cancelling.cancel(folder, listener, lambda: tell("asked the nsw that drives the campaign to cancel"), chosen)
+    asked = "asked the nsw that drives the campaign to cancel"
+    cancelling.cancel(folder, _show_if_message, lambda: tell(asked), chosen)
     after = cancelling.standing_of(folder)
     say(headline(after.counts))
     if count := after.not_reduced:
@@ -270,12 +267,17 @@ def cancel(folder: CampaignFolder, selection: Selection) -> int:
     return Exit.GOOD
 
 
+def _show_if_message(event: Event) -> None:
+    if isinstance(event, Message):
+        show_message(event)
+
+
 def throttle(running: int, folder: CampaignFolder) -> int:
     """Change how many tasks run at a time."""
     from nsw.campaign import cancel as cancelling
 
     standing = cancelling.standing_of(folder)
-    unheld = cancelling.throttle(folder, running)
+    unheld = cancelling.throttle(folder, running, _show_if_message)
     if not standing.left:
         later = f"; `nsw retry` will keep to {plural(running, 'task')} at a time" if standing.again and running else ""
         later = later or ("; what `nsw retry` releases is held until `nsw throttle N`" if standing.again else "")

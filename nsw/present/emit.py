@@ -24,6 +24,7 @@ from nsw.present.untrusted_text import as_csv_cell
 from nsw.present.untrusted_text import as_json as json_text
 from nsw.safe_files import open_anew
 from nsw.tables import TABLES, TableData, as_arrow, count, rows
+from nsw.wording import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -138,7 +139,10 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _alike(values: list[Any]) -> list[Any]:
-    """A column's values of one type: numbers with numbers, of a mixture the texts; in the fields of a struct too."""
+    """A column's values of one type: numbers with numbers, of a mixture the texts; in the fields of a struct too.
+
+    Texts are such as Parquet can hold.
+    """
     types = {type(v) for v in values if v is not None}
     if types == {dict}:
         names = list(dict.fromkeys(name for value in values if value for name in value))
@@ -146,9 +150,9 @@ def _alike(values: list[Any]) -> list[Any]:
             return [None] * len(values)
         fields = {name: _alike([value and value.get(name) for value in values]) for name in names}
         return [value and {name: fields[name][at] for name in names} for at, value in enumerate(values)]
-    if len(types) < 2 or types <= {int, float}:
+    if str not in types and (len(types) < 2 or types <= {int, float}):
         return values
-    return [None if v is None else str(v) for v in values]
+    return [None if v is None else storable(str(v)) for v in values]
 
 
 def as_row(record: Any) -> dict[str, Any]:
@@ -193,6 +197,7 @@ def json_rows(name: str, data: pa.Table) -> Iterator[bytes | memoryview]:
     before = b""
     from concurrent.futures import ThreadPoolExecutor
 
+    # the workers share Arrow data alone, which nobody changes; only this thread takes batches and results, in order
     with ThreadPoolExecutor(_WORKERS) as pool:
         made = (pool.submit(_objects, columns, batch) for batch in batches)
         running = deque(islice(made, _WORKERS))
@@ -383,7 +388,7 @@ class ParquetFiles(TableFiles):
             some = data[begin : begin + _ROWS] if isinstance(data, list) else data.slice(begin, _ROWS)
             table = as_arrow(name, some)
             at = table.schema.get_field_index("report")
-            table = table.set_column(at, table.schema.field(at), pa.repeat(report, len(table)))
+            table = table.set_column(at, table.schema.field(at), pa.repeat(storable(report), len(table)))
             if name not in self._writers:
                 opened = self._open[name] = ExitStack()
                 file = opened.enter_context(open(self._new_part(name), "wb"))  # noqa: PTH123, SIM115

@@ -41,7 +41,9 @@ _OF_REPORTS: Final = {
     "nvtx_trace": ("name", "start_ns", "duration_ns", "tid", "style", "domain"),
     "phases": ("phase", "duration_ns", "iterations", "gpu_busy_ns", "gpu_ns", "api_ns", "pid", "reason", "found_by"),
     "phase_summary": ("short_name", "phase", *_STATISTICS[:3], "summary", "pid", "kind", *_STATISTICS[3:]),
-    "iterations": ("steady", "med_ns", "pid", "gpu_busy_pct", "min_ns", "max_ns", "slowest", "warmup", "rank", "name"),
+    "process_gpus": ("device", "works", "pid", "rank", "kernels", "copies", "gpu_ns", "iteration_gpu_ns"),
+    "iterations": ("steady", "med_ns", "pid", "device", "gpu_busy_pct", "min_ns", "max_ns", "slowest", "warmup", "rank",
+                   "name"),
     "iteration_trace": ("iteration", "duration_ns", "phase", "gpu_busy_ns", "gpu_ns", "pid", "gpu_ops"),
     "osrt_summary": ("name", *_STATISTICS),
     "um_summary": ("name", "total_bytes", "calls", "total_ns", "avg_bytes", "device"),
@@ -89,7 +91,7 @@ IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 # whole numbers of which there can be more or fewer; all others without a unit name something, such as a process
 COUNTS: Final = frozenset({
     "calls", "primitive_calls", "samples", "allocations", "invocations", "matches", "iterations", "warmup", "steady",
-    "gpu_ops", "med_gpu_ops", "launches", "measured", "runs", "baseline_runs",
+    "gpu_ops", "med_gpu_ops", "kernels", "copies", "launches", "measured", "runs", "baseline_runs",
 })  # fmt: skip
 
 

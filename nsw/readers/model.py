@@ -84,7 +84,7 @@ class Report:
         self.problems.append(Problem("warning", message, line, fix))
 
 
-PHASE_TABLES: Final = ("phases", "iterations", "iteration_trace", "phase_summary")
+PHASE_TABLES: Final = ("phases", "iterations", "iteration_trace", "phase_summary", "process_gpus")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from nsw.recipe.sides import AFTER, BEFORE, SIDE
 from nsw.recipe.units import as_text, plain_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
@@ -234,9 +234,16 @@ def _report(document: Document) -> Iterator[Diagnostic]:
     ):
         word = document.get(path)
         if isinstance(word, str) and word not in known:
-            there = f"there are: {', '.join(known)}" if known else "there is none"
-            hint = did_you_mean(word, known) or there
-            yield document.diagnostic(path, f"{shown(word)} is not a {what}", hint=hint)
+            yield document.diagnostic(path, f"{shown(word)} is not a {what}", hint=_known(word, known))
+    gate = document.get(("report", "gate"))
+    for word in gate if isinstance(gate, dict) else ():
+        if isinstance(word, str) and word not in figures:
+            path = ("report", "gate", word)
+            yield document.diagnostic(path, f"{shown(word)} is not a figure of app.figures", hint=_known(word, figures))
+
+
+def _known(word: str, known: Sequence[str]) -> str:
+    return did_you_mean(word, known) or (f"there are: {', '.join(known)}" if known else "there is none")
 
 
 def _metrics(document: Document) -> Iterator[Diagnostic]:

@@ -18,7 +18,7 @@ import yaml
 from nsw.errors import Diagnostic, InputError, Mark
 from nsw.recipe.faults import plain, shown
 from nsw.recipe.secret_names import holds_secret, looks_secret, named_secrets, secret_parts
-from nsw.recipe.syntax import DASHED, DEEPEST, LOADER, MISSING_SPACE, explain, with_space
+from nsw.recipe.syntax import DASHED, DEEPEST, LOADER, MISSING_SPACE, TOO_DEEP, explain, with_space
 from nsw.recipe.units import WrittenFloat, WrittenInt, written
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
         if depth > DEEPEST:
-            raise Stop(self._mark(event), f"nested more than {DEEPEST} levels deep")
+            raise Stop(self._mark(event), TOO_DEEP)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):

@@ -18,6 +18,7 @@ _GLUED = re.compile(r"^(\s*(?:- )?[A-Za-z_][\w.-]*):(?![\s/])\S")
 _TEMPLATE = re.compile(r"[:\-,\[]\s+\{\{")
 _RESERVED = "@`%|>"
 DEEPEST = 50  # levels of nesting
+TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 _OPENS = (yaml.FlowMappingStartToken, yaml.FlowSequenceStartToken)
 _CLOSES = (yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 MISSING_SPACE = "a space is missing after this dash"
@@ -88,7 +89,8 @@ class _Place:
     def diagnostic(self) -> Diagnostic:
         """The fault in plain words."""
         return (
-            self._tab()
+            self._too_deep()
+            or self._tab()
             or self._escape()
             or self._open_quote()
             or self._late_quote()
@@ -101,6 +103,10 @@ class _Place:
             or self._structure()
             or self._at(f"this is not YAML: {plain(self.problem or self.context)}")
         )
+
+    def _too_deep(self) -> Diagnostic | None:
+        """The parser of PyYAML 6.0.4 has a limit of its own, which it can meet before it gives the first node."""
+        return self._at(TOO_DEEP) if "maximum nesting depth" in self.problem else None
 
     def _tab(self) -> Diagnostic | None:
         indent = re.match(r"\s*", self.text)

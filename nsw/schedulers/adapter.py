@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.faults import Fault
 from nsw.recipe.units import format_duration, parse_duration
-from nsw.schedulers.model import Answer, Capabilities, Native, Submission, spans
+from nsw.schedulers.model import Answer, Capabilities, Native, Phase, Submission, spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -457,10 +457,10 @@ class Adapter(ABC):
         """Whether an answer says that there is no history, now and later."""
         return False
 
-    def memory_words(self, log: str) -> str | None:
-        """The line of a job's output that tells of too much memory, where the state may not say so."""
+    def killed_by_limit(self, log: str) -> Answer | None:
+        """Which limit ended a job, by what the system wrote into its output; None where it wrote nothing of that."""
         match = re.search(self.memory, log, re.MULTILINE | re.IGNORECASE) if self.memory else None
-        return match and match[1].strip()
+        return match and Answer(Phase.ENDED, f"out of memory: {match[1].strip()}")
 
     # --- optional: names ----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import CommandError, CommandResult, RefusedError, UnreachableError
+from nsw.errors import CommandError, CommandResult, NswError, RefusedError, UnreachableError
 from nsw.recipe.units import format_duration
 from nsw.schedulers.adapter import Adapter, Request, Watched
 from nsw.schedulers.model import JOBS, Answer, Doubt, Native, Outcome, Phase, Submission
@@ -337,13 +337,14 @@ class BatchScheduler:
 
         Raises:
             CommandError: It failed.
+            UnreachableError: The system gave no answer.
         """
         argv = self._adapter.cancel_command(self._own(self._all_of(submissions)))
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
         if not self._adapter.cancelled(result):
-            raise CommandError(result, what="jobs could not be cancelled")
+            raise self._fault(result, "jobs could not be cancelled")
         if self.can.slow_cancel_s >= _WORTH_SAYING_S and not self._said_slow:
             self._said_slow = True
             upto = format_duration(int(self.can.slow_cancel_s))
@@ -372,6 +373,7 @@ class BatchScheduler:
 
         Raises:
             CommandError: It failed.
+            UnreachableError: The system gave no answer.
         """
         if not self.can.hold:
             return
@@ -380,7 +382,7 @@ class BatchScheduler:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
         if not self._adapter.held(result):
-            raise CommandError(result, what=f"jobs could not be {'held' if held else 'released'}")
+            raise self._fault(result, f"jobs could not be {'held' if held else 'released'}")
         self._pace.reset()
 
     def wait(self, seconds: float) -> None:
@@ -406,6 +408,7 @@ class BatchScheduler:
 
         Raises:
             CommandError: They could not be listed.
+            UnreachableError: The system gave no answer.
         """
         known = [one for one in watched if one.native is not None]
         command = self._adapter.owners_command(known) if known else None
@@ -415,7 +418,7 @@ class BatchScheduler:
         lines = self._adapter.parse_queue(result)
         if lines is None:
             what = f"{self._adapter.queue} could not list the jobs to be changed, and nsw changed none"
-            raise CommandError(result, what=what)
+            raise self._fault(result, what)
         listed = {line.job: line for line in lines}
         own = []
         for one in known:
@@ -432,6 +435,11 @@ class BatchScheduler:
                     f" {self._adapter.name} gave the id out again, and nsw leaves that job alone"
                 )
         return own
+
+    def _fault(self, result: CommandResult, what: str) -> NswError:
+        """The error of a command that changed nothing; a system that gave no answer may do so later."""
+        error = CommandError(result, what=what)
+        return UnreachableError(error.message) if self._adapter.transient(result) else error
 
     @cached_property
     def _user(self) -> str:

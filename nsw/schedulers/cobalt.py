@@ -349,8 +349,6 @@ def _listed(text: str) -> Line | None:
         return None
     job, owner, state, name = cells
     answer = _STATES.get(state, Answer(Phase.UNKNOWN, f"Cobalt says {state}, which nsw does not know"))
-    if answer.reason and "JOB" in answer.reason:
-        answer = replace(answer, reason=answer.reason.replace("JOB", job))
     return Line(job, None, name, answer, owner=owner)
 
 

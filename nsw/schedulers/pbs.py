@@ -95,6 +95,11 @@ _VERDICTS: Final = {
     -29: "the job was over its time limit",
 }
 _OVER_TIME: Final = -29
+# what pbs_mom writes into the output of a job that it ends for a limit -> the Exit_status of that
+_LIMITS: Final = {"walltime": _OVER_TIME, "cput": -28, "ncpus": -24}
+_KILLED: Final = re.compile(
+    r"^=>> PBS: job killed: (?P<limit>walltime|cput|ncpus) \S+ exceeded limit (?P<most>\d+)", re.MULTILINE
+)
 
 # letters of Hold_Types
 _HOLDS: Final = {
@@ -116,6 +121,9 @@ _REFUSALS: Final[tuple[Known, ...]] = (
     (r"queue is not enabled", "queue", "`qstat -Q` says which queues take jobs"),
     (r"(access to|denied).*queue|queue.*(access|denied|not (allowed|authorized))", "queue",
      "`qstat -Qf QUEUE` says who may use it"),
+    (r"unauthorized request", "queue",
+     ("the queue's access list (acl_users, acl_groups, acl_hosts) does not name you: `qstat -Qf QUEUE` shows it;"
+      " name another queue, or ask the site for access")),
     (r"rejected by all possible destinations", "queue",
      "nodes and time of the job fit no queue behind this one: `qstat -Qf` lists their limits"),
     (r"Resource_List\.walltime|wall ?time|time limit", "time",
@@ -382,6 +390,17 @@ class Pbs(Adapter):
     def no_history(self, result: CommandResult) -> bool:
         """The server keeps none; it says so with exit status 0."""
         return _NO_HISTORY in result.stderr
+
+    def killed_by_limit(self, log: str) -> Answer | None:
+        """Memory, time or processors, as pbs_mom writes into the job's output."""
+        if (found := super().killed_by_limit(log)) is not None:
+            return found
+        killed = _KILLED.search(log)
+        if killed is None:
+            return None
+        number = _LIMITS[killed["limit"]]
+        limit = clock(int(killed["most"])) if number == _OVER_TIME else ""
+        return Answer(Phase.ENDED, _verdict(number, "", limit), over_time=number == _OVER_TIME)
 
     # --- names --------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -26,6 +27,7 @@ _ALONE = 0.25  # its siblings are listed, and it is not
 _LOG_BYTES = 1 << 16  # that are read of what a job printed
 _TOGETHER = 400  # logs that are read in one round trip
 _UNKNOWN = Answer(Phase.UNKNOWN)
+_ID_HERE = " JOB`"  # in the reasons of adapters
 Followed = dict[tuple[str, int], Native]
 
 
@@ -209,7 +211,7 @@ class Polling:
             listed = {(line.job, line.name) for line in lines if line.indices is not None}
             arrays = {s.name for s in submissions if _is_listed(s, listed)}
             self._look_back([s for s in submissions if absent[s.name]], absent, told, arrays)
-            self._explain(submissions, told)
+            self._explain(submissions, told, absent)
         except UnreachableError:  # it is reported when that lasts
             return None
         self._wait_before_never(told)
@@ -374,8 +376,15 @@ class Polling:
         seen = f", and {history} has no end of it" if self.facts.history else ""
         return Answer(Phase.UNKNOWN, f"{queue} does not list its job{seen}; nsw keeps asking for {most}")
 
-    def _explain(self, submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]) -> None:
+    def _explain(
+        self,
+        submissions: Sequence[Submission],
+        told: dict[str, dict[int, Answer]],
+        absent: Mapping[str, Collection[int]],
+    ) -> None:
         """Look into the job's own output for what the state does not say: without cgroups, memory.
+
+        Without a history that output is all that is known of a job that has left the queue.
 
         Raises:
             UnreachableError: The files could not be read.
@@ -383,22 +392,34 @@ class Polling:
         logs: dict[str, tuple[str, int]] = {}
         for submission in submissions:
             native = Native.parse(submission.native_id)
+            gone = () if self.facts.history else absent[submission.name]
             for task, answer in told[submission.name].items():
-                if answer.phase in {Phase.ENDED, Phase.LOST} and not (answer.clean and answer.if_begun is None):
+                over = task in gone or answer.phase in {Phase.ENDED, Phase.LOST}
+                if over and not (answer.clean and answer.if_begun is None):
                     name = self._adapter.log_name(submission.name, native, task)
                     logs[f"{self._jobs}/{name}"] = (submission.name, task)
         paths = list(logs)
         for first in range(0, len(paths), _TOGETHER):
             for path, content in self._transport.read_many(paths[first : first + _TOGETHER], _LOG_BYTES).items():
                 output = content.decode(errors="replace") if isinstance(content, bytes) else ""
-                if more := self._adapter.memory_words(output):
+                if (killed := self._adapter.killed_by_limit(output)) is not None:
                     name, task = logs[path]
-                    told[name][task] = Answer(Phase.ENDED, f"out of memory: {more}")
+                    told[name][task] = killed
 
 
 @lru_cache(maxsize=4096)  # the same answer gives the same object, by which it is known that nothing is new
 def _not_yet(answer: Answer) -> Answer:
     return replace(answer, never=False)
+
+
+def _naming(answer: Answer, job: str) -> Answer:
+    """The answer with the job's id in the command that its reason names, such as `qrls JOB`."""
+    return _with_id(answer, job) if answer.reason and _ID_HERE in answer.reason else answer
+
+
+@lru_cache(maxsize=4096)  # as above
+def _with_id(answer: Answer, job: str) -> Answer:
+    return replace(answer, reason=(answer.reason or "").replace(_ID_HERE, f" {shlex.quote(job)}`"))
 
 
 def _is_listed(submission: Submission, listed: Collection[tuple[str, str | None]]) -> bool:
@@ -431,8 +452,8 @@ def _sorted_out(
             if line.name is not None and line.name != name:
                 continue
             wanted = set(tasks)
-            answers = told[name]
+            answers, answer = told[name], _naming(line.answer, line.job)
             for task in native.tasks(line.indices, tasks):
                 if task in wanted:
-                    answers[task] = line.answer
+                    answers[task] = answer
     return told

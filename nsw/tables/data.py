@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from nsw.tables.schema import TABLES
+from nsw.wording import storable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +81,9 @@ def arrow_schema(name: str) -> pa.Schema:
 
 
 def _clean(value: Any) -> Any:
-    """NaN and infinity are no numbers that a report could have measured."""
+    """NaN and infinity are no numbers that a report could have measured; names may be no UTF-8."""
+    if isinstance(value, str):
+        return storable(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

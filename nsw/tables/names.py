@@ -390,6 +390,9 @@ class _Child:
             self._failures += 1
             self.stop()
             return None
+        except BaseException:  # Ctrl-C, a limit: its answers would be taken for those of the next names
+            self.stop()
+            raise
 
     def _start(self) -> subprocess.Popen[bytes]:
         if not sys.executable:
@@ -437,7 +440,7 @@ class _Child:
         process.wait()
 
 
-_LOCK = threading.Lock()
+_LOCK = threading.Lock()  # one child for all threads: answers are in the order of the questions
 _CHILD_PROCESS = _Child()
 atexit.register(_CHILD_PROCESS.stop)
 

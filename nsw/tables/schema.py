@@ -121,13 +121,13 @@ _PHASE_TABLES = (
             _i("start_ns", "ns", "start since the beginning of the trace, by the GPU's work"),
             _i("duration_ns", "ns", "how long it lasts; the phases of a process follow each other"),
             _f("gpu_ns", "ns", "sum of the durations of the GPU operations that the phase launched"),
-            _f("gpu_busy_ns", "ns", "time within the phase in which a GPU was at work; of several GPUs the mean"),
+            _f("gpu_busy_ns", "ns", "time within the phase in which a GPU was at work; the mean of those it works on"),
             _f("api_ns", "ns", "sum of the durations of the CUDA API calls that began in the phase"),
         ),
     ),
     Table(
         "phase_summary",
-        "gpu_summary, api_summary and communication by process and phase: over the phases they add up to those",
+        "gpu_summary, api_summary and communication by process, GPU and phase: over these they add up to those",
         (
             *ORIGIN,
             _PHASE,
@@ -140,7 +140,7 @@ _PHASE_TABLES = (
     ),
     Table(
         "iterations",
-        "one row a process: the iterations of its steady state",
+        "one row a process and GPU that it works on: the iterations of its steady state",
         (
             *ORIGIN,
             _s("found_by", "what the iterations were found by: nvtx | profiler_step | kernel_sequence"),
@@ -154,11 +154,11 @@ _PHASE_TABLES = (
             _f("max_ns", "ns", "longest duration"),
             _f("stddev_ns", "ns", "sample standard deviation of the durations (n - 1)"),
             _i("slowest", None, "number of the longest iteration; the first of all is 0"),
-            _f("slowest_gpu_busy_pct", "%", "share of that iteration in which a GPU was at work"),
-            _f("gpu_busy_pct", "%", "share of the time in which a GPU was at work; of several GPUs the mean"),
+            _f("slowest_gpu_busy_pct", "%", "share of that iteration in which the GPU was at work"),
+            _f("gpu_busy_pct", "%", "share of the time in which the GPU was at work"),
             _f("med_gpu_busy_pct", "%", "median over iterations of that share, which one slow iteration does not move"),
-            _f("med_longest_gap_ns", "ns", "median of the longest time in an iteration in which no GPU was at work"),
-            _f("med_gpu_ops", None, "median number of GPU operations in an iteration"),
+            _f("med_longest_gap_ns", "ns", "median of the longest time in an iteration in which it was not at work"),
+            _f("med_gpu_ops", None, "median number of its operations in an iteration"),
             _f("med_gpu_ns", "ns", "median of the sum of their durations"),
             _f("med_memory_pct", "%", "median share of copies and sets in that sum"),
             _f(
@@ -176,18 +176,32 @@ _PHASE_TABLES = (
     ),
     Table(
         "iteration_trace",
-        "one row an iteration, in order",
+        "one row an iteration and GPU that the process works on, in order",
         (
             *ORIGIN,
             _i("iteration", None, "its number; the first of all is 0"),
             _s("phase", "warmup | steady"),
             _i("start_ns", "ns", "start of its first GPU operation since the beginning of the trace"),
             _i("duration_ns", "ns", "to the start of the next one, the last to the end of its last operation"),
-            _i("gpu_busy_ns", "ns", "time within it in which a GPU was at work; of several GPUs the mean"),
-            _i("gpu_ops", None, "GPU operations that it launched"),
+            _i("gpu_busy_ns", "ns", "time within it in which the GPU was at work"),
+            _i("gpu_ops", None, "operations that it launched there"),
             _i("gpu_ns", "ns", "sum of their durations"),
             _i("memory_ns", "ns", "of that sum: copies and sets"),
             _i("communication_ns", "ns", "of that sum: NCCL kernels"),
+        ),
+    ),
+    Table(
+        "process_gpus",
+        "one row a process and GPU on which it has work or a CUDA context",
+        (
+            *ORIGIN,
+            Column(
+                "works", "bool", None, "whether it works there: 5 % of its kernels' time on the GPU with most of it"
+            ),
+            _i("kernels", None, "kernels that ran there"),
+            _i("copies", None, "copies and sets"),
+            _i("gpu_ns", "ns", "sum of the durations of both"),
+            _f("iteration_gpu_ns", "ns", "of that sum: in the mean iteration; null: no iterations were found"),
         ),
     ),
 )

@@ -134,7 +134,7 @@ class RemoteTransport(Transport):
         """
         # what must not be taken for an answer goes to a folder of its own
         text = f"nsw_dir=$(mktemp -d) && trap 'rm -rf \"$nsw_dir\"' EXIT\n{script}"
-        stdin = "".join(f"{line}\0" for line in given).encode()
+        stdin = "".join(f"{line}\0" for line in given).encode(errors="surrogateescape")
         command = ["env", "bash", "-c", text, "nsw", *words]
         (answer,) = self._shell.call([command], most, timeout=_QUICK_S, stdin=stdin)
         if answer.late:

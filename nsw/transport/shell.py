@@ -230,7 +230,7 @@ class Bash(Incoming):
         self._begin = f"{token} ".encode()
         self._noise = b""  # the last that came and was no answer
         try:
-            self.pipe.send(f"nsw_token={token}\n{script}".encode())
+            self.pipe.send(f"nsw_token={token}\n{script}".encode(errors="surrogateescape"))
             self.greeting = self.answer(_GREETING_S)
         except ConnectionLostError as fault:
             raise self._refusal(fault) from None
@@ -397,7 +397,7 @@ def _message(commands: Sequence[Sequence[str]], conditions: Conditions) -> bytes
         lines.append(f'head -c {len(stdin)} >"$nsw_dir/in"')
     source = '"$nsw_dir/in"' if stdin else "/dev/null"
     lines += [f"nsw_call {conditions['timeout']:g} {cwd} {source} {quote_all(argv)}" for argv in commands]
-    return "\n".join(lines).encode() + b"\0" + stdin
+    return "\n".join(lines).encode(errors="surrogateescape") + b"\0" + stdin
 
 
 def _answer(bash: Bash, timeout: float, most: int) -> Answer:

@@ -44,6 +44,9 @@ _LONGEST_PACKET: Final = 1 << 20  # paramiko makes room for whatever a server an
 class Ssh:
     """Starts commands over one connection.
 
+    Campaigns in several threads share it: they open commands in turn, so that the connection is made once and nobody
+    ends a new one for the fault of the old. A command that was opened is one thread's; paramiko keeps them apart.
+
     Args:
         how: What the site says of its transport: host, config, user, port, identity.
     """
@@ -51,6 +54,7 @@ class Ssh:
     def __init__(self, how: Mapping[str, Any]) -> None:
         self._host = how["host"]
         self._how = how
+        self._opening = threading.RLock()
         self._hops: list[paramiko.Transport] = []
         self._commands: list[subprocess.Popen[bytes]] = []
         self._unlocked: dict[str, paramiko.PKey] = {}  # a passphrase is asked once, whatever the hosts on the way
@@ -59,12 +63,8 @@ class Ssh:
         """Start a command there; a connection that was lost is made anew."""
         for tried in range(1, _TRIES + 1):
             try:
-                channel = self._connected().open_session(timeout=_CONNECT_S)
-                channel.in_buffer = Packets()  # type: ignore[assignment]
-                channel.in_stderr_buffer = Packets()  # type: ignore[assignment]
-                channel.exec_command(command)
+                return self._opened(command)
             except (paramiko.SSHException, OSError, EOFError) as fault:
-                self.disconnect()
                 if tried == _TRIES:
                     config = ["-F", self._how["config"]] if self._how.get("config") else []
                     by_hand = shlex.join(["ssh", *config, self._host, "true"])
@@ -73,9 +73,19 @@ class Ssh:
                         hint=f"`{by_hand}` shows whether the host can be reached",
                     ) from None
                 time.sleep(2.0 ** (tried - 1) * (0.5 + random.random()))  # noqa: S311  a pause
-            else:
-                return _Channel(channel)
         raise AssertionError
+
+    def _opened(self, command: str) -> _Channel:
+        with self._opening:
+            try:
+                channel = self._connected().open_session(timeout=_CONNECT_S)
+                channel.in_buffer = Packets()  # type: ignore[assignment]
+                channel.in_stderr_buffer = Packets()  # type: ignore[assignment]
+                channel.exec_command(command)
+            except (paramiko.SSHException, OSError, EOFError):
+                self.disconnect()
+                raise
+        return _Channel(channel)
 
     def explain(self, code: int, said: str) -> UnreachableError:
         """Why no bash came up."""
@@ -201,7 +211,8 @@ class _Channel:
 class Line:
     """A socket, or what paramiko takes for one, that notes when bytes arrived last.
 
-    paramiko reads a packet in small pieces; here they come from what the socket gave at once.
+    paramiko reads a packet in small pieces; here they come from what the socket gave at once. paramiko's own thread is
+    the only one that reads; another looks at `heard` alone, which is set in one step.
 
     Args:
         way: The socket.
@@ -235,7 +246,8 @@ class Line:
 class Watch:
     """Asks the server for an answer while nothing is sent, and closes the connection when none comes, as OpenSSH does.
 
-    The questions are sent by paramiko's own thread, which a full socket may block; so another thread judges.
+    The questions are sent by paramiko's own thread, which a full socket may block; so another thread judges. They share
+    a number that the first sets and the other reads, in one step each.
 
     Args:
         transport: The connection, logged in or about to be.
@@ -271,6 +283,7 @@ class Packets:
     """What a channel has received and nobody has read; takes the place of paramiko's BufferedPipe, method by method.
 
     That one copies every byte three times, and moves what is left at each read. Here each packet is kept as it came.
+    paramiko's own thread feeds and the command's takes, both under the lock of `_arrived`.
     """
 
     def __init__(self) -> None:
@@ -359,7 +372,7 @@ def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> 
     """The way to a site over nsw's own connection."""
     how = site["transport"]
     key = tuple(how.get(name) for name in ("host", "config", "user", "port", "identity"))
-    way = _OPEN.setdefault(key, Ssh(how))
+    way = _OPEN.setdefault(key, Ssh(how))  # in one step, so that two threads share it; an unused Ssh has opened nothing
     compared = HostKeyCheck(verified=True, found="the one of known_hosts")
     return RemoteTransport(way, site, scratch, mark, host_key=lambda: compared)
 

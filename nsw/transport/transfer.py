@@ -177,7 +177,7 @@ def _parts(file: Upload) -> Iterator[bytes]:
     with file.here.open("rb") as content:
         facts = os.fstat(content.fileno())
         left = facts.st_size
-        part = f"{left}\0{facts.st_mode & 0o777:o}\0{file.there}\0".encode()
+        part = f"{left}\0{facts.st_mode & 0o777:o}\0{file.there}\0".encode(errors="surrogateescape")
         while part:
             yield part
             part = content.read(min(left, _AT_ONCE))
@@ -244,7 +244,7 @@ def receive(
         raise CutError(f"files cannot be downloaded: {fault}", 0) from None
     course = _Course(progress)
     try:
-        bash.pipe.send("".join([*starts, *(f"{file.there}\0" for file in wanted)]).encode())
+        bash.pipe.send("".join([*starts, *(f"{file.there}\0" for file in wanted)]).encode(errors="surrogateescape"))
         bash.pipe.end_input()
         _announced(bash, wanted, most)
         course.begin(wanted)

@@ -141,6 +141,15 @@ def test_reports_of_other_clocks_begin_at_their_own_start():
     assert [(row[0], row[2]) for row in block.rows] == [("GPU 0", 0.0), ("GPU 1", 5)]
 
 
+def test_streams_of_several_gpus_have_a_lane_each_and_a_context_names_no_process():
+    gpu = [operation(2_000, 10) | {"device": device} for device in (0, 1)]
+    steps = [row | {"device": 1} for row in ITERATIONS]
+    block = iteration_lanes("c", gpu, [], steps)
+    assert [(row[0], row[1]) for row in block.rows] == [("GPU 1", "GPU 0, stream 7"), ("GPU 1", "GPU 1, stream 7")]
+    both = [*steps, *(row | {"device": 0} for row in ITERATIONS)]
+    assert {row[0] for row in iteration_lanes("c", gpu, [], both).rows} == {"GPU 0, 1"}
+
+
 def test_neighbours_that_cannot_be_seen_become_one_box():
     gpu = [operation(2_000 + n, 0.5, stream=n % 3, name=f"gemm {n}") for n in range(100)]
     block = iteration_lanes("c", gpu, [], ITERATIONS, boxes=10)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import Asked, NothingMatched, Within, choose
-from nsw.campaign.choose import _kernels
+from nsw.campaign.choose import _first_worked_on, _kernels
 
 RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
 
@@ -164,3 +164,12 @@ def test_kernels_of_set_up_and_warm_up_are_counted_and_not_chosen():
     found = measured(chosen, trace)
     assert {grid for _, _, grid in found} == {1, 2}
     assert min(ordinal for _, ordinal, _ in found) > 3
+
+
+def test_kernels_of_a_stray_context_are_not_those_that_are_chosen_from():
+    """Process 2 began on GPU 0, and works on GPU 1."""
+    rows = [{"pid": 2, "device": 0, "duration_ns": 3_000}, {"pid": 1, "device": 0, "duration_ns": 5_000_000},
+            {"pid": 2, "device": 1, "duration_ns": 5_000_000}]  # fmt: skip
+    assert _first_worked_on(rows) == (1, 0)
+    assert _first_worked_on([row for row in rows if row["pid"] == 2]) == (2, 1)
+    assert _first_worked_on([{"duration_ns": 1}]) == (None, None)

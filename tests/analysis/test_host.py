@@ -13,7 +13,7 @@ MS = 1e6
 CASE = CaseSummary("c", {}, 1, None, None, None)
 IDLE = IdleGpu(
     busy_pct=40.0, med_ns=30 * MS, operations=100.0, gap_ns=17 * MS, calls_known=True, graph_launches=0.0,
-    synchronisations=0.0, launch_ns=8e3, call="", call_ns=0.0, processes=1, collectives=False, process="",
+    synchronisations=0.0, launch_ns=8e3, call="", call_ns=0.0, processes=1, collectives=False, gpu="the GPU",
 )  # fmt: skip
 
 

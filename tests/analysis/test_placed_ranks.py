@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
+from nsw.analysis.placement import StrayContext, nodes_of, ranks_on_one_gpu, stray_contexts
 
 CASES = {"a.r1": "a", "a.r2": "a", "b.r1": "b"}
 
@@ -65,3 +65,25 @@ def test_of_two_nodes_the_crowded_one_is_named():
 )
 def test_nothing_is_said_where_nothing_is_wrong(gpus, devices):
     assert ranks_on_one_gpu(ranks("a.r1", ["n1"], 4, gpus), kernels("a.r1", *devices), CASES) == []
+
+
+def test_a_context_on_the_gpu_of_another_rank_is_no_work_there():
+    rows = [row | {"total_ns": 1e9} for row in kernels("a.r1", 0, 1, 2, 3)]
+    stray = [row | {"device": 0, "total_ns": 2e3} for row in rows[1:]]
+    assert ranks_on_one_gpu(ranks("a.r1", ["n1"], 4, all_four), [*stray, *rows, *stray], CASES) == []
+
+
+def on_gpu(pid, device, kernels, *, works, run="a.r1", rank=None):
+    return {"run": run, "report": "r", "pid": pid, "rank": rank, "device": device, "works": works, "kernels": kernels,
+            "copies": 0, "gpu_ns": 3e3 * kernels, "iteration_gpu_ns": None}  # fmt: skip
+
+
+def test_contexts_beside_the_work_are_those_of_one_run():
+    rows = [on_gpu(7, 0, 2, works=False, run=run, rank=1) for run in ("a.r1", "a.r2")]
+    rows += [on_gpu(7, 1, 900, works=True, run=run, rank=1) for run in ("a.r1", "a.r2")]
+    assert stray_contexts(rows) == (StrayContext("rank 1", 0, 2, 0, 6e3, None),)
+
+
+def test_a_process_that_works_nowhere_has_no_stray_context():
+    assert stray_contexts([on_gpu(7, 0, 0, works=False)]) == ()
+    assert stray_contexts([on_gpu(7, device, 5, works=True) for device in (0, 1)]) == ()

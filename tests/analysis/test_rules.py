@@ -11,6 +11,7 @@ from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernel_classes import is_fp32_arithmetic
 from nsw.analysis.kernels import Advice, KernelRow, Stall
 from nsw.analysis.paired_rules import of_scaling, of_variants
+from nsw.analysis.placement import StrayContext
 from nsw.analysis.rules import RULES, as_findings, hits_of
 from nsw.analysis.spent import Part, Spent
 from nsw.analysis.steady import Iterations, Waiting
@@ -21,7 +22,7 @@ MS, US, MB = 1e6, 1e3, 1e6
 H100, V100 = ("NVIDIA H100 80GB HBM3",), ("Tesla V100-SXM2-32GB",)
 IDLE = IdleGpu(
     busy_pct=30.0, med_ns=10 * MS, operations=100.0, gap_ns=0.1 * MS, calls_known=True, graph_launches=0.0,
-    synchronisations=0.0, launch_ns=8 * US, call="", call_ns=0.0, processes=1, collectives=False, process="",
+    synchronisations=0.0, launch_ns=8 * US, call="", call_ns=0.0, processes=1, collectives=False, gpu="the GPU",
 )  # fmt: skip
 STEPS = Iterations("nvtx", "step", 20, 2, 1, 10 * MS, 9 * MS, 11 * MS, 3, 3.0, 9 * MS, 90.0, 90.0, 0.0, 0.0)
 
@@ -121,6 +122,8 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      [of_class("elementwise", 2.5, short=49.0), of_class("elementwise", 2.4, short=90.0)], "50 % of the kernels take less"),
     ("slow iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
      "iteration 4 of 22 takes 30 ms"),
+    ("stray context", case(iterations=STEPS, stray_contexts=(StrayContext("rank 1", 0, 20, 0, 40 * US, 2 * US),)), [case()],
+     "rank 1 also holds a context on GPU 0"),
     ("uncoalesced access", kernel({"gld_efficiency": 49.0}),
      [kernel({"gld_efficiency": 50.0}), kernel({"gld_efficiency": 12.0}, dram_pct=54.0),
       kernel({"gld_efficiency": 12.0}, memory_pct=59.0), kernel({"gld_efficiency": 12.0}, memory_pct=None),

@@ -8,7 +8,7 @@ from nsw.analysis.answer.cases import case_blocks
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.comparison import scaling
 from nsw.analysis.rules import as_findings, hits_of
-from nsw.analysis.steady import steady_rows
+from nsw.analysis.steady import gpu_names, steady_rows, worked_on
 
 from .made import figure_row, gpu_row, make_run
 
@@ -277,3 +277,29 @@ def test_set_up_says_how_much_of_it_is_no_cuda_call(api, first):
     assert setup[3][0][0] == first
     assert setup[3][-1] == ("cuInit", 20 * MS)
     assert first == "cuInit" or setup[3][0][1] == 460 * MS
+
+
+def gpu(device, *, run="r", report="a", rank=None, pid=1):
+    return {"run": run, "report": report, "rank": rank, "pid": pid, "device": device}
+
+
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        ([gpu(0), gpu(1)], ["GPU 0", "GPU 1"]),
+        ([gpu(0), gpu(1), gpu(0, run="s", pid=9), gpu(1, run="s", pid=9)], ["GPU 0", "GPU 1"] * 2),
+        ([gpu(0, pid=1), gpu(1, pid=2)], ["GPU 0", "GPU 1"]),
+        ([gpu(0, pid=1), gpu(0, pid=2)], ["process 1", "process 2"]),
+        ([gpu(0, report=f"rank{n}", rank=n, pid=n) for n in (0, 1)], ["rank 0", "rank 1"]),
+        ([gpu(0, pid=1), gpu(1, pid=1), gpu(2, pid=2)], ["GPU 0 of process 1", "GPU 1 of process 1", "GPU 2"]),
+        ([gpu(None)], ["process 1"]),
+    ],
+)
+def test_a_gpu_is_called_by_what_tells_it_from_the_others(rows, names):
+    assert gpu_names(rows) == names
+
+
+def test_work_of_a_stray_context_is_left_out_and_that_of_an_unknown_gpu_is_not():
+    rows = [gpu(0), gpu(1), gpu(None), gpu(0, pid=2)]
+    assert worked_on(rows, [gpu(1)]) == rows[1:]
+    assert worked_on(rows, [gpu(None)]) == rows  # a table that was made before devices were read there

@@ -39,9 +39,44 @@ def test_a_gate_ends_with_its_outcome(nsw, pair):
     assert failed.code == 4
     assert "Gate failed" in failed.out
     assert nsw("gate", second, first, "--rule", "f: -50%").code == 0
-    for words in (["--rule", "other: -2%"], ["--rule", "f: -2%", "--root", "nowhere"]):
-        assert nsw("gate", first, second, *words).code == 5, words
+    assert nsw("gate", first, second, "--rule", "f: -2%", "--root", "nowhere").code == 5
     assert "| f: -2% |" in nsw("gate", second, first, "-f", "markdown").out.replace("\\", "")
+
+
+def test_a_gate_whose_rule_names_no_figure_is_a_mistake_and_never_undecided(nsw, pair):
+    for words in (["--rule", "ff: -2%"], ["--rule", "f: -2%", "--rule", "ff: +2%"], ["--rule", "ff: -2% or undecided"]):
+        done = nsw("gate", *pair, *words)
+        assert done.code == 2, words
+        assert "neither side has a figure 'ff'" in done.err
+        assert "there are: f" in done.err
+    done = nsw("gate", *pair, "--rule", "images_per_sec: -2%")
+    assert done.code == 2
+    assert "there are: f" in done.err
+
+
+def test_a_gate_without_a_rule_is_a_mistake_and_never_undecided(nsw, recipe):
+    one = recipe("{command: 'echo f=1', figures: {f: {regex: 'f=(.*)', unit: s}}}")
+    assert nsw("run", one, "-s", "here").code == nsw("run", one, "-s", "here").code == 0
+    campaigns = [campaign["campaign"] for campaign in json.loads(nsw("ls", "--json").out)["campaigns"]]
+    done = nsw("gate", *campaigns)
+    assert done.code == 2
+    assert "the gate has no rule" in done.err
+    assert "--rule 'images_per_sec: -2%'" in done.err
+
+
+def test_a_gate_of_a_figure_that_no_run_printed_is_undecided(nsw, recipe):
+    figures = "{f: {regex: 'f=(.*)', unit: s, required: false}}"
+    one = recipe(f"{{command: 'echo no', figures: {figures}}}", "report: {gate: {f: -2%}}\n")
+    assert nsw("run", one, "-s", "here").code == nsw("run", one, "-s", "here").code == 0
+    campaigns = [campaign["campaign"] for campaign in json.loads(nsw("ls", "--json").out)["campaigns"]]
+    assert nsw("gate", *campaigns).code == 5
+
+
+def test_a_recipe_whose_gate_names_no_figure_of_it_is_refused(nsw, recipe):
+    one = recipe("{command: 'echo f=1', figures: {speed: {regex: 'f=(.*)', unit: s}}}", "report: {gate: {sped: -2%}}\n")
+    done = nsw("plan", one, "-s", "here")
+    assert done.code == 2
+    assert "did you mean 'speed'?" in done.err
 
 
 def test_a_comparison_and_a_gate_are_pages_too(nsw, pair, home):

@@ -1,7 +1,6 @@
 """Files of strangers that are much larger than nsw writes them: bounded in time and memory, with a word about it."""
 
 import sqlite3
-import time
 from contextlib import closing
 
 import pytest
@@ -16,9 +15,9 @@ from nsw.recipe.document import LARGEST, MOST_KEYS, parse
 from nsw.recipe.load import MOST_SITES, load_recipe_text
 from nsw.site.load import read_sites
 from tests.cli.conftest import HEAD
+from tests.guard import ends
 
 RECIPE = HEAD + "app: {command: echo}\n"
-PATIENCE_S = 60  # of the processor: what took minutes or for ever takes a second or two
 
 
 def faults_of(text):
@@ -64,10 +63,9 @@ def test_words_of_megabytes_in_a_ledger_are_cut_in_tables(good, nsw, words):
     with closing(sqlite3.connect(good / "campaign.db")) as db:
         db.execute("UPDATE tasks SET state = 'failed', detail = ? WHERE id = 'case.baseline.r1'", (words,))
         db.commit()
-    began = time.process_time()
-    for command in ("status", "summarize"):
-        assert nsw(command, good.name).code in {0, 1}
-    assert time.process_time() - began < PATIENCE_S
+    with ends():
+        for command in ("status", "summarize"):
+            assert nsw(command, good.name).code in {0, 1}
 
 
 def test_a_cell_of_a_table_says_how_much_of_it_is_not_shown(capsys):
@@ -77,11 +75,10 @@ def test_a_cell_of_a_table_says_how_much_of_it_is_not_shown(capsys):
     assert "y" * 20_000 in out
 
 
-def test_spaces_at_the_end_of_lines_take_time_in_proportion(capsys):
-    began = time.process_time()
-    console().print("a" + " " * 2_000_000 + "b\nc" + " " * 100 + "\n", soft_wrap=True)
+def test_spaces_at_the_end_of_lines_are_printed_to_their_end(capsys):
+    with ends():
+        console().print("a" + " " * 2_000_000 + "b\nc" + " " * 100 + "\n", soft_wrap=True)
     assert capsys.readouterr().out.endswith("b\nc\n\n")
-    assert time.process_time() - began < PATIENCE_S
 
 
 def test_a_map_of_too_many_keys_is_refused():
@@ -99,9 +96,8 @@ def test_a_map_of_too_many_keys_is_refused():
     HEAD.replace("[baseline]", "\n" + "- baseline\n" * 20_000) + "app: {command: echo}\n",
 ], ids=["unknown", "twice", "figures", "passes"])  # fmt: skip
 def test_of_very_many_faults_the_first_are_shown_and_the_rest_is_counted(text):
-    began = time.process_time()
-    faults = faults_of(text)
-    assert time.process_time() - began < PATIENCE_S
+    with ends():
+        faults = faults_of(text)
     assert len(faults) == MOST_SHOWN + 1
     assert "more like these" in faults[-1].message
     assert faults[0].mark is not None
@@ -113,11 +109,10 @@ def test_as_many_faults_as_are_shown_stay_as_they_are():
     assert first_of([*few, Diagnostic("x")])[-1].message.startswith("there are at least 1 more")
 
 
-def test_very_many_parameters_take_time_in_proportion():
-    began = time.process_time()
+def test_very_many_parameters_are_read_to_their_end():
     text = RECIPE.replace("echo", "'echo {{ k0 }}'") + "matrix:\n" + "".join(f"  k{n}: [1]\n" for n in range(5_000))
-    assert len(load_recipe_text(text).cases) == 1
-    assert time.process_time() - began < PATIENCE_S
+    with ends():
+        assert len(load_recipe_text(text).cases) == 1
 
 
 def test_too_many_sites_are_refused(tmp_path):

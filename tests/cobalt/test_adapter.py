@@ -239,11 +239,6 @@ def test_states(state, phase, never):
     assert (line.answer.phase, line.answer.never) == (phase, never)
 
 
-def test_a_hold_says_how_to_end_it():
-    (line,) = COBALT.parse_queue(answer(HEADER + "46     me    user_hold  nsw-a    \n"))
-    assert "`qrls 46`" in line.answer.reason
-
-
 def test_an_empty_queue_has_a_header():
     assert COBALT.parse_queue(answer("Welcome to cooley\n" + HEADER)) == []
 

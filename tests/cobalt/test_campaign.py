@@ -16,8 +16,10 @@ from nsw.recipe import load as recipes
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.cobalt import Cobalt as Adapter
 from nsw.schedulers.model import Phase, Submission
+from nsw.transport.commands import PATIENT
 from nsw.transport.local import LocalTransport
 from tests.contract.campaigns import PATIENCE_S, folder, ran, runs, until_go, wait_until, words
+from tests.guard import ends
 
 if TYPE_CHECKING:
     from .places import Cobalt
@@ -130,6 +132,36 @@ def test_of_a_dead_queue_manager_one_sentence_is_shown_with_a_hint_that_fits(cob
         assert "No handlers" not in said
 
 
+def test_a_cancel_that_a_dead_queue_manager_does_not_hear_is_carried_out_by_the_nsw_that_drives(cobalt):
+    cobalt.settings(nodes=1, kill_s=0.3)
+    process = cobalt.start(*words(cobalt, 2, until_go(cobalt, "1")))
+    wait_until(lambda: ran(cobalt) == [1] and runs(cobalt)[1][0] == "queued", process)
+    for _ in range(PATIENT):
+        cobalt.fault(
+            "qdel", rc=1, stderr="component error: XMLRPC failure <Fault 20: '[Errno 111] Connection refused'>"
+        )
+    assert cobalt.nsw("cancel", "--root", "campaigns").returncode == 0
+    assert process.wait(timeout=PATIENCE_S) == 1
+    assert [state for state, _ in runs(cobalt)] == ["cancelled", "cancelled"]
+    wait_until(lambda: not cobalt.cqm()["jobs"])
+    assert ran(cobalt) == [1]
+
+
+def test_a_cancel_that_a_dead_queue_manager_does_not_hear_is_carried_out_by_the_next_nsw(cobalt):
+    process = cobalt.start(*words(cobalt, 1, until_go(cobalt, "1")))
+    wait_until(lambda: ran(cobalt) == [1], process)
+    process.kill()
+    process.wait()
+    cobalt.settings(down="cqm", kill_s=0.3)
+    done = cobalt.nsw("cancel", "--root", "campaigns")
+    assert done.returncode == 3, done.stderr
+    assert "nsw remembers it" in done.stderr
+    cobalt.settings(kill_s=0.3)
+    assert cobalt.nsw("resume", "--root", "campaigns").returncode == 1
+    assert runs(cobalt)[0][0] == "cancelled"
+    wait_until(lambda: not cobalt.cqm()["jobs"])
+
+
 def test_an_outage_costs_no_run(cobalt):
     process = cobalt.start(*words(cobalt, 3, until_go(cobalt, "2")))
     wait_until(lambda: ran(cobalt) == [1, 2, 3])
@@ -169,6 +201,24 @@ def test_a_job_that_the_site_holds_waits_with_what_to_do_and_goes_on_when_it_is_
     assert runs(cobalt)[0][0] == "queued"
     cobalt.run("qrls", "1")
     assert process.wait(timeout=PATIENCE_S) == 0
+
+
+def test_a_job_that_waits_for_one_that_failed_is_given_up_with_the_reason(cobalt):
+    cobalt.run("cqadm", "--stopq", "default")
+    process = cobalt.start(*words(cobalt, 1, limits="lost_after: 2s"))
+    wait_until(lambda: len(cobalt.cqm()["jobs"]) == 1, process)
+    other = cobalt.work / "other.sh"
+    other.write_text("#!/bin/bash\nexit 3\n")
+    other.chmod(0o755)
+    cobalt.run("qsub", "-t", "10", "-n", "1", str(other))
+    cobalt.run("qalter", "--dependencies", "2", "1")
+    cobalt.run("cqadm", "--startq", "default")
+    assert process.wait(timeout=PATIENCE_S) == 1
+    ((state, reason),) = runs(cobalt)
+    assert state == "failed"
+    assert reason.endswith("a job that it depends on failed, and it would wait for ever (dep_fail)")
+    wait_until(lambda: not cobalt.cqm()["jobs"])
+    assert ran(cobalt) == []
 
 
 def test_an_id_given_out_twice_is_not_taken_for_the_job_that_was_lost(cobalt):
@@ -229,18 +279,11 @@ def test_a_hundred_jobs_are_submitted_and_polled_in_two_remote_commands():
     assert {answer.phase for answers in told.values() for answer in answers.values()} == {Phase.QUEUED}
 
 
-def test_a_poll_of_many_jobs_is_read_in_time_that_grows_as_they_do():
-    def seconds(jobs: int) -> float:
-        rows = "".join(f"{job}  me  running  nsw-{job}\n" for job in range(jobs))
-        answer = CommandResult(("qstat",), 0, "JobID  User  State   JobName\n======================\n" + rows, "")
-        best = float("inf")
-        for _ in range(3):
-            began = time.process_time()
-            assert len(Adapter().parse_queue(answer) or ()) == jobs
-            best = min(best, time.process_time() - began)
-        return best
-
-    assert seconds(20000) < 5 * seconds(10000)
+def test_a_poll_of_very_many_jobs_is_read_to_its_end():
+    rows = "".join(f"{job}  me  running  nsw-{job}\n" for job in range(100_000))
+    answer = CommandResult(("qstat",), 0, "JobID  User  State   JobName\n======================\n" + rows, "")
+    with ends():
+        assert len(Adapter().parse_queue(answer) or ()) == 100_000
 
 
 def test_a_campaign_s_lockfile_asks_for_nothing_that_cobalt_has_no_option_for(cobalt):
@@ -254,27 +297,22 @@ def test_a_campaign_s_lockfile_asks_for_nothing_that_cobalt_has_no_option_for(co
     assert more.returncode == 0, more.stderr
 
 
-def test_a_job_whose_shared_file_is_gone_begins_nothing_and_says_so(cobalt):
-    process = cobalt.start(*words(cobalt, 2, until_go(cobalt, "1"), limits="max_in_flight: 1"))
-    wait_until(lambda: ran(cobalt) == [1])
-    for file in folder(cobalt).glob("scratch/scripts/nsw-*.sh"):
-        file.unlink()
-    (cobalt.work / "go").touch()
-    assert process.wait(timeout=PATIENCE_S) == 1
-    assert ran(cobalt) == [1]
-    (first, second) = runs(cobalt)
-    assert first[0] == "done"
-    assert second[0] == "failed"
-    assert "is missing on the site (scripts/nsw-*.sh), so nothing was begun" in second[1]
+GONE = "is missing on the site (scripts/nsw-*.sh), so nothing was begun"
+FULL = "the job could not write its files: the disk or the quota of the site's scratch folder is full"
 
 
-def test_a_job_that_cannot_write_says_that_the_disk_is_full(cobalt):
+@pytest.mark.parametrize(("said", "is_gone"), [(GONE, True), (FULL, False)], ids=["gone", "full"])
+def test_a_job_that_finds_no_shared_file_or_no_room_begins_nothing_and_says_so(cobalt, said, is_gone):
     process = cobalt.start(*words(cobalt, 2, until_go(cobalt, "1"), limits="max_in_flight: 1"))
     wait_until(lambda: ran(cobalt) == [1])
     (shared,) = folder(cobalt).glob("scratch/scripts/nsw-*.sh")
-    shared.write_text(shared.read_text().replace("exec {nsw_claim}>claim;", "exec {nsw_claim}>/dev/full; : >claim;"))
+    text = shared.read_text()
+    shared.unlink()
+    if not is_gone:
+        shared.write_text(text.replace("exec {nsw_claim}>claim;", "exec {nsw_claim}>/dev/full; : >claim;"))
     (cobalt.work / "go").touch()
     assert process.wait(timeout=PATIENCE_S) == 1
-    assert runs(cobalt)[1] == (
-        "failed", "the job could not write its files: the disk or the quota of the site's scratch folder is full"
-    )  # fmt: skip
+    assert ran(cobalt) == [1]
+    ((first, _), (second, why)) = runs(cobalt)
+    assert (first, second) == ("done", "failed")
+    assert said in why

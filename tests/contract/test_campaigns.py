@@ -168,6 +168,21 @@ def test_a_throttle_of_0_holds_what_waits_and_another_number_releases_it_also_by
     assert ran(place) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("place", HOLDING, indirect=True)
+def test_a_throttle_reaches_the_batch_system_though_no_nsw_drives(place):
+    process = start(place, *words(place, 3, until_go(place, "1")))
+    wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    done = place.nsw("throttle", "0", "--root", "campaigns")
+    assert done.returncode == 0, done.stderr
+    assert all(state == "queued" and reason.startswith("held") for state, reason in runs(place)[1:])
+    (place.work / "go").touch()
+    wait_until(lambda: len(list(place.work.glob("campaigns/*/scratch/runs/*/attempt-1/status"))) == 1)
+    assert place.nsw("throttle", "16", "--root", "campaigns").returncode == 0
+    wait_until(lambda: ran(place) == [1, 2, 3])
+
+
 def attempts(place: FakePlace) -> list[str]:
     return [path.name for path in place.work.glob("campaigns/*/scratch/runs/*/attempt-*")]
 

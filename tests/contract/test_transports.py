@@ -131,3 +131,22 @@ def test_what_cannot_be_made_or_fetched_is_an_error_of_that_command(transport, p
 def test_paths_are_expanded_over_there(transport):
     home = transport.run(["bash", "-c", "echo $HOME"], timeout=60).stdout.strip()
     assert transport.expand("~/a") == transport.expand("$HOME/a") == transport.expand("${HOME}/a") == f"{home}/a"
+
+
+def test_a_name_that_is_not_utf8_is_listed_read_brought_and_sent(transport, place):
+    name = os.fsdecode(b"bad\xff\xfe.txt")
+    folder, copies = place / "odd names", place / "copies"
+    folder.mkdir()
+    copies.mkdir()
+    (folder / name).write_text("x" * 10)
+    there = f"{folder}/{name}"
+    assert [entry.name for entry in transport.list_many({str(folder): ["*"]})[str(folder)]] == [name]
+    assert transport.read_many([there]) == {there: b"x" * 10}
+    assert transport.tail(there, 3) == b"xxx"
+    transport.get_many([(there, copies / name)])
+    assert (copies / name).read_text() == "x" * 10
+    transport.stage([(copies / name, f"{place}/sent/{name}")])
+    assert transport.read_many([f"{place}/sent/{name}"]) == {f"{place}/sent/{name}": b"x" * 10}
+    assert transport.run(["cat", there], timeout=60).stdout == "x" * 10
+    transport.make_folders([f"{place}/made{name}"])
+    assert (place / f"made{name}").is_dir()

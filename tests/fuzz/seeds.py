@@ -12,6 +12,9 @@ import sqlite3
 from contextlib import closing
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 from tests.fakes import intel_reports as intel
 
@@ -228,14 +231,25 @@ NCU_TEXT = """==PROF== Connected to process 42 (/home/u/app)
 """
 
 
+class Seeds(dict[str, dict[str, bytes | dict[str, bytes]]]):
+    """The reports of each format; a format without any fails the tests that ask for it with what to add."""
+
+    def __missing__(self, format_id: str) -> NoReturn:
+        pytest.fail(
+            f"there is no report of format {format_id} to damage: add a small whole one, of a few rows, to `make` in"
+            f' tests/fuzz/seeds.py: "{format_id}": {{"file name": b"content"}}',
+            pytrace=False,
+        )
+
+
 @cache
-def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
+def make() -> Seeds:
     """The reports of each format, by name."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:
         profile, database = _pstats(Path(folder) / "out.prof"), _nvvp(Path(folder) / "a.nvvp")
-    return {
+    reports: dict[str, dict[str, bytes | dict[str, bytes]]] = {
         "nsys-sqlite": {"tiled.sqlite": _fixture("tiled.sqlite")},
         "nsys-parquet": {"tiled_pqtdir": _parquet(_fixture("tiled.sqlite"))},
         "nsys-binary": {"a.nsys-rep": b"NVIDIA Tegra Profiler Report\n" + bytes(range(256)) * 4},
@@ -275,6 +289,7 @@ def make() -> dict[str, dict[str, bytes | dict[str, bytes]]]:
         },
         "onednn": {"convolution.txt": ONEDNN.read_bytes()[:6000]},
     }  # fmt: skip
+    return Seeds(reports)
 
 
 # of which a row is a row of the text, and no sum over many lines

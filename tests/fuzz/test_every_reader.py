@@ -34,9 +34,16 @@ def reader():
         yield bounded
 
 
+def test_a_format_without_a_report_to_damage_fails_with_what_to_add_and_where():
+    with pytest.raises(
+        pytest.fail.Exception, match=r"format my-tool to damage: add .* to `make` in tests/fuzz/seeds.py"
+    ):
+        seeds.make()["my-tool"]
+
+
 @pytest.mark.parametrize("format_id", IDS)
 def test_every_registered_format_has_whole_reports_to_damage(format_id, reader, tmp_path):
-    assert seeds.make()[format_id], f"tests/fuzz/seeds.py has no report of {format_id}"
+    assert seeds.make()[format_id]
     for name, report in seeds.make()[format_id].items():
         answer = reader.read(seeds.write(report, tmp_path / name))
         assert answer.format == format_id, name

@@ -87,6 +87,6 @@ def test_a_job_that_begins_just_before_it_is_held_is_not_left_suspended(lsf):
     assert listed.split() == ["1", "RUN", "2", "PSUSP"]
     (lsf.work / "go").touch()
     wait_until(lambda: runs(lsf)[0][0] == "done")
-    assert runs(lsf)[1] == ("queued", "held: `bresume JOB` releases it")
+    assert runs(lsf)[1] == ("queued", "held: `bresume 101` releases it")
     assert lsf.run("bresume", "101").returncode == 0
     assert process.wait(timeout=PATIENCE_S) == 0

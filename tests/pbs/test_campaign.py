@@ -44,10 +44,15 @@ def test_a_torque_server_is_named_as_such_before_anything_is_submitted(pbs):
 
 
 def test_what_a_requeue_interrupted_is_done_again_by_the_same_job(pbs):
+    def started() -> float | None:
+        return json.loads(pbs.nsw("status", "--root", "campaigns", "--json").stdout)["runs"][0]["started"]
+
     process = pbs.start(*words(pbs, 1, until_go(pbs, "1")))
-    wait_until(lambda: ran(pbs) == [1])
+    wait_until(lambda: ran(pbs) == [1] and started() is not None)
+    first = started()
     pbs.double.control("_rerun", id="1.pbs0")
     wait_until(lambda: ran(pbs) == [1, 1])
+    wait_until(lambda: started() not in {None, first}, process)  # its time is that of the last start
     (pbs.work / "go").touch()
     assert process.wait(timeout=PATIENCE_S) == 0
     assert runs(pbs) == [("done", "")]
@@ -66,13 +71,26 @@ def test_a_server_that_is_away_for_a_while_costs_no_run(pbs):
     assert ran(pbs) == [1, 2, 3]
 
 
-def test_a_job_that_uses_too_much_memory_says_so(pbs):
-    pbs.double.settings(memory_kb=1 << 20)
-    done = pbs.nsw(*words(pbs, 1, "sleep 300", extra=", memory: 100M"))
-    assert done.returncode == 1
-    ((state, reason),) = runs(pbs)
-    assert state == "failed"
-    assert "memory" in reason
+@pytest.mark.parametrize("history", [True, False], ids=["history", "no history"])
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("walltime", "the job was over its time limit of 1s"),
+        ("mem", "out of memory: job killed: mem 1048576kb exceeded"),
+    ],
+)
+def test_a_job_over_a_limit_of_pbs_says_which_at_once(pbs, history, limit, said):
+    pbs.double.settings(history=history)
+    body = "trap true TERM; while :; do sleep 0.1; done"
+    process = pbs.start(
+        *words(pbs, 2, f"[ {{{{ n }}}} = 2 ] && exit; {body}", "max_array: 1, lost_after: 1h", ", memory: 100M")
+    )
+    wait_until(lambda: ran(pbs) == [1, 2] and [state for state, _ in runs(pbs)] == ["running", "done"], process)
+    pbs.double.settings(memory_kb=1 << 20) if limit == "mem" else pbs.run("qalter", "-l", "walltime=1", "1.pbs0")
+    assert process.wait(timeout=PATIENCE_S) == 1
+    (first, second) = runs(pbs)
+    assert (first[0], second) == ("failed", ("done", ""))
+    assert first[1].startswith(said)
 
 
 def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(pbs):
@@ -169,6 +187,8 @@ def test_without_history_too_much_memory_is_read_from_what_the_job_printed(pbs, 
         ("", {"hooks": [{"needs": "filesystems", "says": "filesystems is required to be set"}]}, "filesystems is required",
          "resources.extra at recipe.yaml:9:"),
         ("", {"hooks": [{"needs": "project", "says": "no active allocation"}]}, "no active", "resources.account at sites.yaml:4:"),
+        (", queue: debug", {"queues": {"workq": {}, "debug": {"acl_users": ["bob"]}}}, "Unauthorized Request",
+         "access list (acl_users, acl_groups, acl_hosts) does not name you"),
         (", extra: ['#PBS -l nosuch=1']", {}, "Unknown resource", "resources.extra at recipe.yaml:9:"),
         (", extra: ['#PBS -l ngpus=1']", {}, '"-lresource=" cannot be used', "resources.extra at recipe.yaml:9:"),
         (", extra: ['#PBS -l nodes=1']", {}, "Cannot be used with select", "resources.extra at recipe.yaml:9:"),
@@ -271,13 +291,32 @@ def test_a_run_whose_node_dies_is_done_again_by_the_requeued_job(pbs):
     assert {path.name for path in scratch.iterdir()} == {"attempt-1", "attempt-1.before-restart-1"}
 
 
+def test_a_run_that_is_not_to_be_restarted_fails_with_its_node(pbs):
+    pbs.double.settings(node_fail_requeue=0.3)
+    process = pbs.start(*words(pbs, 1, until_go(pbs, "1"), extra=", extra: ['#PBS -r n']"))
+    wait_until(lambda: ran(pbs) == [1])
+    pbs.double.control("_lose_node")
+    assert process.wait(timeout=PATIENCE_S) == 1
+    assert runs(pbs) == [("failed", "a node of the job failed in the middle of this run")]
+
+
+def test_what_a_sites_hook_lets_not_begin_is_submitted_again_until_it_may(pbs):
+    pbs.double.settings(begin_rejects=True, mom_poll=0.02)
+    process = pbs.start(*words(pbs, 1, limits="lost_after: 1s"))
+    wait_until(lambda: "too many failed attempts to run" in pbs.double.command("qstat", "-f", "1.pbs0").stdout, process)
+    pbs.double.settings(begin_rejects=False)
+    assert process.wait(timeout=PATIENCE_S) == 0
+    assert ran(pbs) == [1]
+    assert len(pbs.double.control("_jobs")["jobs"]) == 2
+
+
 def test_a_held_job_waits_with_its_reason_and_goes_on_when_it_is_released(pbs):
     pbs.double.hold()
     process = pbs.start(*words(pbs, 1))
     wait_until(lambda: bool(pbs.double.live()))
     pbs.double.command("qhold", "1.pbs0")
     pbs.double.release()
-    wait_until(lambda: runs(pbs)[0][1].startswith("held by the user"))
+    wait_until(lambda: runs(pbs)[0][1] == "held by the user: `qrls 1.pbs0` releases it")
     pbs.double.command("qrls", "1.pbs0")
     assert process.wait(timeout=PATIENCE_S) == 0
 

@@ -120,7 +120,7 @@ def test_the_fixture_fills_every_table_that_an_export_can_fill(whole):
     assert found.keys() == {
         "gpu_summary", "gpu_trace", "api_summary", "api_trace", "osrt_summary", "um_summary", "nvtx_summary",
         "nvtx_gpu_summary", "openacc_summary", "openmp_summary", "communication", "facts", "phases", "phase_summary",
-        "iterations", "iteration_trace", "nvtx_trace",
+        "iterations", "iteration_trace", "nvtx_trace", "process_gpus",
     }  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def test_another_order_of_columns_changes_nothing(whole):
     assert got == before
 
 
-PHASES = ("phases", "phase_summary", "iterations", "iteration_trace")
+PHASES = ("phases", "phase_summary", "iterations", "iteration_trace", "process_gpus")
 LEADS_TO_PHASES = ("correlationId", "globalPid", "globalTid", "deviceId", "domainId", "text", "textId", "value")
 EVERY = 1 if os.environ.get("NSW_EXPLORE") else 5  # of the columns, taken away one at a time
 

@@ -28,6 +28,9 @@ def folder(typical_database, tmp_path, request):
             stream.write_table(table)
 
     connection = sqlite3.connect(database)
+    connection.execute("CREATE TABLE TARGET_INFO_CUDA_CONTEXT_INFO (processId INTEGER, deviceId INTEGER)")
+    connection.execute("INSERT INTO TARGET_INFO_CUDA_CONTEXT_INFO VALUES (77, 0), (77, 5)")
+    connection.commit()
     for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         cursor = connection.execute(f"SELECT * FROM {table}")
         names = [d[0] for d in cursor.description]
@@ -47,8 +50,19 @@ def test_parquet_and_database_give_the_same_tables(folder):
     got, want = read(out), read(database)
     assert not got.problems
     assert got.format == "nsys-parquet"
-    for name in ("gpu_summary", "api_summary", "nvtx_summary", "nvtx_gpu_summary"):
+    for name in ("gpu_summary", "api_summary", "nvtx_summary", "nvtx_gpu_summary", "phases", "process_gpus"):
         assert list(rows(name, got.tables[name])) == list(rows(name, want.tables[name]))
+    assert [(row["device"], row["works"]) for row in got.tables["process_gpus"]] == [(0, True), (5, False)]
+
+
+def test_a_list_of_contexts_that_cannot_be_read_spoils_nothing_else(folder):
+    out, database = folder
+    (contexts,) = out.glob("TARGET_INFO_CUDA_CONTEXT_INFO.*")
+    contexts.write_bytes(contexts.read_bytes()[:-50])
+    got = read(out)
+    assert any(p.severity == "error" and "TARGET_INFO_CUDA_CONTEXT_INFO" in p.message for p in got.problems)
+    assert list(got.tables["gpu_summary"]) == list(read(database).tables["gpu_summary"])
+    assert [row["device"] for row in got.tables["process_gpus"]] == [0]
 
 
 def test_a_damaged_file_of_the_folder_spoils_its_table_only(folder):

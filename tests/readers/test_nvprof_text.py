@@ -2,7 +2,6 @@
 
 import html
 import re
-import time
 import tracemalloc
 
 import pytest
@@ -15,6 +14,7 @@ from nsw.readers.nvprof.text import lines as nvprof_lines
 from nsw.readers.nvprof.text import reader as nvprof_text
 from nsw.readers.nvprof.text.lines import clean
 from nsw.tables import TABLES, as_arrow, rows
+from tests.guard import ends
 
 SUMMARY = """\
 ==351== NVPROF is profiling process 351, command: ./nbody 4096
@@ -773,7 +773,7 @@ def test_a_process_has_its_command_in_its_block(load):
 
 
 @pytest.mark.parametrize("length", [60, 100_000])
-def test_a_name_of_many_underscores_takes_time_in_proportion_to_its_length(tmp_path, length):
+def test_a_name_of_many_underscores_is_read_to_its_end(tmp_path, length):
     row = "          1  {}     Instructions Executed           1           1           1\n"
     lines = (
         "==1== NVPROF is profiling process 1, command: ./a\n==1== Profiling result:\n==1== Metric result:\n"
@@ -784,7 +784,6 @@ def test_a_name_of_many_underscores_takes_time_in_proportion_to_its_length(tmp_p
     path.write_text(
         lines + row.format("inst_executed") + f"          1  a{'_' * length}!\n" + row.format("inst_issued")
     )
-    began = time.process_time()
-    report = read(path)
-    assert time.process_time() - began < 5
+    with ends():
+        report = read(path)
     assert {one["metric"] for one in report.tables["metrics"]} >= {"inst_executed", "inst_issued"}

@@ -3,7 +3,6 @@
 import contextlib
 import subprocess
 import sys
-import time
 
 import jsonschema
 import pytest
@@ -17,6 +16,7 @@ from nsw.recipe.overrides import Overrides
 from nsw.recipe.secret_names import holds_secret, looks_secret, named_secrets, secret_parts
 from nsw.recipe.secrets import Secret
 from nsw.site.load import read_sites
+from tests.guard import ends
 
 RECIPE = "nsw: 1\nname: t\nmatrix: {n: [1]}\napp:\n  command: echo {{ n }}\n  env:\n"
 
@@ -73,11 +73,10 @@ def test_a_url_with_a_password_is_found(value, holds):
         "https://" + "t" * 400_000, "a" * 400_000, "https://" * 50_000, "://a:{{" * 50_000 + "}}",
     ],
 )  # fmt: skip
-def test_what_almost_holds_a_password_takes_time_in_proportion_to_its_length(value):
-    began = time.process_time()
-    assert not holds_secret(value)
-    assert not list(named_secrets(value))
-    assert time.process_time() - began < 2
+def test_the_search_for_a_password_ends_in_what_almost_holds_some(value):
+    with ends():
+        assert not holds_secret(value)
+        assert not list(named_secrets(value))
 
 
 def test_a_password_is_found_in_and_behind_expressions():
@@ -401,14 +400,13 @@ def test_a_sites_file_is_shown_as_a_recipe_is(form, tmp_path):
     assert "SEKRET" not in refused.value.render()
 
 
-def test_what_almost_looks_like_secrets_takes_time_in_proportion_to_its_length():
+def test_the_search_for_secrets_ends_in_what_almost_looks_like_some():
     for text in ("token: " * 50_000, "token:" * 50_000, "?sig" * 50_000, "?a=" * 50_000, "hooks.slack.com/services/" * 20_000,
                  "chat.googleapis.com/?" * 20_000, "chat.googleapis.com/v1" * 20_000, "AccountKey=" * 50_000, ";Pwd=" * 50_000,
                  "token:\n" * 50_000, "{token: " * 50_000, "token: 'a" * 50_000, "token=" * 50_000,
                  "token:" + " " * 400_000, "token: &a *a\n" * 30_000, "token: |\n x\n" * 30_000):  # fmt: skip
-        began = time.process_time()
-        with contextlib.suppress(InputError):
-            parse(text, "f")
-        list(named_secrets(text))
-        list(secret_parts(text))
-        assert time.process_time() - began < 4, text[:20]
+        with ends():
+            with contextlib.suppress(InputError):
+                parse(text, "f")
+            list(named_secrets(text))
+            list(secret_parts(text))

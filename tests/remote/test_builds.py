@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.judge import parse_status
-from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.ledger import State
+from nsw.campaign.look import look
 
 from .test_campaign import RECIPE, cluster  # noqa: F401  the fixture
 
@@ -58,7 +60,7 @@ def begun(site: Cluster) -> Popen[str]:
 
 def build(site: Cluster) -> BuildRow:
     (file,) = site.work.glob("campaigns/[!.]*/campaign.db")
-    with Ledger(file, read_only=True) as ledger:
+    with look(CampaignFolder(file.parent)) as ledger:
         (row,) = ledger.builds()
     return row
 
@@ -98,7 +100,7 @@ def test_status_and_logs_show_it_while_it_runs_and_it_knows_its_own_id(building)
     (claim,) = building.scratch.glob("*/*/runs/build/attempt-1/claim")
     row = build(building)
     (file,) = building.work.glob("campaigns/[!.]*/campaign.db")
-    with Ledger(file, read_only=True) as ledger:
+    with look(CampaignFolder(file.parent)) as ledger:
         native = ledger.native_id(row.submission)
     assert parse_status(claim.read_bytes()).job_id == native  # else another job would be believed about it
     (building.work / "go").touch()

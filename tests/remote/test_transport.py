@@ -6,6 +6,7 @@ import re
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,19 @@ def test_words_reach_the_command_as_they_are(far):
     words = ["a b", "", "$HOME", "`id`", "'", '"', "\\", "a\nb", "ü", "*", "--"]
     done = far.run(["printf", "%s|", *words], timeout=60)
     assert done.stdout == "".join(f"{word}|" for word in words)
+
+
+def test_threads_share_one_connection(server):
+    site = {"transport": {"kind": "ssh", "host": "far", "config": str(server.config)}}
+
+    def campaign(number):
+        transport = connect(site, None)
+        return [transport.run(["echo", f"{number} {at}"], timeout=60).stdout for at in range(10)]
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(campaign, range(4)))
+    assert answers == [[f"{number} {at}\n" for at in range(10)] for number in range(4)]
+    assert server.logins() == 1
 
 
 def test_commands_share_one_connection(far, server):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nsw.errors import CommandResult
 from nsw.schedulers import slurm
 from nsw.schedulers.adapter import Facts, Request, Watched, limit_words
-from nsw.schedulers.model import Native, Phase, Submission, parse_spans, spans
+from nsw.schedulers.model import Answer, Native, Phase, Submission, parse_spans, spans
 from nsw.schedulers.slurm import Slurm
 
 SCRIPT = Path("/campaign/scripts/j1.sh")
@@ -441,7 +441,6 @@ def test_the_start_of_a_search_by_name_is_relative_so_that_midnight_and_time_zon
 
 
 def test_too_much_memory_is_read_from_a_jobs_output():
-    assert SLURM.memory_words("a\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch.\n") == (
-        "Detected 1 oom-kill event(s) in StepId=1.batch."
-    )
-    assert SLURM.memory_words("all is well\n") is None
+    killed = SLURM.killed_by_limit("a\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1.batch.\n")
+    assert killed == Answer(Phase.ENDED, "out of memory: Detected 1 oom-kill event(s) in StepId=1.batch.")
+    assert SLURM.killed_by_limit("all is well\n") is None

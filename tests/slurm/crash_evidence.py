@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nsw.campaign.ledger import Ledger, State
+from nsw.campaign.folder import CampaignFolder
+from nsw.campaign.ledger import State
+from nsw.campaign.look import look
 
 if TYPE_CHECKING:
     from .places import Real
@@ -95,7 +97,7 @@ def evidence(place: Real, runs: int, code: int | None, listed: dict[tuple[str, s
         return found
     began, ended = _ran(place)
     folder = found_ledgers[0].parent
-    with Ledger(found_ledgers[0], read_only=True) as book:
+    with look(CampaignFolder(found_ledgers[0].parent)) as book:
         rows = book.runs()
     for row in rows:
         n = int(row.params["n"])

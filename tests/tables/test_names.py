@@ -142,3 +142,19 @@ def test_any_text_has_a_short_name(text):
 def test_a_hostile_name_costs_little(piece):
     short_name(piece * (60_000 // len(piece)))
     # (quadratic code takes minutes here)
+
+
+def test_names_after_an_interruption_are_their_own(monkeypatch):
+    child = kernel_names._Child()
+    monkeypatch.setattr(kernel_names, "_CHILD_PROCESS", child)
+    assert kernel_names.demangle_all(["_Z1av"]) == {"_Z1av": "a()"}
+
+    def interrupted(_how_many, _deadline):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(child, "_lines", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            kernel_names.demangle_all(["_Z1bv", "_Z1cv"])
+    assert kernel_names.demangle_all(["_Z1dv"]) == {"_Z1dv": "d()"}
+    child.stop()

@@ -146,6 +146,8 @@ class Scan:
 
         from nsw.readers.ncu.plain_rows import plain_rows
 
+        # A worker gets a text, a page and a parser. Nobody changes a page; what it caches is the same each time. The
+        # parser caches values by text: two threads may parse a text twice, to one value. This thread has all else.
         ahead: deque[tuple[int, str, Page | None, Future[PlainRows | None] | None]] = deque()
         with ThreadPoolExecutor(_WORKERS) as pool:
             for first, block in blocks:

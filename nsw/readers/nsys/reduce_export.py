@@ -50,6 +50,7 @@ KEPT = {
     "EXPORT_META_DATA": ("name", "value"),
     "TARGET_INFO_SESSION_START_TIME": ("utcTime",),
     "TARGET_INFO_SYSTEM_ENV": ("name", "value"),
+    "TARGET_INFO_CUDA_CONTEXT_INFO": ("processId", "deviceId"),
     "TARGET_INFO_GPU": (
         "name", "cuDevice", "computeMajor", "computeMinor", "smCount", "clockRate", "totalMemory", "memoryBandwidth",
         "l2CacheSize",
@@ -93,7 +94,7 @@ def _copy(export: str, small: str) -> None:
     if os.path.exists(small):
         os.remove(small)
     # texts are copied by SQLite itself: Python never decodes them, so bytes that are no UTF-8 stay as they are
-    source = sqlite3.connect("file:" + quote(os.path.abspath(export)) + "?mode=ro&immutable=1", uri=True)
+    source = sqlite3.connect("file:" + quote(os.fsencode(os.path.abspath(export))) + "?mode=ro&immutable=1", uri=True)
     try:
         encoding = source.execute("PRAGMA encoding").fetchone()[0]
         made = sqlite3.connect(small)
@@ -110,11 +111,13 @@ def _copy(export: str, small: str) -> None:
     if not tables:
         raise sqlite3.DatabaseError("it holds no table of an nsys export")
     # a database that is written: the export is attached to it, read-only
-    db = sqlite3.connect("file:" + quote(os.path.abspath(small)), uri=True, isolation_level=None)
+    db = sqlite3.connect("file:" + quote(os.fsencode(os.path.abspath(small))), uri=True, isolation_level=None)
     try:
         db.execute("PRAGMA journal_mode = OFF")
         db.execute("PRAGMA synchronous = OFF")
-        db.execute("ATTACH ? AS full", ("file:" + quote(os.path.abspath(export)) + "?mode=ro&immutable=1",))
+        db.execute(
+            "ATTACH ? AS full", ("file:" + quote(os.fsencode(os.path.abspath(export))) + "?mode=ro&immutable=1",)
+        )
         db.execute("BEGIN")
         for table, columns in tables:
             _copy_table(db, table, columns)

@@ -120,10 +120,39 @@ _REGULAR: Final = 0.98  # of the distances between repetitions
 _LIKELY: Final = 32  # lags that the autocorrelation proposes
 _WHOLE_REPETITION: Final = 0.9  # of a repetition's kernels
 _ANCHORS: Final = 256  # kernels tried as the first of a repetition
+_DEVICES: Final = 16  # whose sequences are looked at
 
 
-def of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched: IntArray) -> Iterations | None:
-    """The iterations of a process by its kernels; as `repetitions`, in any order, with the time of each launch, ns."""
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels of a process, in any order: what each is, when and how long it ran and was launched, where; ns."""
+
+    names: IntArray
+    starts: IntArray
+    durations: IntArray
+    launched: IntArray
+    device: IntArray
+
+    def of_each_device(self) -> list[Kernels]:
+        """Those of each device, of most time first: threads that launch for several mix their sequences by chance."""
+        if len(self.device) == 0 or bool((self.device == self.device[0]).all()):
+            return [self]
+        devices, which = np.unique(self.device, return_inverse=True)
+        most = np.argsort(-np.bincount(which, weights=self.durations), kind="stable")[:_DEVICES]
+        return [
+            Kernels(*(getattr(self, column)[self.device == device] for column in self.__slots__))
+            for device in devices[most]
+        ]
+
+
+def of_kernels(kernels: Kernels) -> Iterations | None:
+    """The iterations of a process by its kernels: by those of the first device whose sequence repeats."""
+    found = (_of_kernels(k.names, k.starts, k.durations, k.launched) for k in kernels.of_each_device())
+    return next((one for one in found if one is not None), None)
+
+
+def _of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched: IntArray) -> Iterations | None:
+    """As `repetitions`, in any order, with the time of each launch, ns."""
     if not bool((launched[1:] >= launched[:-1]).all()):
         order = np.argsort(launched, kind="stable")
         names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
@@ -135,11 +164,14 @@ def of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched:
     return Iterations("kernel_sequence", None, launched[heads], end)
 
 
-def few_repetitions(names: IntArray, starts: IntArray, durations: IntArray, launched: IntArray) -> int:
+def few_repetitions(kernels: Kernels) -> int:
     """How often a sequence repeats that repeats too seldom to be iterations; 0 where none does. As `of_kernels`."""
-    order = np.argsort(launched, kind="stable")
-    found = repetitions(names[order], starts[order], durations[order], fewest=2)
-    return len(found[0]) if found is not None else 0
+    for part in kernels.of_each_device():
+        order = np.argsort(part.launched, kind="stable")
+        found = repetitions(part.names[order], part.starts[order], part.durations[order], fewest=2)
+        if found is not None:
+            return len(found[0])
+    return 0
 
 
 def repetitions(

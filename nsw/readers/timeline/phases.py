@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -45,11 +46,12 @@ PHASES: Final = ("setup", "warmup", "steady", "end")
 SETUP, WARMUP, STEADY, END = range(4)
 KERNEL, COMMUNICATION, MEMORY = range(3)  # what an operation is: COMMUNICATION is a kernel of NCCL's
 _CLEARLY: Final = 1.25  # times the median
+WORKED_ON: Final = 0.05  # of the time of the kernels on the GPU that has most of it
 
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """GPU work of one process, in any order; times in ns. Those of one device are under one number."""
+    """GPU work of one process, in any order; times in ns. A device that is not known is below zero."""
 
     start: IntArray
     end: IntArray
@@ -59,30 +61,15 @@ class Operations:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """GPU work before the first iteration or after the last: the time a GPU was at work, and the sum of durations."""
+class OnGpu:
+    """What the iterations do on one GPU, one value an iteration; times in ns.
 
-    busy: int
-    gpu: int
-
-
-@dataclass(frozen=True, slots=True)
-class Phased:
-    """The phases of one process.
-
-    `host` are the times by the host's clock at which warm-up, steady state and end begin; `edges` the starts of the
-    iterations, and the end of the last, by the GPU's clock (the host's where they have no GPU work). Per iteration:
-    `busy` is the time a GPU was at work (the mean of the GPUs where there are several), `gap` the longest time in which
-    none was, `gpu` the sum of the operations' durations, `memory` and `communication` those of copies and sets and of
-    NCCL kernels among them, `memory_alone` the time in which a GPU was at work on copies and sets only, and
-    `communication_alone` on NCCL kernels only.
-    `before` and `after` are what lies around the iterations.
+    `busy` is the time it was at work, `gap` the longest time in which it was not, `gpu` the sum of the operations'
+    durations, `memory` and `communication` those of copies and sets and of NCCL kernels among them, `memory_alone` the
+    time in which it was at work on copies and sets only, and `communication_alone` on NCCL kernels only.
     """
 
-    iterations: Iterations
-    warmup: int
-    host: tuple[int, int, int]
-    edges: IntArray
+    device: int
     busy: IntArray
     gpu: IntArray
     memory: IntArray
@@ -91,8 +78,25 @@ class Phased:
     communication_alone: IntArray
     operations: IntArray
     gap: IntArray
-    before: Around
-    after: Around
+
+
+@dataclass(frozen=True, slots=True)
+class Phased:
+    """The phases of one process.
+
+    `host` are the times by the host's clock at which warm-up, steady state and end begin; `edges` the starts of the
+    iterations, and the end of the last, by the GPU's clock (the host's where they have no GPU work). `gpu` is the sum
+    of the durations of all GPU operations, `busy` the time a GPU was at work, of several that the process works on the
+    mean: before the first iteration, in each, and after the last. `gpus` are those that the process works on.
+    """
+
+    iterations: Iterations
+    warmup: int
+    host: tuple[int, int, int]
+    edges: IntArray
+    gpu: IntArray
+    busy: IntArray
+    gpus: tuple[OnGpu, ...]
 
     def phase(self, times: IntArray) -> IntArray:
         """The phase of what the host did at these times, as an index of PHASES."""
@@ -120,31 +124,78 @@ def phased(work: Operations, iterations: Iterations, warmup: int | None = None) 
         iterations: Its iterations.
         warmup: How many of them are warm-up; by default as many as take clearly longer than the later ones.
     """
-    starts = iterations.starts
+    starts, marks = iterations.starts, [*iterations.starts.tolist(), iterations.end]
     order = None if bool((work.launched[1:] >= work.launched[:-1]).all()) else np.argsort(work.launched, kind="stable")
-    ordered = work if order is None else Operations(*(getattr(work, c)[order] for c in work.__slots__))
-    at = np.searchsorted(ordered.launched, [*starts.tolist(), iterations.end])
-    edges = _edges(ordered, at, iterations)
-    durations = ordered.end - ordered.start
-    gpu = _sums(durations, at)
-    parts = [_sums(np.where(mine, durations, 0), at) if (mine := ordered.what == what).any() else np.zeros_like(gpu)
-             for what in (MEMORY, COMMUNICATION)]  # fmt: skip
-    busy = busy_between(work, edges)
-    alone, talk_alone = (
-        busy - busy_between(_without(work, what), edges) if part.any() else part
-        for part, what in zip(parts, (MEMORY, COMMUNICATION), strict=True)
-    )
+    ordered = work if order is None else _chosen(work, order)
+    at = np.searchsorted(ordered.launched, marks)
+    devices = gpus_worked_on(_chosen(ordered, slice(at[0], at[-1]))) or gpus_worked_on(work)
+    edges = _edges(_of_devices(ordered, devices), iterations)
     count = _warmup(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
     host = int(starts[0]), int(starts[count]), iterations.end
-    before, after = (Around(int(busy[i]), int(gpu[i])) for i in (0, -1))
-    busy, gpu, alone, talk_alone, memory, communication = (
-        values[1:-1] for values in (busy, gpu, alone, talk_alone, *parts)
-    )
-    gap = longest_gaps(work, edges)
+    of_device, in_order = _by_device(work), _by_device(ordered)  # by start and by launch, as they were recorded
+    busy = [_busy(of_device[device].start, of_device[device].end, edges) for device in devices]
+    gpus = [
+        _on_gpu(in_order[device], device, marks, edges, at_work[1:-1])
+        for device, at_work in zip(devices, busy, strict=True)
+    ]
     return Phased(
-        iterations, count, host, edges, busy, gpu, memory, alone, communication, talk_alone, np.diff(at), gap, before,
-        after,
+        iterations, count, host, edges, _sums(ordered.end - ordered.start, at), _mean(busy, edges), tuple(gpus)
+    )
+
+
+def _on_gpu(work: Operations, device: int, marks: Sequence[int], edges: IntArray, busy: IntArray) -> OnGpu:
+    """What the iterations do on the GPU whose operations these are, in order of launch, and that is busy so long."""
+    at = np.searchsorted(work.launched, marks)
+    durations = work.end - work.start
+    gpu = _sums(durations, at)[1:-1]
+    parts, alone = [], []
+    for what in (MEMORY, COMMUNICATION):
+        mine = work.what == what
+        part = _sums(np.where(mine, durations, 0), at)[1:-1] if mine.any() else np.zeros_like(gpu)
+        parts.append(part)
+        alone.append(busy - _busy(work.start[~mine], work.end[~mine], edges)[1:-1] if part.any() else part)
+    (memory, communication), (memory_alone, communication_alone) = parts, alone
+    return OnGpu(
+        device, busy, gpu, memory, memory_alone, communication, communication_alone, np.diff(at),
+        longest_gaps(work, edges),
     )  # fmt: skip
+
+
+def gpus_worked_on(work: Operations) -> list[int]:
+    """The devices that a process works on, ascending: where its kernels take `WORKED_ON` of those where most are.
+
+    A device with less has a context that the process hardly uses, such as PyTorch makes on GPU 0 for a process that
+    chooses its own GPU too late. Copies and sets count only where there are no kernels at all: a process touches others
+    to copy.
+    """
+    if not len(work.start):
+        return []
+    if bool((work.device == work.device[0]).all()):
+        return [int(work.device[0])]
+    counted = work if bool((work.what == MEMORY).all()) else _chosen(work, work.what != MEMORY)
+    took = {device: int((mine.end - mine.start).sum()) for device, mine in _by_device(counted).items()}
+    most = max(took.values())
+    return sorted(device for device, ns in took.items() if ns >= WORKED_ON * most)
+
+
+def _chosen(work: Operations, which: Any) -> Operations:
+    return Operations(*(getattr(work, c)[which] for c in work.__slots__))
+
+
+def _by_device(work: Operations) -> dict[int, Operations]:
+    """The operations of each device, in the order in which they were."""
+    if len(work.start) and bool((work.device == work.device[0]).all()):
+        return {int(work.device[0]): work}
+    order = np.argsort(work.device, kind="stable")
+    devices, first = np.unique(work.device[order], return_index=True)
+    bounds = [*first.tolist(), len(order)]
+    return {device: _chosen(work, order[bounds[at] : bounds[at + 1]]) for at, device in enumerate(devices.tolist())}
+
+
+def _of_devices(work: Operations, devices: Sequence[int]) -> Operations:
+    """The operations on these devices."""
+    mine = np.isin(work.device, devices) if len(devices) != 1 else work.device == devices[0]
+    return work if mine.all() else _chosen(work, mine)
 
 
 def lock_step(found: list[Phased]) -> int | None:
@@ -153,7 +204,9 @@ def lock_step(found: list[Phased]) -> int | None:
     return max(p.warmup for p in found) if alike else None
 
 
-def _edges(work: Operations, at: IntArray, iterations: Iterations) -> IntArray:
+def _edges(work: Operations, iterations: Iterations) -> IntArray:
+    """The iterations' starts and the last one's end, by their operations in order of launch."""
+    at = np.searchsorted(work.launched, [*iterations.starts.tolist(), iterations.end])
     some = np.diff(at) > 0
     edges = np.append(iterations.starts, iterations.end)
     if 2 * int(some.sum()) < len(some):
@@ -184,24 +237,9 @@ def _warmup(durations: IntArray) -> int:
     return min(count, len(durations) // 2)
 
 
-def _without(work: Operations, what: int) -> Operations:
-    """The operations of the other kinds."""
-    others = work.what != what
-    return Operations(*(getattr(work, c)[others] for c in work.__slots__))
-
-
-def busy_between(work: Operations, edges: IntArray) -> IntArray:
-    """The time in which a GPU was at work before the first edge, between each and the next, and after the last; ns.
-
-    Of several GPUs the mean of those that ran kernels (a process may touch others to copy or to set).
-    """
-    if not len(work.start):
-        return np.zeros(len(edges) + 1, np.int64)
-    if bool((work.device == work.device[0]).all()):
-        return _busy(work.start, work.end, edges)
-    used = _different(work.device[work.what != MEMORY]) or _different(work.device)
-    per_device = [_busy(work.start[mine], work.end[mine], edges) for d in used if (mine := work.device == d).any()]
-    return np.asarray(sum(per_device) // len(per_device))
+def _mean(busy: Sequence[IntArray], edges: IntArray) -> IntArray:
+    """The mean of the times in which GPUs were at work; of none zero."""
+    return np.asarray(sum(busy) // len(busy)) if busy else np.zeros(len(edges) + 1, np.int64)
 
 
 def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
@@ -218,16 +256,10 @@ def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     return longest
 
 
-def _different(values: IntArray) -> list[int]:
-    """The different values of few; much faster than to sort them."""
-    found = []
-    while len(values):
-        found.append(int(values[0]))
-        values = values[values != values[0]]
-    return found
-
-
 def _busy(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
+    """The time in which a GPU was at work before the first edge, between each and the next, and after the last; ns."""
+    if not len(start):
+        return np.zeros(len(edges) + 1, np.int64)
     if not bool((start[1:] >= start[:-1]).all()):
         order = np.argsort(start, kind="stable")
         start, end = start[order], end[order]
@@ -249,7 +281,8 @@ _TIMES: Final = ("med_ns", "avg_ns", "min_ns", "max_ns", "stddev_ns")
 class Timeline:
     """One process: where its rows come from, its GPU work, first and last time (ns), and its phases if it has any.
 
-    `repetitions`: how often its kernels repeat where that is too seldom for iterations.
+    `repetitions`: how often its kernels repeat where that is too seldom for iterations. `contexts`: the devices on
+    which it has a CUDA context, as far as that is recorded.
     """
 
     origin: Row
@@ -257,6 +290,7 @@ class Timeline:
     span: tuple[int, int]
     phased: Phased | None
     repetitions: int = 0
+    contexts: Sequence[int] = ()
 
 
 def phase_tables(timelines: Sequence[Timeline], summary: list[Row], *, every: bool) -> dict[str, list[Row]]:
@@ -269,9 +303,10 @@ def phase_tables(timelines: Sequence[Timeline], summary: list[Row], *, every: bo
     """
     tables = {
         "phases": [row for timeline in timelines for row in _phase_rows(timeline)],
-        "iterations": [row for timeline in timelines for row in _iterations_row(timeline)],
+        "iterations": [row for timeline in timelines for row in _iterations_rows(timeline)],
         "iteration_trace": [row for timeline in timelines for row in _iteration_rows(timeline)] if every else [],
         "phase_summary": _with_phase_shares(summary),
+        "process_gpus": [row for timeline in timelines for row in _gpu_rows(timeline)],
     }
     in_calls: dict[tuple[Any, str], float] = {}
     for row in summary:
@@ -288,23 +323,26 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
     first, last = timeline.span
     one = timeline.phased
     if one is None:
-        busy = busy_between(timeline.work, np.array([first], np.int64))
+        work = timeline.work
+        at_first = np.array([first], np.int64)
+        of_device = _by_device(work)
+        on_gpus = [of_device[device] for device in gpus_worked_on(work)]
+        busy = _mean([_busy(mine.start, mine.end, at_first) for mine in on_gpus], at_first)
         row: Row = {
             "phase": "all", "found_by": "none", "reason": _why(timeline),
             "start_ns": first, "duration_ns": last - first,
-            "gpu_ns": float((timeline.work.end - timeline.work.start).sum()), "gpu_busy_ns": float(busy.sum()),
+            "gpu_ns": float((work.end - work.start).sum()), "gpu_busy_ns": float(busy.sum()),
         }  # fmt: skip
         return [timeline.origin | row]
     edges = np.maximum.accumulate(np.array([first, *one.bounds, last], np.int64)).tolist()
-    warm, steady = slice(None, one.warmup), slice(one.warmup, None)
-    gpu = (one.before.gpu, one.gpu[warm].sum(), one.gpu[steady].sum(), one.after.gpu)
-    busy_ns = (one.before.busy, one.busy[warm].sum(), one.busy[steady].sum(), one.after.busy)
+    parts = slice(0, 1), slice(1, one.warmup + 1), slice(one.warmup + 1, -1), slice(-1, None)
+    gpu, busy_ns = ([float(values[part].sum()) for part in parts] for values in (one.gpu, one.busy))
     counts = (None, one.warmup, len(one.iterations) - one.warmup, None)
     about = {"found_by": one.iterations.found_by, "name": one.iterations.name}
     return [
         timeline.origin | about
         | {"phase": phase, "iterations": counts[at], "start_ns": edges[at], "duration_ns": edges[at + 1] - edges[at],
-           "gpu_ns": float(gpu[at]), "gpu_busy_ns": float(busy_ns[at])}
+           "gpu_ns": gpu[at], "gpu_busy_ns": busy_ns[at]}
         for at, phase in enumerate(PHASES)
         if at in (SETUP, STEADY) or edges[at + 1] > edges[at] or gpu[at]
     ]  # fmt: skip
@@ -317,8 +355,8 @@ def _why(timeline: Timeline) -> str:
     return f"a sequence of kernels repeats only {timeline.repetitions} times, and five are wanted"
 
 
-def _iterations_row(timeline: Timeline) -> list[Row]:
-    """The iterations of the steady state: how long they take, the slowest, and what fills them."""
+def _iterations_rows(timeline: Timeline) -> list[Row]:
+    """The iterations of the steady state: how long they take, the slowest, and what fills them on each GPU."""
     one = timeline.phased
     if one is None:
         return []
@@ -331,35 +369,66 @@ def _iterations_row(timeline: Timeline) -> list[Row]:
         "warmup": one.warmup, "steady": len(durations), **{c: told[c] for c in _TIMES},
         "slowest": one.warmup + slowest,
     }  # fmt: skip
-    if len(timeline.work.start):
-        row |= {
-            "slowest_gpu_busy_pct": _pct(one.busy[steady][slowest], durations[slowest]),
-            "gpu_busy_pct": _pct(one.busy[steady].sum(), durations.sum()),
-            "med_gpu_busy_pct": _median_share(one.busy[steady], durations),
-            "med_longest_gap_ns": float(np.median(one.gap[steady])),
-            "med_gpu_ops": float(np.median(one.operations[steady])),
-            "med_gpu_ns": float(np.median(one.gpu[steady])),
-            "med_memory_pct": _median_share(one.memory[steady], one.gpu[steady]),
-            "med_memory_alone_pct": _median_share(one.memory_alone[steady], one.busy[steady]),
-            "med_communication_pct": _median_share(one.communication[steady], one.gpu[steady]),
-            "med_communication_alone_pct": _median_share(one.communication_alone[steady], one.busy[steady]),
+    return [
+        row | _device(gpu.device) | {
+            "slowest_gpu_busy_pct": _pct(gpu.busy[steady][slowest], durations[slowest]),
+            "gpu_busy_pct": _pct(gpu.busy[steady].sum(), durations.sum()),
+            "med_gpu_busy_pct": _median_share(gpu.busy[steady], durations),
+            "med_longest_gap_ns": float(np.median(gpu.gap[steady])),
+            "med_gpu_ops": float(np.median(gpu.operations[steady])),
+            "med_gpu_ns": float(np.median(gpu.gpu[steady])),
+            "med_memory_pct": _median_share(gpu.memory[steady], gpu.gpu[steady]),
+            "med_memory_alone_pct": _median_share(gpu.memory_alone[steady], gpu.busy[steady]),
+            "med_communication_pct": _median_share(gpu.communication[steady], gpu.gpu[steady]),
+            "med_communication_alone_pct": _median_share(gpu.communication_alone[steady], gpu.busy[steady]),
         }
-    return [row]
+        for gpu in one.gpus
+    ] or [row]  # fmt: skip
 
 
 def _iteration_rows(timeline: Timeline) -> list[Row]:
-    """One row an iteration, in order."""
+    """One row an iteration and GPU, in order."""
     one = timeline.phased
     if one is None:
         return []
-    columns = (one.edges[:-1], one.durations, one.busy, one.operations, one.gpu, one.memory, one.communication)
     names = ("start_ns", "duration_ns", "gpu_busy_ns", "gpu_ops", "gpu_ns", "memory_ns", "communication_ns")
-    return [
-        timeline.origin
+    nothing = np.zeros_like(one.durations)
+    on_gpus = [
+        (_device(gpu.device), (gpu.busy, gpu.operations, gpu.gpu, gpu.memory, gpu.communication)) for gpu in one.gpus
+    ] or [({}, (nothing,) * 5)]
+    rows = [
+        (number, timeline.origin | device
         | {"iteration": number, "phase": "warmup" if number < one.warmup else "steady"}
-        | dict(zip(names, values, strict=True))
-        for number, values in enumerate(zip(*(c.tolist() for c in columns), strict=True))
-    ]
+        | dict(zip(names, values, strict=True)))
+        for device, columns in on_gpus
+        for number, values in enumerate(
+            zip(*(c.tolist() for c in (one.edges[:-1], one.durations, *columns)), strict=True)
+        )
+    ]  # fmt: skip
+    return [row for _, row in sorted(rows, key=itemgetter(0))]
+
+
+def _gpu_rows(timeline: Timeline) -> list[Row]:
+    """One row a GPU on which a process has work or a context."""
+    work, one = timeline.work, timeline.phased
+    worked = frozenset(gpus_worked_on(work) if one is None else (gpu.device for gpu in one.gpus))
+    of_device, nothing = _by_device(work), _chosen(work, slice(0, 0))
+    rows = []
+    for device in sorted({*of_device, *timeline.contexts}):
+        mine = of_device.get(device, nothing)
+        row = timeline.origin | _device(device) | {
+            "works": device in worked, "kernels": int((mine.what != MEMORY).sum()),
+            "copies": int((mine.what == MEMORY).sum()), "gpu_ns": int((mine.end - mine.start).sum()),
+        }  # fmt: skip
+        if one is not None:
+            inside = (mine.launched >= one.iterations.starts[0]) & (mine.launched < one.iterations.end)
+            row["iteration_gpu_ns"] = float((mine.end - mine.start)[inside].sum()) / len(one.iterations)
+        rows.append(row)
+    return rows
+
+
+def _device(device: int) -> Row:
+    return {"device": device} if device >= 0 else {}
 
 
 def _with_phase_shares(rows: list[Row]) -> list[Row]:

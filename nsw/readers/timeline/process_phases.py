@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
-from nsw.readers.timeline.iterations import Iterations, Marks, few_repetitions, generic, of_kernels, of_marks
+from nsw.readers.timeline.iterations import Iterations, Kernels, Marks, few_repetitions, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     KERNEL,
@@ -52,6 +52,7 @@ class Recorded:
         call_duration: How long it took.
         marks: Ranges of the program.
         steps: Iterations that the profiler itself marked.
+        contexts: The devices on which the process has a CUDA context, as far as that is recorded.
     """
 
     names: Sequence[str]
@@ -68,6 +69,7 @@ class Recorded:
     call_duration: IntArray
     marks: Sequence[Marks] = field(default=())
     steps: Iterations | None = None
+    contexts: Sequence[int] = ()
 
     def work(self) -> Operations:
         """The operations, as phases see them."""
@@ -98,8 +100,9 @@ def tables_of_process(
     one = None if found is None else phased(work, found, warmup)
     origin = {"device": device} if (device := _only_device(work)) is not None else {}
     summary = [] if one is None else _by_phase(of, work, one)
-    few = _few_repetitions(of, work) if one is None else 0
-    tables = phase_tables([Timeline(origin, work, span, one, few)], [origin | row for row in summary], every=every)
+    few = few_repetitions(_kernels(of, work)) if one is None else 0
+    timeline = Timeline(origin, work, span, one, few, of.contexts)
+    tables = phase_tables([timeline], [origin | row for row in summary], every=every)
     first = min(int(work.start.min()), span[0])
     for rows in tables.values():
         for row in rows:
@@ -124,13 +127,14 @@ def iterations_of(of: Recorded, work: Operations, named_step: str | None) -> Ite
     found = of_marks(of.marks, named=named_step) or of_marks(of.marks)
     if found is not None:
         return found
-    kernels = np.flatnonzero(work.what != MEMORY)
-    return of_kernels(of.gpu_name[kernels], work.start[kernels], of.duration[kernels], work.launched[kernels])
+    return of_kernels(_kernels(of, work))
 
 
-def _few_repetitions(of: Recorded, work: Operations) -> int:
+def _kernels(of: Recorded, work: Operations) -> Kernels:
     kernels = np.flatnonzero(work.what != MEMORY)
-    return few_repetitions(of.gpu_name[kernels], work.start[kernels], of.duration[kernels], work.launched[kernels])
+    return Kernels(
+        of.gpu_name[kernels], work.start[kernels], of.duration[kernels], work.launched[kernels], work.device[kernels]
+    )
 
 
 def launch_times(wanted: IntArray, keys: IntArray, starts: IntArray) -> IntArray:
@@ -182,32 +186,38 @@ def _only_device(work: Operations) -> int | None:
 def _by_phase(of: Recorded, work: Operations, one: Phased) -> list[Row]:
     names = of.names
     known = bool((of.size[work.what == MEMORY] >= 0).all())
+    devices, device = np.unique(work.device, return_inverse=True)
+    origins: list[Row] = [{"device": number} if number >= 0 else {} for number in devices.tolist()]
     groups = Groups.of(
-        of.gpu_name * 4 + of.gpu_kind, of.duration, one.phase(work.launched), len(PHASES), np.maximum(of.size, 0)
-    )
+        of.gpu_name * 4 + of.gpu_kind, of.duration, device * len(PHASES) + one.phase(work.launched),
+        len(devices) * len(PHASES), np.maximum(of.size, 0),
+    )  # fmt: skip
 
     def operation(name: tuple[int, int], some: Some) -> Row:
         sizes = {"total_bytes": float(some.size)} if name[1] and known and some.size is not None else {}
         return of.named(names[name[0]]) | {"kind": KINDS[name[1]]} | statistics(some.values) | sizes
 
-    rows = _rows("gpu_summary", groups, lambda key: divmod(key, 4), operation)
+    rows = _rows("gpu_summary", origins, groups, lambda key: divmod(key, 4), operation)
     talk = [nccl_operation(name) for name in names]
     rows += _rows(
-        "communication", groups, lambda key: talk[key // 4] if key % 4 == 0 else None,
+        "communication", origins, groups, lambda key: talk[key // 4] if key % 4 == 0 else None,
         lambda name, some: {"kind": "nccl", "name": name, "short_name": name} | statistics(some.values),
     )  # fmt: skip
     if len(of.call_name):
         of_calls = Groups.of(of.call_name, of.call_duration, one.phase(of.call_start), len(PHASES))
         rows += _rows(
-            "api_summary", of_calls, lambda key: names[key],
+            "api_summary", [{}], of_calls, lambda key: names[key],
             lambda name, some: {"name": name, "short_name": name} | statistics(some.values),
         )  # fmt: skip
     return rows
 
 
-def _rows(summary: str, groups: Groups, label: Callable[[int], Any], make: Callable[[Any, Some], Row]) -> list[Row]:
+def _rows(
+    summary: str, origins: Sequence[Row], groups: Groups, label: Callable[[int], Any], make: Callable[[Any, Some], Row]
+) -> list[Row]:
+    """The rows of a summary by phase and device."""
     return [
-        {"phase": PHASES[part], "summary": summary} | make(name, some)
+        origins[part // len(PHASES)] | {"phase": PHASES[part % len(PHASES)], "summary": summary} | make(name, some)
         for part, found in groups.by_part(label).items()
         for name, some in found.items()
     ]

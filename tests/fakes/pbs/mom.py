@@ -31,14 +31,19 @@ class Mom:
         home.mkdir(parents=True, exist_ok=True)
 
     def start(self, job: Job) -> None:
-        """A login shell reads the path of the script from its input, in the user's home folder."""
+        """A login shell reads the path of the script from its input, in the user's home folder.
+
+        It reads the user's own start file and not /etc/profile, which is this machine's and may lead to another PBS.
+        """
         asked = job.asked
         script = self.root / "mom_priv" / "jobs" / f"{job.id}.SC"
         script.write_text(asked.script)
         script.chmod(0o700)
         (self.root / "aux" / job.id).write_text(f"{self.host}\n" * max(1, job.need("mpiprocs") or job.need("nodect")))
         shell = asked.shell or "/bin/bash"
-        argv = asked.command or ([f"-{Path(shell).name}"] if asked.shell is None else [shell])
+        argv = asked.command or ([f"-{Path(shell).name}", "--noprofile"] if asked.shell is None else [shell])
+        profile = self.home / ".bash_profile"
+        start = f". {shlex.quote(str(profile))}; " if asked.shell is None and profile.exists() else ""
         out, err = self._outputs(job)
         with out.open("ab") as stdout, err.open("ab") as stderr:
             job.process = subprocess.Popen(
@@ -49,7 +54,7 @@ class Mom:
         assert job.process.stdin is not None
         with suppress(BrokenPipeError):
             if not asked.command:
-                job.process.stdin.write(f"{shlex.quote(str(script))}\n".encode())
+                job.process.stdin.write(f"{start}{shlex.quote(str(script))}\n".encode())
             job.process.stdin.close()
         job.files["home"] = str(self.home)
 

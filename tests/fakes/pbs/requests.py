@@ -95,6 +95,8 @@ class Requests:
             raise RejectedError(words.UNKNOWN_QUEUE)
         if not queue.get("enabled", True):
             raise RejectedError(words.QUEUE_DISABLED)
+        if job.owner not in queue.get("acl_users", [job.owner]):
+            raise RejectedError(words.UNAUTHORIZED)
         for name in job.resources:
             if name not in settings["known"] and name not in CHUNKED:
                 raise RejectedError(words.UNKNOWN_RESOURCE, f"Unknown resource Resource_List.{name}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 LIMITS = {"walltime": -29, "mem": -27}
 NODE_LOST = -20
+STARTS = 21
 
 
 class Scheduling:
@@ -128,6 +129,9 @@ class Scheduling:
             told.insert(0, "ncpus=1")
         one = f"({self.host}:{':'.join(told)})"
         job.placed = "+".join([one] * len(job.slots))
+        if settings["begin_rejects"]:
+            self._rejected(job)
+            return
         job.state, job.substate, job.started = "R", 41, self.now()
         job.changed, job.run_count, job.exit, job.used, job.ending = self.now(), job.run_count + 1, None, None, None
         job.session, job.killed_by = None, None
@@ -137,6 +141,15 @@ class Scheduling:
         self.mom.start(job)
         start = job.run_count
         self.later(settings["mom_poll"], lambda: self._polled(job, start))
+
+    def _rejected(self, job: Job) -> None:
+        """A hook execjob_begin rejected the start: once more later, 21 times in all."""
+        job.run_count, job.slots, job.placed = job.run_count + 1, [], ""
+        if job.run_count < STARTS:
+            self.later(self.settings()["mom_poll"], self.cycle)
+            return
+        job.state, job.substate, job.hold = "H", 20, "s"
+        job.comment = "job held, too many failed attempts to run"
 
     def _polled(self, job: Job, start: int) -> None:
         """What mom reports of a running job now and then; limits are looked at then."""

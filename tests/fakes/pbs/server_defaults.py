@@ -22,6 +22,7 @@ DEFAULTS: dict[str, Any] = {
     "throttles": True,  # `-J X-Y%N`
     "longest_name": 230,
     "hooks": [],
+    "begin_rejects": False,  # a hook execjob_begin rejects every start
     "hook_files": {},  # what qmgr imports: name of the file -> hooks
     "down_state": "down",  # of the node, when it is
     "managers": ["root"],

@@ -374,7 +374,7 @@ def _text(source: Source, texts: dict[int, str], code: int, text_id: int) -> str
     """The registered string, or the row's own text."""
     if text_id != NULL and text_id in texts:
         return texts[text_id]
-    return None if code == NULL else source.vocabulary[code]
+    return None if code == NULL else source.vocabulary.texts[code]
 
 
 def _label(source: Source, events: Batch, domains: dict[tuple[int, int], str]) -> tuple[tuple[Label, ...], IntArray]:

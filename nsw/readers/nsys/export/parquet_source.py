@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, with_duration
+from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, Vocabulary, with_duration
 from nsw.tables.parquet_tables import values
 
 if TYPE_CHECKING:
@@ -28,11 +28,10 @@ class ParquetSource:
     """The tables of a folder; see `nsw.readers.nsys.export.source.Source`."""
 
     def __init__(self, folder: Path) -> None:
-        self.vocabulary: list[str] = []
+        self.vocabulary = Vocabulary()
         self.columns: dict[str, frozenset[str]] = {}
         self.damaged: dict[str, str] = {}
         self.contradictions = Contradictions()
-        self._codes: dict[str, int] = {}
         self._files = {p.stem: p for p in sorted(folder.iterdir()) if p.suffix in _ENDINGS and p.is_file()}
         for table, file in self._files.items():
             try:
@@ -107,12 +106,7 @@ class ParquetSource:
         if name not in batch.schema.names:
             return np.full(batch.num_rows, NULL, np.int64)
         coded = batch.column(name).dictionary_encode()
-        codes = [NULL]
-        for text in coded.dictionary.to_pylist():
-            if text not in self._codes:
-                self._codes[text] = len(self.vocabulary)
-                self.vocabulary.append(text)
-            codes.append(self._codes[text])
+        codes = self.vocabulary.codes([None, *coded.dictionary.to_pylist()])
         indices = np.asarray(coded.indices.fill_null(-1))
         numbers: IntArray = np.array(codes, np.int64)[indices + 1]
         return numbers

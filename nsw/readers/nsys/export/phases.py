@@ -9,7 +9,7 @@ import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
-from nsw.readers.timeline.iterations import Marks, few_repetitions, generic, of_kernels, of_marks
+from nsw.readers.timeline.iterations import Kernels, Marks, few_repetitions, generic, of_kernels, of_marks
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     MEMORY,
@@ -25,7 +25,7 @@ from nsw.readers.timeline.phases import KERNEL as COMPUTE
 from nsw.readers.timeline.statistics import Groups
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.readers.nsys.export.collect import Collected
     from nsw.readers.timeline.columns import IntArray
@@ -61,22 +61,26 @@ class Split:
     repetitions: dict[int, int] = field(default_factory=dict)  # of processes without phases: how often kernels repeat
     unmarked: Unmarked | None = None
 
-    def owners(self, found: Collected, column: str) -> list[Row]:
-        """Process and device of each process's rows of a table; None where they are of several devices."""
-        devices = found.distinct.get("deviceId")
-        places = _places(self, found, column)
-        rows: list[Row] = []
-        for place, process in enumerate(self.processes):
-            row: Row = {"pid": process}
-            if devices is not None:
-                mine = found.codes["deviceId"] if len(self.processes) == 1 else found.codes["deviceId"][places == place]
-                used = np.flatnonzero(np.bincount(mine, minlength=1)).tolist() if len(mine) else []
-                row["device"] = devices[used[0]] if len(used) == 1 and devices[used[0]] != NULL else None
-            rows.append(row)
-        return rows
+    def owners(self, found: Collected) -> list[Row]:
+        """Process and device that a row of a table may have; a table of calls has no devices."""
+        return [
+            {"pid": process} | ({} if device is None else {"device": None if device == NULL else device})
+            for process in self.processes
+            for device in found.distinct.get("deviceId", (None,))
+        ]
 
     def parts(self, found: Collected, column: str) -> IntArray:
-        """Place of the process * PARTS + phase of each row of a table; `column` tells its process or thread."""
+        """Place in `owners` * PARTS + phase of each row of a table; `column` tells its process or thread."""
+        codes = self._phases(found, column)
+        devices = found.distinct.get("deviceId", ())
+        if len(devices) < 2:
+            return codes
+        places, phases = np.divmod(codes.astype(np.int64), PARTS)
+        parts: IntArray = (places * len(devices) + found.codes["deviceId"]) * PARTS + phases
+        return parts
+
+    def _phases(self, found: Collected, column: str) -> IntArray:
+        """Place of the process * PARTS + phase of each row of a table."""
         times = self.launched.get(found.table, found.kept["start"])
         if len(self.processes) == 1:
             return self.phased[0].phase(times)
@@ -103,7 +107,7 @@ def phase_groups(found: Collected, split: Split, column: str, sizes: IntArray | 
     """
     parts = split.parts(found, column) if split.phased else None
     try:
-        return Groups.of(found.keys, found.durations, parts, len(split.processes) * PARTS, sizes)
+        return Groups.of(found.keys, found.durations, parts, len(split.owners(found)) * PARTS, sizes)
     except OverflowError as fault:
         raise TableFault(found.table, str(fault)) from fault
 
@@ -140,11 +144,11 @@ def split(
         if iterations is None and named is not None:
             iterations = of_marks(marks.get(place, []))
         if iterations is None and KERNEL in gpu:
-            iterations = of_kernels(*_kernels(made, gpu[KERNEL], place))
+            iterations = of_kernels(_kernels(made, gpu[KERNEL], place))
         if iterations is not None:
             made.phased[place] = phased(work, iterations, warmup)
         elif KERNEL in gpu:
-            made.repetitions[place] = few_repetitions(*_kernels(made, gpu[KERNEL], place))
+            made.repetitions[place] = few_repetitions(_kernels(made, gpu[KERNEL], place))
     together = lock_step(list(made.phased.values())) if warmup is None and len(made.phased) > 1 else None
     if together is not None:
         made.phased = {
@@ -268,22 +272,35 @@ def _marks(made: Split, ranges: Ranges | None, calls: Collected | None) -> dict[
     return found
 
 
-def _kernels(made: Split, kernels: Collected, place: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Name, start, duration and time of launch of a process's kernels."""
+def _kernels(made: Split, kernels: Collected, place: int) -> Kernels:
+    """A process's kernels."""
     mine = _rows(made, kernels, place)
-    return (
+    return Kernels(
         kernels.keys[mine], kernels.kept["start"][mine], kernels.durations[mine], made.launched[KERNEL][mine],
+        kernels.codes["deviceId"][mine],
     )  # fmt: skip
 
 
-def timelines(made: Split, calls: Collected | None, ranges: Ranges | None) -> list[Timeline]:
-    """Those of the processes that have phases or GPU work."""
+def timelines(
+    made: Split, calls: Collected | None, ranges: Ranges | None, contexts: Mapping[int | None, Sequence[int]]
+) -> list[Timeline]:
+    """Those of the processes that have phases or GPU work.
+
+    Args:
+        made: The processes.
+        calls: The CUDA API calls.
+        ranges: The NVTX ranges.
+        contexts: By process the devices on which it has a CUDA context.
+    """
     spans = {place: _span(made, place, work, calls, ranges) for place, work in made.work.items()}
     return [
-        Timeline({"pid": made.processes[place]}, work, span, made.phased.get(place), made.repetitions.get(place, 0))
+        Timeline(
+            {"pid": made.processes[place]}, work, span, made.phased.get(place), made.repetitions.get(place, 0),
+            contexts.get(made.processes[place], ()),
+        )
         for place, work in made.work.items()
         if (span := spans[place]) is not None and (place in made.phased or len(work.start))
-    ]
+    ]  # fmt: skip
 
 
 def _span(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from nsw.readers.invariants import LONGEST_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.readers.timeline.columns import IntArray
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 NULL = -(2**63)  # stands for SQL's NULL in an integer column; no time, size or id of a report is this
 DURATION = "duration"  # a made-up column that `scan` gives: end less start
-TEXT = "text_code"  # a made-up column that `scan` gives where asked: index into `Source.vocabulary`
+TEXT = "text_code"  # a made-up column that `scan` gives where asked: index into `Vocabulary.texts`
 
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
 MEMCPY = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -45,18 +46,48 @@ class Contradictions:
 
     `backwards`: by table, start and end of rows that end before they start, start before time 0 or last for years; they
     are left out. `nameless`: ids that StringIds lacks.
+
+    Threads share it: each adds in one call of a dict or set, which Python does not interrupt, and it is looked at when
+    all of them have ended.
     """
 
     backwards: dict[str, set[tuple[int, int]]] = field(default_factory=dict)
     nameless: set[int] = field(default_factory=set)
 
 
+class Vocabulary:
+    """The different texts that scans met, numbered in order of first sight.
+
+    Threads share it: the lock keeps two of them from giving one number to two texts. Texts are only added, so that
+    `texts` can be read at any time.
+    """
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._codes: dict[str, int] = {}
+        self._adding = Lock()
+
+    def codes(self, texts: Iterable[str | None]) -> list[int]:
+        """The number of each text, `NULL` for None."""
+        with self._adding:
+            return [NULL if text is None else self._code(text) for text in texts]
+
+    def _code(self, text: str) -> int:
+        if text not in self._codes:
+            self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return self._codes[text]
+
+
 class Source(Protocol):
-    """The tables of one export. Every method raises `TableFault` where the table is damaged."""
+    """The tables of one export. Every method raises `TableFault` where the table is damaged.
+
+    Threads share it: `columns` is complete before they start, and whatever a method opens is closed when it returns.
+    """
 
     contradictions: Contradictions
 
-    vocabulary: list[str]  # texts met by `scan`, in order of first sight
+    vocabulary: Vocabulary  # of all scans
 
     @property
     def columns(self) -> Mapping[str, frozenset[str]]:
@@ -65,8 +96,7 @@ class Source(Protocol):
     def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
         """The integer columns in batches of rows; a column that the table lacks is all NULL.
 
-        `text` names a text column; its codes come as column `TEXT`, NULL where the text is. No batch is empty. Several
-        scans may go on at once, each in its own thread.
+        `text` names a text column; its codes come as column `TEXT`, NULL where the text is. No batch is empty.
         """
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:

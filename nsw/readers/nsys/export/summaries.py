@@ -124,7 +124,7 @@ def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
     for table, found in tables.found.items():
         groups = phase_groups(found, split, "globalPid", sizes=_sizes(found))
         label, owner = _labels(tables, table), _owner(found)
-        owners = split.owners(found, "globalPid")
+        owners = split.owners(found)
         whole += [owner | _row(tables, table, name, some) for name, some in groups.merged(label).items()]
         for part, names in groups.by_part(label).items() if split.phased else ():
             origin = owners[part // PARTS] | {"phase": phase_name(part) or "all", "summary": "gpu_summary"}
@@ -273,7 +273,7 @@ def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Ro
     names = {key: api_name(texts.get(key, f"string {key}")) for key in groups.keys}
     pid = pid_of(calls, "globalTid")
     whole = [{"pid": pid, "name": name, **statistics(some.values)} for name, some in groups.merged(names.get).items()]
-    owners = split.owners(calls, "globalTid")
+    owners = split.owners(calls)
     by_phase = [
         owners[part // PARTS]
         | {"phase": phase_name(part) or "all", "summary": "api_summary", "name": name, "short_name": name}
@@ -458,6 +458,15 @@ def origin(source: Source) -> Origin:
     ranks = {r for (r,) in source.rows("MPI_RANKS", ["rank"]) if isinstance(r, int)}
     gpus = {n for (n,) in source.rows("TARGET_INFO_GPU", ["name"]) if isinstance(n, str)}
     return Origin(_single(hosts), _single(ranks), _single(gpus))
+
+
+def contexts(source: Source) -> dict[int | None, list[int]]:
+    """By process the devices on which it has a CUDA context; empty where the export does not tell."""
+    found: dict[int | None, list[int]] = {}
+    for process, device in source.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ["processId", "deviceId"]):
+        if isinstance(process, int) and isinstance(device, int) and device >= 0:
+            found.setdefault(process, []).append(device)
+    return found
 
 
 def _single(values: set[Any]) -> Any:

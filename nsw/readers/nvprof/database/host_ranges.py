@@ -260,6 +260,7 @@ def _figures(of: Sum) -> dict[str, Any]:
 
 _KERNEL, _MEMCPY, _MEMSET = range(3)  # as one_process.KINDS
 _MEMSETS: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
+_CONTEXTS: Final = "CUPTI_ACTIVITY_KIND_CONTEXT"
 
 
 def phase_tables(database: Database, options: Options) -> dict[str, list[Row]]:
@@ -296,7 +297,16 @@ def _recorded(database: Database) -> Recorded:
         call_start=calls[:, 1],
         call_duration=calls[:, 2] - calls[:, 1],
         marks=_marks(database),
+        contexts=_contexts(database),
     )
+
+
+def _contexts(database: Database) -> list[int]:
+    """The devices on which the process has a CUDA context."""
+    if not database.has(_CONTEXTS, "deviceId"):
+        return []
+    found = database.rows(f"SELECT DISTINCT {whole('deviceId')} FROM {_CONTEXTS}")  # noqa: S608  ours
+    return [device for (device,) in found if device is not None and device >= 0]
 
 
 def _array(rows: Iterable[tuple[int, ...]], columns: int) -> IntArray:

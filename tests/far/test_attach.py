@@ -1,0 +1,49 @@
+"""`nsw attach` behind `far`, on PBS and Cobalt: who takes a campaign over adopts its jobs, and none runs twice."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from tests.contract.campaigns import PATIENCE_S, wait_until
+
+from .laptop import AT, Laptop
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECIPE = """
+nsw: 1
+name: taken
+app: {command: "bash -c 'echo {{ n }} >>FOLDER/ran; until [ -e FOLDER/go ]; do sleep 0.1; done'"}
+matrix: {n: [1, 2]}
+passes: [baseline]
+resources: {gpus: 0, time: 4m}
+"""
+
+
+def states(campaign: Path) -> list[str]:
+    with closing(sqlite3.connect(f"file:{campaign}/campaign.db?mode=ro", uri=True)) as ledger:
+        return [state for (state,) in ledger.execute("SELECT state FROM tasks ORDER BY seq")]
+
+
+def test_the_jobs_of_a_campaign_are_adopted_by_who_takes_it_over_and_given_up_by_its_first_owner(qsub_site, tmp_path):
+    far, site = qsub_site
+    laptop = Laptop(far, site, tmp_path, RECIPE.replace("FOLDER", str(site.work)))
+    ran, elsewhere = site.work / "ran", tmp_path / "elsewhere"
+    first = laptop.start("run", "recipe.yaml", *AT, "--yes")
+    try:
+        wait_until(
+            lambda: ran.exists() and len(ran.read_text().split()) == 2 and set(states(laptop.folder)) == {"running"}
+        )
+        second = laptop.start("attach", laptop.folder.name, "--yes", *AT, "--root", "elsewhere")
+        _, said = first.communicate(timeout=PATIENCE_S)
+        assert first.returncode == 2, said
+        assert "was taken over by" in said
+    finally:
+        (site.work / "go").touch()
+    _, said = second.communicate(timeout=PATIENCE_S)
+    assert second.returncode == 0, said
+    assert states(elsewhere / laptop.folder.name) == ["done", "done"]
+    assert sorted(ran.read_text().split()) == ["1", "2"]
