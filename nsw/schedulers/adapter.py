@@ -391,6 +391,17 @@ class Adapter(ABC):
         """When it would start; None when it was refused."""
         return None
 
+    def nodes_command(self, result: CommandResult) -> Sequence[str] | None:  # noqa: ARG002
+        """List the nodes, where such a refusal by the test may speak of their present states alone; else None."""
+        return None
+
+    def down_nodes(self, script: str, result: CommandResult) -> list[str]:  # noqa: ARG002
+        """Of this listing the nodes that are away now and for which a script's job would wait, with their states.
+
+        Empty where it would be refused even if all nodes were up.
+        """
+        return []
+
     def throttle_command(self, native: Native, limit: int) -> list[str] | None:  # noqa: ARG002
         """Change how many tasks of an array run at a time; None where that cannot be changed."""
         return None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, UsageError
 from nsw.recipe.units import clock, format_memory
+from nsw.schedulers import slurm_nodes
 from nsw.schedulers.adapter import (
     Adapter,
     Facts,
@@ -45,6 +46,11 @@ _LONGEST_LIST: Final = 500  # ids on one command line
 _SEVERAL: Final = re.compile(r",(?=[^ _])")  # `ReqNodeNotAvail, UnavailableNodes:n1` is one reason
 _INDEX: Final = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+0)?$")
 _NO_SUCH_JOB: Final = "Invalid job id specified"
+# what `sbatch --test-only` says of a job that no node can run, and of one whose nodes are away
+_OF_STATES: Final = (
+    "Requested node configuration is not available|Requested nodes are busy"
+    "|Required node not available|Nodes required for job are DOWN"
+)
 # sbatch's own verdict that nothing was submitted; a site's wrapper may fail with other words after it was
 _VERDICT: Final = re.compile(
     r"Batch job submission failed: |allocation failure: |unrecognized option|option requires an argument"
@@ -428,6 +434,18 @@ class Slurm(Adapter):
         """`2026-01-01T00:00:00 ... in partition gpu` of `sbatch --test-only`; None when it was refused."""
         match = re.search(r"Job \d+ to start at (.*)", result.stderr + result.stdout)
         return match[1].strip() if result.returncode == 0 and match else None
+
+    def nodes_command(self, result: CommandResult) -> Sequence[str] | None:
+        """The sinfo of all nodes: sbatch itself queues a job whose nodes are drained or down."""
+        return slurm_nodes.COMMAND if re.search(_OF_STATES, result.stderr) else None
+
+    def down_nodes(self, script: str, result: CommandResult) -> list[str]:
+        """The nodes that the job would wait for."""
+        if not answered(result):
+            return []
+        lines = [line for line in script.splitlines() if line.startswith(self.marker)]
+        wish = slurm_nodes.wish(pair for line in lines for pair in self.options_in(line))
+        return slurm_nodes.down_nodes(slurm_nodes.nodes(result.stdout), wish)
 
     def throttle_command(self, native: Native, limit: int) -> list[str]:
         """Change how many tasks of an array may run at the same time."""

@@ -477,6 +477,19 @@ def test_a_run_that_another_job_of_its_name_does_is_running_though_its_own_job_w
     assert it.states == ["done", "queued", "queued"]
 
 
+@pytest.mark.parametrize("is_listed", [True, False])
+@pytest.mark.parametrize(("code", "words"), [(72, "is missing on the site"), (73, "the disk or the quota")])
+def test_exit_statuses_of_nsws_own_are_known_from_squeue_and_from_sacct(campaign, fake, code, words, is_listed):
+    it = campaign()
+    it.rounds()
+    for index in range(3):
+        fake.set(1, index, "FAILED", "NonZeroExitCode", f"{code}:0")
+    fake.forget(1, squeue=is_listed, sacct=not is_listed)
+    it.rounds(2)
+    assert it.states == ["failed"] * 3
+    assert words in it.run(1).reason
+
+
 @pytest.mark.parametrize("word", ["CANCELLED", "NODE_FAIL"])
 def test_a_run_that_failed_by_the_schedulers_word_alone_and_ended_well_is_believed_by_the_next_nsw(
     campaign, fake, word
