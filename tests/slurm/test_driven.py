@@ -1055,3 +1055,21 @@ def test_with_a_throttle_of_0_nothing_is_submitted_and_with_another_it_goes_on(c
     it.ledger.set_meta(AT_A_TIME, 2)
     it.rounds()
     assert it.states == ["submitted"] * 3
+
+
+def test_what_was_removed_from_the_folder_of_the_campaign_there_is_sent_again(campaign, fake):
+    program = fake.work / "prog"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    it = campaign("./prog\n  files: [prog]")
+    it.rounds()
+    files = [*Path(it.scratch).glob("scripts/nsw-*.sh"), Path(it.scratch) / "app/prog"]
+    for file in files:
+        file.unlink()
+    it.open()
+    assert all(file.is_file() for file in files)
+    for index in range(3):
+        fake.execute(1, index)
+        fake.set(1, index, "COMPLETED")
+    it.rounds()
+    assert it.states == ["done"] * 3
