@@ -8,7 +8,8 @@ from nsw.campaign.folder import PROGRAM
 from nsw.campaign.judge import Status, read_status
 from nsw.campaign.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, Cause, State
 from nsw.campaign.site_folder import reducer_to
-from nsw.errors import CampaignError
+from nsw.errors import CampaignError, CommandError, UnreachableError
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     from nsw.campaign.driven import Driven
 
 
+# the numbers of those paths, of a list that ends each with a NUL, that are not there
+_ABSENT = r"""
+number=0
+while IFS= read -r -d '' path; do
+  [ -e "$path" ] || echo "$number"
+  number=$((number + 1))
+done
+"""
+_ASK_S = 120.0
 _TAIL = 25  # lines
 _OUTPUT_BYTES = 1 << 20
 _BAD = (State.FAILED, State.LOST)
@@ -46,20 +56,14 @@ class Builds:
         self._it = it
 
     def prepare(self) -> None:
-        """Put the application's files on the site, and plan again the builds that went wrong and are needed."""
+        """Put what jobs need and lack on the site, and plan again the builds that went wrong and are needed."""
         known = self._it.ledger.builds()
+        staged = self._files({build.app for build in known})
+        if self._it.ledger.meta(PREPARED) and (staged := self._missing(staged, known)):
+            self._it.warn(f"{plural(len(staged), 'file')} of {self._it.scratch} were removed: nsw sends them again")
+        if staged:
+            self._it.transport.stage(staged)
         if not self._it.ledger.meta(PREPARED):
-            there = {build.app for build in known}
-            staged = [(here, f"{self._it.scratch}/{app}") for here, app in programs_in(self._it.folder.path, there)]
-            if self._it.transport.remote:
-                staged.append((self._it.folder.scripts, f"{self._it.scratch}/scripts"))
-            else:  # its own scripts are read where they are
-                shared = self._it.folder.scripts.glob("nsw-*.sh")
-                staged += [(file, f"{self._it.scratch}/scripts/{file.name}") for file in shared]
-            if self._it.ledger.has_reductions():
-                staged.append(reducer_to(self._it.scratch))
-            if staged:
-                self._it.transport.stage(staged)
             self._it.transport.make_folders([f"{self._it.scratch}/{build.app}" for build in known])
             self._it.ledger.set_meta(PREPARED, True)
         needed = self._it.ledger.needed_builds(State.PLANNED) if known else set()
@@ -70,6 +74,37 @@ class Builds:
             unknown = build.state in IN_FLIGHT and build.submission is None
             if unknown or build.state in _AGAIN:
                 self._it.ledger.release([build.id])
+
+    def _files(self, apps: set[str]) -> list[tuple[Path, str]]:
+        """The files and folders that jobs need there, each with its path on the site."""
+        folder, scratch = self._it.folder, self._it.scratch
+        staged = [(here, f"{scratch}/{app}") for here, app in programs_in(folder.path, apps)]
+        if self._it.transport.remote:
+            staged.append((folder.scripts, f"{scratch}/scripts"))
+        else:  # its own scripts are read where they are
+            staged += [(file, f"{scratch}/scripts/{file.name}") for file in folder.scripts.glob("nsw-*.sh")]
+        if self._it.ledger.has_reductions():
+            staged.append(reducer_to(scratch))
+        return staged
+
+    def _missing(self, staged: Iterable[tuple[Path, str]], known: Iterable[BuildRow]) -> list[tuple[Path, str]]:
+        """Those that were removed there, file by file; a folder that a build works in belongs to the build.
+
+        Raises:
+            UnreachableError: The site could not be asked.
+        """
+        built = {f"{self._it.scratch}/{build.app}" for build in known}
+        files = [
+            (file, f"{there}/{file.relative_to(here)}" if file != here else there)
+            for here, there in staged
+            for file in (sorted(here.rglob("*")) if here.is_dir() and there not in built else [here])
+            if there in built or file.is_file()
+        ]
+        names = "".join(f"{there}\0" for _, there in files).encode(errors="surrogateescape")
+        done = self._it.transport.run(["bash", "-c", _ABSENT, "nsw"], timeout=_ASK_S, stdin=names)
+        if done.returncode != 0 or done.timed_out:
+            raise UnreachableError(CommandError(done, what="the campaign's files there could not be looked at").message)
+        return [files[int(number)] for number in done.stdout.split()]
 
     def conclude(self) -> list[str]:
         """Once no run is planned or in flight: the builds that went wrong.

@@ -137,6 +137,8 @@ def _check_queue(site: Mapping[str, Any], plan: Callable[[Path], Planned]) -> Ch
         return Check("queue", Verdict.BAD, prospect.refused.message.splitlines()[0], hint)
     if prospect.untold is not None:
         return Check("queue", Verdict.SKIPPED, prospect.untold.splitlines()[0], fix)
+    if prospect.waits is not None:
+        return Check("queue", Verdict.GOOD, f"{asked}: a job of one minute {prospect.waits}")
     return Check("queue", Verdict.GOOD, f"{asked}: accepts a job of one minute")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import CommandResult, Diagnostic, RefusedError, UnreachableError
+from nsw.wording import and_more
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ _LIMIT_S = 60.0
 
 
 _COMPLAINTS = 2  # lines
+_SHOWN = 4  # nodes in a message
 
 
 _ANY_FOLDER = "/CAMPAIGN"
@@ -36,13 +38,15 @@ _ANY_FOLDER = "/CAMPAIGN"
 class Prospect:
     """What the scheduler said of jobs that ask for the same: when they would start, or why not.
 
-    `refused` holds what must be changed; `untold` says why it could not be asked, which is no fault of the plan.
+    `refused` holds what must be changed; `untold` says why it could not be asked, which is no fault of the plan;
+    `waits` for what they would wait that is away now.
     """
 
     jobs: tuple[str, ...]
     start: str | None = None
     refused: Diagnostic | None = None
     untold: str | None = None
+    waits: str | None = None
 
 
 def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter[str] | None = None) -> list[Prospect]:
@@ -93,6 +97,14 @@ class _Asking:
         finally:
             if self.transport.remote:
                 self.transport.run(["rm", "-rf", there.rpartition("/")[0]], timeout=_LIMIT_S)
+
+    def down_nodes(self, script: str, refused: CommandResult) -> list[str]:
+        """The nodes that are away now, where a job was refused because of that alone."""
+        command = self.adapter.nodes_command(refused)
+        if command is None:
+            return []
+        self.calls[command[0]] += 1
+        return self.adapter.down_nodes(script, self.runner.run(command, timeout=_LIMIT_S))
 
 
 def reach(place: LoadedSite) -> None:
@@ -151,7 +163,8 @@ def _prospects(
             yield Prospect(names, untold=unreachable)
             continue
         try:
-            result = asking.test(script(jobs[0]))
+            text = script(jobs[0])
+            result = asking.test(text)
         except RefusedError as fault:
             yield Prospect(names, refused=_refused(loaded, place, jobs[0], fault, adapter))
             continue
@@ -163,6 +176,8 @@ def _prospects(
         elif adapter.is_full(result) or (said := adapter.refusal(result)) is None:
             unreachable = _untold(adapter, result)
             yield Prospect(names, untold=unreachable)
+        elif down := asking.down_nodes(text, result):
+            yield Prospect(names, waits=f"would wait until nodes are up again: {and_more(down, _SHOWN)}")
         else:
             message = f"{adapter.submit} would refuse {jobs[0].name}: {said.said}"
             refusal = RefusedError(message, key=said.key, hint=said.hint)

@@ -311,11 +311,11 @@ class Driver:
 
         flying = [one for one in self._flight if wanted(one)]
         doubtful = [] if self._it.scheduler.shares_machine else list(filter(wanted, self._it.ledger.doubtful()))
-        # a scheduler that takes a submission late, after it was not found, starts a job that then does nothing
-        claimed = Withdrawing(self._it).withdraw(doubtful)
+        claimed = set() if self._it.scheduler.shares_machine else self._claim(flying, doubtful)
         begun = {one.id for one in doubtful} - claimed
         waiting = [id_ for id_ in self._it.ledger.waiting() if (chosen is None or id_ in chosen) and id_ not in begun]
         self._it.scheduler.cancel(self._flight.holding(wanted))
+        self._flight.drop(lambda one: one.id in claimed and wanted(one))
         self._watching.poll(at_once=True)
         self._flight.drop(wanted)
         cancelled = {"state": State.CANCELLED, "reason": "cancelled by nsw cancel"}
@@ -329,6 +329,15 @@ class Driver:
             self._flight.close()
         (self._it.folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
         self._it.changed([*waiting, *(one.id for one in flying)])
+
+    def _claim(self, flying: Sequence[Flying], doubtful: Sequence[Flying]) -> set[str]:
+        """The ids of those that can begin no more, whatever jobs the scheduler has of them or takes late.
+
+        Of the others the jobs that began them are followed from now on.
+        """
+        claimed = Withdrawing(self._it).withdraw([*flying, *doubtful])
+        self._watching.follow_claims([one for one in flying if one.id not in claimed])
+        return claimed
 
     def _cancel_asked(self) -> list[str] | None:
         """The runs that somebody asked to cancel, none for all; None where nobody asked."""

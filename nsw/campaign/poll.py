@@ -296,7 +296,7 @@ class Watching:
             status = self._status(one)
         except UnreachableError:  # of this one alone: its file could not be read
             return None
-        if self._is_elsewhere(name, one, answer, status) or self._is_early(one, answer, status):
+        if self._is_elsewhere(name, one, status) or self._is_early(one, answer, status):
             return None
         if status is not None and status.state == "withdrawn":
             return None
@@ -320,14 +320,30 @@ class Watching:
         found = None if end.status is not None else self._needs.end_of(end.one.id)
         return end if found is None else replace(end, verdict=found)
 
-    def _is_elsewhere(self, name: str, one: Flying, answer: Answer, status: Status | None) -> bool:
+    def follow_claims(self, several: Iterable[Flying]) -> None:
+        """Ask, of those that have begun, about the jobs that their claims name: a submission may exist twice.
+
+        Raises:
+            UnreachableError: The site could not be asked.
+        """
+        ids = {one.id for one in several}
+        flying = [
+            (submission.name, one)
+            for submission in self._flight.submissions()
+            for some in self._flight.tasks(submission.name).values()
+            for one in some
+            if one.id in ids
+        ]
+        self._ending.look(one for _, one in flying)
+        for name, one in flying:
+            self._is_elsewhere(name, one, self._status(one))
+
+    def _is_elsewhere(self, name: str, one: Flying, status: Status | None) -> bool:
         """Whether another job than the one that was asked about has claimed the run: from now on that one is asked.
 
         A submission that was in doubt may exist twice. The job that claimed the run does it; the other passes it over.
         """
         if not self._it.scheduler.batches or status is None or status.state != "running" or not status.job_id:
-            return False
-        if answer.phase not in {Phase.ENDED, Phase.GONE, Phase.LOST, Phase.UNKNOWN}:
             return False
         submission = self._flight.submission(name)
         mine = self._followed.get(one.id) or self._it.scheduler.job_of(submission, one.task)

@@ -258,12 +258,14 @@ def _beside(home: Path, reason: str) -> PurePosixPath | None:
 class Ready:
     """A plan whose site answers and would take its jobs.
 
-    `calls` counts the scheduler's commands that finding this out took.
+    `calls` counts the scheduler's commands that finding this out took; `warnings` say which jobs would wait for nodes
+    that are away.
     """
 
     planned: Planned
     render: Callable[[Job, str, str], str] = field(repr=False)
     calls: Counter[str]
+    warnings: tuple[str, ...] = ()
 
 
 def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
@@ -299,10 +301,11 @@ def check(planned: Planned) -> Ready:
     reach(planned.place)
     render = planned.renderer()
     calls: Counter[str] = Counter()
-    refused = [p.refused for p in ask(planned, render, calls) if p.refused]
+    prospects = ask(planned, render, calls)
+    refused = [p.refused for p in prospects if p.refused]
     if refused:
         raise InputError(refused)
-    return Ready(planned, render, calls)
+    return Ready(planned, render, calls, tuple(f"{p.jobs[0]}: {p.waits}" for p in prospects if p.waits))
 
 
 def too_dear(planned: Planned, expected: ExpectedCost | None) -> str | None:

@@ -176,7 +176,7 @@ def plan(
     except UnreachableError as fault:
         silent = f"the scheduler of {made_plan.site} could not be asked whether it would take this: {fault.render()}"
     warnings = [w.render() for w in (*planned.recipe.warnings, *planned.unset_secrets())]
-    warnings += [silent] if silent else [f"{p.jobs[0]}: {p.untold}" for p in prospects if p.untold]
+    warnings += [silent] if silent else [f"{p.jobs[0]}: {told}" for p in prospects if (told := p.untold or p.waits)]
     starts = {name: p.start for p in prospects for name in p.jobs if p.start}
     target.put_data(
         plan_view.run_rows(made_plan),

@@ -95,6 +95,8 @@ def begin(
     expected = start.expected_cost(home, planned.plan)
     show_plan(console(sys.stderr), planned.plan, warning_lines, expected=expected)
     ready = start.check(planned)
+    for text in ready.warnings:
+        _warn(text)
     if not yes:
         _confirm_cost(start.too_dear(planned, expected))
     folder = start.start(home, ready, lock, _warn)

@@ -391,6 +391,17 @@ class Adapter(ABC):
         """When it would start; None when it was refused."""
         return None
 
+    def nodes_command(self, result: CommandResult) -> Sequence[str] | None:  # noqa: ARG002
+        """List the nodes, where such a refusal by the test may speak of their present states alone; else None."""
+        return None
+
+    def down_nodes(self, script: str, result: CommandResult) -> list[str]:  # noqa: ARG002
+        """Of this listing the nodes that are away now and for which a script's job would wait, with their states.
+
+        Empty where it would be refused even if all nodes were up.
+        """
+        return []
+
     def throttle_command(self, native: Native, limit: int) -> list[str] | None:  # noqa: ARG002
         """Change how many tasks of an array run at a time; None where that cannot be changed."""
         return None
@@ -432,6 +443,14 @@ class Adapter(ABC):
         """The names that `accounts_command` printed, one a line; lines that are none are left out."""
         names = (line.strip() for line in result.stdout.splitlines())
         return list(dict.fromkeys(name for name in names if re.fullmatch(r"[\w.-]+", name)))
+
+    def ends_command(self, watched: Sequence[Watched]) -> list[str] | None:  # noqa: ARG002
+        """Ask the queue for the exit statuses of jobs that it lists as failed; None where its listing has them."""
+        return None
+
+    def parse_ends(self, result: CommandResult) -> list[Line]:  # noqa: ARG002
+        """The failed jobs that this command listed; none where it could not be asked."""
+        return []
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:  # noqa: ARG002
         """Ask about jobs that the queue no longer lists. They have ids, or the history is in files named after them."""

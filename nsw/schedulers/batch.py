@@ -333,14 +333,13 @@ class BatchScheduler:
         return _unknown(submissions) if told is None else told
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
-        """One command, with the jobs that runs' claims name instead.
+        """One command, with all other jobs of these names and those that runs' claims name.
 
         Raises:
             CommandError: It failed.
             UnreachableError: The system gave no answer.
         """
-        named = [*map(self._watched, submissions), *self._polling.followed(submissions)]
-        argv = self._adapter.cancel_command(self._own(named))
+        argv = self._adapter.cancel_command(self._own(self._all_of(submissions)))
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
@@ -378,7 +377,7 @@ class BatchScheduler:
         """
         if not self.can.hold:
             return
-        argv = self._adapter.hold_command(self._own([*map(self._watched, submissions)]), held=held)
+        argv = self._adapter.hold_command(self._own(self._all_of(submissions)), held=held)
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
@@ -394,6 +393,12 @@ class BatchScheduler:
         self._sleep(seconds if idle else max(0.01, min(seconds, left)))
 
     # --- whose a job is ---------------------------------------------------------------------------------
+
+    def _all_of(self, submissions: Sequence[Submission]) -> list[Watched]:
+        """The jobs of these submissions: a name that was submitted twice has several."""
+        several = (self._polling.followed(submissions), self._polling.twins(submissions))
+        named = [*map(self._watched, submissions), *(one for some in several for one in some)]
+        return list(dict.fromkeys(named))
 
     def _own(self, watched: Sequence[Watched]) -> list[Watched]:
         """Those of these whose ids are jobs of their names and of this user now, by a listing made for it.

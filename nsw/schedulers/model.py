@@ -63,8 +63,9 @@ class Answer:
 # exit statuses of nsw's job scripts
 FAULTS: Final = {
     72: "the file that the campaign's jobs share is missing on the site (scripts/nsw-*.sh), so nothing was begun:"
-    " `nsw retry` sends it again",
-    73: "the job could not write its files: the disk or the quota of the site's scratch folder is full",
+    " `nsw retry` sends it again and begins the run",
+    73: "the job could not write its files: the disk or the quota of the site's scratch folder is full;"
+    " `nsw retry` once there is room",
 }
 
 

@@ -119,6 +119,7 @@ class Polling:
         self._memory = _Memory()
         self._history = _Silence()
         self._followed: Followed = {}
+        self._twins: dict[str, dict[str, Native]] = {}  # submission -> other jobs of its name that are not over
         self.unlisted: set[str] = set()  # submissions that this process made and that no poll has found yet
 
     @cached_property
@@ -152,6 +153,14 @@ class Polling:
             for s in submissions
             for task in s.tasks
             if (native := self._followed.get((s.name, task)))
+        ]
+
+    def twins(self, submissions: Sequence[Submission]) -> list[Watched]:
+        """The other jobs of these names that the last poll listed: of each the tasks of its submission."""
+        return [
+            Watched(s.name, native, f"{self._jobs}/{s.name}", tuple(s.tasks))
+            for s in submissions
+            for native in self._twins.get(s.name, {}).values()
         ]
 
     def find(self, watched: Sequence[Watched], minutes: int) -> list[Line]:
@@ -194,6 +203,8 @@ class Polling:
             return None
         self._pace.answered()
         told = _sorted_out(lines, submissions, self._followed)
+        self._note_twins(lines, submissions, told)
+        self._ask_statuses(submissions, told)
         self.unlisted.difference_update(name for name, answers in told.items() if answers)
         absent = {s.name: [t for t in s.tasks if t not in told[s.name]] for s in submissions}
         try:
@@ -207,6 +218,37 @@ class Polling:
         self._pace.asked(changed=self._moved(told))
         self._memory.answers = told
         return told
+
+    def _ask_statuses(self, submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]) -> None:
+        """With the exit statuses of what failed, where the queue's listing has none: nsw's own say what is wrong."""
+        failed = {s.name for s in submissions if any(answer.by_itself for answer in told[s.name].values())}
+        some = [s for s in submissions if s.name in failed]
+        known = [w for w in (*map(self._watched, some), *self.followed(some)) if w.native]
+        command = self._adapter.ends_command(known) if known else None
+        if command is None:
+            return
+        ends = _sorted_out(self._adapter.parse_ends(self._runner.run(command, timeout=60)), some, self._followed)
+        for name, answers in ends.items():
+            told[name] |= {task: end for task, end in answers.items() if told[name].get(task, _UNKNOWN).by_itself}
+
+    def _note_twins(
+        self, lines: Iterable[Line], submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]
+    ) -> None:
+        """Remember other jobs of a submission's name: it was sent again, and the first one arrived after all.
+
+        While the one waits and the other runs, the other speaks for the task.
+        """
+        self._twins = {}
+        own = {s.name: (native, s.tasks) for s in submissions if (native := Native.parse(s.native_id)) is not None}
+        for line in lines:
+            native, tasks = own.get(line.name or "", (None, ()))
+            if native is None or line.job == native.job or line.answer.phase is Phase.ENDED:
+                continue
+            answers = told[line.name or ""]
+            self._twins.setdefault(line.name or "", {})[line.job] = replace(native, job=line.job)
+            if line.answer.phase is Phase.RUNNING:
+                waiting = {task for task, answer in answers.items() if answer.phase is Phase.QUEUED}
+                answers.update(dict.fromkeys(waiting.intersection(native.tasks(line.indices, tasks)), line.answer))
 
     def _wait_before_never(self, told: dict[str, dict[int, Answer]]) -> None:
         """A system that was started again may say "never" of what it will run: only an answer that lasts is one."""

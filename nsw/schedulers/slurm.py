@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, UsageError
 from nsw.recipe.units import clock, format_memory
+from nsw.schedulers import slurm_nodes
 from nsw.schedulers.adapter import (
     Adapter,
     Facts,
@@ -38,12 +39,18 @@ _GRES: Final = re.compile(r"gpu(?=[:,(]|$)(?::(?!\d+(?:[(,]|$))([^:,(]+))?(?::(\
 _ASKED_GPUS: Final = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d+)|gpu(?::([A-Za-z][\w.-]*))?")  # 4, gpu:a100:4
 _UNIT: Final = "\x1f"  # no state, reason or name of nsw's holds it
 _SQUEUE_FIELDS: Final = ("%F", "%K", "%T", "%j", "%r", "%l", "%u")
+_END_FIELDS: Final = ",".join(f"{field}:|" for field in ("ArrayJobID", "ArrayTaskID", "State", "Name", "exit_code"))
 _SACCT_FIELDS: Final = ("JobID", "JobName", "State", "ExitCode", "NodeList", "Timelimit")
 _SACCT: Final = ("sacct", "-P", "-n", "-X", f"--delimiter={_UNIT}", "-o", ",".join(_SACCT_FIELDS))
 _LONGEST_LIST: Final = 500  # ids on one command line
 _SEVERAL: Final = re.compile(r",(?=[^ _])")  # `ReqNodeNotAvail, UnavailableNodes:n1` is one reason
 _INDEX: Final = re.compile(r"^(?P<base>\d+)(?:_(?:(?P<index>\d+)|\[(?P<ranges>[^\]]*)\]?.*))?(?:\+0)?$")
 _NO_SUCH_JOB: Final = "Invalid job id specified"
+# what `sbatch --test-only` says of a job that no node can run, and of one whose nodes are away
+_OF_STATES: Final = (
+    "Requested node configuration is not available|Requested nodes are busy"
+    "|Required node not available|Nodes required for job are DOWN"
+)
 # sbatch's own verdict that nothing was submitted; a site's wrapper may fail with other words after it was
 _VERDICT: Final = re.compile(
     r"Batch job submission failed: |allocation failure: |unrecognized option|option requires an argument"
@@ -118,6 +125,15 @@ _STATES: Final[dict[str, tuple[Phase, str | None]]] = {
 # what squeue gives as the reason of an end and its state has said already
 _SAID = {"TIMEOUT": "TimeLimit", "OUT_OF_MEMORY": "OutOfMemory", "NODE_FAIL": "NodeFail", "PREEMPTED": "Preempted",
         "DEADLINE": "DeadLine", "FAILED": "NonZeroExitCode"}  # fmt: skip
+# the reasons of ends; after a hold, a requeue or a wait for others Slurm keeps that one, be the job over
+_OF_ENDS: Final = frozenset(
+    {"DependencyNeverSatisfied", "JobLaunchFailure", "NonZeroExitCode", "TimeLimit", "OutOfMemory", "SystemFailure",
+     "InactiveLimit", "RaisedSignal", "NodeFail", "Preempted", "DeadLine"}
+)  # fmt: skip
+# and those that are reasons to wait as well: where somebody cancelled the job they are left from before
+_OF_FAILURES: Final = frozenset(
+    {"NodeDown", "PartitionDown", "BadConstraints", "InvalidAccount", "InvalidQOS", "BurstBufferOperation"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,6 +436,18 @@ class Slurm(Adapter):
         match = re.search(r"Job \d+ to start at (.*)", result.stderr + result.stdout)
         return match[1].strip() if result.returncode == 0 and match else None
 
+    def nodes_command(self, result: CommandResult) -> Sequence[str] | None:
+        """The sinfo of all nodes: sbatch itself queues a job whose nodes are drained or down."""
+        return slurm_nodes.COMMAND if re.search(_OF_STATES, result.stderr) else None
+
+    def down_nodes(self, script: str, result: CommandResult) -> list[str]:
+        """The nodes that the job would wait for."""
+        if not answered(result):
+            return []
+        lines = [line for line in script.splitlines() if line.startswith(self.marker)]
+        wish = slurm_nodes.wish(pair for line in lines for pair in self.options_in(line))
+        return slurm_nodes.down_nodes(slurm_nodes.nodes(result.stdout), wish)
+
     def throttle_command(self, native: Native, limit: int) -> list[str]:
         """Change how many tasks of an array may run at the same time."""
         return ["scontrol", "update", f"JobId={native.job}", f"ArrayTaskThrottle={limit}"]
@@ -463,6 +491,24 @@ class Slurm(Adapter):
         if not result.timed_out and _NO_SUCH_JOB in result.stderr:
             return []
         return queue_lines(result.stdout) if answered(result) else None
+
+    def ends_command(self, watched: Sequence[Watched]) -> list[str]:
+        """The squeue that prints exit statuses, which `-o` has not: for as long as it lists a job, sacct may lag."""
+        return ["squeue", "-h", "-r", "-t", "failed", "-j", ",".join(job_ids(watched)), "-O", _END_FIELDS]
+
+    def parse_ends(self, result: CommandResult) -> list[Line]:
+        """Its lines; an old squeue, which knows no such fields, has none."""
+        found: list[Line] = []
+        for text in result.stdout.splitlines() if answered(result) else ():
+            fields = text.strip().split("|")
+            match = re.fullmatch(r"(\d+)(?::(\d+))?", fields[4].strip()) if len(fields) == 6 else None
+            if match is None or fields[2] != "FAILED" or not fields[0].isdigit():
+                continue
+            # wait(2)'s number; others print the status and the signal
+            status, sign = (match[1], match[2]) if match[2] else (int(match[1]) >> 8, int(match[1]) & 127)
+            index = (int(fields[1]),) if fields[1].isdigit() else None
+            found.append(Line(fields[0], index, fields[3], _failed(f"{status}:{sign}")))
+        return found
 
     def owners_command(self, watched: Sequence[Watched]) -> list[str]:
         """The squeue of ids, also of other users' jobs."""
@@ -543,12 +589,15 @@ def history_lines(stdout: str) -> list[Line]:
         _, name, state, code, nodes, limit = fields
         if state == "FAILED" and code == "1:0" and nodes == "None assigned":
             continue
-        told = answer(state, _exit_words(code) if state == "FAILED" else "", limit if state == "TIMEOUT" else "")
-        status = code.partition(":")[0]
-        if status.isdigit():
-            told = replace(told, fault=FAULTS.get(int(status)))
+        told = _failed(code) if state == "FAILED" else answer(state, "", limit if state == "TIMEOUT" else "")
         found.append(Line(match["base"], _indices(match), name, told))
     return found
+
+
+def _failed(code: str) -> Answer:
+    """The answer for a job that failed with `STATUS:SIGNAL`."""
+    status = code.partition(":")[0]
+    return replace(answer("FAILED", _exit_words(code)), fault=FAULTS.get(int(status)) if status.isdigit() else None)
 
 
 def _indices(match: re.Match[str]) -> Sequence[int] | None:
@@ -573,7 +622,7 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
     phase, ended = _STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
     why = reason_of(reason)
     if phase is Phase.ENDED:
-        more = why.sentence if why and reason != _SAID.get(word) else ""
+        more = why.sentence if why and reason != _SAID.get(word) and _is_of_an_end(word, reason) else ""
         said = None if ended is None else f"{ended}: {more}" if more and more not in ended else ended
         if said is not None and (words := limit_words(limit)):
             said = said.replace("its time limit", f"its time limit of {words}", 1)
@@ -585,6 +634,16 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
         said = f"{said}; {why.todo}" if why.todo else said
         return Answer(phase, said, never=why.never, may_run=why.may_run, held=why.held)
     return Answer(phase, ended)
+
+
+def _is_of_an_end(state: str, reason: str) -> bool:
+    """Whether a reason, as squeue prints it, tells how a job ended; not why it waited before that."""
+    name = re.split("[,:]", reason.strip("() "), maxsplit=1)[0].strip()
+    if name in _OF_ENDS:
+        return True
+    known = reason_of(reason)
+    is_unknown = known is not None and known.sentence == reason.strip("() ").replace("_", " ")
+    return state != "CANCELLED" and (name in _OF_FAILURES or is_unknown)
 
 
 def reason_of(text: str) -> Reason | None:

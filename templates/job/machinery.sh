@@ -203,6 +203,10 @@ nsw_run() {    # RUN SECONDS COMMAND...: claims the run's folder, runs there, le
     124) cause=over-time reason="over its time limit of $limit s" ;;
     137) cause=over-time reason="over its time limit of $limit s, killed" ;;
   esac; fi
+  # a full disk ends no program that does not look, and what it wrote is cut off
+  if [ "$state" = "done" ] && ! { printf '%65536s' '' >status.new && [ -s status.new ]; } 2>/dev/null; then
+    state=failed cause='' reason='the disk or the quota of the scratch folder was full when it ended: what it wrote may be cut off'
+  fi
   if [ -n "${NSW_LAYOUT-}" ] && nsw_landed; then state=failed cause='' reason="${reason:+$reason; }$nsw_misplaced"; fi
   # whatever the program made of the signal: it was cut off
   if [ -n "$nsw_signalled" ]; then state=failed code=143 cause='' reason="ended by a signal"; fi

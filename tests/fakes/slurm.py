@@ -32,6 +32,7 @@ FAKE = Fake(ROOT, {
     "accounting": True,
     "partitions": ["gpu", "short"],
     "gpus": 8,
+    "nodes": [],
     "min_job_age": 300,
     "prints": "{id}",
 })  # fmt: skip
@@ -230,10 +231,12 @@ def squeue(argv: list[str]) -> None:
     parser.add_argument("-h", action="store_true", required=True)
     for flag in ("--me", "-r"):
         parser.add_argument(flag, action="store_true")
-    parser.add_argument("-t", choices=["all"], required=True)
+    parser.add_argument("-t", choices=["all", "failed"], required=True)
     for option in ("--name", "-j"):
         parser.add_argument(option)
-    parser.add_argument("-o", required=True)
+    formats = parser.add_mutually_exclusive_group(required=True)
+    formats.add_argument("-o")
+    formats.add_argument("-O", dest="fields")
     asked = parser.parse_args(argv)
     names = asked.name.split(",") if asked.name else None
     ids = asked.j.split(",") if asked.j else None
@@ -248,7 +251,15 @@ def squeue(argv: list[str]) -> None:
         if ids is not None and str(job["id"]) not in ids:
             continue
         for index, task in listed(folder, job, each=asked.r):
+            if asked.t == "failed" and task["state"] != "FAILED":
+                continue
+            status, _, sign = task.get("exit", "0:0").partition(":")
             values = {
+                "ArrayJobID": job["id"],
+                "ArrayTaskID": index,
+                "State": task["state"],
+                "Name": job["name"],
+                "exit_code": int(status) << 8 | int(sign),
                 "%F": job["id"],
                 "%K": index,
                 "%T": task["state"],
@@ -258,7 +269,10 @@ def squeue(argv: list[str]) -> None:
                 "%l": "2:00",
                 "%u": owner,
             }
-            print(re.sub(r"%\w", lambda m, v=values: str(v[m[0]]), asked.o))
+            if asked.fields:
+                print("".join(f"{values[field.partition(':')[0]]}|" for field in asked.fields.split(",")))
+            else:
+                print(re.sub(r"%\w", lambda m, v=values: str(v[m[0]]), asked.o))
 
 
 def listed(folder: Path, job: dict[str, Any], *, each: bool) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -336,10 +350,18 @@ def scontrol(argv: list[str]) -> None:
 def sinfo(argv: list[str]) -> None:
     parser = Parser()
     parser.add_argument("--noheader", action="store_true", required=True)
-    parser.add_argument("--format", choices=["%P"], required=True)
-    parser.parse_args(argv)
-    for name in FAKE.setting("partitions"):
-        print(name)
+    for flag in ("--all", "--Node"):
+        parser.add_argument(flag, action="store_true")
+    parser.add_argument("--format", required=True)
+    asked = parser.parse_args(argv)
+    for number, name in enumerate(FAKE.setting("partitions")):
+        if asked.format == "%P":
+            print(name)
+            continue
+        for node in FAKE.setting("nodes"):
+            values = {"%P": name + "*" * (number == 0), "%N": "n1", "%T": "idle", "%G": "(null)", "%c": 16, "%m": 64000,
+                      "%f": "(null)"} | node  # fmt: skip
+            print(re.sub(r"%\w", lambda m, v=values: str(v[m[0]]), asked.format))
 
 
 def scancel(argv: list[str]) -> None:

@@ -375,6 +375,19 @@ def test_why_a_job_ended_is_said_once(state, reason, said):
     assert slurm.answer(state, reason).reason == said
 
 
+@pytest.mark.parametrize("reason", sorted(set(ALL_REASONS) - slurm._OF_ENDS - {"None"}))
+def test_why_a_job_waited_is_no_reason_of_its_cancellation(reason):
+    assert slurm.answer("CANCELLED", reason).reason == "the job was cancelled"
+
+
+@pytest.mark.parametrize(
+    "reason", ["BeginTime", "JobHeldUser", "JobHeldAdmin", "Priority", "ReqNodeNotAvail, May be reserved"]
+)
+@pytest.mark.parametrize("state", ["FAILED", "TIMEOUT", "NODE_FAIL", "COMPLETED", "RUNNING"])
+def test_a_reason_to_wait_that_slurm_keeps_is_not_that_of_what_runs_or_ended(state, reason):
+    assert slurm.answer(state, reason).reason == slurm.answer(state, "None").reason
+
+
 def test_a_job_that_runs_on_a_sibling_cluster_has_not_ended():
     assert slurm.answer("REVOKED", "None").phase is Phase.UNKNOWN
 

@@ -121,3 +121,30 @@ def test_ctrl_c_of_a_terminal_is_not_ignored_in_the_program(scripts):
     ask = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     scripts.run(scripts.render(make_plan(make_run(["python3", "-c", ask]))))
     assert scripts.output() == "True\n"
+
+
+@pytest.fixture
+def small(scripts):
+    """Scripts whose scratch folder has room for next to nothing."""
+    scripts.scratch.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", scripts.scratch]
+    if os.geteuid() != 0 or subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("no small file system can be mounted here")
+    yield scripts
+    subprocess.run(["umount", "-l", scripts.scratch], check=True)
+
+
+def test_a_run_whose_output_a_full_disk_swallowed_is_not_done_though_there_is_room_again(small):
+    filler = small.scratch / "filler"
+    filler.write_bytes(b"x" * 500_000)
+    job = small.start(small.render(make_plan(make_run([BASH, "-c", "head -c 4000k /dev/zero; exit 0"]))))
+    until((small.home() / "status.new").exists, "the run did not end")
+    filler.unlink()
+    job.communicate(timeout=PATIENCE_S)
+    assert small.status()["state"] == "failed"
+    assert "may be cut off" in small.status()["reason"]
+
+
+def test_a_run_beside_which_there_is_room_is_done(small):
+    small.run(small.render(make_plan(make_run([BASH, "-c", "head -c 100k /dev/zero"]))))
+    assert small.status()["state"] == "done"

@@ -419,6 +419,77 @@ def test_a_run_that_began_before_its_late_submission_was_claimed_is_not_called_c
     assert it.states[1] != "cancelled"
 
 
+def state_of(fake, job: int, index: int) -> str | None:
+    file = fake.state / f"jobs/{job}/{index}.json"
+    return json.loads(file.read_text())["state"] if file.exists() else None
+
+
+def two_jobs_of_a_name(campaign, fake):
+    """The campaign whose submission timed out and was made again: the first job arrived after all."""
+    it = campaign()
+    for _ in range(2):
+        fake.fault("sbatch", rc=1, stderr=TIMED_OUT)
+    it.rounds(2)
+    it.rounds(2)
+    other = second_job(fake)
+    return it, other
+
+
+def test_a_job_that_arrives_after_its_name_was_submitted_again_is_cancelled_too_and_begins_nothing(campaign, fake):
+    it, other = two_jobs_of_a_name(campaign, fake)
+    it.driver.cancel()
+    assert it.states == ["cancelled"] * 3
+    for job in (1, other):
+        assert [state_of(fake, job, index) for index in range(3)] == ["CANCELLED"] * 3
+    for index in range(3):  # as a controller does that lost the cancellation
+        fake.execute(other, index)
+    assert not list(Path(it.scratch).glob("runs/*/attempt-1/stdout"))
+    it.retry_all()
+    it.rounds(2)
+    assert [it.run(n).attempt for n in (1, 2, 3)] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_cancel_ends_the_job_that_began_a_run_while_the_job_that_nsw_submitted_waits(campaign, fake, is_listed):
+    it, other = two_jobs_of_a_name(campaign, fake)
+    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text(f"state=running\njob_id={other}_0\nstart=1.0\n")
+    fake.set(other, 0, "RUNNING")
+    if not is_listed:
+        fake.fault("squeue", rc=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
+    it.driver.cancel()
+    assert it.states == ["cancelled"] * 3
+    assert [state_of(fake, job, 0) for job in (1, other)] == ["CANCELLED"] * 2
+
+
+def test_a_run_that_another_job_of_its_name_does_is_running_though_its_own_job_waits(campaign, fake):
+    it, other = two_jobs_of_a_name(campaign, fake)
+    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
+    home.mkdir(parents=True)
+    (home / "claim").write_text(f"state=running\njob_id={other}_0\nstart=1.0\n")
+    fake.set(other, 0, "RUNNING")
+    it.rounds(2)
+    assert it.states == ["running", "queued", "queued"]
+    (home / "status").write_text(f"state=done\njob_id={other}_0\nstart=1.0\nend=2.0\nexit_code=0\n")
+    fake.set(other, 0, "COMPLETED")
+    it.rounds(2)
+    assert it.states == ["done", "queued", "queued"]
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+@pytest.mark.parametrize(("code", "words"), [(72, "is missing on the site"), (73, "the disk or the quota")])
+def test_exit_statuses_of_nsws_own_are_known_from_squeue_and_from_sacct(campaign, fake, code, words, is_listed):
+    it = campaign()
+    it.rounds()
+    for index in range(3):
+        fake.set(1, index, "FAILED", "NonZeroExitCode", f"{code}:0")
+    fake.forget(1, squeue=is_listed, sacct=not is_listed)
+    it.rounds(2)
+    assert it.states == ["failed"] * 3
+    assert words in it.run(1).reason
+
+
 @pytest.mark.parametrize("word", ["CANCELLED", "NODE_FAIL"])
 def test_a_run_that_failed_by_the_schedulers_word_alone_and_ended_well_is_believed_by_the_next_nsw(
     campaign, fake, word
@@ -984,3 +1055,21 @@ def test_with_a_throttle_of_0_nothing_is_submitted_and_with_another_it_goes_on(c
     it.ledger.set_meta(AT_A_TIME, 2)
     it.rounds()
     assert it.states == ["submitted"] * 3
+
+
+def test_what_was_removed_from_the_folder_of_the_campaign_there_is_sent_again(campaign, fake):
+    program = fake.work / "prog"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    it = campaign("./prog\n  files: [prog]")
+    it.rounds()
+    files = [*Path(it.scratch).glob("scripts/nsw-*.sh"), Path(it.scratch) / "app/prog"]
+    for file in files:
+        file.unlink()
+    it.open()
+    assert all(file.is_file() for file in files)
+    for index in range(3):
+        fake.execute(1, index)
+        fake.set(1, index, "COMPLETED")
+    it.rounds()
+    assert it.states == ["done"] * 3

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .places import own_cluster
+from .test_campaign import as_root, wait_until
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -120,3 +123,41 @@ def test_slurm_s_commands_without_a_working_configuration_are_a_warning(cluster)
     assert "warning: asked-j1: Slurm could not be asked whether it would take this" in shown
     assert "Unable to process configuration file" in shown
     assert "would refuse" not in shown
+
+
+DRAINED = """
+nsw: 1
+name: drained
+app: {command: ./prog}
+passes: [baseline]
+resources: {gpus: GPUS, time: 1m}
+"""
+
+
+@pytest.mark.parametrize("state", ["drain", "down"])
+def test_nodes_that_are_away_are_a_warning_and_what_none_could_run_is_refused(state):
+    with own_cluster(accounting=False) as daemons, daemons.place.in_folder() as place:
+        (place.work / "sites.yaml").write_text("nsw: 1\nsites:\n  c: {scheduler: slurm, partition: volta}\n")
+
+        def nsw(command: str, gpus: int, *words: str):
+            (place.work / "recipe.yaml").write_text(DRAINED.replace("GPUS", str(gpus)))
+            return place.nsw(command, "recipe.yaml", "--site", "c", "--sites", "sites.yaml", *words)
+
+        assert nsw("plan", 4).returncode == 0
+        as_root(place, "scontrol", "update", "nodename=volta[1-2]", f"state={state}", "reason=test")
+        planned = nsw("plan", 4)
+        assert planned.returncode == 0, planned.stderr
+        assert "would wait until nodes are up again: volta1 d" in " ".join((planned.stdout + planned.stderr).split())
+        refused = nsw("plan", 5)
+        assert refused.returncode != 0
+        assert "Requested node configuration is not available" in refused.stderr
+        running = place.start(sys.executable, "-m", "nsw", "run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
+        assert running.wait() != 0
+        assert not (place.work / "campaigns").exists()
+        (place.work / "recipe.yaml").write_text(DRAINED.replace("GPUS", "4").replace("./prog", '"true"'))
+        running = place.start(
+            sys.executable, "-m", "nsw", "run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml", "--yes"
+        )
+        wait_until(lambda: "PENDING" in place.run("squeue", "--me", "-h", "-o", "%T").stdout)
+        as_root(place, "scontrol", "update", "nodename=volta[1-2]", "state=resume")
+        assert running.wait() == 0
