@@ -123,7 +123,7 @@ def run(
     messages += [Message(w.render(), "warning") for w in planned.recipe.warnings]
     messages += [Message(text, "warning") for text in differences]
     ready = start.check(planned)
-    said += [Message(text, "warning") for text in ready.warnings]
+    messages += [Message(text, "warning") for text in ready.warnings]
     _refuse_dear(planned, home, yes=yes)
     folder = start.start(home, ready, lock, lambda text: messages.append(Message(text, "warning")))
     return _with_messages(Running(folder, now=now), messages)

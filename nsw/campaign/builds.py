@@ -103,7 +103,7 @@ class Builds:
         names = "".join(f"{there}\0" for _, there in files).encode(errors="surrogateescape")
         done = self._it.transport.run(["bash", "-c", _ABSENT, "nsw"], timeout=_ASK_S, stdin=names)
         if done.returncode != 0 or done.timed_out:
-            raise UnreachableError(CommandError(done, what="the campaign's files there could not be looked at").message)
+            raise UnreachableError(CommandError(done, subject="the campaign's files there could not be looked at").message)
         return [files[int(number)] for number in done.stdout.split()]
 
     def conclude(self) -> list[str]:
