@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from nsw.campaign import site_folder as private  # noqa: E402  after the path
 from nsw.campaign import start  # noqa: E402
 from nsw.campaign.planning import make_plan  # noqa: E402
-from nsw.campaign.running import held  # noqa: E402
+from nsw.campaign.running import lock_campaign  # noqa: E402
 from nsw.transport import remote, shell  # noqa: E402
 from tests.faults.systems import double  # noqa: E402
 from tests.remote.conftest import SSHD, Server  # noqa: E402
@@ -77,14 +77,14 @@ def measure(cluster: Cluster, count: int) -> None:
     (cluster.work / "recipe.yaml").write_text(RECIPE.replace("COUNT", str(count)))
     planned = make_plan(str(cluster.work / "recipe.yaml"), "cluster", [cluster.work / "sites.yaml"])
     folder = start.start(cluster.work, start.check(planned), start.lock_of(planned)[0])
-    with counted() as calls, held(folder, lambda _event: None) as it:
+    with counted() as calls, lock_campaign(folder, lambda _event: None) as it:
         private.prepare(folder, it.transport, it.scratch, it.share)
         it.builds.prepare()
         it.driver.recover()
         before = Counter(calls)
         started = time.process_time()
         while it.ledger.has_planned():
-            it.driver.step()
+            it.driver.round()
         used = time.process_time() - started
         told = ", ".join(f"{n} {name}" for name, n in sorted((calls - before).items()))
         print(f"  {count:6} runs submitted in {sum((calls - before).values())} remote commands ({told})")

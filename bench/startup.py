@@ -37,7 +37,7 @@ def make_campaign(home: Path, recipe: str = RECIPE) -> int:
     """Write `big.yaml` and begin its campaign below `home`, with no run begun; the number of its runs."""
     (home / "big.yaml").write_text(recipe)
     planned = make_plan(str(home / "big.yaml"), "local")
-    site = planned.place.site.model_dump(mode="json", by_alias=True)
+    site = planned.site.site.model_dump(mode="json", by_alias=True)
     begin(home / "campaigns", planned.plan, Ingredients({"nsw": 1}, site, None, lambda *_: ""))
     return len(planned.plan.runs)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from nsw.readers.nsys.stats.reports import REPORTS, TABLES, why_not
+from nsw.readers.nsys.stats.reports import REPORTS, TABLES, unread_reason
 from nsw.readers.registry import FORMATS, Format
 
 PAGE = Path(__file__).parents[1] / "docs" / "formats.md"
@@ -60,7 +60,7 @@ def _nsys_reports() -> str:
     """What becomes of each report of `nsys stats`, by its names until 2022 and since."""
     groups: dict[str, list[str]] = {}
     for name, kind in REPORTS.items():
-        meaning = TABLES.get(kind) or f"not read: {why_not(name).reason}"
+        meaning = TABLES.get(kind) or f"not read: {unread_reason(name).reason}"
         groups.setdefault(meaning, []).append(f"`{name}`")
     rows = [f"| {', '.join(names)} | {meaning} |" for meaning, names in groups.items()]
     return "\n" + "\n".join(["| report of nsys stats | becomes |", "|---|---|", *rows]) + "\n"

@@ -37,7 +37,7 @@ class LaunchValues:
         kernel: The place of each launch's kernel among them.
         calls: How many launches each stands for: 1, or those of a summary.
         values: By portable metric, a value a launch; NaN where there is none.
-        others: Likewise by printed name, of metrics and events that have no portable one, in base units; none where
+        unnamed_metrics: Likewise by printed name, of what has no portable one, in base units; none where
             they are more than a few dozen.
         chip: The chip, where the report tells it.
         device_name: The GPU's name, where the report tells it.
@@ -48,7 +48,7 @@ class LaunchValues:
     kernel: Numbers
     calls: Numbers
     values: dict[str, Numbers]
-    others: dict[str, Numbers]
+    unnamed_metrics: dict[str, Numbers]
     chip: Chip | None
     device_name: str | None
     levels: frozenset[str] = frozenset()
@@ -357,7 +357,9 @@ def _means(measured: LaunchValues) -> dict[str, _Measured]:
     columns = {
         name: _mean(column, measured.kernel, measured.calls if _is_amount(name) else weight, many)
         for name, column in measured.values.items()
-    } | {name: _mean(column, measured.kernel, measured.calls, many) for name, column in measured.others.items()}
+    } | {
+        name: _mean(column, measured.kernel, measured.calls, many) for name, column in measured.unnamed_metrics.items()
+    }
     return {
         name: _Measured(
             {metric: float(column[at]) for metric, column in columns.items() if not np.isnan(column[at])},
@@ -391,17 +393,17 @@ def _row(
     advice: Advice | None,
     traced: tuple[float, float] | None,
 ) -> KernelRow:
-    of, launches, time, device_name = measured.metrics, measured.calls, measured.time_ns, values.device_name
+    metrics, launches, time, device_name = measured.metrics, measured.calls, measured.time_ns, values.device_name
     source = "counters" if time is not None else None
     if name == _RANGE and not shapes:
-        of = {metric: value for metric, value in of.items() if not _is_of_one_launch(metric)}
+        metrics = {metric: value for metric, value in metrics.items() if not _is_of_one_launch(metric)}
     if traced is not None:
         time, launches = traced
         source = "timeline"
-    if "duration" not in of and time is not None and launches:
-        of = of | {"duration": time / launches}
-    found = points(of, device_name)
-    shared = [of[n] for n in ("static_shared_memory", "dynamic_shared_memory") if n in of]
+    if "duration" not in metrics and time is not None and launches:
+        metrics = metrics | {"duration": time / launches}
+    kernel_points = points(metrics, device_name)
+    shared = [metrics[n] for n in ("static_shared_memory", "dynamic_shared_memory") if n in metrics]
     return KernelRow(
         name=name,
         short_name=short_name(name),
@@ -410,68 +412,70 @@ def _row(
         time_ns=time,
         share_pct=None,
         time_from=source,  # type: ignore[arg-type]  # one of its words
-        sm_pct=of.get("sm_throughput"),
-        memory_pct=of.get("memory_throughput"),
-        dram_bytes_per_s=_dram_bytes_per_s(of),
-        dram_pct=None if "dram_utilization" in values.levels else of.get("dram_utilization"),
-        achieved_occupancy_pct=of.get("achieved_occupancy"),
-        theoretical_occupancy_pct=of.get("theoretical_occupancy"),
-        occupancy_limiter=_limiter(of),
-        registers=of.get("registers_per_thread"),
+        sm_pct=metrics.get("sm_throughput"),
+        memory_pct=metrics.get("memory_throughput"),
+        dram_bytes_per_s=_dram_bytes_per_s(metrics),
+        dram_pct=None if "dram_utilization" in values.levels else metrics.get("dram_utilization"),
+        achieved_occupancy_pct=metrics.get("achieved_occupancy"),
+        theoretical_occupancy_pct=metrics.get("theoretical_occupancy"),
+        occupancy_limiter=_limiter(metrics),
+        registers=metrics.get("registers_per_thread"),
         shared_memory_bytes=sum(shared) if shared else None,
         shapes=shapes,
-        tensor_pct=_tensor_pct(of),
-        stalls=_stalls(of),
-        roofline=binding(found) or memory_alone(of, device_name),
+        tensor_pct=_tensor_pct(metrics),
+        stalls=_stalls(metrics),
+        roofline=binding(kernel_points) or memory_alone(metrics, device_name),
         advice=advice,
         device_name=device_name,
-        points=found,
-        metrics=of,
+        points=kernel_points,
+        metrics=metrics,
     )
 
 
-def _dram_bytes_per_s(of: Mapping[str, float]) -> float | None:
-    if "dram_throughput" not in of and of.get("duration") and "dram_bytes" in of:
-        return 1e9 * of["dram_bytes"] / of["duration"]
-    return of.get("dram_throughput")
+def _dram_bytes_per_s(metrics: Mapping[str, float]) -> float | None:
+    if "dram_throughput" not in metrics and metrics.get("duration") and "dram_bytes" in metrics:
+        return 1e9 * metrics["dram_bytes"] / metrics["duration"]
+    return metrics.get("dram_throughput")
 
 
-def _tensor_pct(of: Mapping[str, float]) -> float | None:
+def _tensor_pct(metrics: Mapping[str, float]) -> float | None:
     """How busy the tensor cores were; None where FP16 instructions that are not theirs may have kept their pipe busy.
 
     On gh100 a kernel of HFMA2 and HADD2 alone has 49.5 % in the pipe's counter, and no tensor operation.
     """
-    operations = [of.get(name) for name in _TENSOR_OPERATIONS]
-    if of.get("flop_count_hp") != 0.0 and all(count == 0 for count in operations):
-        return 0.0 if of.get("tensor_ops_int8") == 0 else None
+    operations = [metrics.get(name) for name in _TENSOR_OPERATIONS]
+    if metrics.get("flop_count_hp") != 0.0 and all(count == 0 for count in operations):
+        return 0.0 if metrics.get("tensor_ops_int8") == 0 else None
     counted = [count for count in operations if count is not None]
-    if counted and not any(counted) and of.get("tensor_active", 0.0) < _NO_TENSOR_PCT:
+    if counted and not any(counted) and metrics.get("tensor_active", 0.0) < _NO_TENSOR_PCT:
         return 0.0  # of FP8, which ncu's full set does not count, the pipe would be busier
-    return of.get("tensor_active", of.get("tensor_precision_fu_utilization"))
+    return metrics.get("tensor_active", metrics.get("tensor_precision_fu_utilization"))
 
 
-def _with_share(row: KernelRow, whole: float) -> KernelRow:
-    if row.time_ns is None or not whole or _is_range(row):
+def _with_share(row: KernelRow, total_ns: float) -> KernelRow:
+    if row.time_ns is None or not total_ns or _is_range(row):
         return row
-    return replace(row, share_pct=100 * row.time_ns / whole)
+    return replace(row, share_pct=100 * row.time_ns / total_ns)
 
 
-def _limiter(of: Mapping[str, float]) -> str | None:
+def _limiter(metrics: Mapping[str, float]) -> str | None:
     """What keeps more warps from an SM; None where nothing does, or it is not known."""
-    limits = {word: of[name] for name, word in _LIMITS.items() if name in of}
-    found = ["grid"] if of.get("waves_per_sm", 1.0) < _FEW_WAVES else []  # one block of many SMs is printed as 0.00
-    if limits and of.get("theoretical_occupancy", 0.0) < _FULL_PCT:
-        least = min(limits.values())
-        found += [word for word, blocks in limits.items() if blocks == least]
-    return ", ".join(found) or None
+    limits = {word: metrics[name] for name, word in _LIMITS.items() if name in metrics}
+    limiters = (
+        ["grid"] if metrics.get("waves_per_sm", 1.0) < _FEW_WAVES else []
+    )  # one block of many SMs is printed as 0.00
+    if limits and metrics.get("theoretical_occupancy", 0.0) < _FULL_PCT:
+        min_limit = min(limits.values())
+        limiters += [word for word, blocks in limits.items() if blocks == min_limit]
+    return ", ".join(limiters) or None
 
 
-def _stalls(of: Mapping[str, float]) -> tuple[Stall, ...]:
-    names = [n for n in of if n.startswith("stall_") and n not in _TOGETHER and n != _NO_STALL]
+def _stalls(metrics: Mapping[str, float]) -> tuple[Stall, ...]:
+    names = [n for n in metrics if n.startswith("stall_") and n not in _TOGETHER and n != _NO_STALL]
     if not {"stall_wait", "stall_short_scoreboard"} & set(names):
-        names += [n for n in of if n in _TOGETHER]
-    most = sorted(((of[n], n) for n in names if of[n] > 0), reverse=True)[:_STALLS_SHOWN]
-    return tuple(Stall(name.removeprefix("stall_").replace("_", " "), pct) for pct, name in most)
+        names += [n for n in metrics if n in _TOGETHER]
+    largest_stalls = sorted(((metrics[n], n) for n in names if metrics[n] > 0), reverse=True)[:_STALLS_SHOWN]
+    return tuple(Stall(name.removeprefix("stall_").replace("_", " "), pct) for pct, name in largest_stalls)
 
 
 def _shapes(launches: TableData | None) -> dict[str, tuple[tuple[str, str], ...]]:
@@ -484,16 +488,16 @@ def _shapes(launches: TableData | None) -> dict[str, tuple[tuple[str, str], ...]
     grids, grid = coded(launches, "grid")
     blocks, block = coded(launches, "block_size")
     combined, often = np.unique((kernel * len(grids) + grid) * len(blocks) + block, return_counts=True)
-    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    shapes_by_kernel: dict[str, tuple[tuple[str, str], ...]] = {}
     for at in np.argsort(-often, kind="stable"):
         rest, b = divmod(int(combined[at]), len(blocks))
         k, g = divmod(rest, len(grids))
         if grids[g] is not None and blocks[b] is not None:
-            found[kernels[k]] = (*found.get(kernels[k], ()), (grids[g], blocks[b]))
-    return found
+            shapes_by_kernel[kernels[k]] = (*shapes_by_kernel.get(kernels[k], ()), (grids[g], blocks[b]))
+    return shapes_by_kernel
 
 
-def _advice(rules: TableData | None, found: LaunchValues, *, no_ranges: bool) -> dict[str, Advice]:
+def _advice(rules: TableData | None, measured: LaunchValues, *, no_ranges: bool) -> dict[str, Advice]:
     """Of each kernel the rule with the greatest estimated speed-up, global ones first; a mean over its launches.
 
     `no_ranges`: what is called `range` is a kernel. Of a range there is no advice on how one kernel was launched.
@@ -502,32 +506,34 @@ def _advice(rules: TableData | None, found: LaunchValues, *, no_ranges: bool) ->
 
     if rules is None or not len(rules):
         return {}
-    often = dict(zip(found.kernels, np.bincount(found.kernel, found.calls, len(found.kernels)), strict=True))
+    often = dict(
+        zip(measured.kernels, np.bincount(measured.kernel, measured.calls, len(measured.kernels)), strict=True)
+    )
     kernels, kernel = coded(rules, "kernel")
     names, rule = coded(rules, "rule")
     sections, section = coded(rules, "section")
     kinds, kind = coded(rules, "speedup_type")
     gain = numbers(rules, "speedup_pct")
-    there = np.flatnonzero(gain > 0)
-    keys, first, which = np.unique(
-        ((kernel * len(names) + rule) * len(sections) + section)[there] * len(kinds) + kind[there],
+    with_gain = np.flatnonzero(gain > 0)
+    keys, first, key_index = np.unique(
+        ((kernel * len(names) + rule) * len(sections) + section)[with_gain] * len(kinds) + kind[with_gain],
         return_index=True, return_inverse=True,
     )  # fmt: skip
     best: dict[str, tuple[tuple[bool, float], Advice]] = {}
-    totals, fired = np.bincount(which, gain[there], len(keys)), np.bincount(which, minlength=len(keys))
-    for total, times, place in zip(totals, fired, there[first], strict=True):
-        name = kernels[kernel[place]]
-        if name == _RANGE and not no_ranges and sections[section[place]] in _SECTIONS_OF_ONE_LAUNCH:
+    totals, fired = np.bincount(key_index, gain[with_gain], len(keys)), np.bincount(key_index, minlength=len(keys))
+    for total, times, rule_row in zip(totals, fired, with_gain[first], strict=True):
+        name = kernels[kernel[rule_row]]
+        if name == _RANGE and not no_ranges and sections[section[rule_row]] in _SECTIONS_OF_ONE_LAUNCH:
             continue
         pct = float(total / max(times, often.get(name, 1.0)))  # 0 of launches where it did not fire
-        word = kinds[kind[place]]
+        word = kinds[kind[rule_row]]
         rank = (word == "global", pct)
         if name not in best or rank > best[name][0]:
-            rule_name = names[rule[place]] or sections[section[place]] or "rule"
-            best[name] = (rank, Advice(rule_name, _message(rules, int(place)), pct, word))
+            rule_name = names[rule[rule_row]] or sections[section[rule_row]] or "rule"
+            best[name] = (rank, Advice(rule_name, _message(rules, int(rule_row)), pct, word))
     return {name: advice for name, (_, advice) in best.items()}
 
 
-def _message(rules: TableData, place: int) -> str:
-    row: dict[str, Any] = rules[place] if isinstance(rules, list) else rules.slice(place, 1).to_pylist()[0]
+def _message(rules: TableData, index: int) -> str:
+    row: dict[str, Any] = rules[index] if isinstance(rules, list) else rules.slice(index, 1).to_pylist()[0]
     return str(row.get("message") or "")

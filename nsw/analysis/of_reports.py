@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.first_screen import FAILED
-from nsw.analysis.summary import TABLES, Asked, CampaignData, Summary, summarize
+from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.tables import rows
 
 if TYPE_CHECKING:
@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = ["LOOKED_AT", "ReadReport", "summary_of_reports", "tables_of_reports"]
 
-_WANTED: Final = (*TABLES, "osrt_summary")
-LOOKED_AT: Final = (*_WANTED, "gpu_trace", "api_trace", "um_summary")  # tables that the answer needs, or is made of
+_ANSWER_TABLES: Final = (*TABLES, "osrt_summary")
+LOOKED_AT: Final = (
+    *_ANSWER_TABLES,
+    "gpu_trace",
+    "api_trace",
+    "um_summary",
+)  # tables that the answer needs, or is made of
 
-_KEPT: Final = (*_WANTED, "metrics")
-_WAYS: Final = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Device To Device": "DtoD"}
+_RUN_TABLES: Final = (*_ANSWER_TABLES, "metrics")
+_COPY_DIRECTIONS: Final = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Device To Device": "DtoD"}
 _REPORT: Final = "report"
 _MOSTLY: Final = 0.5  # of the GPU's work
 
@@ -77,7 +82,9 @@ def summary_of_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
         for r in reports if r.failed
     ]  # fmt: skip
     kernels = {report.name: report.kernels for report in results if report.kernels}
-    return summarize(CampaignData(name, "", None, runs, tables, known=failed, kernels=kernels), Asked())
+    return summarize(
+        CampaignData(name, "", None, runs, tables, campaign_findings=failed, kernels=kernels), ReportRequest()
+    )
 
 
 def tables_of_reports(
@@ -85,29 +92,33 @@ def tables_of_reports(
 ) -> tuple[list[_Run], dict[str, list[Mapping[str, Any]]]]:
     """Reports as the runs of a campaign, each of a case of its own, or all of `case`; the rows of their tables."""
     runs = [_Run(report.name, case or report.name) for report in reports]
-    tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in _KEPT}
+    tables: dict[str, list[Mapping[str, Any]]] = {table: [] for table in _RUN_TABLES}
     for report in reports:
         for table, data in _with_summaries(report.tables).items():
-            if (kept := tables.get(table)) is not None:
-                kept += [{**row, "run": report.name} for row in rows(table, data)]
+            if (table_rows := tables.get(table)) is not None:
+                table_rows += [{**row, "run": report.name} for row in rows(table, data)]
     return runs, tables
 
 
 def _results(report: ReadReport, *, alone: bool) -> list[ReadReport]:
     """A report for each result with GPU work, or table of operators, that a file has: their sums are of no run."""
     summed = _with_summaries(report.tables)
-    tables: _Rows = {name: list(rows(name, summed[name])) for name in _WANTED if name in summed}
-    shown = tables.get("gpu_summary") or tables.get("operators", ())
-    blocks = sorted({row["block"] for row in shown if row.get("block") is not None})
+    tables: _Rows = {name: list(rows(name, summed[name])) for name in _ANSWER_TABLES if name in summed}
+    block_rows = tables.get("gpu_summary") or tables.get("operators", ())
+    blocks = sorted({row["block"] for row in block_rows if row.get("block") is not None})
     if len(blocks) < 2:
         return [replace(report, tables=_of_iterations(tables))]
-    of = "" if alone else f"{report.name}: "
+    name_prefix = "" if alone else f"{report.name}: "
     return [
-        ReadReport(f"{of}result {block + 1}", {
-            name: [row for row in some if row.get("block") in {None, block}] for name, some in tables.items()
-        })
+        ReadReport(
+            f"{name_prefix}result {block + 1}",
+            {
+                name: [row for row in table_rows if row.get("block") in {None, block}]
+                for name, table_rows in tables.items()
+            },
+        )
         for block in blocks
-    ]  # fmt: skip
+    ]
 
 
 def _of_iterations(tables: _Rows) -> _Rows:
@@ -118,39 +129,41 @@ def _of_iterations(tables: _Rows) -> _Rows:
     marked = any(row["found_by"] != "kernel_sequence" for row in tables.get("iterations", ()))
     if marked or work.get("steady", 0.0) >= _MOSTLY * sum(work.values()):
         return tables
-    return {name: some for name, some in tables.items() if name not in {"iterations", "phases", "phase_summary"}}
+    return {
+        name: table_rows for name, table_rows in tables.items() if name not in {"iterations", "phases", "phase_summary"}
+    }
 
 
 def _with_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:
     """The tables, with the summaries that a report which holds only traces lacks."""
-    made: dict[str, TableData] = dict(tables)
+    completed: dict[str, TableData] = dict(tables)
     for trace, summary in (("gpu_trace", "gpu_summary"), ("api_trace", "api_summary")):
         if trace in tables and summary not in tables:
-            made[summary] = _summed(rows(trace, tables[trace]))
-    gpu = list(rows("gpu_summary", made.get("gpu_summary", [])))
+            completed[summary] = _summed(rows(trace, tables[trace]))
+    gpu = list(rows("gpu_summary", completed.get("gpu_summary", [])))
     if "um_summary" in tables and not any("Unified" in row["name"] for row in gpu):
-        made["gpu_summary"] = [*gpu, *_migrations(rows("um_summary", tables["um_summary"]))]
-    return made
+        completed["gpu_summary"] = [*gpu, *_migrations(rows("um_summary", tables["um_summary"]))]
+    return completed
 
 
 def _migrations(unified: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """The copies of unified memory, which nvprof prints in a table of its own, as rows of gpu_summary."""
     for row in unified:
-        if (way := _WAYS.get(row["name"])) is not None:
-            name = f"[Unified Memory Memcpy {way}]"
+        if (direction := _COPY_DIRECTIONS.get(row["name"])) is not None:
+            name = f"[Unified Memory Memcpy {direction}]"
             yield {**row, "name": name, "short_name": name, "kind": "um"}
 
 
 def _summed(trace: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A row a name and kind, with times and calls."""
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    rows_by_key: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in trace:
         if row.get("name") is None or row.get("duration_ns") is None:
             continue
-        same = {name: row.get(name) for name in ("block", "kind", "name", "short_name")}
-        total = found.setdefault(tuple(same.values()), same | {"total_ns": 0, "calls": 0})
+        key_columns = {name: row.get(name) for name in ("block", "kind", "name", "short_name")}
+        total = rows_by_key.setdefault(tuple(key_columns.values()), key_columns | {"total_ns": 0, "calls": 0})
         total["total_ns"] += row["duration_ns"]
         total["calls"] += 1
         if row.get("bytes") is not None:
             total["total_bytes"] = total.get("total_bytes", 0) + row["bytes"]
-    return list(found.values())
+    return list(rows_by_key.values())

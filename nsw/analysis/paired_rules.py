@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["contradicted", "of_scaling", "of_variants"]
 
-_BEYOND: Final = 1.2  # times by which GPU time gains more than the figure
+_GPU_GAIN_FACTOR: Final = 1.2  # times by which GPU time gains more than the figure
 _MORE_OPERATIONS: Final = 1.1
 _LOST_PCT: Final = 5.0  # of an iteration
-_NAMED: Final = 4
+_MAX_NAMES: Final = 4
 _CONTRADICTED: Final = 10.0  # times by which a figure and the kernels' times differ
 _SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration differ at most
 
@@ -30,9 +30,9 @@ _SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration diff
 def of_variants(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> list[Finding]:
     """What decides between variants and their baseline, a sentence a rule."""
     pairs = [
-        (cases[base.case_id], cases[other.case_id], other.ratio)
-        for base, other in _pairs(variants)
-        if other.ratio and _same_work(cases[base.case_id], cases[other.case_id], other.ratio)
+        (cases[base.case_id], cases[variant.case_id], variant.ratio)
+        for base, variant in _pairs(variants)
+        if variant.ratio and _same_work(cases[base.case_id], cases[variant.case_id], variant.ratio)
     ]
     return [*_cold_starts(contradicted(variants, cases)), *_host_limits(pairs), *_launch_bound(pairs)]
 
@@ -42,17 +42,17 @@ def contradicted(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) 
 
     A program that times its first launches measures their start.
     """
-    found: dict[str, float] = {}
-    for base, other in _pairs(variants):
-        before, after = (_kernel_ns(cases[v.case_id]) for v in (base, other))
-        alike = _launches(cases[base.case_id]) == _launches(cases[other.case_id])
-        if not before or not after or not other.ratio or not alike:
+    contradictions: dict[str, float] = {}
+    for base, variant in _pairs(variants):
+        before, after = (_kernel_ns(cases[v.case_id]) for v in (base, variant))
+        alike = _launches(cases[base.case_id]) == _launches(cases[variant.case_id])
+        if not before or not after or not variant.ratio or not alike:
             continue
-        times = other.ratio * after / before  # of the figures' ratio to that of the kernels
+        times = variant.ratio * after / before  # of the figures' ratio to that of the kernels
         if max(times, 1 / times) >= _CONTRADICTED:
-            case = base.case_id if times > 1 else other.case_id
-            found[case] = max(found.get(case, 0.0), times, 1 / times)
-    return found
+            case = base.case_id if times > 1 else variant.case_id
+            contradictions[case] = max(contradictions.get(case, 0.0), times, 1 / times)
+    return contradictions
 
 
 def _kernel_ns(case: CaseSummary) -> float | None:
@@ -86,12 +86,12 @@ def _pairs(variants: Sequence[Variant]) -> Iterator[tuple[Variant, Variant]]:
             yield first, variant
 
 
-def _same_work(base: CaseSummary, other: CaseSummary, ratio: float) -> bool:
+def _same_work(base: CaseSummary, variant: CaseSummary, ratio: float) -> bool:
     """Whether an iteration does as much in both: else its times tell nothing of the program's gain."""
-    before, after = _iterations(base), _iterations(other)
+    before, after = _iterations(base), _iterations(variant)
     if before is None or after is None or not before.span_ns or not after.span_ns:
         return False
-    gain = before.span_ns / slowed_times(base) / (after.span_ns / slowed_times(other))
+    gain = before.span_ns / slowed_times(base) / (after.span_ns / slowed_times(variant))
     return max(gain / ratio, ratio / gain) <= _SAME_WORK
 
 
@@ -102,21 +102,23 @@ def _iterations(case: CaseSummary) -> Spent | None:
 def _host_limits(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
     """The GPU's work gains clearly more than the figure does: the host is the limit now."""
     hits = []
-    for base, other, ratio in pairs:
-        before, after = _iterations(base), _iterations(other)
+    for base, variant, ratio in pairs:
+        before, after = _iterations(base), _iterations(variant)
         if before is None or after is None or not after.gpu_ns:
             continue
         gain = before.gpu_ns / after.gpu_ns
-        if gain >= _BEYOND * ratio and gain > 1 and ratio >= 1:
-            hits.append((gain / ratio, other, gain, ratio))
+        if gain >= _GPU_GAIN_FACTOR * ratio and gain > 1 and ratio >= 1:
+            hits.append((gain / ratio, variant, gain, ratio))
     if hits:
         hits.sort(key=lambda hit: -hit[0])
-        named = first_of([f"{case.id} {gain:.2f}x arrives as {ratio:.2f}x" for _, case, gain, ratio in hits], _NAMED)
+        examples = first_of(
+            [f"{case.id} {gain:.2f}x arrives as {ratio:.2f}x" for _, case, gain, ratio in hits], _MAX_NAMES
+        )
         idle = [100 - busy for _, case, *_ in hits if (busy := busy_pct(case)) is not None]
         limit = f", with the GPU idle up to {max(idle):.0f} % of an iteration" if idle else ""
         yield Finding(
             "host is the limit",
-            f"The GPU's work gains more than the program: {named}{limit}. The host is the limit there: CUDA graphs,"
+            f"The GPU's work gains more than the program: {examples}{limit}. The host is the limit there: CUDA graphs,"
             " torch.compile or a larger batch win the rest.",
             evidence=(Evidence("compare", tuple(case.id for _, case, *_ in hits)),),
         )
@@ -125,18 +127,18 @@ def _host_limits(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Ite
 def _launch_bound(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
     """The figure is worse and there are more operations: they cost launches, not GPU time."""
     hits = []
-    for base, other, ratio in pairs:
-        before, after = _iterations(base), _iterations(other)
+    for base, variant, ratio in pairs:
+        before, after = _iterations(base), _iterations(variant)
         if not before or not after or ratio >= 1 or after.gpu_ns * ratio >= before.gpu_ns:  # the GPU's work explains it
             continue
         if after.operations >= _MORE_OPERATIONS * before.operations:
-            hits.append((ratio, other, before.operations, after.operations))
+            hits.append((ratio, variant, before.operations, after.operations))
     if hits:
         hits.sort(key=lambda hit: hit[0])
-        named = first_of([f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {r:.2f}x)" for r, c, b, a in hits], _NAMED)
+        examples = first_of([f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {r:.2f}x)" for r, c, b, a in hits], _MAX_NAMES)
         yield Finding(
             "launch-bound",
-            f"Slower for more operations an iteration: {named}. These are bound by launches: CUDA graphs,"
+            f"Slower for more operations an iteration: {examples}. These are bound by launches: CUDA graphs,"
             " torch.compile or a larger batch first.",
             evidence=(Evidence("compare", tuple(case.id for _, case, *_ in hits)),),
         )
@@ -147,7 +149,11 @@ def of_scaling(curve: Scaling, cases: Mapping[str, CaseSummary]) -> list[Finding
     series: dict[str, list[ScalingPoint]] = {}
     for point in curve.points:
         series.setdefault(repr(point.series), []).append(point)
-    losses = [loss for some in series.values() if (loss := _loss(curve, some[0], some[-1], cases)) is not None]
+    losses = [
+        loss
+        for series_points in series.values()
+        if (loss := _loss(curve, series_points[0], series_points[-1], cases)) is not None
+    ]
     losses.sort(key=lambda loss: -loss[0])
     return [Finding("lost in scaling", text, evidence=(Evidence("iterations", ids),)) for _, text, ids in losses[:1]]
 
@@ -156,8 +162,8 @@ def _loss(
     curve: Scaling, first: ScalingPoint, last: ScalingPoint, cases: Mapping[str, CaseSummary]
 ) -> tuple[float, str, tuple[str, str]] | None:
     """How much, in words, of which cases."""
-    one, many = cases[first.case_id], cases[last.case_id]
-    before, after = _parts(one), _parts(many)
+    fewest_gpus, most_gpus = cases[first.case_id], cases[last.case_id]
+    before, after = _parts(fewest_gpus), _parts(most_gpus)
     if first is last or before is None or after is None or not first.at:
         return None
     factor = 1.0 if curve.kind == "weak" else first.at / last.at  # what an iteration should take
@@ -165,16 +171,18 @@ def _loss(
     pct = 100 * lost / sum(after.values())
     if pct < _LOST_PCT:
         return None
-    more = {name: after[name] - factor * before[name] for name in after}
-    most = sorted((item for item in more.items() if item[1] >= lost / 20), key=lambda item: -item[1])[:3]
-    where = ", ".join(f"{name} {duration(ns)}" for name, ns in most)
+    added_times = {name: after[name] - factor * before[name] for name in after}
+    largest_parts = sorted((item for item in added_times.items() if item[1] >= lost / 20), key=lambda item: -item[1])[
+        :3
+    ]
+    part_list = ", ".join(f"{name} {duration(ns)}" for name, ns in largest_parts)
     at = ", ".join(f"{name}={value}" for name, value in last.series.items())
     head = f"{at}: an" if at else "An"
     text = (
         f"{head} iteration takes {duration(lost)} more than it should with {curve.axis}={last.at:g}"
-        f" ({pct:.0f} % of it): {where} more than with {curve.axis}={first.at:g}."
+        f" ({pct:.0f} % of it): {part_list} more than with {curve.axis}={first.at:g}."
     )
-    return pct, text, (one.id, many.id)
+    return pct, text, (fewest_gpus.id, most_gpus.id)
 
 
 def _parts(case: CaseSummary) -> dict[str, float] | None:
@@ -187,6 +195,6 @@ def _parts(case: CaseSummary) -> dict[str, float] | None:
         "computing": spent.computing_pct, COPIES: spent.copies_pct, "NCCL alone": spent.exposed_pct,
         "idle": spent.idle_pct,
     }  # fmt: skip
-    found = {name: (share or 0.0) * span for name, share in parts.items()}
+    part_times = {name: (share or 0.0) * span for name, share in parts.items()}
     added = spent.span_ns * (1 - 1 / slowed_times(case))
-    return found | {"idle": max(0.0, found["idle"] - added)}
+    return part_times | {"idle": max(0.0, part_times["idle"] - added)}

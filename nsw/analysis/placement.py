@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["StrayContext", "nodes_of", "ranks_on_one_gpu", "stray_contexts"]
 
-_NAMED = 4  # nodes in a sentence
+_MAX_NODES = 4  # nodes in a sentence
 
 
 def nodes_of(ranks: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -27,16 +27,16 @@ def nodes_of(ranks: Iterable[Row], cases: Mapping[str, str]) -> list[tuple[str, 
         ranks: Rows of table ranks.
         cases: The case of each run.
     """
-    found: dict[str, dict[str, dict[str, int]]] = {}  # case -> run -> node -> ranks
+    ranks_by_node: dict[str, dict[str, dict[str, int]]] = {}  # case -> run -> node -> ranks
     for row in ranks:
-        nodes = found.setdefault(cases.get(row["run"], row["run"]), {}).setdefault(row["run"], {})
+        nodes = ranks_by_node.setdefault(cases.get(row["run"], row["run"]), {}).setdefault(row["run"], {})
         nodes[row["host"]] = nodes.get(row["host"], 0) + 1
     lines = []
-    for case, runs in found.items():
+    for case, runs in ranks_by_node.items():
         first = next(iter(runs.values()))
         names = sorted({node for nodes in runs.values() for node in nodes})
         counts = f" ({' + '.join(str(count) for count in first.values())})" if len(first) > 1 else ""
-        lines.append((case, f"{sum(first.values())} ranks{counts} on {first_of(names, _NAMED)}"))
+        lines.append((case, f"{sum(first.values())} ranks{counts} on {first_of(names, _MAX_NODES)}"))
     return lines
 
 
@@ -58,35 +58,35 @@ def ranks_on_one_gpu(ranks: Iterable[Row], kernels: Iterable[Row], cases: Mappin
         if row["summary"] == "gpu_summary" and row["kind"] == "kernel" and row.get("device") is not None:
             took = used.setdefault(row["run"], {}).setdefault((process_of(row), row.get("rank")), {})
             took[row["device"]] = took.get(row["device"], 0.0) + (row.get("total_ns") or 0.0)
-    said: dict[tuple[str, str], None] = {}
+    case_sentences: dict[tuple[str, str], None] = {}
     for (run, node), gpus in seen.items():
-        several = sum(one == run for one, _ in seen) > 1
+        several = sum(other_run == run for other_run, _ in seen) > 1
         # of several GPUs the one with most work: others may hold a context only
         most = [(rank, max(took, key=lambda device: took[device])) for (_, rank), took in used.get(run, {}).items()]
         text = _crowded(node, gpus, most, several=several)
         if text is not None:
-            said[cases.get(run, run), text] = None
-    return list(said)
+            case_sentences[cases.get(run, run), text] = None
+    return list(case_sentences)
 
 
 def _crowded(
     node: str, gpus: Mapping[int, list[str]], processes: Iterable[tuple[int | None, int]], *, several: bool
 ) -> str | None:
     """What is wrong on one node, of `several`; None where nothing is, or it is not known."""
-    there = list(dict.fromkeys(gpu for some in gpus.values() for gpu in some))
-    alike = len({tuple(some) for some in gpus.values()}) == 1
+    node_gpus = list(dict.fromkeys(gpu for rank_gpus in gpus.values() for gpu in rank_gpus))
+    alike = len({tuple(rank_gpus) for rank_gpus in gpus.values()}) == 1
     users: dict[str, int] = {}
     for rank, device in processes:
         # without a rank a number means something where it means the same to all
-        visible = (there if alike and not several else None) if rank is None else gpus.get(rank)
+        visible = (node_gpus if alike and not several else None) if rank is None else gpus.get(rank)
         if visible is not None and device < len(visible):
             users[visible[device]] = users.get(visible[device], 0) + 1
     crowded = max(users, key=lambda gpu: users[gpu], default=None)
-    idle = len(there) - len(users)
+    idle = len(node_gpus) - len(users)
     if crowded is None or users[crowded] < 2 or idle <= 0:
         return None
     return (
-        f"{users[crowded]} ranks worked on one GPU of {node} ({crowded}), and {idle} of its {len(there)} GPUs had"
+        f"{users[crowded]} ranks worked on one GPU of {node} ({crowded}), and {idle} of its {len(node_gpus)} GPUs had"
         " nothing to do: let each rank see its own (`launcher: {gpus: own}`), or choose the GPU by the local rank in"
         " the program"
     )
@@ -161,47 +161,52 @@ def pairs(spans: Iterable[Span], gpus_of: Callable[[str], frozenset[str] | None]
         gpus_of: The GPUs that a run was given (CUDA_VISIBLE_DEVICES): an empty set, it saw all; None, nobody knows.
             Asked only of runs that another one overlapped.
     """
-    found = []
-    for one, other in _at_the_same_time(spans):
-        mine, yours = gpus_of(one.run), gpus_of(other.run)
-        if mine is None or yours is None:
+    shared_pairs = []
+    for first_span, second_span in _at_the_same_time(spans):
+        first_gpus, second_gpus = gpus_of(first_span.run), gpus_of(second_span.run)
+        if first_gpus is None or second_gpus is None:
             continue
-        if both := mine & yours:
-            found.append(Pair(one.run, other.run, one.host, min(both)))
-        elif not mine and not yours:
-            found.append(Pair(one.run, other.run, one.host, None))
-    return found
+        if both := first_gpus & second_gpus:
+            shared_pairs.append(Pair(first_span.run, second_span.run, first_span.host, min(both)))
+        elif not first_gpus and not second_gpus:
+            shared_pairs.append(Pair(first_span.run, second_span.run, first_span.host, None))
+    return shared_pairs
 
 
 def _at_the_same_time(spans: Iterable[Span]) -> Iterator[tuple[Span, Span]]:
     for _, on_host in groupby(sorted(spans, key=attrgetter("host", "started", "run")), key=attrgetter("host")):
         going: list[Span] = []
         for span in on_host:
-            going = [one for one in going[-_MOST_AT_ONCE:] if one.ended > span.started]
-            yield from ((one, span) for one in going)
+            going = [earlier for earlier in going[-_MOST_AT_ONCE:] if earlier.ended > span.started]
+            yield from ((earlier, span) for earlier in going)
             going.append(span)
 
 
-def sentences(found: list[Pair]) -> list[str]:
+def sentences(shared_pairs: list[Pair]) -> list[str]:
     """A sentence for each way to share, for a person; [] where nothing was shared."""
-    sure, perhaps = [one for one in found if one.gpu is not None], [one for one in found if one.gpu is None]
+    sure, perhaps = (
+        [pair for pair in shared_pairs if pair.gpu is not None],
+        [pair for pair in shared_pairs if pair.gpu is None],
+    )
     lines = []
     if sure:
-        one = sure[0]
+        pair = sure[0]
         lines.append(
-            f"{one.first} and {one.second} ran at the same time on GPU {one.gpu} of {one.host}{_more(sure)}: their"
+            f"{pair.first} and {pair.second} ran at the same time on GPU {pair.gpu} of"
+            f" {pair.host}{_more_pairs(sure)}: their"
             " figures are those of two programs on one GPU; measure them again, one after the other"
         )
     if perhaps:
-        one = perhaps[0]
+        pair = perhaps[0]
         lines.append(
-            f"{one.first} and {one.second} ran at the same time on {one.host}{_more(perhaps)}, and neither was given"
+            f"{pair.first} and {pair.second} ran at the same time on {pair.host}{_more_pairs(perhaps)}, and"
+            " neither was given"
             " a GPU of its own (CUDA_VISIBLE_DEVICES is not set): they may have shared one; `whole_nodes: true` or"
             " `limits: {max_in_flight: 1}` of the site keeps runs apart"
         )
     return lines
 
 
-def _more(some: list[Pair]) -> str:
-    rest = len(some) - 1
+def _more_pairs(shared_pairs: list[Pair]) -> str:
+    rest = len(shared_pairs) - 1
     return f", as did {rest} more pair{'s' if rest > 1 else ''}" if rest else ""

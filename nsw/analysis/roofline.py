@@ -40,7 +40,7 @@ _OFF: Final = 0.1  # a ceiling that is further from the data sheet's is reported
 # Compilers move constants with FP16 instructions (HFMA2) in programs that compute nothing in FP16. Where those are all,
 # and fewer than this share of what the chip can do, they are taken for such moves.
 _MOVES: Final = 0.1
-_NOTHING: Final = ""  # the precision of a kernel that computes nothing
+_NO_PRECISION: Final = ""  # the precision of a kernel that computes nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,67 +76,71 @@ class Point:
     ceilings: Source | None
 
 
-def points(of: Mapping[str, float | None], device_name: str | None = None) -> tuple[Point, ...]:
+def points(metrics: Mapping[str, float | None], device_name: str | None = None) -> tuple[Point, ...]:
     """The points of a kernel, those nearest to their roofs first.
 
     Args:
-        of: Portable metrics of a launch: FLOP, bytes, duration (ns), peaks a cycle, clocks.
+        metrics: Portable metrics of a launch: FLOP, bytes, duration (ns), peaks a cycle, clocks.
         device_name: The GPU, whose data sheet gives ceilings that the report lacks.
     """
     gpu = find_gpu(device_name)
-    of = _without_moves(of, gpu)
-    found = [
-        point for counted in _PRECISIONS for level in _LEVELS if (point := _point(of, counted, level, gpu)) is not None
+    metrics = _without_moves(metrics, gpu)
+    kernel_points = [
+        point
+        for counted in _PRECISIONS
+        for level in _LEVELS
+        if (point := _point(metrics, counted, level, gpu)) is not None
     ]
-    return tuple(sorted(found, key=lambda p: -(p.share_pct or 0.0)))
+    return tuple(sorted(kernel_points, key=lambda p: -(p.share_pct or 0.0)))
 
 
-def binding(found: tuple[Point, ...]) -> Point | None:
+def binding(kernel_points: tuple[Point, ...]) -> Point | None:
     """The point that says most of a kernel: of the precision that is nearest to its peak, below its lowest roof."""
-    with_peak = [p for p in found if p.peak_flop_per_s]
+    with_peak = [p for p in kernel_points if p.peak_flop_per_s]
     if not with_peak:
         return None
-    most = max(with_peak, key=lambda p: p.flop_per_s / (p.peak_flop_per_s or 1.0)).precision
-    roofed = [p for p in with_peak if p.precision == most and p.roof_flop_per_s is not None]
+    nearest_precision = max(with_peak, key=lambda p: p.flop_per_s / (p.peak_flop_per_s or 1.0)).precision
+    roofed = [p for p in with_peak if p.precision == nearest_precision and p.roof_flop_per_s is not None]
     return min(roofed, key=lambda p: p.roof_flop_per_s or 0.0, default=None)
 
 
-def memory_alone(of: Mapping[str, float | None], device_name: str | None = None) -> Point | None:
+def memory_alone(metrics: Mapping[str, float | None], device_name: str | None = None) -> Point | None:
     """The roof of a kernel that moves bytes and executes no FLOP: the level that it is nearest to the peak of.
 
     None where FP32 or FP64 operations were not counted, as of a range: there may be some.
     """
     gpu = find_gpu(device_name)
-    time = of.get("duration")
-    counted = [_without_moves(of, gpu).get(name) for name in _PRECISIONS]
-    if not time or any(counted) or any(of.get(name) is None for name in _ALWAYS_COUNTED):
+    time = metrics.get("duration")
+    counted = [_without_moves(metrics, gpu).get(name) for name in _PRECISIONS]
+    if not time or any(counted) or any(metrics.get(name) is None for name in _ALWAYS_COUNTED):
         return None
-    found: list[Point] = []
+    level_points: list[Point] = []
     for level, (size, *_) in _LEVELS.items():
-        moved, (peak, own) = of.get(size), peak_bytes_per_s(of, level, gpu)
+        moved, (peak, from_report) = metrics.get(size), peak_bytes_per_s(metrics, level, gpu)
         if moved and peak:
-            share, source = 100 * moved / time * _NS / peak, "report" if own else "data sheet"
-            found.append(Point(_NOTHING, level, 0.0, moved, 0.0, 0.0, None, peak, None, share, "memory", source))  # type: ignore[arg-type]
-    return max(found, key=lambda p: p.share_pct or 0.0, default=None)
+            share, source = 100 * moved / time * _NS / peak, "report" if from_report else "data sheet"
+            point = Point(_NO_PRECISION, level, 0.0, moved, 0.0, 0.0, None, peak, None, share, "memory", source)  # type: ignore[arg-type]
+            level_points.append(point)
+    return max(level_points, key=lambda p: p.share_pct or 0.0, default=None)
 
 
-def _without_moves(of: Mapping[str, float | None], gpu: Gpu | None) -> Mapping[str, float | None]:
+def _without_moves(metrics: Mapping[str, float | None], gpu: Gpu | None) -> Mapping[str, float | None]:
     """The metrics without FP16 operations that only move constants."""
-    flop, time = of.get("flop_count_hp"), of.get("duration")
-    if not flop or not time or of.get("flop_count_hp_add") != 0.0 or of.get("flop_count_hp_mul") != 0.0:
-        return of
-    peak, _ = peak_flop_per_s(of, "flop_count_hp", gpu)
-    return of | {"flop_count_hp": 0.0} if peak and flop / time * _NS < _MOVES * peak else of  # type: ignore[operator]
+    flop, time = metrics.get("flop_count_hp"), metrics.get("duration")
+    if not flop or not time or metrics.get("flop_count_hp_add") != 0.0 or metrics.get("flop_count_hp_mul") != 0.0:
+        return metrics
+    peak, _ = peak_flop_per_s(metrics, "flop_count_hp", gpu)
+    return metrics | {"flop_count_hp": 0.0} if peak and flop / time * _NS < _MOVES * peak else metrics  # type: ignore[operator]
 
 
-def _point(of: Mapping[str, float | None], counted: str, level: Level, gpu: Gpu | None) -> Point | None:
+def _point(metrics: Mapping[str, float | None], counted: str, level: Level, gpu: Gpu | None) -> Point | None:
     name = _PRECISIONS[counted][0]
-    flop, size, time = of.get(counted), of.get(_LEVELS[level][0]), of.get("duration")
+    flop, size, time = metrics.get(counted), metrics.get(_LEVELS[level][0]), metrics.get("duration")
     if not flop or not size or not time:
         return None
     rate, intensity = flop / time * _NS, flop / size
-    compute, from_report = peak_flop_per_s(of, counted, gpu)
-    memory, also = peak_bytes_per_s(of, level, gpu)
+    compute, from_report = peak_flop_per_s(metrics, counted, gpu)
+    memory, also = peak_bytes_per_s(metrics, level, gpu)
     roof = share = side = None
     if compute is not None and memory is not None:
         roof = min(compute, memory * intensity)
@@ -146,25 +150,25 @@ def _point(of: Mapping[str, float | None], counted: str, level: Level, gpu: Gpu 
     return Point(name, level, flop, size, rate, intensity, compute, memory, roof, share, side, source)  # type: ignore[arg-type]  # of two words each
 
 
-def peak_flop_per_s(of: Mapping[str, float | None], counted: str, gpu: Gpu | None) -> tuple[float | None, bool]:
+def peak_flop_per_s(metrics: Mapping[str, float | None], counted: str, gpu: Gpu | None) -> tuple[float | None, bool]:
     """The ceiling of a precision, and whether it is the report's own."""
     _, peak, each, clock = _PRECISIONS[counted]
-    a_cycle, frequency = of.get(peak), of.get(clock)
+    a_cycle, frequency = metrics.get(peak), metrics.get(clock)
     if a_cycle and frequency:
         return a_cycle * each * frequency, True
     return (gpu.flop_per_s.get(counted) if gpu else None), False
 
 
-def peak_bytes_per_s(of: Mapping[str, float | None], level: Level, gpu: Gpu | None) -> tuple[float | None, bool]:
+def peak_bytes_per_s(metrics: Mapping[str, float | None], level: Level, gpu: Gpu | None) -> tuple[float | None, bool]:
     """The ceiling of a memory level, and whether it is the report's own."""
     _, peak, clock = _LEVELS[level]
-    a_cycle, frequency = of.get(peak), of.get(clock)
+    a_cycle, frequency = metrics.get(peak), metrics.get(clock)
     if a_cycle and frequency:
         return a_cycle * frequency, True
     return (gpu.dram_bytes_per_s if gpu and level == "DRAM" else None), False
 
 
-def off_the_sheet(of: Mapping[str, float | None], device_name: str | None) -> Iterator[str]:
+def data_sheet_mismatches(metrics: Mapping[str, float | None], device_name: str | None) -> Iterator[str]:
     """Ceilings of a report that are not those of the GPU's data sheet, each as a sentence.
 
     Compute is compared a cycle, since the run's clock is not the sheet's; memory a second.
@@ -173,13 +177,13 @@ def off_the_sheet(of: Mapping[str, float | None], device_name: str | None) -> It
     if gpu is None:
         return
     for counted, (name, peak, each, _) in _PRECISIONS.items():
-        a_cycle, sheet = of.get(peak), gpu.flop_per_s.get(counted)
+        a_cycle, sheet = metrics.get(peak), gpu.flop_per_s.get(counted)
         if a_cycle and sheet:
             expected = sheet / gpu.clocks_hz[counted]
             if abs(a_cycle * each / expected - 1) > _OFF:
                 yield (f"the report's {name} ceiling is {a_cycle * each:,.0f} FLOP a cycle, the data sheet of"
                        f" {gpu.name} has {expected:,.0f}")  # fmt: skip
-    bandwidth, own = peak_bytes_per_s(of, "DRAM", None)
-    if own and bandwidth and abs(bandwidth / gpu.dram_bytes_per_s - 1) > _OFF:
+    bandwidth, from_report = peak_bytes_per_s(metrics, "DRAM", None)
+    if from_report and bandwidth and abs(bandwidth / gpu.dram_bytes_per_s - 1) > _OFF:
         yield (f"the report's DRAM ceiling is {bandwidth / 1e9:,.0f} GB/s, the data sheet of {gpu.name} has"
                f" {gpu.dram_bytes_per_s / 1e9:,.0f}")  # fmt: skip

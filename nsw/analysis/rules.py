@@ -47,8 +47,8 @@ def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
 
 def _rules() -> Iterator[tuple[str, Rule]]:
     yield from RULES.items()
-    for name, where in registered(GROUP).items():
-        module, _, function = where.partition(":")
+    for name, entry_point in registered(GROUP).items():
+        module, _, function = entry_point.partition(":")
         yield name, getattr(import_module(module), function)
 
 
@@ -76,19 +76,19 @@ def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Fin
         several: Whether there are several cases: else a sentence names none.
     """
     of_rule: dict[str, list[Hit]] = {}
-    for some in hits.values():
-        for hit in some:
+    for group in hits.values():
+        for hit in group:
             of_rule.setdefault(hit.rule, []).append(hit)
-    groups = [sorted(some, key=lambda hit: -hit.gain_pct) for some in of_rule.values()]
-    return [_finding(some, several=several) for some in sorted(groups, key=lambda some: _weight(some[0]))]
+    groups = [sorted(group, key=lambda hit: -hit.gain_pct) for group in of_rule.values()]
+    return [_finding(group, several=several) for group in sorted(groups, key=lambda group: _weight(group[0]))]
 
 
 def _finding(alike: Sequence[Hit], *, several: bool) -> Finding:
-    first, others = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:]]
+    first, other_cases = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:]]
     head = f"{first.case}: " if several else ""
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
-    also = f" Likewise {first_of(others, _ALIKE)}." if others else ""
+    also = f" Likewise {first_of(other_cases, _ALIKE)}." if other_cases else ""
     return Finding(
         first.rule,
         f"{head}{fact}. {first.advice}{also}",

@@ -180,24 +180,29 @@ def matches(first: Side, second: Side) -> list[Match]:
     They are those whose parameters are equal, but for those of which each side has one value: that is what is compared.
     Where each side has one case, these two are.
     """
-    mine, theirs = first.cases, second.cases
-    if len(mine) == len(theirs) == 1:
-        (name, runs), others = next(iter(theirs.items())), next(iter(mine.values()))
-        return [Match(name, others, runs)]
-    single = [{key: value for key, value in _values(cases).items() if len(value) == 1} for cases in (mine, theirs)]
-    apart = {key for key in {*single[0], *single[1]} if _is_apart(key, _values(mine), _values(theirs))}
-    known = {_key(runs[0].params, apart): runs for runs in mine.values()}
+    first_cases, second_cases = first.cases, second.cases
+    if len(first_cases) == len(second_cases) == 1:
+        (name, runs), first_runs = next(iter(second_cases.items())), next(iter(first_cases.values()))
+        return [Match(name, first_runs, runs)]
+    single = [
+        {key: value for key, value in _values(cases).items() if len(value) == 1}
+        for cases in (first_cases, second_cases)
+    ]
+    side_parameters = {
+        key for key in {*single[0], *single[1]} if _is_apart(key, _values(first_cases), _values(second_cases))
+    }
+    first_by_key = {_key(runs[0].params, side_parameters): runs for runs in first_cases.values()}
     return [
-        Match(_name(runs[0].params, apart) or case, known[key], runs)
-        for case, runs in theirs.items()
-        if (key := _key(runs[0].params, apart)) in known
+        Match(_name(runs[0].params, side_parameters) or case, first_by_key[key], runs)
+        for case, runs in second_cases.items()
+        if (key := _key(runs[0].params, side_parameters)) in first_by_key
     ]
 
 
 def unmatched(first: Side, second: Side, matched: Iterable[Match]) -> tuple[list[str], list[str]]:
     """The cases of each side that the other lacks."""
-    known = list(matched)
-    seen = {match.first[0].case_id for match in known}, {match.second[0].case_id for match in known}
+    match_list = list(matched)
+    seen = {match.first[0].case_id for match in match_list}, {match.second[0].case_id for match in match_list}
     return [case for case in first.cases if case not in seen[0]], [case for case in second.cases if case not in seen[1]]
 
 
@@ -209,18 +214,18 @@ def _values(cases: Mapping[str, Sequence[Any]]) -> dict[str, set[str]]:
     return values_of
 
 
-def _is_apart(key: str, mine: Mapping[str, set[str]], theirs: Mapping[str, set[str]]) -> bool:
+def _is_apart(key: str, first_values: Mapping[str, set[str]], second_values: Mapping[str, set[str]]) -> bool:
     """Whether a parameter has one value on each side (or none), and they differ."""
-    one, other = mine.get(key, set()), theirs.get(key, set())
-    return len(one) <= 1 and len(other) <= 1 and one != other
+    first_set, second_set = first_values.get(key, set()), second_values.get(key, set())
+    return len(first_set) <= 1 and len(second_set) <= 1 and first_set != second_set
 
 
-def _key(params: Mapping[str, Any], apart: set[str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((key, repr(value)) for key, value in params.items() if key not in apart))
+def _key(params: Mapping[str, Any], side_parameters: set[str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((key, repr(value)) for key, value in params.items() if key not in side_parameters))
 
 
-def _name(params: Mapping[str, Any], apart: set[str]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in params.items() if key not in apart)
+def _name(params: Mapping[str, Any], side_parameters: set[str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in params.items() if key not in side_parameters)
 
 
 # --- what a run measured --------------------------------------------------------------------------------------------
@@ -303,12 +308,14 @@ def _of_metrics(side: Side, runs: Sequence[Any]) -> Measured:
     for run in runs:
         for row in rows(run.id):
             if row.get("portable") and row.get("portable_value") is not None:
-                what = f"{row['portable']} of {row['kernel']}"
-                units[what] = row.get("portable_unit")
-                sums.setdefault(what, {}).setdefault(run.id, []).append(row["portable_value"])
+                quantity = f"{row['portable']} of {row['kernel']}"
+                units[quantity] = row.get("portable_unit")
+                sums.setdefault(quantity, {}).setdefault(run.id, []).append(row["portable_value"])
     return {
-        what: {run: Quantity(statistics.fmean(some), units[what], None) for run, some in values.items()}
-        for what, values in sums.items()
+        quantity: {
+            run: Quantity(statistics.fmean(run_values), units[quantity], None) for run, run_values in values.items()
+        }
+        for quantity, values in sums.items()
     }
 
 
@@ -325,7 +332,7 @@ _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
 # --- both beside each other -----------------------------------------------------------------------------------------
 
 
-def compare_sides(first: Side, second: Side, by: By = "case", same: float = EQUIVALENCE) -> list[Compared]:
+def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float = EQUIVALENCE) -> list[Compared]:
     """A row for each quantity of each case of both sides, the most certain and largest first where there are many.
 
     Of many kernels beside each other some differ by chance: there only those are decided that are shown together
@@ -335,39 +342,55 @@ def compare_sides(first: Side, second: Side, by: By = "case", same: float = EQUI
         first: What is compared with, such as the program before a change.
         second: What is compared.
         by: What is compared.
-        same: Differences below count as none.
+        tolerance: Differences below count as none.
     """
     compared: list[Compared] = []
     for match in matches(first, second):
         measured = _MEASURED[by](first, match.first), _MEASURED[by](second, match.second)
-        whats = dict.fromkeys((*measured[1], *measured[0]))
-        compared += [_compared(match, what, (first, second), measured, same, exact=by in _FEW) for what in whats]
+        quantities = dict.fromkeys((*measured[1], *measured[0]))
+        compared += [
+            _compared(match, quantity, (first, second), measured, tolerance, exact=by in _FEW)
+            for quantity in quantities
+        ]
     if by in _FEW:
         return compared
     return sorted(_corrected(compared), key=lambda row: -row.weight)
 
 
 def _compared(
-    match: Match, what: str, sides: tuple[Side, Side], measured: tuple[Measured, Measured], same: float, *, exact: bool
+    match: Match,
+    quantity: str,
+    sides: tuple[Side, Side],
+    measured: tuple[Measured, Measured],
+    tolerance: float,
+    *,
+    exact: bool,
 ) -> Compared:
-    first, second = (values.get(what, {}) for values in measured)
-    some = next(iter((second or first).values()))
+    first, second = (values.get(quantity, {}) for values in measured)
+    sample = next(iter((second or first).values()))
     medians = [statistics.median(q.value for q in side.values()) if side else None for side in (first, second)]
     row = Compared(
-        match.name, what, some.unit, medians[0], medians[1], (len(first), len(second)), some.higher_is_better, None
+        match.name,
+        quantity,
+        sample.unit,
+        medians[0],
+        medians[1],
+        (len(first), len(second)),
+        sample.higher_is_better,
+        None,
     )
     if missing := _why_not(sides, first, second):
         lone = (medians[1] or 0.0) - (medians[0] or 0.0)
-        return replace(row, missing=missing, weight=abs(lone) if some.unit == "ns" else 0.0)
-    floor = _floor(sides, what)
+        return replace(row, missing=missing, weight=abs(lone) if sample.unit == "ns" else 0.0)
+    floor = _floor(sides, quantity)
     pairs = _pairs(match, sides, first, second)
     if pairs:
-        estimate = of_pairs([math.log(b / a) for a, b in pairs], floor, same, exact=exact)
+        estimate = of_pairs([math.log(b / a) for a, b in pairs], floor, tolerance, exact=exact)
         row = replace(row, runs=(len(pairs), len(pairs)))
     else:
         logs = [[math.log(q.value) for q in side.values()] for side in (first, second)]
-        estimate = of_runs(logs[0], logs[1], floor, same)
-    size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if some.unit == "ns" else abs(estimate.log_ratio)
+        estimate = of_runs(logs[0], logs[1], floor, tolerance)
+    size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if sample.unit == "ns" else abs(estimate.log_ratio)
     return replace(row, estimate=estimate, weight=size)
 
 
@@ -389,14 +412,14 @@ def _why_not(sides: tuple[Side, Side], first: Mapping[str, Quantity], second: Ma
             return f"only in {sides[1].name if side is sides[0] else sides[0].name}"
     units = {q.unit for q in first.values()}, {q.unit for q in second.values()}
     if units[0] != units[1]:
-        return _OTHER_UNITS.format(*(", ".join(map(str, some)) for some in units))
+        return _OTHER_UNITS.format(*(", ".join(map(str, side_units)) for side_units in units))
     if any(q.value <= 0 for q in (*first.values(), *second.values())):
         return "a value is 0 or less, which has no ratio"
     return None
 
 
-def _floor(sides: tuple[Side, Side], what: str) -> Floor:
-    return next((side.floors[what] for side in reversed(sides) if what in side.floors), ASSUMED)
+def _floor(sides: tuple[Side, Side], quantity: str) -> Floor:
+    return next((side.floors[quantity] for side in reversed(sides) if quantity in side.floors), ASSUMED)
 
 
 def _pairs(
@@ -405,18 +428,18 @@ def _pairs(
     """The values of runs that one block of one job holds."""
     if sides[0].source != sides[1].source or not all(side.in_blocks for side in sides):
         return []
-    known = {(run.submission, run.repeat): first[run.id].value for run in match.first if run.id in first}
+    first_by_repeat = {(run.submission, run.repeat): first[run.id].value for run in match.first if run.id in first}
     return [
-        (known[block], second[run.id].value)
+        (first_by_repeat[block], second[run.id].value)
         for run in match.second
-        if run.id in second and (block := (run.submission, run.repeat)) in known
+        if run.id in second and (block := (run.submission, run.repeat)) in first_by_repeat
     ]
 
 
 def _corrected(rows: Sequence[Compared]) -> Iterator[Compared]:
     """The rows, without the verdicts that so many comparisons do not bear."""
-    known = [row.estimate for row in rows if row.estimate is not None]
-    shown = iter(discoveries([estimate.chance for estimate in known]))
+    estimates = [row.estimate for row in rows if row.estimate is not None]
+    shown = iter(discoveries([estimate.chance for estimate in estimates]))
     for row in rows:
         if row.estimate is None:
             yield row

@@ -55,7 +55,7 @@ def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any
         or _kernels_of(case)
         or _functions_of(case)
         or _rows_of(case, tables)
-        or _whole_of(case)
+        or _run_facts_of(case)
         or _facts_of(case, tables.get("facts", ()))
     )
 
@@ -68,32 +68,41 @@ _CAUSES: Final = {
 
 def where_time_goes(case: CaseSummary) -> list[Block]:
     """An iteration of a case by class of GPU work, and idle time with its cause; else all its GPU work by class."""
-    found = _parts_of(case)
-    return [replace(found[1], title="where the time goes", name="spent", case=case.id)] if found else []
+    section = _parts_of(case)
+    return [replace(section[1], title="where the time goes", name="spent", case=case.id)] if section else []
 
 
 def _parts_of(case: CaseSummary) -> Section | None:
     spent = case.spent
     if spent is None or not spent.gpu_ns:
         return None
-    whole = spent.span_ns or spent.gpu_ns
-    parts = [part for part in spent.shown if part.ns >= _SMALL * whole][:_PARTS]  # what rounds to 0 % has no row
+    total_ns = spent.span_ns or spent.gpu_ns
+    parts = [part for part in spent.shown if part.ns >= _SMALL * total_ns][:_PARTS]  # what rounds to 0 % has no row
     speeds = {copy.name: copy.bytes_per_s for copy in case.copies if (copy.total_bytes or 0.0) >= _LARGE * copy.calls}
     rows: list[tuple[Cell, ...]] = [
-        (_with_alone(p.name, spent), p.ns, 100 * p.ns / whole, p.operations or None, speeds.get(p.name), _largest(p))
+        (_with_alone(p.name, spent), p.ns, 100 * p.ns / total_ns, p.operations or None, speeds.get(p.name), _largest(p))
         for p in parts
     ]
-    if (more := spent.shown[len(parts) :]) and (ns := sum(p.ns for p in more)) >= _SMALL * whole:
-        rows.append(("the rest", ns, 100 * ns / whole, sum(p.operations for p in more), None, ""))
+    if (remaining_parts := spent.shown[len(parts) :]) and (
+        ns := sum(p.ns for p in remaining_parts)
+    ) >= _SMALL * total_ns:
+        rows.append(("the rest", ns, 100 * ns / total_ns, sum(p.operations for p in remaining_parts), None, ""))
     if spent.idle_pct is not None:
         cause = f" ({_CAUSES[idle_reason(case.idle_gpu)]})" if case.idle_gpu is not None else ""
-        rows.append((f"GPU idle{cause}", spent.idle_pct * whole / 100, spent.idle_pct, None, None, _each_idle(spent)))
-    of = "of an iteration" if spent.is_iteration else "of GPU time"
-    columns = (Column("part", "GPU work", "name"), Column("ns", "time", "ns"), Column("share_pct", of, "whole %"),
-               Column("operations", "operations", "count"), Column("bytes_per_s", "speed", "byte/s"),
-               Column("top", "largest, of it", "name"))  # fmt: skip
+        rows.append(
+            (f"GPU idle{cause}", spent.idle_pct * total_ns / 100, spent.idle_pct, None, None, _each_idle(spent))
+        )
+    share_title = "of an iteration" if spent.is_iteration else "of GPU time"
+    columns = (
+        Column("part", "GPU work", "name"),
+        Column("ns", "time", "ns"),
+        Column("share_pct", share_title, "whole %"),
+        Column("operations", "operations", "count"),
+        Column("bytes_per_s", "speed", "byte/s"),
+        Column("top", "largest, of it", "name"),
+    )
     wide = "top" if any(row[-1] for row in rows) else "part"
-    return _most_work(spent), _filled(case, columns, rows, evidence="hotspots", wide=wide)
+    return _largest_work(spent), _filled(case, columns, rows, evidence="hotspots", wide=wide)
 
 
 def _each_idle(spent: Spent) -> str:
@@ -106,37 +115,41 @@ def _each_idle(spent: Spent) -> str:
 
 def _with_alone(name: str, spent: Spent) -> str:
     """A part's name; NCCL's with what of the span it takes alone: the rest is beside other parts."""
-    known = name == NCCL and spent.exposed_pct is not None
-    return f"{name} (alone {spent.exposed_pct:.0f} %)" if known else name
+    has_alone_share = name == NCCL and spent.exposed_pct is not None
+    return f"{name} (alone {spent.exposed_pct:.0f} %)" if has_alone_share else name
 
 
-def _most_work(spent: Spent) -> str:
+def _largest_work(spent: Spent) -> str:
     """What takes most of the GPU's work, in a few words."""
     first = next((part for part in spent.shown if part.name != NOT_SHOWN), spent.shown[0])
     if not any(part.name not in {COPIES, SETS} for part in spent.parts):
         return f"{plural(round(spent.operations), 'GPU operation')} and no kernel, {duration(spent.gpu_ns)}"
     if first.name == NCCL and spent.exposed_pct is not None:
         return f"NCCL alone takes {spent.exposed_pct:.0f} % of it"
-    of = "its GPU time" if spent.is_iteration else "GPU time"
-    said, ns = f"{100 * first.ns / spent.gpu_ns:.0f} % of {of} is {first.name}", first.ns
+    share_base = "its GPU time" if spent.is_iteration else "GPU time"
+    summary, ns = f"{100 * first.ns / spent.gpu_ns:.0f} % of {share_base} is {first.name}", first.ns
     if first.top and first.top_ns >= _NEARLY_ALL * first.ns and first.name not in {COPIES, NCCL}:
-        said, ns = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {of} is {first.top}", first.top_ns
+        summary, ns = f"{100 * first.top_ns / spent.gpu_ns:.0f} % of {share_base} is {first.top}", first.top_ns
     complete = not any(part.name == NOT_SHOWN for part in spent.parts)
     if not spent.is_iteration and spent.operations < _FEW_CALLS and complete:
-        said += f", {duration(ns)} of {duration(spent.gpu_ns)}"
-    return said
+        summary += f", {duration(ns)} of {duration(spent.gpu_ns)}"
+    return summary
 
 
 def _filled(
     case: CaseSummary, columns: Sequence[Column], rows: Sequence[tuple[Cell, ...]], *, evidence: str, wide: str
 ) -> Table:
     """A table of the columns that have a value."""
-    kept = [n for n in range(len(columns)) if any(row[n] not in {None, ""} for row in rows)]
-    names = [columns[n].name for n in kept]
+    filled_columns = [n for n in range(len(columns)) if any(row[n] not in {None, ""} for row in rows)]
+    names = [columns[n].name for n in filled_columns]
     return Table(
-        TABLE, "", tuple(columns[n] for n in kept), tuple(tuple(row[n] for n in kept) for row in rows),
-        wide=wide if wide in names else None, evidence=(Evidence(evidence, (case.id,)),),
-    )  # fmt: skip
+        TABLE,
+        "",
+        tuple(columns[n] for n in filled_columns),
+        tuple(tuple(row[n] for n in filled_columns) for row in rows),
+        wide=wide if wide in names else None,
+        evidence=(Evidence(evidence, (case.id,)),),
+    )
 
 
 def _measured_of(kernel: KernelRow) -> list[str]:
@@ -148,9 +161,9 @@ def _measured_of(kernel: KernelRow) -> list[str]:
         ("issue slots {} used", kernel.metrics.get("issue_slot_utilization")),
         (f"occupancy {{}}{'' if limit is None else f' of at most {limit:.0f} %'}", reached),
     )  # fmt: skip
-    known = [text.format(f"{share:.0f} %") for text, share in shares if share]
+    measured_shares = [text.format(f"{share:.0f} %") for text, share in shares if share]
     moved = kernel.dram_bytes_per_s if kernel.launch_ns and kernel.dram_pct is None else None
-    return known + ([f"DRAM {rate(moved)}"] if moved else [])
+    return measured_shares + ([f"DRAM {rate(moved)}"] if moved else [])
 
 
 def _largest(part: Part) -> str:
@@ -175,7 +188,7 @@ def _kernels_of(case: CaseSummary) -> Section | None:
     table = _filled(case, columns, rows, evidence="kernels", wide="kernel")
     if len(table.columns) == 1:
         table = _metrics_of(case)
-    return _kernels_said(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
+    return _kernels_summary(case.kernels, table), replace(table, rows=table.rows[:_ROWS])
 
 
 def _metrics_of(case: CaseSummary) -> Table:
@@ -192,47 +205,49 @@ def _metrics_of(case: CaseSummary) -> Table:
 
 def _counted(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
     """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
-    limit, of = bound_by(kernel), kernel.metrics
+    limit, metrics = bound_by(kernel), kernel.metrics
     return (
         None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else 100 - room_pct(kernel),
-        kernel.launch_ns and kernel.dram_bytes_per_s, of.get("sm_efficiency") if kernel.sm_pct is None else None,
-        kernel.achieved_occupancy_pct, of.get("gld_efficiency") or None,  # 0 %: it has none
-        of.get("gst_efficiency") or None, kernel_advice(kernel, 100.0 if alone else kernel.share_pct),
+        kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
+        kernel.achieved_occupancy_pct, metrics.get("gld_efficiency") or None,  # 0 %: it has none
+        metrics.get("gst_efficiency") or None, kernel_advice(kernel, 100.0 if alone else kernel.share_pct),
     )  # fmt: skip
 
 
-def _kernels_said(kernels: Sequence[KernelRow], table: Table) -> str:
+def _kernels_summary(kernels: Sequence[KernelRow], table: Table) -> str:
     """The most telling of kernels with counters: what the largest is bound by, or what was measured."""
     first, limit = kernels[0], bound_by(kernels[0])
-    said = plural(len(kernels), "kernel")
+    summary = plural(len(kernels), "kernel")
     if not any(kernel.metrics for kernel in kernels):
-        return f"{said}, of which no metric has a value"
+        return f"{summary}, of which no metric has a value"
     if len(kernels) == 1:
         each = " a launch" if first.launches > 1 else ""
-        said = first.short_name + (f" takes {duration(first.launch_ns)}{each}" if first.launch_ns else "")
+        summary = first.short_name + (f" takes {duration(first.launch_ns)}{each}" if first.launch_ns else "")
     elif first.share_pct is None:
-        return f"{said}, without times" + "".join(f", {text}" for text in _ranges(table)[:_RANGES])
+        return f"{summary}, without times" + "".join(f", {text}" for text in _ranges(table)[:_RANGES])
     else:
-        said = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
+        summary = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
     if limit is not None:
         return (
-            said + f", bound by {limit}" + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
+            summary
+            + f", bound by {limit}"
+            + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
         )
     if first.launch_ns is None and not _measured_of(first):
-        return f"{said} has only {plural(len(first.metrics), 'metric')}, and no time"
-    return ", ".join((said, *_measured_of(first)))
+        return f"{summary} has only {plural(len(first.metrics), 'metric')}, and no time"
+    return ", ".join((summary, *_measured_of(first)))
 
 
 def _ranges(table: Table) -> list[str]:
     """Of each column of shares the least and the greatest, or how many are low."""
     ranges = []
     for n, column in enumerate(table.columns):
-        known = [cell for row in table.rows if isinstance(cell := row[n], float)]
-        few = sum(cell < _LOW_PCT for cell in known)
-        if column.unit == "whole %" and len(known) >= _MANY and few:  # of many the ends say nothing
-            ranges.append(f"{column.title} below {_LOW_PCT:.0f} % in {few} of {len(known)}")
-        elif column.unit == "whole %" and known:
-            ends = dict.fromkeys((f"{min(known):.0f}", f"{max(known):.0f}"))
+        cells = [cell for row in table.rows if isinstance(cell := row[n], float)]
+        few = sum(cell < _LOW_PCT for cell in cells)
+        if column.unit == "whole %" and len(cells) >= _MANY and few:  # of many the ends say nothing
+            ranges.append(f"{column.title} below {_LOW_PCT:.0f} % in {few} of {len(cells)}")
+        elif column.unit == "whole %" and cells:
+            ends = dict.fromkeys((f"{min(cells):.0f}", f"{max(cells):.0f}"))
             ranges.append(f"{column.title} {' to '.join(ends)} %")
     return ranges
 
@@ -246,7 +261,7 @@ _FUNCTIONS: Final = (Column("name", "function", "name"), Column("work", "work"),
 
 def _functions_of(case: CaseSummary) -> Section | None:
     if case.functions:
-        return _functions_said(case), _filled(
+        return _functions_summary(case), _filled(
             case, _FUNCTIONS,
             [(s.short_name, _work(s), s.total_ns, s.share_pct, s.calls or None) for s in case.functions[:_PARTS]],
             evidence="functions", wide="name",
@@ -258,8 +273,8 @@ def _functions_of(case: CaseSummary) -> Section | None:
     if (calls := sum(share.calls or 0 for share in shares)) < _FEW_CALLS:
         bare = [(name, ns, None, count) for name, ns, _, count in rows]
         return plural(round(calls), "CUDA API call"), _filled(case, _SHARES, bare, evidence="api", wide="name")
-    said = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of CUDA API time"
-    return said, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence("api", (case.id,)),))
+    summary = f"{shares[0].short_name} takes {shares[0].share_pct:.0f} % of CUDA API time"
+    return summary, Table(TABLE, "", _SHARES, rows, wide="name", evidence=(Evidence("api", (case.id,)),))
 
 
 def _work(function: Share) -> str:
@@ -271,16 +286,16 @@ def _work(function: Share) -> str:
 _REST: Final = "[Others]"  # of a report that names the largest only
 
 
-def _functions_said(case: CaseSummary) -> str:
+def _functions_summary(case: CaseSummary) -> str:
     """The function that works most, and how much of the time is waiting."""
-    named = (share for share in case.functions if share.short_name != _REST)
-    first = next((share for share in named if _work(share) not in WAITS), None)
+    named_functions = (share for share in case.functions if share.short_name != _REST)
+    first = next((share for share in named_functions if _work(share) not in WAITS), None)
     wait = next(iter(case.host.waits if case.host else ()), None)
-    of = "self time" if case.functions[0].total_ns is not None else "the samples"
-    said = [f"{first.short_name} takes {first.share_pct:.0f} % of {of}"] if first else []
+    share_base = "self time" if case.functions[0].total_ns is not None else "the samples"
+    phrases = [f"{first.short_name} takes {first.share_pct:.0f} % of {share_base}"] if first else []
     if wait and wait.share_pct >= _TELLING_PCT:
-        said.append(f"{wait.share_pct:.0f} %{'' if first else f' of {of}'} is {wait.name} ({wait.top})")
-    return ", ".join(said)
+        phrases.append(f"{wait.share_pct:.0f} %{'' if first else f' of {share_base}'} is {wait.name} ({wait.top})")
+    return ", ".join(phrases)
 
 
 _FIGURES: Final = (Column("key", "figure"), Column("value", "value", "number"), Column("unit", "unit"))
@@ -291,14 +306,20 @@ def _facts_of(case: CaseSummary, facts: Sequence[Mapping[str, Any]]) -> Section 
     rows = [(row["key"], row["value"], row.get("unit") or "") for row in facts if row.get("value") is not None]
     if not rows:
         return None
-    of = {key: value for key, value, _ in rows}
-    said = [f"{of['cpu_use_cores']:.3g} CPU cores at work on average"] if "cpu_use_cores" in of else []
-    said += [f"IPC {of['ipc']:.3g}"] if "ipc" in of else []
-    return ", ".join(said) or plural(len(rows), "figure"), _filled(case, _FIGURES, rows, evidence="facts", wide="key")
+    values_by_key = {key: value for key, value, _ in rows}
+    phrases = (
+        [f"{values_by_key['cpu_use_cores']:.3g} CPU cores at work on average"]
+        if "cpu_use_cores" in values_by_key
+        else []
+    )
+    phrases += [f"IPC {values_by_key['ipc']:.3g}"] if "ipc" in values_by_key else []
+    return ", ".join(phrases) or plural(len(rows), "figure"), _filled(
+        case, _FIGURES, rows, evidence="facts", wide="key"
+    )
 
 
 # a table, the column by which its rows are weighed, and what they are shares of
-_OTHERS: Final = (
+_WEIGHED_TABLES: Final = (
     ("operators", "self_device_ns", "the device's time"), ("operators", "self_cpu_ns", "CPU time"),
     ("nvtx_gpu_summary", "projected_ns", "the ranges' GPU time"), ("nvtx_summary", "total_ns", "the ranges' time"),
     ("osrt_summary", "total_ns", "the time in system calls that do not wait; no GPU work"),
@@ -316,17 +337,17 @@ _WAITS: Final = re.compile(
 
 def _timed(table: str, column: str, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows with times that say most: no calls that wait, and no operators beside what the GPU did for them."""
-    some = [row for row in rows if row.get(column) and row.get("name")]
+    timed_rows = [row for row in rows if row.get(column) and row.get("name")]
     if table == "osrt_summary":
-        return [row for row in some if not _WAITS.search(row["name"])]
+        return [row for row in timed_rows if not _WAITS.search(row["name"])]
     if column != "self_device_ns":
-        return some
+        return timed_rows
     # what took no CPU time is the GPU's side: kernels, and ranges, which have the name of a row of the CPU
     of_cpu = {row["name"] for row in rows if row.get("self_cpu_ns") != 0}
-    operators = [row for row in some if row.get("self_cpu_ns") != 0]
-    kernels = [row for row in some if row["name"] not in of_cpu]
-    whole, part = (sum(row[column] for row in of) for of in (kernels, operators))
-    return operators if part >= _NEARLY_ALL * whole else kernels
+    operators = [row for row in timed_rows if row.get("self_cpu_ns") != 0]
+    kernels = [row for row in timed_rows if row["name"] not in of_cpu]
+    kernel_total, operator_total = (sum(row[column] for row in group) for group in (kernels, operators))
+    return operators if operator_total >= _NEARLY_ALL * kernel_total else kernels
 
 
 def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
@@ -334,8 +355,8 @@ def _shares(timed: Sequence[Mapping[str, Any]], column: str) -> list[float]:
     printed = [row.get(column.removesuffix("_ns") + "_pct") for row in timed]
     if all(share is not None for share in printed):
         return [float(share) for share in printed if share is not None]
-    whole = sum(row[column] for row in timed)
-    return [100 * row[column] / whole for row in timed]
+    total = sum(row[column] for row in timed)
+    return [100 * row[column] / total for row in timed]
 
 
 def _by_name(rows: Sequence[Mapping[str, Any]], column: str) -> list[Mapping[str, Any]]:
@@ -343,17 +364,17 @@ def _by_name(rows: Sequence[Mapping[str, Any]], column: str) -> list[Mapping[str
     share = column.removesuffix("_ns") + "_pct"
     merged: dict[str, dict[str, Any]] = {}
     for row in rows:
-        known = merged.setdefault(row["name"], {**row, **dict.fromkeys((column, "calls", share))})
+        merged_row = merged.setdefault(row["name"], {**row, **dict.fromkeys((column, "calls", share))})
         for name in (column, "calls", share):
             if row.get(name) is not None:
-                known[name] = (known[name] or 0) + row[name]
+                merged_row[name] = (merged_row[name] or 0) + row[name]
     return list(merged.values())
 
 
 def _rows_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> Section | None:
     """The rows that weigh most of the first table in which one is worth a word, else of the first that has any."""
     first = None
-    for table, column, of in _OTHERS:
+    for table, column, share_base in _WEIGHED_TABLES:
         timed = _by_name(_timed(table, column, tables.get(table, ())), column)
         if not timed:
             continue
@@ -365,7 +386,7 @@ def _rows_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]
             if share >= _TELLING_PCT
         )
         columns = (_SHARES[0], _WEIGHTS.get(column, _SHARES[1]), *_SHARES[2:])
-        section = (f"{timed[0]['name']} takes {shares[0]:.0f} % of {of}",
+        section = (f"{timed[0]['name']} takes {shares[0]:.0f} % of {share_base}",
                    _filled(case, columns, rows, evidence=table, wide="name"))  # fmt: skip
         if rows:
             return section
@@ -374,7 +395,7 @@ def _rows_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any]]
 
 
 # facts of a whole run that people look at first, as HostSide has them
-_WHOLE: Final = (
+_RUN_FACTS: Final = (
     ("elapsed_s", "elapsed time"), ("cpu_time_s", "CPU time"), ("cpu_use_cores", "logical CPUs at work"),
     ("ipc", "instructions a cycle"), ("cpi", "cycles an instruction"),
     ("memory_bound_pct", "pipeline slots that wait for memory"),
@@ -390,16 +411,16 @@ _OF_PROGRAMS: Final = frozenset(
 )
 
 
-def _whole_of(case: CaseSummary) -> Section | None:
+def _run_facts_of(case: CaseSummary) -> Section | None:
     """What was found of the whole run, beside counts of events, where nothing is known of its parts."""
     facts = case.host.facts if case.host else {}
-    rows = tuple((title, _fact(key, facts[key])) for key, title in _WHOLE if key in facts)
+    rows = tuple((title, _fact(key, facts[key])) for key, title in _RUN_FACTS if key in facts)
     if "elapsed_s" not in facts or not _OF_PROGRAMS & facts.keys():
         return None
     mpi = f", {facts['mpi_pct']:.0f} % of it in MPI" if facts.get("mpi_pct") else ""
     columns = (Column("metric", "of the whole run"), Column("value", "value"))
-    said = f"takes {duration(1e9 * facts['elapsed_s'])}{mpi}"
-    return said, Table(TABLE, "", columns, rows, evidence=(Evidence("facts", (case.id,)),))
+    summary = f"takes {duration(1e9 * facts['elapsed_s'])}{mpi}"
+    return summary, Table(TABLE, "", columns, rows, evidence=(Evidence("facts", (case.id,)),))
 
 
 def _fact(key: str, value: float) -> str:

@@ -86,8 +86,8 @@ class Spent:
 
     def share_pct(self, name: str) -> float:
         """What a class takes of the GPU's work."""
-        whole = self.gpu_ns
-        return 100 * sum(part.ns for part in self.parts if part.name == name) / whole if whole else 0.0
+        total_ns = self.gpu_ns
+        return 100 * sum(part.ns for part in self.parts if part.name == name) / total_ns if total_ns else 0.0
 
 
 def spent(
@@ -125,39 +125,41 @@ def spent(
         return None
     if not iterations and (unseen := _unseen(gpu)):
         took[NOT_SHOWN] = {"": [unseen / spans, 0.0]}
-    parts = tuple(sorted((_part(name, of) for name, of in took.items()), key=lambda part: -part.ns))
-    about = {
+    parts = tuple(sorted((_part(name, operations) for name, operations in took.items()), key=lambda part: -part.ns))
+    common_fields = {
         "parts": parts,
-        "shown": parts if classes else _shown(parts, took),
+        "shown": parts if classes else _parts_to_show(parts, took),
         "fp32_ns": fp32,
         "short_pct": 100 * short / kernels if kernels else 0.0,
         "operations": sum(part.operations for part in parts),
     }
     if not iterations:
-        return Spent(is_iteration=False, span_ns=None, **about)  # type: ignore[arg-type]  # of the dictionary's values
+        return Spent(is_iteration=False, span_ns=None, **common_fields)  # type: ignore[arg-type]  # of the dictionary's values
     divided: dict[str, Any] = {} if shared else _divided(iterations)
-    return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **about, **divided)  # type: ignore[arg-type]
+    return Spent(is_iteration=True, span_ns=_mean(row["med_ns"] for row in iterations), **common_fields, **divided)  # type: ignore[arg-type]
 
 
-def _shown(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
+def _parts_to_show(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[Part, ...]:
     """A part an operation where few of them take nearly all, or where names tell no class of much; else the classes."""
     # NCCL is one part, since it is known what of it is alone
-    named = [Part(NCCL, part.ns, part.operations, "", part.ns) for part in parts if part.name == NCCL]
-    for name, of in took.items():
+    operation_parts = [Part(NCCL, part.ns, part.operations, "", part.ns) for part in parts if part.name == NCCL]
+    for name, operations in took.items():
         if name != NCCL:
-            named += [Part(operation or name, ns, calls, "", ns) for operation, (ns, calls) in of.items()]
-    named.sort(key=lambda part: -part.ns)
-    whole = sum(part.ns for part in parts)
+            operation_parts += [
+                Part(operation or name, ns, calls, "", ns) for operation, (ns, calls) in operations.items()
+            ]
+    operation_parts.sort(key=lambda part: -part.ns)
+    total_ns = sum(part.ns for part in parts)
     unknown = sum(part.ns for part in parts if part.name == OTHER_KERNELS)
-    few = len(named) <= _FEW or sum(part.ns for part in named[: _FEW - 1]) >= _NEARLY_ALL * whole
-    return tuple(named) if few or unknown > _MUCH * whole else parts
+    few = len(operation_parts) <= _FEW or sum(part.ns for part in operation_parts[: _FEW - 1]) >= _NEARLY_ALL * total_ns
+    return tuple(operation_parts) if few or unknown > _MUCH * total_ns else parts
 
 
 def _above_median(gpu: Sequence[Row], iterations: Sequence[Row]) -> float:
     """How many times the GPU's work of the mean iteration is that of the median one, which a long one does not move."""
     median = sum((row.get("med_gpu_ns") or 0.0) * row["steady"] for row in iterations)
-    whole = sum(row.get("total_ns") or 0.0 for row in gpu)
-    return whole / median if median and whole else 1.0
+    total_ns = sum(row.get("total_ns") or 0.0 for row in gpu)
+    return total_ns / median if median and total_ns else 1.0
 
 
 def _unseen(gpu: Sequence[Row]) -> float:
@@ -165,32 +167,42 @@ def _unseen(gpu: Sequence[Row]) -> float:
     gpu = [row for row in gpu if row["kind"] != "um"]  # which nvprof prints without shares
     if any(row.get("time_pct") is None for row in gpu):
         return 0.0
-    apart = sum(row["time_pct"] for row in gpu) > _TOGETHER_PCT  # kernels and copies are tables of their own
-    kernels, others = ([row for row in gpu if (row["kind"] == "kernel") is which] for which in (True, False))
+    separate_tables = sum(row["time_pct"] for row in gpu) > _TOGETHER_PCT  # kernels and copies are tables of their own
+    kernels, other_rows = (
+        [row for row in gpu if (row["kind"] == "kernel") is is_kernel] for is_kernel in (True, False)
+    )
     unseen = 0.0
-    for table in (kernels, others) if apart else (gpu,):
-        shown = sum(row["time_pct"] for row in table)
-        if 0 < shown < _ALL_PCT:
-            unseen += sum(row.get("total_ns") or 0.0 for row in table) * (100 - shown) / shown
+    for table in (kernels, other_rows) if separate_tables else (gpu,):
+        shown_pct = sum(row["time_pct"] for row in table)
+        if 0 < shown_pct < _ALL_PCT:
+            unseen += sum(row.get("total_ns") or 0.0 for row in table) * (100 - shown_pct) / shown_pct
     return unseen
 
 
-def _part(name: str, of: Mapping[str, Sequence[float]]) -> Part:
-    top = max(of, key=lambda operation: of[operation][0])
-    return Part(name, sum(ns for ns, _ in of.values()), sum(calls for _, calls in of.values()), top, of[top][0])
+def _part(name: str, operations: Mapping[str, Sequence[float]]) -> Part:
+    top = max(operations, key=lambda operation: operations[operation][0])
+    return Part(
+        name,
+        sum(ns for ns, _ in operations.values()),
+        sum(calls for _, calls in operations.values()),
+        top,
+        operations[top][0],
+    )
 
 
 def _divided(iterations: Sequence[Row]) -> dict[str, Any]:
     """How the span is divided, where every process tells it."""
-    known = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
-    if len(known) != len(iterations):
+    measured_rows = [row for row in iterations if row.get("med_gpu_busy_pct") is not None]
+    if len(measured_rows) != len(iterations):
         return {}
-    busy = [busy_share(row) or 0.0 for row in known]
+    busy = [busy_share(row) or 0.0 for row in measured_rows]
     idle = [100 - share for share in busy]
-    copies = [share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, known, strict=True)]
-    talk: list[Any] = [row.get("med_communication_alone_pct") for row in known]
+    copies = [
+        share * (row.get("med_memory_alone_pct") or 0.0) / 100 for share, row in zip(busy, measured_rows, strict=True)
+    ]
+    talk: list[Any] = [row.get("med_communication_alone_pct") for row in measured_rows]
     of_gpus: dict[str, list[float]] = {}
-    for name, share in zip(gpu_names(known), idle, strict=True):
+    for name, share in zip(gpu_names(measured_rows), idle, strict=True):
         of_gpus.setdefault(name, []).append(share)
     parts: dict[str, Any] = {
         "idle_pct": _mean(idle), "most_idle_pct": max(idle), "copies_pct": _mean(copies),
@@ -199,8 +211,11 @@ def _divided(iterations: Sequence[Row]) -> dict[str, Any]:
     if any(share is None for share in talk):  # the table was made before this was read
         return parts
     exposed = [share * alone / 100 for share, alone in zip(busy, talk, strict=True)]
-    talking = [row.get("med_communication_pct") or 0.0 for row in known]
-    in_all = [share * (row.get("med_gpu_ns") or 0.0) / row["med_ns"] for share, row in zip(talking, known, strict=True)]
+    talking = [row.get("med_communication_pct") or 0.0 for row in measured_rows]
+    in_all = [
+        share * (row.get("med_gpu_ns") or 0.0) / row["med_ns"]
+        for share, row in zip(talking, measured_rows, strict=True)
+    ]
     parts["exposed_pct"] = _mean(exposed)
     parts["hidden_pct"] = max(0.0, _mean(in_all) - _mean(exposed))
     parts["computing_pct"] = max(0.0, 100 - _mean(idle) - _mean(copies) - _mean(exposed))
@@ -208,5 +223,5 @@ def _divided(iterations: Sequence[Row]) -> dict[str, Any]:
 
 
 def _mean(values: Iterable[float]) -> float:
-    known = list(values)
-    return sum(known) / len(known)
+    value_list = list(values)
+    return sum(value_list) / len(value_list)

@@ -76,12 +76,12 @@ class Waiting:
     late: str
 
 
-def steady_rows(name: str, whole: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
+def steady_rows(name: str, summary_rows: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
     """The rows of a summary that speak of the steady state.
 
     Args:
         name: The summary: gpu_summary, api_summary or communication.
-        whole: Its rows.
+        summary_rows: Its rows.
         parts: Rows of phase_summary; those of the same runs and reports take their place.
     """
     split: dict[tuple[Any, Any], list[Row]] = {}
@@ -90,28 +90,34 @@ def steady_rows(name: str, whole: Iterable[Row], parts: Iterable[Row]) -> list[R
             split.setdefault(_report(row), [])
             if row["phase"] in _STEADY:
                 split[_report(row)].append(row)
-    kept = [row for row in whole if _report(row) not in split]
-    return [*(row for rows in split.values() for row in rows), *kept]
+    unsplit_rows = [row for row in summary_rows if _report(row) not in split]
+    return [*(row for rows in split.values() for row in rows), *unsplit_rows]
 
 
 def phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
     """The phases of a case's processes, in their order; none where no process has iterations."""
-    found: list[Phase] = []
+    case_phases: list[Phase] = []
     for phase in PHASES:
-        mine = [r for r in rows if r["phase"] == phase]
-        if not mine:
+        phase_rows = [r for r in rows if r["phase"] == phase]
+        if not phase_rows:
             continue
-        longest = max(mine, key=lambda r: r["duration_ns"])
-        processes = {process_of(r) for r in mine}
-        api = [r["api_ns"] for r in mine if r.get("api_ns") is not None]
-        found.append(
+        longest = max(phase_rows, key=lambda r: r["duration_ns"])
+        processes = {process_of(r) for r in phase_rows}
+        api = [r["api_ns"] for r in phase_rows if r.get("api_ns") is not None]
+        case_phases.append(
             Phase(
-                phase, _mean(mine, "duration_ns"), _mean(mine, "gpu_ns"), _mean(mine, "gpu_busy_ns"),
-                sum(api) / len(api) if api else None, longest.get("iterations"),
-                _most([r for r in parts if r["phase"] == phase and process_of(r) in processes], len(processes)),
+                phase,
+                _mean(phase_rows, "duration_ns"),
+                _mean(phase_rows, "gpu_ns"),
+                _mean(phase_rows, "gpu_busy_ns"),
+                sum(api) / len(api) if api else None,
+                longest.get("iterations"),
+                _longest_calls(
+                    [r for r in parts if r["phase"] == phase and process_of(r) in processes], len(processes)
+                ),
             )
-        )  # fmt: skip
-    return tuple(found)
+        )
+    return tuple(case_phases)
 
 
 def one_phase(rows: Sequence[Row]) -> str | None:
@@ -120,7 +126,7 @@ def one_phase(rows: Sequence[Row]) -> str | None:
     return None if split else next((row["reason"] for row in rows if row.get("reason")), None)
 
 
-def _most(rows: Iterable[Row], processes: int) -> tuple[tuple[str, float], ...]:
+def _longest_calls(rows: Iterable[Row], processes: int) -> tuple[tuple[str, float], ...]:
     """The calls and copies that took most; the call of a copy takes the same time once more, and does not count."""
     took: dict[str, float] = {}
     for row in rows:
@@ -164,13 +170,13 @@ def waiting(rows: Sequence[Row], gpu_ns: float) -> Waiting | None:
             by_run.setdefault(row.get("run"), {}).setdefault(process_of(row), []).append(row)
     waited, late = 0.0, ""
     for ranks in by_run.values():
-        calls = {sum(r.get("calls") or 0 for r in mine) for mine in ranks.values()}
+        calls = {sum(r.get("calls") or 0 for r in rank_rows) for rank_rows in ranks.values()}
         if len(ranks) < 2 or len(calls) != 1:
             return None  # a report of all ranks together, or ranks that do not do the same
-        took = {rank: sum(r.get("total_ns") or 0.0 for r in mine) for rank, mine in ranks.items()}
-        least = min(took, key=lambda rank: took[rank])
-        waited += sum(took.values()) - len(took) * took[least]
-        late = process_name(ranks[least][0], ranks[least][0].get("device"))
+        took = {rank: sum(r.get("total_ns") or 0.0 for r in rank_rows) for rank, rank_rows in ranks.items()}
+        latest_rank = min(took, key=lambda rank: took[rank])
+        waited += sum(took.values()) - len(took) * took[latest_rank]
+        late = process_name(ranks[latest_rank][0], ranks[latest_rank][0].get("device"))
     return Waiting(100 * waited / gpu_ns, late) if late and gpu_ns else None
 
 
@@ -230,5 +236,5 @@ def _mean(rows: Sequence[Row], column: str) -> float:
 
 
 def _median(rows: Sequence[Row], column: str) -> float | None:
-    known = [r[column] for r in rows if r.get(column) is not None]
-    return statistics.median(known) if known else None
+    values = [r[column] for r in rows if r.get(column) is not None]
+    return statistics.median(values) if values else None

@@ -40,7 +40,7 @@ class CampaignData:
         tables: The rows of TABLES, each with `run`.
         missing: What is absent and why, in sentences.
         counters: The tables of OF_KERNELS that there are.
-        known: Findings of the campaign itself, which come first.
+        campaign_findings: Findings of the campaign itself, which come first.
         kernels: By case, where they are known already, in place of `counters`.
     """
 
@@ -51,12 +51,12 @@ class CampaignData:
     tables: Mapping[str, Sequence[Mapping[str, Any]]]
     missing: Sequence[str] = ()
     counters: Mapping[str, TableData] | None = None
-    known: Sequence[Finding] = ()
+    campaign_findings: Sequence[Finding] = ()
     kernels: Mapping[str, tuple[KernelRow, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReportRequest:
     """What the recipe's `report` asks for; None: not asked."""
 
     cover: float = 0.9
@@ -106,48 +106,53 @@ class Summary:
             findings=tuple(f for f in self.findings if set(f.cases) <= set(cases)),
             model=tuple(m for m in self.model if m.case_id in cases),
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
-            nodes=tuple(one for one in self.nodes if one[0] in cases),
-            hits={case: some for case, some in self.hits.items() if case in cases},
+            nodes=tuple(case_nodes for case_nodes in self.nodes if case_nodes[0] in cases),
+            hits={case: case_hits for case, case_hits in self.hits.items() if case in cases},
         )
 
 
-def summarize(data: CampaignData, asked: Asked) -> Summary:
+def summarize(data: CampaignData, request: ReportRequest) -> Summary:
     """Summarise a campaign by what its recipe asks for."""
     runs, tables = data.runs, data.tables
-    cases = summarize_cases(runs, tables, asked.cover, data.counters, asked.classes)
+    cases = summarize_cases(runs, tables, request.cover, data.counters, request.classes)
     cases = [replace(case, kernels=data.kernels[case.id]) if case.id in data.kernels else case for case in cases]
-    asked = _as_varied(asked, runs)
+    request = _with_default_comparison(request, runs)
     case_of = {run.id: run.case_id for run in runs}
     curve = None
-    if asked.axis and asked.figure and cases:
-        kind: Any = asked.kind
+    if request.axis and request.figure and cases:
+        kind: Any = request.kind
         curve = scaling(
-            cases, axis=asked.axis, kind=kind, figure=asked.figure, baseline=asked.base,
-            higher_is_better=asked.higher_is_better,
+            cases, axis=request.axis, kind=kind, figure=request.figure, baseline=request.base,
+            higher_is_better=request.higher_is_better,
         )  # fmt: skip
     variants: list[Variant] = []
-    if asked.compare and asked.figure:
+    if request.compare and request.figure:
         variants = compare(
-            cases, parameter=asked.compare, baseline=asked.baseline, figure=asked.figure,
-            higher_is_better=asked.higher_is_better, tied=asked.tied,
+            cases, parameter=request.compare, baseline=request.baseline, figure=request.figure,
+            higher_is_better=request.higher_is_better, tied=request.tied,
         )  # fmt: skip
     hits = hits_of(cases)
     by_id = {case.id: case for case in cases}
-    beside = [*(of_scaling(curve, by_id) if curve else ()), *of_variants(variants, by_id)]
+    paired_findings = [*(of_scaling(curve, by_id) if curve else ()), *of_variants(variants, by_id)]
     return Summary(
         campaign=data.campaign,
         site=data.site,
         note=data.note,
-        cover=asked.cover,
+        cover=request.cover,
         cases=tuple(cases),
         curve=curve,
         variants=tuple(variants),
-        compared=asked.compare,
-        compared_to=asked.baseline,
-        figure=asked.figure,
-        findings=(*data.known, *_crowded(tables, case_of), *beside, *as_findings(hits, several=len(cases) > 1)),
+        compared=request.compare,
+        compared_to=request.baseline,
+        figure=request.figure,
+        findings=(
+            *data.campaign_findings,
+            *_crowded(tables, case_of),
+            *paired_findings,
+            *as_findings(hits, several=len(cases) > 1),
+        ),
         missing=tuple(data.missing),
-        model=effective_rates(cases, asked.models, runs, tables),
+        model=effective_rates(cases, request.models, runs, tables),
         outliers=tuple(outliers(runs, tables.get("figures", ()))),
         nodes=tuple(nodes_of(tables.get("ranks", ()), case_of)),
         tables=tables,
@@ -156,17 +161,19 @@ def summarize(data: CampaignData, asked: Asked) -> Summary:
     )
 
 
-def _as_varied(asked: Asked, runs: Sequence[Any]) -> Asked:
+def _with_default_comparison(request: ReportRequest, runs: Sequence[Any]) -> ReportRequest:
     """What is asked for; where the recipe does not say, how cases scale with their GPUs, or what a switch changes."""
-    if asked.axis or asked.compare or not asked.figure:
-        return asked
+    if request.axis or request.compare or not request.figure:
+        return request
     for name in runs[0].params if runs else ():
-        some = {repr(run.params.get(name)): run.params.get(name) for run in runs}
-        if len(some) > 1 and all(type(run.params.get(name)) is int and run.params[name] == run.gpus for run in runs):
-            return replace(asked, axis=name)
-        if len(some) == 2 and all(isinstance(value, bool) for value in some.values()):
-            return replace(asked, compare=name, baseline=False)
-    return asked
+        distinct_values = {repr(run.params.get(name)): run.params.get(name) for run in runs}
+        if len(distinct_values) > 1 and all(
+            type(run.params.get(name)) is int and run.params[name] == run.gpus for run in runs
+        ):
+            return replace(request, axis=name)
+        if len(distinct_values) == 2 and all(isinstance(value, bool) for value in distinct_values.values()):
+            return replace(request, compare=name, baseline=False)
+    return request
 
 
 def _crowded(tables: Mapping[str, Sequence[Mapping[str, Any]]], case_of: Mapping[str, str]) -> list[Finding]:

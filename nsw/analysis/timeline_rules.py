@@ -75,19 +75,21 @@ def slowed_times(case: CaseSummary, pass_name: str | None = None) -> float:
         case: The case.
         pass_name: The profiler's pass; by default the one of the case's timeline.
     """
-    of = case.traced_by if pass_name is None else pass_name
+    profiled_pass = case.traced_by if pass_name is None else pass_name
     times = [
-        held.median / free.median if is_time(free.unit) else free.median / held.median
-        for free in case.figures if not free.profiled and free.median > 0 and _is_speed(free.unit)
-        for held in case.figures if held.pass_name == of and held.name == free.name and held.median > 0
-        if not _within_scatter(free, held)
-    ]  # fmt: skip
+        profiled.median / baseline.median if is_time(baseline.unit) else baseline.median / profiled.median
+        for baseline in case.figures
+        if not baseline.profiled and baseline.median > 0 and _is_speed(baseline.unit)
+        for profiled in case.figures
+        if profiled.pass_name == profiled_pass and profiled.name == baseline.name and profiled.median > 0
+        if not _within_scatter(baseline, profiled)
+    ]
     return max(1.0, *times) if times else 1.0
 
 
-def _within_scatter(free: Figure, held: Figure) -> bool:
+def _within_scatter(baseline: Figure, profiled: Figure) -> bool:
     """Whether repeats show that the two may be the same."""
-    return min(free.runs, held.runs) > 1 and held.least <= free.most and free.least <= held.most
+    return min(baseline.runs, profiled.runs) > 1 and profiled.least <= baseline.most and baseline.least <= profiled.most
 
 
 def _is_speed(unit: str | None) -> bool:
@@ -126,29 +128,29 @@ def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
         idle = replace(idle, med_ns=idle.med_ns / slowed, busy_pct=idle.busy_pct * slowed)  # as without the profiler
         if idle.busy_pct >= BUSY_PCT:
             return None
-        what, do, why, advice = _WHY[reason](idle)
+        cause, do, explanation, advice = _IDLE_TEXTS[reason](idle)
         name, size = f"idle: {reason}", f"{100 - idle.busy_pct:.0f} %"
         profiled = host_work_while_idle(case, _longest_wait(idle)) if reason in _OF_HOST else None
         if profiled is not None:
-            name, work, what, do, why, advice = profiled
+            name, work, cause, do, explanation, advice = profiled
             size += f", {work}"
         elif reason in _OF_HOST and (case.loading_ns or 0.0) >= _PART * idle.idle_ns:
             loading = format_ns(min(case.loading_ns or 0.0, idle.idle_ns))  # medians of different things
             name = "idle: loader"
-            what, do = f"waits {loading} for the DataLoader", "more loader workers"
-            why = f"for {loading} of that the program waits for its DataLoader"
+            cause, do = f"waits {loading} for the DataLoader", "more loader workers"
+            explanation = f"for {loading} of that the program waits for its DataLoader"
             advice = (
                 "More workers (num_workers), cheaper decoding, or data that are ready (cached, resized) shorten that."
             )
-        others = ""
+        other_gpus = ""
         if idle.processes > 1:
-            others = (
+            other_gpus = (
                 " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
             )
         return Hit(
-            name, case.id, 100 - idle.busy_pct, what, do,
-            f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} % of {_an_iteration(case, idle.med_ns)}: {why}",
-            advice + others, size, "iterations",
+            name, case.id, 100 - idle.busy_pct, cause, do,
+            f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} % of {_an_iteration(case, idle.med_ns)}: {explanation}",
+            advice + other_gpus, size, "iterations",
         )  # fmt: skip
 
     return rule
@@ -162,10 +164,10 @@ def _longest_wait(idle: IdleGpu) -> float:
 
 def _an_iteration(case: CaseSummary, med_ns: float) -> str:
     """An iteration with its time: of a few their range, whose median says little."""
-    of = case.iterations
-    if of is None or of.count >= _FEW_ITERATIONS:
+    iterations = case.iterations
+    if iterations is None or iterations.count >= _FEW_ITERATIONS:
         return f"an iteration of {format_ns(med_ns)}"
-    return f"iterations of {format_ns(of.least_ns)} to {format_ns(of.most_ns)}"
+    return f"iterations of {format_ns(iterations.least_ns)} to {format_ns(iterations.most_ns)}"
 
 
 def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
@@ -230,30 +232,36 @@ def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
     )
 
 
-_WHY: Final[Mapping[Reason, Callable[[IdleGpu], tuple[str, str, str, str]]]] = {
+_IDLE_TEXTS: Final[Mapping[Reason, Callable[[IdleGpu], tuple[str, str, str, str]]]] = {
     "call": _call, "gap": _gap, "host": _host, "synchronisation": _waits, "launches": _launches,
 }  # fmt: skip
 
 
 def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     """Copies between host and GPU that take much of the time, as slow as from pageable memory."""
-    most = _most_copied(case)
-    if most is None or most.bytes_per_s is None or not most.total_bytes or most.total_bytes < _LARGE * most.calls:
+    largest_copy = _most_copied(case)
+    if (
+        largest_copy is None
+        or largest_copy.bytes_per_s is None
+        or not largest_copy.total_bytes
+        or largest_copy.total_bytes < _LARGE * largest_copy.calls
+    ):
         return None
-    share = _copied_pct(case, [most])
-    certain = "Pageable" in most.name
-    if share < _COPIED_PCT or not case.kernel_ns or not (certain or _is_pageables(case, most.bytes_per_s)):
+    share = _copied_pct(case, [largest_copy])
+    certain = "Pageable" in largest_copy.name
+    if share < _COPIED_PCT or not case.kernel_ns or not (certain or _is_pageables(case, largest_copy.bytes_per_s)):
         return None
-    best, where = context.copies.get(direction(most.name), (0.0, ""))
-    faster = best / most.bytes_per_s
-    beside = f" ({where}: {_gigabytes(best)})" if faster >= _MUCH_FASTER and where != case.id else ""
+    best, fastest_case = context.copies.get(direction(largest_copy.name), (0.0, ""))
+    faster = best / largest_copy.bytes_per_s
+    comparison = f" ({fastest_case}: {_gigabytes(best)})" if faster >= _MUCH_FASTER and fastest_case != case.id else ""
     kind = "pageable copies" if certain else "slow copies"
     both = [copy for copy in case.copies if direction(copy.name) and _copied_pct(case, [copy]) >= _COPIED_PCT / 2]
-    one_way = f" {_way(most)}" if len(both) > 1 else ""
-    of = "of an iteration" if case.iterations else "of all GPU time, set-up included,"
+    one_way = f" {_direction_text(largest_copy)}" if len(both) > 1 else ""
+    share_base = "of an iteration" if case.iterations else "of all GPU time, set-up included,"
     pinned = (
-        f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in {where},"
-        if beside
+        f"Pinned memory (cudaHostAlloc, in PyTorch pin_memory=True) gives {faster:.1f} times that here, in"
+        f" {fastest_case},"
+        if comparison
         else f"{'P' if certain else 'If it is pageable, p'}inned memory (cudaHostAlloc, in PyTorch pin_memory=True)"
         " reaches the link's speed (PCIe 3 x8: 6 GB/s, x16: 12, PCIe 5: 50)"
     )
@@ -263,12 +271,22 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         else "; it pays where the same memory is copied often."
     )
     return Hit(
-        "slow copies", case.id, share * (1 - 1 / faster if beside else 0.6),
-        f"{share:.0f} % {kind}{one_way}, {_gigabytes(most.bytes_per_s)}", f"pin it{beside}",
-        f"{share:.0f} % {of} is copying {_way(most)} at {rate(most.bytes_per_s)}, as slow as from pageable memory"
-        if not certain else f"{share:.0f} % {of} is copying pageable memory {_way(most)} at {rate(most.bytes_per_s)}",
-        f"{pinned}{often}", f"{share:.0f} %", "copies",
-    )  # fmt: skip
+        "slow copies",
+        case.id,
+        share * (1 - 1 / faster if comparison else 0.6),
+        f"{share:.0f} % {kind}{one_way}, {_gigabytes(largest_copy.bytes_per_s)}",
+        f"pin it{comparison}",
+        f"{share:.0f} % {share_base} is copying {_direction_text(largest_copy)} at"
+        f" {rate(largest_copy.bytes_per_s)}, as slow as from pageable memory"
+        if not certain
+        else (
+            f"{share:.0f} % {share_base} is copying pageable memory {_direction_text(largest_copy)} at"
+            f" {rate(largest_copy.bytes_per_s)}"
+        ),
+        f"{pinned}{often}",
+        f"{share:.0f} %",
+        "copies",
+    )
 
 
 def _is_pageables(case: CaseSummary, bytes_per_s: float) -> bool:
@@ -284,47 +302,56 @@ def _capability(case: CaseSummary) -> tuple[int, int]:
 
 def _copies(case: CaseSummary, _: Context) -> Hit | None:
     """Copies that take more than the kernels, and whose rate is not known, or good."""
-    most = _most_copied(case)
-    known = case.spent is not None and case.spent.copies_pct is not None
-    if known or most is None or not case.kernel_ns or _is_pageables(case, most.bytes_per_s or 0.0):
+    largest_copy = _most_copied(case)
+    alone_known = case.spent is not None and case.spent.copies_pct is not None
+    if (
+        alone_known
+        or largest_copy is None
+        or not case.kernel_ns
+        or _is_pageables(case, largest_copy.bytes_per_s or 0.0)
+    ):
         return None
     moved = [copy for copy in case.copies if direction(copy.name)]
-    share, part = _copied_pct(case, moved), 100 * most.total_ns / sum(copy.total_ns for copy in moved)
+    share, part = _copied_pct(case, moved), 100 * largest_copy.total_ns / sum(copy.total_ns for copy in moved)
     if share < _MOSTLY_PCT:
         return None
-    speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
+    speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
     do, advice = "keep data on the GPU", "Copy less, or keep on the GPU what several kernels use."
-    if most.bytes_per_s and most.bytes_per_s < _SLOWEST and (most.total_bytes or 0.0) >= _LARGE * most.calls:
+    if (
+        largest_copy.bytes_per_s
+        and largest_copy.bytes_per_s < _SLOWEST
+        and (largest_copy.total_bytes or 0.0) >= _LARGE * largest_copy.calls
+    ):
         do = "check the link"
         advice = (
             "Even pageable memory gives 3 to 6 GB/s: look at the link (`nvidia-smi -q`: PCIe generation and width), and"
             " at what else uses it."
         )
-    if (most.bytes_per_s or 0.0) >= _FAST:
+    if (largest_copy.bytes_per_s or 0.0) >= _FAST:
         do, advice = "move fewer bytes", "That is a speed of pinned memory: fewer bytes would win."
     return Hit(
         "copies", case.id, share, f"{share:.0f} % copies", do,
         f"{share:.0f} % of all GPU time, set-up included, is copies between host and GPU, {part:.0f} % of them"
-        f" {_way(most)}{speed}", advice, f"{share:.0f} %", "copies",
+        f" {_direction_text(largest_copy)}{speed}", advice, f"{share:.0f} %", "copies",
     )  # fmt: skip
 
 
 def _copies_alone(case: CaseSummary, context: Context) -> Hit | None:
     """Copies that no kernel hides, and that are not slow."""
-    spent, most = case.spent, _most_copied(case)
+    spent, largest_copy = case.spent, _most_copied(case)
     alone = spent.copies_pct if spent else None
-    if alone is None or alone < _ALONE_PCT or most is None or _slow_copies(case, context) is not None:
+    if alone is None or alone < _ALONE_PCT or largest_copy is None or _slow_copies(case, context) is not None:
         return None
-    speed = f" at {rate(most.bytes_per_s)}" if most.bytes_per_s else ""
-    do, what = (
+    speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
+    do, proposal = (
         ("prefetch on its own stream", "Copy the next input")
-        if direction(most.name) == "to"
+        if direction(largest_copy.name) == "to"
         else ("copy on its own stream", "Copy the last results")
     )
     return Hit(
         "copies alone", case.id, alone, f"{alone:.0f} % copies, no kernel beside", do,
-        f"{alone:.0f} % of an iteration is copying {_way(most)}{speed} with no kernel beside it",
-        f"{what} on a stream of its own while kernels run (non_blocking=True with pinned memory).",
+        f"{alone:.0f} % of an iteration is copying {_direction_text(largest_copy)}{speed} with no kernel beside it",
+        f"{proposal} on a stream of its own while kernels run (non_blocking=True with pinned memory).",
         f"{alone:.0f} %", "copies",
     )  # fmt: skip
 
@@ -380,11 +407,11 @@ def _each_iteration(case: CaseSummary) -> int:
 
 def _most_copied(case: CaseSummary) -> Copy | None:
     """The copy between host and GPU that takes most, where it is most of all copies' time."""
-    most = max(case.copies, key=lambda copy: copy.total_ns, default=None)
-    return most if most is not None and direction(most.name) else None
+    largest_copy = max(case.copies, key=lambda copy: copy.total_ns, default=None)
+    return largest_copy if largest_copy is not None and direction(largest_copy.name) else None
 
 
-def _way(copy: Copy) -> str:
+def _direction_text(copy: Copy) -> str:
     return "to the GPU" if direction(copy.name) == "to" else "from the GPU"
 
 
@@ -393,8 +420,8 @@ def _copied_pct(case: CaseSummary, copies: Sequence[Copy]) -> float:
     ns, alone = sum(copy.total_ns for copy in copies), case.spent.copies_pct if case.spent else None
     if alone is not None:
         return alone * ns / sum(copy.total_ns for copy in case.copies)
-    whole = case.gpu_ns if case.spent is None or case.iterations else case.spent.gpu_ns  # with what a report cut off
-    return 100 * ns / whole if whole else 0.0
+    gpu_ns = case.gpu_ns if case.spent is None or case.iterations else case.spent.gpu_ns  # with what a report cut off
+    return 100 * ns / gpu_ns if gpu_ns else 0.0
 
 
 def _migrations(case: CaseSummary, _: Context) -> Hit | None:
@@ -470,11 +497,11 @@ def _fp32(case: CaseSummary, _: Context) -> Hit | None:
     share = 100 * spent.fp32_ns / spent.gpu_ns
     if share < _FP32_PCT:
         return None
-    what = " and ".join(part.name for part in spent.parts if part.name in {"GEMM", "convolution"})
+    class_names = " and ".join(part.name for part in spent.parts if part.name in {"GEMM", "convolution"})
     return Hit(
         "FP32 arithmetic", case.id, _TENSOR_GAIN * share * busy / 100,
-        f"{share:.0f} % FP32 {what}, no tensor cores", "try TF32 or bf16",
-        f"{share:.0f} % of GPU time is {what} in FP32, without tensor cores",
+        f"{share:.0f} % FP32 {class_names}, no tensor cores", "try TF32 or bf16",
+        f"{share:.0f} % of GPU time is {class_names} in FP32, without tensor cores",
         "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
         " torch.backends.cudnn.allow_tf32) or bf16.", f"{share:.0f} %", "hotspots",
     )  # fmt: skip
@@ -494,15 +521,15 @@ def _optimizer(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _of_class(case: CaseSummary, name: str, least_pct: float, what: str, do: str, advice: str) -> Hit | None:
+def _of_class(case: CaseSummary, name: str, least_pct: float, description: str, do: str, advice: str) -> Hit | None:
     """A class of kernels that takes much of the GPU's work."""
     work = _work(case)
     share = work[0].share_pct(name) if work else 0.0
     if work is None or share < least_pct or any("Fused" in part.top for part in work[0].parts if part.name == name):
         return None
     return Hit(
-        name, case.id, share * work[1] / 100, f"{share:.0f} % {what.partition(' (')[0]}", do,
-        f"{share:.0f} % of GPU time {what}", advice, f"{share:.0f} %", "hotspots",
+        name, case.id, share * work[1] / 100, f"{share:.0f} % {description.partition(' (')[0]}", do,
+        f"{share:.0f} % of GPU time {description}", advice, f"{share:.0f} %", "hotspots",
     )  # fmt: skip
 
 
@@ -523,11 +550,16 @@ def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
 
 def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
     """An iteration that takes many times the median: it spoils means and totals, not the other iterations."""
-    of = case.iterations
-    if of is None or not of.med_ns or of.most_ns < _SLOW_TIMES * of.med_ns or of.count < _FEW_ITERATIONS:
+    iterations = case.iterations
+    if (
+        iterations is None
+        or not iterations.med_ns
+        or iterations.most_ns < _SLOW_TIMES * iterations.med_ns
+        or iterations.count < _FEW_ITERATIONS
+    ):
         return None
-    number, busy = of.slowest + 1, of.slowest_busy_pct
-    all_ns = of.count * of.med_ns + of.most_ns - of.med_ns
+    number, busy = iterations.slowest + 1, iterations.slowest_busy_pct
+    all_ns = iterations.count * iterations.med_ns + iterations.most_ns - iterations.med_ns
     works = busy is not None and busy >= BUSY_PCT
     do = "look at its kernels" if works else "look at the host there"
     advice = (
@@ -539,14 +571,15 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
     return Hit(
         "slow iteration",
         case.id,
-        100 * (of.most_ns - of.med_ns) / all_ns,
-        f"iteration {number} of {of.count + of.warmup} takes {format_ns(of.most_ns)}",
+        100 * (iterations.most_ns - iterations.med_ns) / all_ns,
+        f"iteration {number} of {iterations.count + iterations.warmup} takes {format_ns(iterations.most_ns)}",
         do,
-        f"iteration {number} of {of.count + of.warmup} takes {format_ns(of.most_ns)},"
-        f" {of.most_ns / of.med_ns:.0f} times"
-        f" the median of {format_ns(of.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
+        f"iteration {number} of {iterations.count + iterations.warmup} takes {format_ns(iterations.most_ns)},"
+        f" {iterations.most_ns / iterations.med_ns:.0f} times"
+        f" the median of"
+        f" {format_ns(iterations.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
         advice,
-        format_ns(of.most_ns),
+        format_ns(iterations.most_ns),
         "iterations",
     )
 
@@ -584,7 +617,7 @@ def _gigabytes(per_second: float) -> str:
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
-    **{f"idle: {reason}": _idle(reason) for reason in _WHY},
+    **{f"idle: {reason}": _idle(reason) for reason in _IDLE_TEXTS},
     "slow copies": _slow_copies,
     "copies": _copies,
     "copies alone": _copies_alone,

@@ -57,14 +57,16 @@ def chosen_rows(
         ranks: The ranks; None: all processes.
         steps: The first and the last iteration; None: the whole trace.
     """
-    mine = {name: [row for row in rows if ranks is None or row.get("rank") in ranks] for name, rows in tables.items()}
+    rank_rows = {
+        name: [row for row in rows if ranks is None or row.get("rank") in ranks] for name, rows in tables.items()
+    }
     if steps is None:
-        return {name: list(map(dict, mine.get(name, ()))) for name in TABLES_OF_TRACKS}
-    spans = _spans(mine.get(STEPS, ()), *steps)
+        return {name: list(map(dict, rank_rows.get(name, ()))) for name in TABLES_OF_TRACKS}
+    spans = _spans(rank_rows.get(STEPS, ()), *steps)
     latest = max((start for start, _ in spans.values()), default=0)
     return {
         name: [dict(row) | {"start_ns": row["start_ns"] + latest - span[0]}
-               for row in mine.get(name, ()) if (span := spans.get(row.get("report"))) and _overlaps(row, *span)]
+               for row in rank_rows.get(name, ()) if (span := spans.get(row.get("report"))) and _overlaps(row, *span)]
         for name in TABLES_OF_TRACKS
     }  # fmt: skip
 
@@ -75,8 +77,8 @@ def _spans(iterations: Iterable[Row], first: int, last: int) -> dict[Any, tuple[
     for row in iterations:
         if first <= row["iteration"] <= last:
             start, end = row["start_ns"], row["start_ns"] + (row["duration_ns"] or 0)
-            known = spans.get(row["report"], (start, end))
-            spans[row["report"]] = min(start, known[0]), max(end, known[1])
+            span = spans.get(row["report"], (start, end))
+            spans[row["report"]] = min(start, span[0]), max(end, span[1])
     return spans
 
 
@@ -106,18 +108,18 @@ def tracks_of(case: str, tables: Mapping[str, Rows]) -> list[Track]:
 
 def _track_name(table: str, row: Row) -> str:
     if table == "gpu_trace":
-        known = {"GPU": row.get("device"), "context": row.get("context"), "stream": row.get("stream")}
-        return " ".join(f"{what} {number}" for what, number in known.items() if number is not None) or "GPU"
-    what = "CUDA API" if table == "api_trace" else "NVTX"
-    return what if row.get("tid") is None else f"{what}, thread {row['tid']}"
+        numbers_by_part = {"GPU": row.get("device"), "context": row.get("context"), "stream": row.get("stream")}
+        return " ".join(f"{part} {number}" for part, number in numbers_by_part.items() if number is not None) or "GPU"
+    label = "CUDA API" if table == "api_trace" else "NVTX"
+    return label if row.get("tid") is None else f"{label}, thread {row['tid']}"
 
 
 def _slice(table: str, row: Row) -> Slice:
     start, length = row["start_ns"], row["duration_ns"]
     details = {name: value for name in _DETAILS if (value := row.get(name)) is not None}
-    for what in ("grid", "block"):
-        if row.get(f"{what}_x") is not None:
-            details[what] = " x ".join(str(row[f"{what}_{axis}"]) for axis in "xyz")
+    for extent in ("grid", "block"):
+        if row.get(f"{extent}_x") is not None:
+            details[extent] = " x ".join(str(row[f"{extent}_{axis}"]) for axis in "xyz")
     name = row.get("short_name") or row["name"] or ""
     if row["name"] and row["name"] != name:
         details["name"] = row["name"]

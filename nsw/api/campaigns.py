@@ -227,10 +227,10 @@ class Campaign:
         from nsw.campaign.clean import on_site
 
         with on_site(self._campaign_folder) as cleaning:
-            if not cleaning.leftovers.files(everything=everything):
+            if not cleaning.leftovers.files(include_uncollected=everything):
                 return 0
-            cleaning.remove(everything=everything)
-            return cleaning.leftovers.freed(everything=everything)
+            cleaning.remove(include_uncollected=everything)
+            return cleaning.leftovers.freed(include_uncollected=everything)
 
     def fetch(self, runs: Names = (), files: Names = ()) -> list[Path]:
         """Bring files of runs that were left on the site; where they are here, also those that already were.
@@ -243,12 +243,12 @@ class Campaign:
             UsageError: No run has such a name, or none of them has begun.
             UnreachableError: The site cannot be reached.
         """
-        from nsw.campaign.fetch import on_site
+        from nsw.campaign.fetch import files_on_site
         from nsw.campaign.selection import Selection
 
-        with on_site(self._campaign_folder, names(runs), names(files), Selection()) as site_files:
+        with files_on_site(self._campaign_folder, names(runs), names(files), Selection()) as site_files:
             site_files.bring()
-            return [file.here for file in site_files.files]
+            return [file.local_path for file in site_files.files]
 
 
 def open_campaign(

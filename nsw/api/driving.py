@@ -108,7 +108,7 @@ def run(
         UnreachableError: The site does not answer.
     """
     from nsw.campaign import start
-    from nsw.campaign.planning import make_plan, noted
+    from nsw.campaign.planning import make_plan, with_note
 
     messages: list[Message] = []
     chosen = overrides(set, case, exclude, passes, fit=fit, against=against)
@@ -118,7 +118,7 @@ def run(
         return _run_into(_folder(into, root), str(recipe), files(sites), chosen, yes=yes, now=now)
     home = folders.root(Path(root) if root is not None else None)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, messages.append)
-    planned = noted(planned, note)
+    planned = with_note(planned, note)
     lock, differences = start.lock_of(planned)
     messages += [Message(w.render(), "warning") for w in planned.recipe.warnings]
     messages += [Message(text, "warning") for text in differences]
@@ -132,21 +132,21 @@ def run(
 def _run_into(
     folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool, now: bool
 ) -> Running:
-    from nsw.campaign.extend import extend, extension
+    from nsw.campaign.extend import apply_extension, extension
 
     messages: list[Message] = []
     campaign_extension = extension(folder, recipe, sites, chosen, messages.append)
     if campaign_extension.planned is None:
         return _with_messages(Running(folder, only=()), messages)
     _refuse_dear(campaign_extension.planned, folder.path.parent, yes=yes)
-    extend(campaign_extension)
+    apply_extension(campaign_extension)
     return _with_messages(Running(folder, now=now), messages)
 
 
 def _refuse_dear(planned: Made, home: Path, *, yes: bool) -> None:
-    from nsw.campaign.start import expected_cost, too_dear
+    from nsw.campaign.start import cost_question, expected_cost
 
-    if not yes and (cost := too_dear(planned, expected_cost(home, planned.plan))):
+    if not yes and (cost := cost_question(planned, expected_cost(home, planned.plan))):
         raise UsageError(f"{cost}; nothing was submitted", hint="yes=True starts it")
 
 
@@ -192,10 +192,10 @@ def attach(
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site gave no answer.
     """
-    from nsw.campaign.attach import campaigns_on_site, site_of_campaign_here
+    from nsw.campaign.attach import campaigns_on_site, site_of_local_campaign
 
     parent = Path(root) if root is not None else None
-    site_name = site or site_of_campaign_here(campaign, parent)
+    site_name = site or site_of_local_campaign(campaign, parent)
     with campaigns_on_site(site_or_default(site_name), files(sites)) as on_site:
         attached = on_site.attach(campaign, parent, _consent(yes=yes), lambda _text: None)
     return resume(attached.folder.path)

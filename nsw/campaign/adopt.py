@@ -13,7 +13,7 @@ from nsw.campaign.ledger_file import copy_of_state, older_version
 from nsw.campaign.ledger_rows import IN_FLIGHT, ORIGINS, SCRATCH, SITE
 from nsw.campaign.look import look
 from nsw.campaign.places import require_own_root
-from nsw.campaign.recipe_lock import recipe_of
+from nsw.campaign.recipe_lock import locked_recipe
 from nsw.errors import CampaignError, NswError, UsageError
 from nsw.safe_files import open_to_read, replacing, user_name
 from nsw.site.names import LOCAL
@@ -48,10 +48,10 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
     """
     if folder.trusted:
         return False
-    of = os.fstat(folder.directory)
+    status = os.fstat(folder.directory)
     if folder.other_owner:
         folder.require_trust()
-    if of.st_mode & stat.S_IWOTH:
+    if status.st_mode & stat.S_IWOTH:
         raise CampaignError(
             f"campaign {folder.id} may be written by everybody, who could change what nsw runs",
             hint=f"`chmod -R o-w {folder.path}` closes it; look at what is in it before you adopt it",
@@ -59,10 +59,12 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
     _refuse_strange_files(folder)
     with look(folder) as ledger:
         require_own_root(folder.path, _owners(ledger.meta(SITE)), warn)
-        lines = acts_of(ledger.site(), ledger.meta(SCRATCH), recipe_of(folder))
+        lines = acts_of(ledger.site(), ledger.meta(SCRATCH), locked_recipe(folder))
         lines += _acts_of_ledger(ledger)
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
-    folder.path.chmod(stat.S_IMODE(of.st_mode) & ~stat.S_IRWXO)  # whoever may write below it cannot enter it any more
+    folder.path.chmod(
+        stat.S_IMODE(status.st_mode) & ~stat.S_IRWXO
+    )  # whoever may write below it cannot enter it any more
     _use_what_was_shown(folder)
     folder.trust()
     return True
@@ -97,22 +99,22 @@ def _refuse_strange_files(folder: CampaignFolder) -> None:
             folders.clear()
             continue
         for name in (*folders, *files):
-            of = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            if stat.S_ISLNK(of.st_mode):
-                why, hint = "is a link, and nsw makes none there", "remove it, and adopt the campaign then"
-            elif of.st_uid != os.geteuid():
-                why, hint = (
-                    f"belongs to {user_name(of.st_uid)}",
+            status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+            if stat.S_ISLNK(status.st_mode):
+                problem, hint = "is a link, and nsw makes none there", "remove it, and adopt the campaign then"
+            elif status.st_uid != os.geteuid():
+                problem, hint = (
+                    f"belongs to {user_name(status.st_uid)}",
                     "copy the campaign to make it yours, and look at what is in it",
                 )
-            elif of.st_mode & stat.S_IWOTH:
-                why, hint = (
+            elif status.st_mode & stat.S_IWOTH:
+                problem, hint = (
                     "may be written by everybody",
                     f"`chmod -R o-w {folder.path}` closes it; look at what is in it first",
                 )
             else:
                 continue
-            raise CampaignError(f"{path}/{name} {why}", hint=hint)
+            raise CampaignError(f"{path}/{name} {problem}", hint=hint)
 
 
 def _acts_of_ledger(ledger: Ledger) -> list[str]:
@@ -123,7 +125,7 @@ def _acts_of_ledger(ledger: Ledger) -> list[str]:
     origins = ledger.meta(ORIGINS) or []
     return [
         *([f"jobs or processes that it follows, and could end: {', '.join(jobs)}"] if jobs else []),
-        *([f"files that --update-app would copy: {_shown([str(file) for file, *_ in origins])}"] if origins else []),
+        *([f"files that --update-app would copy: {_as_json([str(file) for file, *_ in origins])}"] if origins else []),
     ]
 
 
@@ -132,10 +134,10 @@ def _owners(site: str) -> Sequence[str | int]:
     from nsw.site.load import load_site
 
     try:
-        known = load_site(site, None).site
+        site_entry = load_site(site, None).site
     except NswError:  # it is not described here
         return ()
-    return known.trusted_owners if known.transport.kind == LOCAL else ()
+    return site_entry.trusted_owners if site_entry.transport.kind == LOCAL else ()
 
 
 def acts_of(site: Mapping[str, Any], scratch: str, recipe: Recipe) -> list[str]:
@@ -148,14 +150,14 @@ def acts_of(site: Mapping[str, Any], scratch: str, recipe: Recipe) -> list[str]:
     )  # of env no secret's value
     notify = recipe.notify or site.get("notify")
     return [
-        f"host: {_shown(transport)}, scheduler {site.get('scheduler')}",
-        f"programs: {_shown(starts)}",
+        f"host: {_as_json(transport)}, scheduler {site.get('scheduler')}",
+        f"programs: {_as_json(starts)}",
         f"scratch: {scratch}",
-        f"notify: {_shown(notify) if notify else 'nothing'}",
+        f"notify: {_as_json(notify) if notify else 'nothing'}",
     ]
 
 
-def _shown(value: object) -> str:
+def _as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.folder import LEDGER, CampaignFolder, root
-from nsw.campaign.recipe_lock import recipe_of
-from nsw.campaign.repository import checked_out, commit_of
+from nsw.campaign.recipe_lock import locked_recipe
+from nsw.campaign.repository import check_out, resolve_commit
 from nsw.errors import InputError, UsageError
 from nsw.recipe.document import parse
 from nsw.recipe.expressions import is_template
@@ -26,37 +26,41 @@ if TYPE_CHECKING:
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.matrix import Matrix
 
-__all__ = ["before_of"]
+__all__ = ["resolve_before"]
 
 _SETTINGS: Final = re.compile(r",(?=\w+=)")
-_SHOWN: Final = 3  # names in a message
+_NAMES_IN_MESSAGE: Final = 3  # names in a message
 
 
-def before_of(ref: str, loaded: LoadedRecipe) -> Before:
+def resolve_before(ref: str, loaded: LoadedRecipe) -> Before:
     """What a recipe is compared with.
 
     Raises:
         UsageError: It is nothing of what may be named, or several things, or cannot be compared.
     """
     campaign, commit, settings = _campaign(ref), _commit(ref, loaded), "=" in ref
-    meant: list[tuple[str, Callable[[], Before]]] = []
+    candidates: list[tuple[str, Callable[[], Before]]] = []
     if campaign is not None:
-        meant.append((f"the campaign {campaign.path}", partial(_of_campaign, ref, campaign, loaded)))
+        candidates.append((f"the campaign {campaign.path}", partial(_of_campaign, ref, campaign, loaded)))
     if commit is not None:
-        meant.append(
+        candidates.append(
             (f"commit {commit[:12]} of the program's git repository", partial(_of_commit, ref, commit, loaded))
         )
     if settings:
-        meant.append(("values of parameters", partial(_of_values, ref, loaded)))
-    if len(meant) == 1:
-        found = meant[0][1]()
+        candidates.append(("values of parameters", partial(_of_values, ref, loaded)))
+    if len(candidates) == 1:
+        before = candidates[0][1]()
         few = loaded.document.node(("repeats",)) is None
         return (
-            replace(found, notes=(*found.notes, f"{REPEATS} repeats, since the recipe writes none")) if few else found
+            replace(before, notes=(*before.notes, f"{REPEATS} repeats, since the recipe writes none"))
+            if few
+            else before
         )
-    if meant:
-        both = " and ".join(what for what, _ in meant)
-        raise UsageError(f"--against {ref} may be {both}", hint="write a path as ./NAME, a branch as refs/heads/NAME")
+    if candidates:
+        descriptions = " and ".join(description for description, _ in candidates)
+        raise UsageError(
+            f"--against {ref} may be {descriptions}", hint="write a path as ./NAME, a branch as refs/heads/NAME"
+        )
     no_git = "" if loaded.recipe.app.files else ", which the recipe does not list (app.files)"
     raise UsageError(
         f"--against {ref}: there is no campaign in a folder {ref}, neither here nor in {root()}; no revision {ref} in"
@@ -66,8 +70,8 @@ def before_of(ref: str, loaded: LoadedRecipe) -> Before:
 
 
 def _campaign(ref: str) -> CampaignFolder | None:
-    places = (Path(ref), root() / ref)
-    return next((CampaignFolder(place) for place in places if (place / LEDGER).exists()), None)
+    folders = (Path(ref), root() / ref)
+    return next((CampaignFolder(folder) for folder in folders if (folder / LEDGER).exists()), None)
 
 
 def _sources(loaded: LoadedRecipe) -> list[Path]:
@@ -76,17 +80,19 @@ def _sources(loaded: LoadedRecipe) -> list[Path]:
 
 def _commit(ref: str, loaded: LoadedRecipe) -> str | None:
     files = _sources(loaded)
-    return commit_of(files[0].absolute().parent, ref, LocalTransport()) if files else None
+    return resolve_commit(files[0].absolute().parent, ref, LocalTransport()) if files else None
 
 
 def _of_commit(ref: str, commit: str, loaded: LoadedRecipe) -> Before:
-    kept = tempfile.TemporaryDirectory(prefix="nsw-")
-    found = checked_out(_sources(loaded), commit, Path(kept.name), LocalTransport())
-    named = "" if commit.startswith(ref) else f" ({ref})"
-    told = [f"before: the program's files of commit {commit[:12]}{named}; after: as they are now"]
-    if found.shared:
-        told.append(f"not in git, and the same on both sides: {and_more(found.shared, _SHOWN)}")
-    return Before(ref, files=tuple(map(str, found.files)), git=found.git, notes=tuple(told), temporary_files=kept)
+    temporary = tempfile.TemporaryDirectory(prefix="nsw-")
+    revision = check_out(_sources(loaded), commit, Path(temporary.name), LocalTransport())
+    ref_note = "" if commit.startswith(ref) else f" ({ref})"
+    sentences = [f"before: the program's files of commit {commit[:12]}{ref_note}; after: as they are now"]
+    if revision.shared:
+        sentences.append(f"not in git, and the same on both sides: {and_more(revision.shared, _NAMES_IN_MESSAGE)}")
+    return Before(
+        ref, files=tuple(map(str, revision.files)), git=revision.git, notes=tuple(sentences), temporary_files=temporary
+    )
 
 
 def _of_values(ref: str, loaded: LoadedRecipe) -> Before:
@@ -97,11 +103,11 @@ def _of_values(ref: str, loaded: LoadedRecipe) -> Before:
     parameters = loaded.recipe.matrix.parameters
     for name in values:
         if name not in parameters:
-            there = f"its parameters: {', '.join(parameters)}" if parameters else "it has none"
-            raise UsageError(f"--against {ref}: the recipe has no parameter {name}", hint=there)
+            hint = f"its parameters: {', '.join(parameters)}" if parameters else "it has none"
+            raise UsageError(f"--against {ref}: the recipe has no parameter {name}", hint=hint)
     now = {name: _single(ref, loaded.recipe.matrix, name) for name in values}
-    told = "; ".join(f"{name}: {value} before, {now[name]} after" for name, value in values.items())
-    return Before(ref, values, notes=(told,))
+    sentence = "; ".join(f"{name}: {value} before, {now[name]} after" for name, value in values.items())
+    return Before(ref, values, notes=(sentence,))
 
 
 def _scalar(ref: str, written: str) -> Any:
@@ -138,7 +144,7 @@ def _values(matrix: Matrix, name: str) -> Sequence[Any]:
 
 def _of_campaign(ref: str, folder: CampaignFolder, loaded: LoadedRecipe) -> Before:
     folder.require_trust()
-    recipe = recipe_of(folder)
+    recipe = locked_recipe(folder)
     files = tuple(str((folder.path / name).absolute()) for name in recipe.app.files)
     values = _other_values(ref, recipe.matrix, loaded.recipe.matrix)
     if not files and not values:
@@ -148,20 +154,23 @@ def _of_campaign(ref: str, folder: CampaignFolder, loaded: LoadedRecipe) -> Befo
         )
     if files and not loaded.recipe.app.files:
         raise UsageError(f"--against {ref}: that campaign has a copy of its program, and the recipe lists no app.files")
-    of = "".join(f", {name}: {value}" for name, value in values.items())
-    told = f"before: the {'program' if files else 'values'} of campaign {folder.id}{of}; after: this recipe as it is"
-    return Before(ref, values, files, recipe.lock.git if recipe.lock else None, (told,))
+    value_list = "".join(f", {name}: {value}" for name, value in values.items())
+    sentence = (
+        f"before: the {'program' if files else 'values'} of campaign {folder.id}{value_list}; after: this"
+        " recipe as it is"
+    )
+    return Before(ref, values, files, recipe.lock.git if recipe.lock else None, (sentence,))
 
 
-def _other_values(ref: str, then: Matrix, now: Matrix) -> Mapping[str, Any]:
+def _other_values(ref: str, earlier: Matrix, now: Matrix) -> Mapping[str, Any]:
     """The parameters that had one other value then; of several values those of now must be among them.
 
     Raises:
         UsageError: They are not.
     """
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in now.parameters:
-        old, new = _values(then, name) if name in then.parameters else (), _values(now, name)
+        old, new = _values(earlier, name) if name in earlier.parameters else (), _values(now, name)
         if any(is_template(value) for value in (*old, *new)) or set(new) <= set(old) or not old:
             continue
         if len(old) > 1:
@@ -170,5 +179,5 @@ def _other_values(ref: str, then: Matrix, now: Matrix) -> Mapping[str, Any]:
                 hint=f"--set {name}={old[0]} takes a value that both have",
             )
         _single(ref, now, name)
-        found[name] = old[0]
-    return found
+        values[name] = old[0]
+    return values

@@ -9,9 +9,9 @@ from nsw.analysis.placement import Span, pairs, sentences
 from nsw.analysis.summary import CampaignData, Summary
 from nsw.campaign.judge import parse_status
 from nsw.campaign.ledger_rows import NOTE, SITE, Cause, Reading, RunRow, State, lacks_reports
-from nsw.campaign.recipe_lock import recipe_of
-from nsw.campaign.selection import as_option
-from nsw.campaign.start import how_to_send
+from nsw.campaign.recipe_lock import locked_recipe
+from nsw.campaign.selection import campaign_option
+from nsw.campaign.start import unsent_file_hint
 from nsw.campaign.versions import findings
 from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, plural
@@ -41,7 +41,7 @@ def shared_gpus(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) 
     numbered_alike = site.get("scheduler") == LOCAL  # elsewhere a job may count only its own GPUs: 0 of each is another
 
     def gpus_of(run: str) -> frozenset[str] | None:
-        names = _given(folder, run)
+        names = _visible_devices(folder, run)
         if names is None or numbered_alike:
             return names
         return frozenset(f"{run}: {name}" if name.isdigit() else name for name in names)
@@ -49,7 +49,7 @@ def shared_gpus(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) 
     return sentences(pairs(spans, gpus_of))
 
 
-def _given(folder: CampaignFolder, run: str) -> frozenset[str] | None:
+def _visible_devices(folder: CampaignFolder, run: str) -> frozenset[str] | None:
     """What CUDA_VISIBLE_DEVICES was to the run's job script; None where its status file is not here."""
     try:
         with folder.open(folder.reports / run / "status") as file:
@@ -63,22 +63,22 @@ _TIMES: Final = 4  # the new limit, in times of what the longest run took
 _UNKNOWN_S: Final = 450.0  # of a run whose times nobody wrote down: 30 minutes are offered
 
 
-def how_to_repeat(folder: CampaignFolder, ledger: Ledger, which: str) -> str:
+def repeat_command(folder: CampaignFolder, ledger: Ledger, option: str) -> str:
     """The command that repeats what failed: with a file that was missing, or with a longer limit where one was hit.
 
     Args:
         folder: The campaign.
         ledger: Its ledger.
-        which: The option that names the campaign, with a space before it; may be empty.
+        option: The option that names the campaign, with a space before it; may be empty.
     """
-    if (sending := how_to_send(folder, ledger)) is not None:
+    if (sending := unsent_file_hint(folder, ledger)) is not None:
         return sending
     over = [run for run in ledger.runs(states=(State.FAILED,)) if run.cause is Cause.OVER_TIME]
     if not over:
-        return f"`nsw retry{which}` repeats what did not succeed"
+        return f"`nsw retry{option}` repeats what did not succeed"
     took = max(run.ended - run.started if run.started and run.ended else _UNKNOWN_S for run in over)
     minutes = max(1, math.ceil(_TIMES * took / 60))
-    return f"`nsw retry{which} --time {minutes}m` repeats what did not succeed, with a longer time limit"
+    return f"`nsw retry{option} --time {minutes}m` repeats what did not succeed, with a longer time limit"
 
 
 def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
@@ -88,7 +88,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
 
     runs = ledger.runs()
     tables = {name: lazily(folder, name) for name in TABLES}
-    counters = {name: found for name in OF_KERNELS if (found := load_table(folder, name)) is not None}
+    counters = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
     data = CampaignData(
         folder.id,
         ledger.meta(SITE),
@@ -97,16 +97,16 @@ def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
         tables,
         missing=_missing(folder, ledger, runs),
         counters=counters,
-        known=findings(folder, ledger),
+        campaign_findings=findings(folder, ledger),
     )
-    return summarize(data, _asked(folder, {run.case_id: run.params for run in runs}))
+    return summarize(data, _requested_analyses(folder, {run.case_id: run.params for run in runs}))
 
 
-def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> Any:
+def _requested_analyses(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> Any:
     """What the recipe wants reported."""
-    from nsw.analysis.summary import Asked
+    from nsw.analysis.summary import ReportRequest
 
-    recipe = recipe_of(folder)
+    recipe = locked_recipe(folder)
     report, figures = recipe.report, recipe.app.figures
     scaling, compare = report.scaling, report.compare
     figure = scaling.figure if scaling else (compare.figure if compare else None) or next(iter(figures), None)
@@ -114,7 +114,7 @@ def _asked(folder: CampaignFolder, cases: Mapping[str, Mapping[str, Any]]) -> An
     if compare and baseline is None:
         values = recipe.matrix.parameters[compare.parameter]
         baseline = values[0] if isinstance(values, list) else values.start
-    return Asked(
+    return ReportRequest(
         cover=report.hotspots.cover,
         axis=scaling.axis if scaling else None,
         base=scaling.baseline if scaling else None,
@@ -136,10 +136,14 @@ def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> 
     from nsw.recipe.faults import Fault
     from nsw.recipe.fields import amount
 
-    def number(given: float | str, values: Mapping[str, Any]) -> float:
-        return amount(Expression.parse(given).value(values) if isinstance(given, str) else given)
+    def number(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
+        return amount(
+            Expression.parse(amount_or_formula).value(values)
+            if isinstance(amount_or_formula, str)
+            else amount_or_formula
+        )
 
-    found: dict[str, AskedModel | str] = {}
+    models: dict[str, AskedModel | str] = {}
     for case, params in cases.items():
         values = {**params, "case": case}
         try:
@@ -151,54 +155,59 @@ def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> 
                 )
                 for name, link in model.links.items()
             )  # fmt: skip
-            found[case] = AskedModel(number(model.flop, values), tuple(model.ranges), links, model.iteration)
+            models[case] = AskedModel(number(model.flop, values), tuple(model.ranges), links, model.iteration)
         except Fault as fault:
-            found[case] = fault.message
-    return found
+            models[case] = fault.message
+    return models
 
 
 def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[str]:
-    which = as_option(folder)
+    option = campaign_option(folder)
     lines = absent_lines(ledger.absent())
     for state in State:
         if state is State.DONE:
             continue
-        some = [r for r in runs if r.state is state]
-        if some:
-            why = f": {some[0].reason}" if some[0].reason else ""
-            lines.append(f"not in these numbers: {plural(len(some), 'run')} {state}, such as {some[0].id}{why}")
+        unfinished = [r for r in runs if r.state is state]
+        if unfinished:
+            reason = f": {unfinished[0].reason}" if unfinished[0].reason else ""
+            lines.append(
+                f"not in these numbers: {plural(len(unfinished), 'run')} {state}, such as {unfinished[0].id}{reason}"
+            )
     lacking = [r for r in runs if r.state is State.DONE and r.reading is Reading.INCOMPLETE]
     if lacking:
-        they = "it" if len(lacking) == 1 else "them"
+        pronoun = "it" if len(lacking) == 1 else "them"
         lines.append(
             f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
-            f" `nsw logs {lacking[0].id}{which}` prints its output, and `nsw retry{which}` runs {they} again"
+            f" `nsw logs {lacking[0].id}{option}` prints its output, and `nsw retry{option}` runs {pronoun} again"
         )
     lacking = [r for r in runs if lacks_reports(r)]
     if lacking:
         lines.append(
             f"{plural(len(lacking), 'run')} with missing or unreadable reports, such as {lacking[0].id}:"
-            f" `nsw problems{which}` lists what is missing or wrong"
+            f" `nsw problems{option}` lists what is missing or wrong"
         )
     unread = [r for r in runs if r.state is State.DONE and r.reading in {Reading.NONE, Reading.COLLECTED}]
     if unread:
         lines.append(
             f"not in these numbers: {plural(len(unread), 'run')} done and not read yet, such as {unread[0].id}:"
-            f" `nsw resume{which}` reads the reports that are here, and continues"
+            f" `nsw resume{option}` reads the reports that are here, and continues"
         )
     if folder.trusted and not folder.tables.is_dir() and any(r.reading is Reading.READ for r in runs):
-        lines.append(f"{folder.tables} is gone: `nsw reread{which}` reads the reports again")
+        lines.append(f"{folder.tables} is gone: `nsw reread{option}` reads the reports again")
     return [*lines, *shared_gpus(folder, ledger, runs), *_not_as_asked(ledger, runs)]
 
 
 def _not_as_asked(ledger: Ledger, runs: list[Any]) -> list[str]:
     """What counters passes asked for and did not measure, once for all runs of a pass."""
     pass_of = {run.id: run.pass_name for run in runs}
-    found: dict[tuple[str, str], list[str]] = {}
+    runs_by_message: dict[tuple[str, str], list[str]] = {}
     for problem in ledger.not_as_asked():
         if problem.run in pass_of:
-            found.setdefault((pass_of[problem.run], problem.message), []).append(problem.run)
-    return [f"{message} (pass {name}, {plural(len(some), 'run')})" for (name, message), some in found.items()]
+            runs_by_message.setdefault((pass_of[problem.run], problem.message), []).append(problem.run)
+    return [
+        f"{message} (pass {name}, {plural(len(run_ids), 'run')})"
+        for (name, message), run_ids in runs_by_message.items()
+    ]
 
 
 def is_good(ledger: Ledger, only: Sequence[str] | None = None) -> bool:

@@ -16,7 +16,7 @@ from nsw.campaign import folder as folders
 from nsw.campaign.adopt import acts_of
 from nsw.campaign.collect import collect, collect_reduced
 from nsw.campaign.folder import LEDGER
-from nsw.campaign.handover import RECIPE, about, kept_there, require_success
+from nsw.campaign.handover import RECIPE, describe_owner, kept_there, require_success
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.campaign.look import clean_copy, look
@@ -25,7 +25,7 @@ from nsw.campaign.trust import forget
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
 from nsw.recipe.load import load_recipe_text
-from nsw.transport.commands import take
+from nsw.transport.commands import take_ownership
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
 
-__all__ = ["Attachable", "Attached", "CampaignsOnSite", "attachable", "campaigns_on_site", "site_of_campaign_here"]
+__all__ = ["Attachable", "Attached", "CampaignsOnSite", "attachable", "campaigns_on_site", "site_of_local_campaign"]
 
 _SECONDS: Final = 120.0
 _TOGETHER: Final = 200  # runs whose reports are brought together
@@ -90,17 +90,18 @@ def campaigns_on_site(site: str | None, sites: Sequence[Path] | None) -> Iterato
         UsageError: There is no such site, or it is this machine.
         UnreachableError: It cannot be reached.
     """
-    from nsw.campaign.dry_run import way_to
+    from nsw.campaign.dry_run import connect_to_site
     from nsw.site.load import load_site
 
-    place = load_site(site, list(sites) if sites else None)
-    with closing(way_to(place)) as transport:
-        if not transport.remote or place.site.scratch is None:
+    loaded_site = load_site(site, list(sites) if sites else None)
+    with closing(connect_to_site(loaded_site)) as transport:
+        if not transport.remote or loaded_site.site.scratch is None:
             raise UsageError(
-                f"site {place.site.name} is this machine", hint="`nsw resume` continues a campaign on this machine"
+                f"site {loaded_site.site.name} is this machine",
+                hint="`nsw resume` continues a campaign on this machine",
             )
-        base = transport.expand(place.site.scratch)
-        yield CampaignsOnSite(place, base, attachable(transport, base), transport)
+        base = transport.expand(loaded_site.site.scratch)
+        yield CampaignsOnSite(loaded_site, base, attachable(transport, base), transport)
 
 
 def attachable(transport: Transport, base: str) -> list[Attachable]:
@@ -109,15 +110,15 @@ def attachable(transport: Transport, base: str) -> list[Attachable]:
     Raises:
         UnreachableError: The site gave no answer.
     """
-    done = transport.run(["bash", "-c", _LIST, "nsw", base], timeout=_SECONDS)
-    if done.timed_out or done.returncode != 0:
-        raise UnreachableError(CommandError(done, subject=f"{base} cannot be listed").message)
-    records = (record.split("\t", 2) for record in done.stdout.split("\0"))
-    known = [Attachable(*parts) for parts in records if len(parts) == 3 and _ID.fullmatch(parts[0])]
-    return sorted(known, key=lambda one: (one.id.rsplit("-", 3)[1:3], one.id))
+    completed = transport.run(["bash", "-c", _LIST, "nsw", base], timeout=_SECONDS)
+    if completed.timed_out or completed.returncode != 0:
+        raise UnreachableError(CommandError(completed, subject=f"{base} cannot be listed").message)
+    records = (record.split("\t", 2) for record in completed.stdout.split("\0"))
+    campaigns = [Attachable(*parts) for parts in records if len(parts) == 3 and _ID.fullmatch(parts[0])]
+    return sorted(campaigns, key=lambda campaign: (campaign.id.rsplit("-", 3)[1:3], campaign.id))
 
 
-def site_of_campaign_here(campaign: str, root: Path | None) -> str | None:
+def site_of_local_campaign(campaign: str, root: Path | None) -> str | None:
     """The site of a campaign that this machine drove before; None for one that is not here."""
     try:
         folder = folders.find(folders.root(root), campaign)
@@ -131,14 +132,14 @@ def site_of_campaign_here(campaign: str, root: Path | None) -> str | None:
 class CampaignsOnSite:
     """The campaigns below a site's scratch folder, while the connection is open."""
 
-    place: LoadedSite
+    loaded_site: LoadedSite
     base: str
     campaigns: Sequence[Attachable]
     _transport: Transport
 
     def attach(
         self,
-        named: str,
+        name: str,
         root: Path | None,
         consent: Callable[[str, list[str]], object],
         warn: Callable[[str], object],
@@ -153,82 +154,86 @@ class CampaignsOnSite:
             CampaignLockedError: An nsw on this machine drives it.
             UnreachableError: The site gave no answer.
         """
-        wanted = self._named(named)
-        here = folders.CampaignFolder(folders.root(root) / wanted.id)
-        own = None
-        if here.ledger.exists():
-            with look(here) as ledger:
-                own = ledger.meta(OWNED_BY)
-        is_known = here.path.is_dir() and here.trusted
-        if is_known and own is not None and own == wanted.token:
-            return Attached(here, taken_over=False, owner="")
+        chosen = self._find(name)
+        local = folders.CampaignFolder(folders.root(root) / chosen.id)
+        local_token = None
+        if local.ledger.exists():
+            with look(local) as ledger:
+                local_token = ledger.meta(OWNED_BY)
+        is_known = local.path.is_dir() and local.trusted
+        if is_known and local_token is not None and local_token == chosen.token:
+            return Attached(local, taken_over=False, owner="")
         if not is_known:
-            trusted, hint = self.place.site.trusted_owners, "name a folder of yours as the site's scratch"
-            require_own_place(self._transport, f"{self.base}/{wanted.id}", trusted, warn, hint=hint)
+            trusted, hint = self.loaded_site.site.trusted_owners, "name a folder of yours as the site's scratch"
+            require_own_place(self._transport, f"{self.base}/{chosen.id}", trusted, warn, hint=hint)
         with tempfile.TemporaryDirectory(prefix="nsw-attach-") as temporary:
-            shown = self._acts(wanted.id, here.recipe if is_known else self._kept(wanted.id, temporary))
+            shown_actions = self._planned_actions(
+                chosen.id, local.recipe if is_known else self._fetch_recipe(chosen.id, temporary)
+            )
         if not is_known:
-            self._ask(wanted.id, shown, consent)
-        with _folder_here(here, folders.root(root) / wanted.id, warn), folders.locked(here):
-            self._take_over(here, shown, consent)
-        return Attached(here, taken_over=True, owner=wanted.owner)
+            self._ask_consent(chosen.id, shown_actions, consent)
+        with _folder_here(local, folders.root(root) / chosen.id, warn), folders.locked(local):
+            self._take_over(local, shown_actions, consent)
+        return Attached(local, taken_over=True, owner=chosen.owner)
 
-    def _kept(self, campaign: str, folder: str) -> Path:
+    def _fetch_recipe(self, campaign: str, folder: str) -> Path:
         """The recipe that is kept on the site, brought into a folder here."""
         kept_there(self._transport, f"{self.base}/{campaign}", Path(folder))
         return Path(folder, RECIPE)
 
-    def _acts(self, campaign: str, recipe: Path) -> list[str]:
+    def _planned_actions(self, campaign: str, recipe: Path) -> list[str]:
         """What nsw would do for a campaign by its recipe, a line each."""
         text = recipe.read_text(encoding="utf-8", errors="replace")
-        site = self.place.site.model_dump(mode="json", by_alias=True)
+        site = self.loaded_site.site.model_dump(mode="json", by_alias=True)
         return acts_of(site, f"{self.base}/{campaign}", load_recipe_text(text, RECIPE).recipe)
 
     @staticmethod
-    def _ask(campaign: str, acts: list[str], consent: Callable[[str, list[str]], object]) -> None:
+    def _ask_consent(campaign: str, acts: list[str], consent: Callable[[str, list[str]], object]) -> None:
         consent(f"Take campaign {campaign} over, and let nsw act for it?", acts)
 
-    def _named(self, named: str) -> Attachable:
+    def _find(self, name: str) -> Attachable:
         """The one of that id, or the only one whose id begins so."""
-        known = self.campaigns
-        matches = [one for one in known if one.id == named] or [one for one in known if one.id.startswith(named)]
+        campaigns = self.campaigns
+        matches = [campaign for campaign in campaigns if campaign.id == name] or [
+            campaign for campaign in campaigns if campaign.id.startswith(name)
+        ]
         if len(matches) == 1:
             return matches[0]
         if not matches:
             raise CampaignError(
-                f"no campaign '{named}' of yours on the site", hint="`nsw attach --site SITE` lists them"
+                f"no campaign '{name}' of yours on the site", hint="`nsw attach --site SITE` lists them"
             )
-        newest = ", ".join(one.id for one in matches[-5:])
-        raise CampaignError(f"'{named}' begins the id of {len(matches)} campaigns: {newest}")
+        newest = ", ".join(campaign.id for campaign in matches[-5:])
+        raise CampaignError(f"'{name}' begins the id of {len(matches)} campaigns: {newest}")
 
     def _take_over(
-        self, here: folders.CampaignFolder, shown: list[str], consent: Callable[[str, list[str]], object]
+        self, local: folders.CampaignFolder, shown_actions: list[str], consent: Callable[[str, list[str]], object]
     ) -> None:
-        transport, there = self._transport, f"{self.base}/{here.id}"
+        transport, remote_path = self._transport, f"{self.base}/{local.id}"
         # first of all: what the former owner kept there does not change any more
-        token = take(transport, there, here.id, f"0 {secrets.token_hex(8)}", "*", about())
-        with tempfile.TemporaryDirectory(prefix=".nsw-", dir=here.path) as temporary:
+        token = take_ownership(transport, remote_path, local.id, f"0 {secrets.token_hex(8)}", "*", describe_owner())
+        with tempfile.TemporaryDirectory(prefix=".nsw-", dir=local.path) as temporary:
             new = Path(temporary, LEDGER)
-            acts = self._acts(here.id, self._kept(here.id, temporary))
-            if acts != shown:  # the site gave something else before
-                self._ask(here.id, acts, consent)
-            brought = new.rename(new.with_suffix(".brought"))
-            clean_copy(brought, new)
+            acts = self._planned_actions(local.id, self._fetch_recipe(local.id, temporary))
+            if acts != shown_actions:  # the site gave something else before
+                self._ask_consent(local.id, acts, consent)
+            received = new.rename(new.with_suffix(".brought"))
+            clean_copy(received, new)
             with Ledger(new) as ledger:
-                if ledger.meta(SCRATCH) != there:
+                if ledger.meta(SCRATCH) != remote_path:
                     raise CampaignError(
-                        f"what is in {there} is the state of another campaign, in {ledger.meta(SCRATCH)}"
+                        f"what is in {remote_path} is the state of another campaign, in {ledger.meta(SCRATCH)}"
                     )
                 with ledger.transaction():
-                    ledger.set_meta(SITE, self.place.site.name)
-                    ledger.set_meta(SITE_DATA, self.place.site.model_dump(mode="json", by_alias=True))
+                    ledger.set_meta(SITE, self.loaded_site.site.name)
+                    ledger.set_meta(SITE_DATA, self.loaded_site.site.model_dump(mode="json", by_alias=True))
                     ledger.set_meta(OWNED_BY, token)
-                _bring_files(transport, there, here)
-                _bring_reports(transport, there, here, ledger)
-            if here.ledger.exists():
-                here.ledger.replace(here.path / f"{LEDGER}.superseded")
-            Path(temporary, RECIPE).replace(here.recipe)
-            new.replace(here.ledger)  # last: a folder without it is no campaign yet
+                _fetch_files(transport, remote_path, local)
+                _fetch_reports(transport, remote_path, local, ledger)
+            if local.ledger.exists():
+                local.ledger.replace(local.path / f"{LEDGER}.superseded")
+            Path(temporary, RECIPE).replace(local.recipe)
+            new.replace(local.ledger)  # last: a folder without it is no campaign yet
 
 
 @contextmanager
@@ -251,35 +256,35 @@ def _folder_here(here: folders.CampaignFolder, path: Path, warn: Callable[[str],
         raise
 
 
-def _bring_files(transport: Transport, there: str, here: folders.CampaignFolder) -> None:
+def _fetch_files(transport: Transport, remote_path: str, local: folders.CampaignFolder) -> None:
     """The scripts, the application's files and the secrets."""
-    done = transport.run(["bash", "-c", _FILES, "nsw", there], timeout=_SECONDS)
-    require_success(done, late=f"{there} could not be listed", what=f"{there} cannot be listed")
+    completed = transport.run(["bash", "-c", _FILES, "nsw", remote_path], timeout=_SECONDS)
+    require_success(completed, late=f"{remote_path} could not be listed", failure=f"{remote_path} cannot be listed")
     modes: dict[str, int] = {}
-    for record in done.stdout.split("\0"):
+    for record in completed.stdout.split("\0"):
         mode, _, name = record.partition("\t")
         if name and re.fullmatch("[0-7]{3,4}", mode) and _is_safe(name):
             modes[name] = int(mode, 8)
-    places = {name: here.secrets if name == SECRETS else here.path / name for name in modes}
-    transport.get_many([(f"{there}/{name}", place) for name, place in places.items()])
-    for name, place in places.items():
-        place.chmod(0o600 if name == SECRETS else stat.S_IRUSR | stat.S_IWUSR | (modes[name] & 0o755))
+    targets = {name: local.secrets if name == SECRETS else local.path / name for name in modes}
+    transport.get_many([(f"{remote_path}/{name}", target) for name, target in targets.items()])
+    for name, target in targets.items():
+        target.chmod(0o600 if name == SECRETS else stat.S_IRUSR | stat.S_IWUSR | (modes[name] & 0o755))
 
 
 def _is_safe(name: str) -> bool:
     parts = name.split("/")
-    own = parts[0] == "scripts" or folders.PROGRAM.fullmatch(parts[0]) is not None or name == SECRETS
-    return own and not any(part in {"", ".", ".."} for part in parts) and name.isprintable()
+    is_expected = parts[0] == "scripts" or folders.PROGRAM.fullmatch(parts[0]) is not None or name == SECRETS
+    return is_expected and not any(part in {"", ".", ".."} for part in parts) and name.isprintable()
 
 
-def _bring_reports(transport: Transport, there: str, here: folders.CampaignFolder, ledger: Ledger) -> None:
+def _fetch_reports(transport: Transport, remote_path: str, local: folders.CampaignFolder, ledger: Ledger) -> None:
     """What runs left that are over: it is read again here."""
-    everything = ledger.meta(COLLECT) == "everything"
+    all_files = ledger.meta(COLLECT) == "everything"
     ended = ledger.runs(states=(State.DONE, State.FAILED))
-    over = [run for run in ended if run.attempt > 0 and run.reading is not Reading.NONE]
-    for first in range(0, len(over), _TOGETHER):
-        some = over[first : first + _TOGETHER]
-        collect(here, transport, there, some, everything=everything)
-        reduced = ledger.reductions((State.DONE,), of={run.id for run in some})
-        collect_reduced(here, transport, there, {row.id: row.attempt for row in reduced})
-        ledger.update_tasks([run.id for run in some], reading=Reading.COLLECTED)
+    collectable = [run for run in ended if run.attempt > 0 and run.reading is not Reading.NONE]
+    for first in range(0, len(collectable), _TOGETHER):
+        batch = collectable[first : first + _TOGETHER]
+        collect(local, transport, remote_path, batch, all_files=all_files)
+        reduced = ledger.reductions((State.DONE,), run_ids={run.id for run in batch})
+        collect_reduced(local, transport, remote_path, {row.id: row.attempt for row in reduced})
+        ledger.update_tasks([run.id for run in batch], reading=Reading.COLLECTED)

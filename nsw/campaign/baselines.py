@@ -12,14 +12,14 @@ from nsw.errors import CampaignError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["campaign_of", "listed", "remove", "set_baseline"]
+__all__ = ["campaign_of", "read_baselines", "remove", "set_baseline"]
 
 _FILE: Final = "baselines.json"
 _LONGEST: Final = 1 << 20
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@-]*")
 
 
-def listed(root: Path) -> dict[str, str]:
+def read_baselines(root: Path) -> dict[str, str]:
     """The id of each baseline's campaign.
 
     Raises:
@@ -40,7 +40,7 @@ def listed(root: Path) -> dict[str, str]:
 
 def campaign_of(root: Path, name: str) -> str | None:
     """The campaign's id; None where no baseline has that name."""
-    return listed(root).get(name)
+    return read_baselines(root).get(name)
 
 
 def set_baseline(root: Path, name: str, campaign: str) -> None:
@@ -51,7 +51,7 @@ def set_baseline(root: Path, name: str, campaign: str) -> None:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{name}' is no name for a baseline", hint="letters, digits, _ . @ - make one")
-    _write(root, listed(root) | {name: campaign})
+    _write(root, read_baselines(root) | {name: campaign})
 
 
 def remove(root: Path, name: str) -> None:
@@ -60,13 +60,13 @@ def remove(root: Path, name: str) -> None:
     Raises:
         UsageError: There is no such.
     """
-    known = listed(root)
-    if name not in known:
+    baselines = read_baselines(root)
+    if name not in baselines:
         raise UsageError(
-            f"there is no baseline {name}", hint=did_you_mean(name, known) or "`nsw baseline ls` lists them"
+            f"there is no baseline {name}", hint=did_you_mean(name, baselines) or "`nsw baseline ls` lists them"
         )
-    _write(root, {other: campaign for other, campaign in known.items() if other != name})
+    _write(root, {baseline: campaign for baseline, campaign in baselines.items() if baseline != name})
 
 
-def _write(root: Path, known: dict[str, str]) -> None:
-    safe_files.write_text(root / _FILE, json.dumps(known, indent=1, sort_keys=True) + "\n")
+def _write(root: Path, baselines: dict[str, str]) -> None:
+    safe_files.write_text(root / _FILE, json.dumps(baselines, indent=1, sort_keys=True) + "\n")

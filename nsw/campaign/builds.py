@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from nsw.campaign.driven import Driven
+    from nsw.campaign.driven import DrivenCampaign
 
 
 # the numbers of those paths, of a list that ends each with a NUL, that are not there
@@ -33,57 +33,59 @@ _BAD = (State.FAILED, State.LOST)
 _AGAIN = (*_BAD, State.CANCELLED)
 
 
-def programs_in(home: Path, wanted: Iterable[str] = ()) -> list[tuple[Path, str]]:
+def programs_in(home: Path, build_apps: Iterable[str] = ()) -> list[tuple[Path, str]]:
     """Each program in a campaign's folder, and the folders on the site that it belongs in: app, app-2, app-2-n-1.
 
     Args:
         home: The campaign's folder.
-        wanted: Those of builds that are meant; none: the programs' own, all of them.
+        build_apps: Those of builds that are meant; none: the programs' own, all of them.
     """
-    here = {path.name: path for path in home.iterdir() if PROGRAM.fullmatch(path.name) and any(path.iterdir())}
-    found = ((app, PROGRAM.match(app)) for app in sorted(set(wanted) or here))
-    return [(here[m[0]], app) for app, m in found if m is not None and m[0] in here]
+    folders = {path.name: path for path in home.iterdir() if PROGRAM.fullmatch(path.name) and any(path.iterdir())}
+    matches = ((app, PROGRAM.match(app)) for app in sorted(set(build_apps) or folders))
+    return [(folders[m[0]], app) for app, m in matches if m is not None and m[0] in folders]
 
 
 class Builds:
     """The builds of one campaign; the caller holds its lock.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
     """
 
-    def __init__(self, it: Driven) -> None:
-        self._it = it
+    def __init__(self, campaign: DrivenCampaign) -> None:
+        self._campaign = campaign
 
     def prepare(self) -> None:
         """Put what jobs need and lack on the site, and plan again the builds that went wrong and are needed."""
-        known = self._it.ledger.builds()
-        staged = self._files({build.app for build in known})
-        if self._it.ledger.meta(PREPARED) and (staged := self._missing(staged, known)):
-            self._it.warn(f"{plural(len(staged), 'file')} of {self._it.scratch} were removed: nsw sends them again")
+        builds = self._campaign.ledger.builds()
+        staged = self._files({build.app for build in builds})
+        if self._campaign.ledger.meta(PREPARED) and (staged := self._missing(staged, builds)):
+            self._campaign.warn(
+                f"{plural(len(staged), 'file')} of {self._campaign.scratch} were removed: nsw sends them again"
+            )
         if staged:
-            self._it.transport.stage(staged)
-        if not self._it.ledger.meta(PREPARED):
-            self._it.transport.make_folders([f"{self._it.scratch}/{build.app}" for build in known])
-            self._it.ledger.set_meta(PREPARED, True)
-        needed = self._it.ledger.needed_builds(State.PLANNED) if known else set()
-        for build in known:
+            self._campaign.transport.stage(staged)
+        if not self._campaign.ledger.meta(PREPARED):
+            self._campaign.transport.make_folders([f"{self._campaign.scratch}/{build.app}" for build in builds])
+            self._campaign.ledger.set_meta(PREPARED, True)
+        needed = self._campaign.ledger.needed_builds(State.PLANNED) if builds else set()
+        for build in builds:
             if build.id not in needed or self._is_done(build):
                 continue
             # an nsw of before built without a submission; one that was killed meanwhile left this state
             unknown = build.state in IN_FLIGHT and build.submission is None
             if unknown or build.state in _AGAIN:
-                self._it.ledger.release([build.id])
+                self._campaign.ledger.release([build.id])
 
     def _files(self, apps: set[str]) -> list[tuple[Path, str]]:
         """The files and folders that jobs need there, each with its path on the site."""
-        folder, scratch = self._it.folder, self._it.scratch
+        folder, scratch = self._campaign.folder, self._campaign.scratch
         staged = [(here, f"{scratch}/{app}") for here, app in programs_in(folder.path, apps)]
-        if self._it.transport.remote:
+        if self._campaign.transport.remote:
             staged.append((folder.scripts, f"{scratch}/scripts"))
         else:  # its own scripts are read where they are
             staged += [(file, f"{scratch}/scripts/{file.name}") for file in folder.scripts.glob("nsw-*.sh")]
-        if self._it.ledger.has_reductions():
+        if self._campaign.ledger.has_reductions():
             staged.append(reducer_to(scratch))
         return staged
 
@@ -93,7 +95,7 @@ class Builds:
         Raises:
             UnreachableError: The site could not be asked.
         """
-        built = {f"{self._it.scratch}/{build.app}" for build in known}
+        built = {f"{self._campaign.scratch}/{build.app}" for build in known}
         files = [
             (file, f"{there}/{file.relative_to(here)}" if file != here else there)
             for here, there in staged
@@ -101,9 +103,11 @@ class Builds:
             if there in built or file.is_file()
         ]
         names = "".join(f"{there}\0" for _, there in files).encode(errors="surrogateescape")
-        done = self._it.transport.run(["bash", "-c", _ABSENT, "nsw"], timeout=_ASK_S, stdin=names)
+        done = self._campaign.transport.run(["bash", "-c", _ABSENT, "nsw"], timeout=_ASK_S, stdin=names)
         if done.returncode != 0 or done.timed_out:
-            raise UnreachableError(CommandError(done, subject="the campaign's files there could not be looked at").message)
+            raise UnreachableError(
+                CommandError(done, subject="the campaign's files there could not be looked at").message
+            )
         return [files[int(number)] for number in done.stdout.split()]
 
     def conclude(self) -> list[str]:
@@ -115,12 +119,12 @@ class Builds:
         Raises:
             CampaignError: No run of the campaign is done, for want of a build.
         """
-        needed = self._it.ledger.needed_by()  # not those in whose place another was made
-        bad = [b for b in self._it.ledger.builds() if b.state in _BAD and b.id in needed]
-        told = [self._failure(b) for b in bad]
-        if told and not self._it.ledger.counts().get("done"):
-            raise CampaignError("\n".join(told), hint=self._hint(bad[0]))
-        return told
+        needed = self._campaign.ledger.needed_by()  # not those in whose place another was made
+        bad = [b for b in self._campaign.ledger.builds() if b.state in _BAD and b.id in needed]
+        failures = [self._failure(b) for b in bad]
+        if failures and not self._campaign.ledger.counts().get("done"):
+            raise CampaignError("\n".join(failures), hint=self._hint(bad[0]))
+        return failures
 
     # --- what is known of a build -----------------------------------------------------------------------
 
@@ -131,37 +135,38 @@ class Builds:
         for attempt in range(build.attempt, 0, -1):
             status = self._status(build, attempt)
             if status is not None and status.state == "done":
-                self._it.ledger.update_tasks([build.id], state=State.DONE, reason=None, host=status.host,
+                self._campaign.ledger.update_tasks([build.id], state=State.DONE, reason=None, host=status.host,
                                            started=status.started, ended=status.ended, exit_code=0)  # fmt: skip
                 return True
         return False
 
     def _status(self, build: BuildRow, attempt: int) -> Status | None:
-        home = self._it.home(build.id, attempt)
-        return read_status(self._it.transport, home)
+        home = self._campaign.home(build.id, attempt)
+        return read_status(self._campaign.transport, home)
 
     def _output(self, build: BuildRow) -> str:
-        home = self._it.home(build.id, build.attempt)
-        found = [self._it.transport.tail(f"{home}/{name}", _OUTPUT_BYTES) for name in ("stdout", "stderr")]
-        return b"".join(text for text in found if text).decode(errors="replace")
+        home = self._campaign.home(build.id, build.attempt)
+        outputs = [self._campaign.transport.tail(f"{home}/{name}", _OUTPUT_BYTES) for name in ("stdout", "stderr")]
+        return b"".join(text for text in outputs if text).decode(errors="replace")
 
     def _failure(self, build: BuildRow) -> str:
         status, output = self._status(build, build.attempt), self._output(build)
-        (self._it.folder.path / "build.txt").write_text(output, encoding="utf-8")
-        how = "was not done"
+        (self._campaign.folder.path / "build.txt").write_text(output, encoding="utf-8")
+        outcome = "was not done"
         if status is None:
-            how += f": {build.reason}" if build.reason else ""
+            outcome += f": {build.reason}" if build.reason else ""
         elif status.state == "running":
-            how = "was ended before it was done" + (f": {build.reason}" if build.reason else "")
+            outcome = "was ended before it was done" + (f": {build.reason}" if build.reason else "")
         elif status.reason is not None and status.reason.cause is Cause.EXIT:
-            how = f"failed with {status.reason}"
+            outcome = f"failed with {status.reason}"
         else:
-            how = f"failed: {status.reason}"
+            outcome = f"failed: {status.reason}"
         tail = "\n".join("  | " + line for line in output.splitlines()[-_TAIL:])
-        return f"the build step {how}: {build.command}\n{tail}".rstrip("\n")
+        return f"the build step {outcome}: {build.command}\n{tail}".rstrip("\n")
 
     def _hint(self, build: BuildRow) -> str:
         return (
             "correct it and start again, or run `nsw retry --update-app`, which builds again and continues;"
-            f" `nsw logs {build.id}` shows what it printed, and all of that is in {self._it.folder.path / 'build.txt'}"
+            f" `nsw logs {build.id}` shows what it printed, and all of that is in"
+            f" {self._campaign.folder.path / 'build.txt'}"
         )

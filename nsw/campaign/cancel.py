@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.events import Event
 
-__all__ = ["Standing", "cancel", "standing_of", "throttle", "to_cancel"]
+__all__ = ["Standing", "cancel", "cancellable_runs", "standing_of", "throttle"]
 
 _PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.1
@@ -57,11 +57,11 @@ def standing_of(folder: CampaignFolder) -> Standing:
         going = any(state not in ENDED for state in counts) or ledger.has_reductions_to_do()
         is_over = not going and not ledger.reductions(tuple(IN_FLIGHT))
         done = {run.id for run in ledger.runs(states=(State.DONE,))}
-        not_reduced = len(ledger.reductions((State.CANCELLED,), of=done))
+        not_reduced = len(ledger.reductions((State.CANCELLED,), run_ids=done))
     return Standing(counts, is_over, not_reduced)
 
 
-def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
+def cancellable_runs(folder: CampaignFolder, selection: Selection) -> list[str]:
     """The runs that are meant and not over, and the reductions of all that did not fail: all of a task or none.
 
     A run may be done before it is cancelled; then its reduction is what was meant.
@@ -71,16 +71,16 @@ def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
     """
     with look(folder) as ledger:
         every = ledger.runs()
-        meant = selected(ledger, every, selection)
-        chosen = [run for run in meant if run.state not in ENDED]
-        reduced = {run.id for run in meant if run.state is State.DONE or run.state not in ENDED}
-        reductions = [row.id for row in ledger.reductions((State.PLANNED, *IN_FLIGHT), of=reduced)]
+        selected_runs = selected(ledger, every, selection)
+        chosen = [run for run in selected_runs if run.state not in ENDED]
+        reduced = {run.id for run in selected_runs if run.state is State.DONE or run.state not in ENDED}
+        reductions = [row.id for row in ledger.reductions((State.PLANNED, *IN_FLIGHT), run_ids=reduced)]
     ids, tasks = {run.id for run in chosen}, {(run.job, run.task): run.id for run in chosen}
     for run in every:
         if run.id not in ids and run.state in IN_FLIGHT and (run.job, run.task) in tasks:
-            other = tasks[run.job, run.task]
+            task_mate = tasks[run.job, run.task]
             raise UsageError(
-                f"{run.id} shares a task with {other}; both would be cancelled",
+                f"{run.id} shares a task with {task_mate}; both would be cancelled",
                 hint="name both, or exclude both",
             )
     return [*(run.id for run in chosen), *reductions]
@@ -89,7 +89,7 @@ def to_cancel(folder: CampaignFolder, selection: Selection) -> list[str]:
 def cancel(
     folder: CampaignFolder,
     listener: Callable[[Event], object] = lambda _event: None,
-    asked: Callable[[], object] = lambda: None,
+    on_request: Callable[[], object] = lambda: None,
     runs: Sequence[str] | None = None,
 ) -> None:
     """End what is queued or running, here or through the nsw that drives the campaign.
@@ -97,7 +97,7 @@ def cancel(
     Args:
         folder: The campaign.
         listener: Called with each event.
-        asked: Called when another nsw drives the campaign and was asked to cancel; that is waited for up to a minute.
+        on_request: Called when another nsw was asked to cancel the campaign that it drives; a minute is waited for it.
             If that nsw ends before it did so, this one does it.
         runs: Only these; None: all.
 
@@ -107,20 +107,20 @@ def cancel(
         UnreachableError: The site gave no answer, or the nsw that drives the campaign has not cancelled them yet; who
             drives it next does.
     """
-    from nsw.campaign.engine import ask_to_cancel, is_asked
+    from nsw.campaign.engine import is_cancel_requested, request_cancel
 
     def is_pending() -> bool:
-        return is_asked(folder) and is_driven(folder)
+        return is_cancel_requested(folder) and is_driven(folder)
 
     try:
         _cancel_here(folder, listener, runs)
     except UnreachableError as fault:
-        ask_to_cancel(folder, runs)
+        request_cancel(folder, runs)
         fault.hint = "nsw remembers it: `nsw resume` cancels once the site answers, and so does `nsw cancel`"
         raise
     except CampaignLockedError:
-        ask_to_cancel(folder, runs)
-        asked()
+        request_cancel(folder, runs)
+        on_request()
         deadline = time.monotonic() + _PATIENCE_S
         while is_pending() and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
@@ -129,7 +129,7 @@ def cancel(
                 f"the nsw that drives {folder.id} has cancelled nothing within {_PATIENCE_S:g} s; it still tries to",
                 hint="`nsw status` shows what it waits for",
             ) from None
-        if is_asked(folder):
+        if is_cancel_requested(folder):
             _cancel_here(folder, listener, runs)
     if standing_of(folder).is_over:
         with Ledger(folder.ledger) as ledger:
@@ -138,18 +138,18 @@ def cancel(
 
 
 def _cancel_here(folder: CampaignFolder, listener: Callable[[Event], object], runs: Sequence[str] | None) -> None:
-    from nsw.campaign.running import held
+    from nsw.campaign.running import lock_campaign
 
-    with held(folder, listener) as it:
-        it.driver.recover()
-        it.driver.cancel(runs)
+    with lock_campaign(folder, listener) as campaign:
+        campaign.driver.recover()
+        campaign.driver.cancel(runs)
 
 
 def _throttle_here(folder: CampaignFolder, listener: Callable[[Event], object]) -> None:
-    from nsw.campaign.running import held
+    from nsw.campaign.running import lock_campaign
 
     try:
-        with held(folder, listener) as it:
+        with lock_campaign(folder, listener) as it:
             it.driver.recover()
             it.driver.throttle()
     except UnreachableError as fault:

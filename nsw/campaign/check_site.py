@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import folder as folders
 from nsw.campaign import start
 from nsw.campaign.cancel import cancel
-from nsw.campaign.clean import leftovers_of, remove
+from nsw.campaign.clean import find_leftovers, remove
 from nsw.campaign.dry_run import ask, runner_of
 from nsw.campaign.events import Event, Message
 from nsw.campaign.ledger_rows import IN_FLIGHT, SCRATCH, State
@@ -29,7 +29,7 @@ from nsw.schedulers.create import adapter_of
 from nsw.schedulers.model import Native, Phase
 from nsw.site.load import load_site
 from nsw.site.names import LOCAL
-from nsw.site_check.check import check_site, chip_check, node_checks, probe_words, skew_of
+from nsw.site_check.check import check_site, chip_check, clock_skew, node_checks, probe_words
 from nsw.site_check.facts import REACHING, Check, Verdict, keep, listed_metrics
 from nsw.transport.model import Transport, connect
 
@@ -58,23 +58,23 @@ def check(
     Raises:
         UsageError: There is no such site.
     """
-    place = load_site(name, list(sites) if sites else None)
-    site = place.site.model_dump(mode="json", by_alias=True)
-    found: list[Check] = []
-    for one in _each(name, sites, site, listen, found, node=node):
-        found.append(one)
-        yield one
-    keep(site, found)
-    if (listed := listed_metrics(place, found)) is not None:
+    loaded_site = load_site(name, list(sites) if sites else None)
+    site = loaded_site.site.model_dump(mode="json", by_alias=True)
+    checks: list[Check] = []
+    for site_check in _run_checks(name, sites, site, listen, checks, node=node):
+        checks.append(site_check)
+        yield site_check
+    keep(site, checks)
+    if (listed := listed_metrics(loaded_site, checks)) is not None:
         yield listed
 
 
-def _each(
+def _run_checks(
     name: str,
     sites: Sequence[Path] | None,
     site: dict[str, Any],
     listen: Callable[[Event], object],
-    found: Sequence[Check],
+    earlier: Sequence[Check],
     *,
     node: bool,
 ) -> Iterator[Check]:
@@ -86,17 +86,17 @@ def _each(
     def plan(home: Path) -> Planned:
         return make_plan(_recipe(home, site), name, sites)
 
-    if adapter is not None and _is_good(found):
+    if adapter is not None and _is_good(earlier):
         yield _check_queue(site, plan)
-    if node and _is_good(found):
+    if node and _is_good(earlier):
         listen(Message("a short job looks from a compute node; Ctrl-C cancels it"))
-        yield from _check_node(site, plan, listen, skew_of(found))
-    if not any(one.verdict is Verdict.BAD and one.what in REACHING for one in found):
-        yield chip_check(site, found)
+        yield from _check_node(site, plan, listen, clock_skew(earlier))
+    if not any(site_check.verdict is Verdict.BAD and site_check.what in REACHING for site_check in earlier):
+        yield chip_check(site, earlier)
 
 
-def _is_good(found: Sequence[Check]) -> bool:
-    return not any(one.verdict is Verdict.BAD for one in found)
+def _is_good(checks: Sequence[Check]) -> bool:
+    return not any(site_check.verdict is Verdict.BAD for site_check in checks)
 
 
 def _recipe(home: Path, site: Mapping[str, Any]) -> str:
@@ -111,8 +111,8 @@ def _recipe(home: Path, site: Mapping[str, Any]) -> str:
     return str(path)
 
 
-def _bad(what: str, fault: NswError, fix: str = "see `nsw plan`") -> Check:
-    return Check(what, Verdict.BAD, fault.message.splitlines()[0], fault.hint or fix)
+def _bad(subject: str, fault: NswError, fix: str = "see `nsw plan`") -> Check:
+    return Check(subject, Verdict.BAD, fault.message.splitlines()[0], fault.hint or fix)
 
 
 # --- the queue ----------------------------------------------------------------------------------------------
@@ -130,16 +130,16 @@ def _check_queue(site: Mapping[str, Any], plan: Callable[[Path], Planned]) -> Ch
     if not prospects:
         return Check("queue", Verdict.SKIPPED, "this scheduler has no dry run", fix)
     names = [f"{key} {site[key]}" for key in ("partition", "queue", "account", "qos") if site.get(key)]
-    asked = ", ".join(names) or "the default queue"
+    queue_description = ", ".join(names) or "the default queue"
     prospect = prospects[0]
     if prospect.refused is not None:
-        hint = prospect.refused.hint or f"the site says: {asked}; correct it there"
+        hint = prospect.refused.hint or f"the site says: {queue_description}; correct it there"
         return Check("queue", Verdict.BAD, prospect.refused.message.splitlines()[0], hint)
     if prospect.untold is not None:
         return Check("queue", Verdict.SKIPPED, prospect.untold.splitlines()[0], fix)
     if prospect.waits is not None:
-        return Check("queue", Verdict.GOOD, f"{asked}: a job of one minute {prospect.waits}")
-    return Check("queue", Verdict.GOOD, f"{asked}: accepts a job of one minute")
+        return Check("queue", Verdict.GOOD, f"{queue_description}: a job of one minute {prospect.waits}")
+    return Check("queue", Verdict.GOOD, f"{queue_description}: accepts a job of one minute")
 
 
 # --- a compute node -----------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def _forget(campaign: CampaignFolder) -> None:
     if over:
         with closing(connect(site)) as transport:
             _wait_for_delivery(site, transport, natives)
-            remove(transport, leftovers_of(campaign, transport, scratch, ()), everything=True)
+            remove(transport, find_leftovers(campaign, transport, scratch, ()), include_uncollected=True)
     forget(campaign.directory)
 
 

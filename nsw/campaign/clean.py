@@ -14,12 +14,12 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign import folder as folders
-from nsw.campaign.collect import KEPT_FILES, brought_folder
+from nsw.campaign.collect import KEPT_FILES, collected_attempt_folder
 from nsw.campaign.driven import locked_ledger
 from nsw.campaign.handover import noting_owner, require_owner, require_success, run_fenced
 from nsw.campaign.ledger import ENDED, Ledger, Reading, State
 from nsw.campaign.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
-from nsw.campaign.selection import Selection, as_named, selected
+from nsw.campaign.selection import Selection, campaign_argument, selected
 from nsw.campaign.site_folder import TOOLS
 from nsw.errors import CampaignError
 from nsw.transport.commands import Fence
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.transport.model import Transport
 
-__all__ = ["Cleaning", "FileThere", "Leftovers", "leftovers_of", "on_site", "remove", "require_campaign_folder"]
+__all__ = ["Cleaning", "FileThere", "Leftovers", "find_leftovers", "on_site", "remove", "require_campaign_folder"]
 
-_ALL: Final = Selection()
+_ALL_RUNS: Final = Selection()
 _SECONDS: Final = 600.0
 _ABSENT: Final = 44
 # each plain file with size, number of links and name; `find` does not follow links
@@ -55,7 +55,7 @@ rmdir -- "$1" 2>/dev/null
 """
 _REMOVE_ALL: Final = '[ ! -L "$1" ] && rm -rf --one-file-system -- "$1"'
 # what nsw itself put or wrote there, by the first part of its name
-_OWN: Final = frozenset({
+_NSW_NAMES: Final = frozenset({
     "choices", "commands", "handover", "jobs", "owner", "private", "provenance", "scripts", "tools",
 })  # fmt: skip
 _MARKERS: Final = frozenset({"claim", "status", "again"})  # of attempts: nsw's own, brought or not
@@ -80,22 +80,22 @@ class Leftovers:
 
     scratch: str
     spare: tuple[FileThere, ...] = ()
-    kept: tuple[FileThere, ...] = ()
+    uncollected: tuple[FileThere, ...] = ()
     owned: bool = False
-    whole: bool = True
+    complete: bool = True
 
     @property
     def is_gone(self) -> bool:
         """Whether nothing is there any more."""
-        return not self.spare and not self.kept
+        return not self.spare and not self.uncollected
 
-    def files(self, *, everything: bool) -> tuple[FileThere, ...]:
+    def files(self, *, include_uncollected: bool) -> tuple[FileThere, ...]:
         """What is removed: the spare ones, or all."""
-        return (*self.spare, *self.kept) if everything else self.spare
+        return (*self.spare, *self.uncollected) if include_uncollected else self.spare
 
-    def freed(self, *, everything: bool) -> int:
+    def freed(self, *, include_uncollected: bool) -> int:
         """Bytes that the removal frees; a file with another name elsewhere frees none."""
-        return sum(file.size for file in self.files(everything=everything) if file.links == 1)
+        return sum(file.size for file in self.files(include_uncollected=include_uncollected) if file.links == 1)
 
     def of_runs(self, runs: Collection[str]) -> Leftovers:
         """Only what these runs left."""
@@ -103,7 +103,7 @@ class Leftovers:
         def theirs(files: Iterable[FileThere]) -> tuple[FileThere, ...]:
             return tuple(file for file in files if (match := _OF_RUN.fullmatch(file.name)) and match[1] in runs)
 
-        return replace(self, spare=theirs(self.spare), kept=theirs(self.kept), whole=False)
+        return replace(self, spare=theirs(self.spare), uncollected=theirs(self.uncollected), complete=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +112,16 @@ class Cleaning:
 
     Attributes:
         leftovers: What is in it.
-        where: The site and the folder.
+        location: The site and the folder.
     """
 
     leftovers: Leftovers
-    where: str
+    location: str
     _ledger: Ledger
     _transport: Transport
     _fence: Fence | None
 
-    def remove(self, *, everything: bool) -> None:
+    def remove(self, *, include_uncollected: bool) -> None:
         """Remove what is nsw's own or has a copy here; with `everything` also what was never brought.
 
         Raises:
@@ -129,16 +129,16 @@ class Cleaning:
             CommandError: Something could not be removed.
             UnreachableError: The site gave no answer; doing it again removes the rest.
         """
-        whole = self.leftovers.whole
-        if whole:
+        is_complete = self.leftovers.complete
+        if is_complete:
             self._ledger.set_meta(PREPARED, False)  # a retry sends scripts and files again
-        remove(self._transport, self.leftovers, everything=everything, fence=self._fence)
-        if whole:
+        remove(self._transport, self.leftovers, include_uncollected=include_uncollected, fence=self._fence)
+        if is_complete:
             self._ledger.set_meta(CLEANED, time.time())
 
 
 @contextmanager
-def on_site(folder: CampaignFolder, selection: Selection = _ALL) -> Iterator[Cleaning]:
+def on_site(folder: CampaignFolder, selection: Selection = _ALL_RUNS) -> Iterator[Cleaning]:
     """Look at what a campaign left on its site, or some of its runs.
 
     Raises:
@@ -156,7 +156,7 @@ def on_site(folder: CampaignFolder, selection: Selection = _ALL) -> Iterator[Cle
         with closing(connect(ledger.site())) as transport, noting_owner(ledger):
             builds = [(build.id, build.app) for build in ledger.builds()]
             builds += [(row.id, TOOLS) for row in ledger.reductions()]  # what they made was brought, or made in vain
-            leftovers = leftovers_of(folder, transport, scratch, builds)
+            leftovers = find_leftovers(folder, transport, scratch, builds)
             token = ledger.meta(OWNED_BY) if transport.remote else None
             # an earlier clean may have taken the file with the owner
             fence = Fence(scratch, token, folder.id) if token and leftovers.owned else None
@@ -173,7 +173,10 @@ def _not_over(folder: CampaignFolder, ledger: Ledger) -> CampaignError | None:
     if left := sum(n for state, n in ledger.counts().items() if state not in ENDED):
         return CampaignError(
             f"{folder.id} is not over: {plural(left, 'run')} may still need its folder on the site",
-            hint=f"`nsw resume {as_named(folder)}` finishes it, `nsw cancel {as_named(folder)}` abandons it",
+            hint=(
+                f"`nsw resume {campaign_argument(folder)}` finishes it, `nsw cancel"
+                f" {campaign_argument(folder)}` abandons it"
+            ),
         )
     unread = [
         *ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED),
@@ -183,11 +186,11 @@ def _not_over(folder: CampaignFolder, ledger: Ledger) -> CampaignError | None:
         return None
     return CampaignError(
         f"{folder.id}: {plural(len(unread), 'run')} not read yet, such as {unread[0].id}",
-        hint=f"`nsw resume {as_named(folder)}` reads the reports that are here",
+        hint=f"`nsw resume {campaign_argument(folder)}` reads the reports that are here",
     )
 
 
-def leftovers_of(
+def find_leftovers(
     folder: CampaignFolder, transport: Transport, scratch: str, builds: Iterable[tuple[str, str]]
 ) -> Leftovers:
     """Look at a campaign's folder `scratch` on its site; `builds` are ids of builds and the folders they build in.
@@ -202,15 +205,15 @@ def leftovers_of(
     if done.returncode == _ABSENT and not done.timed_out:
         return Leftovers(scratch)
     require_success(
-        done, late=f"{scratch} could not be listed", what=f"{scratch} cannot be listed, and nothing was removed"
+        done, late=f"{scratch} could not be listed", failure=f"{scratch} cannot be listed, and nothing was removed"
     )
-    built, home_of = dict(builds), cache(partial(brought_folder, folder))
+    built, home_of = dict(builds), cache(partial(collected_attempt_folder, folder))
     spare: list[FileThere] = []
-    kept: list[FileThere] = []
+    uncollected: list[FileThere] = []
     for file in _listed(done.stdout):
-        is_spare = _is_own(file, built) or _is_here(file, folder, home_of)
-        (spare if is_spare else kept).append(file)
-    return Leftovers(scratch, tuple(spare), tuple(kept), owned=any(file.name == "owner" for file in spare))
+        is_spare = _may_be_removed(file, built) or _is_here(file, folder, home_of)
+        (spare if is_spare else uncollected).append(file)
+    return Leftovers(scratch, tuple(spare), tuple(uncollected), owned=any(file.name == "owner" for file in spare))
 
 
 def require_campaign_folder(folder: CampaignFolder, scratch: str) -> None:
@@ -220,8 +223,8 @@ def require_campaign_folder(folder: CampaignFolder, scratch: str) -> None:
         CampaignError: It is not absolute, has `..` in it, or does not end in the campaign's id or in its `scratch`.
     """
     parts = scratch.split("/")
-    own = parts[-1] == folder.id or parts[-2:] == [folder.id, "scratch"]
-    if not scratch.startswith("/") or ".." in parts or len(parts) < 3 or not own:
+    is_named_so = parts[-1] == folder.id or parts[-2:] == [folder.id, "scratch"]
+    if not scratch.startswith("/") or ".." in parts or len(parts) < 3 or not is_named_so:
         raise CampaignError(f"{scratch} is not a folder that nsw made for campaign {folder.id}, and is left alone")
 
 
@@ -233,10 +236,10 @@ def _listed(text: str) -> Iterator[FileThere]:
             yield FileThere(name, int(size), int(links))
 
 
-def _is_own(file: FileThere, builds: Mapping[str, str]) -> bool:
+def _may_be_removed(file: FileThere, builds: Mapping[str, str]) -> bool:
     """Whether it is nsw's own, empty, or of a build."""
     top = file.name.partition("/")[0]
-    if top.partition(".")[0] in _OWN or top in builds.values() or folders.PROGRAM.fullmatch(top):
+    if top.partition(".")[0] in _NSW_NAMES or top in builds.values() or folders.PROGRAM.fullmatch(top):
         return True
     match = _OF_RUN.fullmatch(file.name)
     return match is not None and (file.size == 0 or match[1] in builds or match[3].partition(".")[0] in _MARKERS)
@@ -250,20 +253,22 @@ def _is_here(file: FileThere, folder: CampaignFolder, home_of: Callable[[str, in
     run, name = match[1], match[3]
     if (home := home_of(run, int(match[2]))) is None:
         return False
-    places = [home / name]
+    copies = [home / name]
     if home == folder.reports / run and name not in KEPT_FILES:
-        places.append(folder.path / "fetched" / run / name)
-    return any(_has(place, file.size) for place in places)
+        copies.append(folder.path / "fetched" / run / name)
+    return any(_has(copy, file.size) for copy in copies)
 
 
-def _has(place: Path, size: int) -> bool:
+def _has(path: Path, size: int) -> bool:
     try:
-        return place.is_file() and place.stat().st_size == size
+        return path.is_file() and path.stat().st_size == size
     except OSError:
         return False
 
 
-def remove(transport: Transport, leftovers: Leftovers, *, everything: bool, fence: Fence | None = None) -> None:
+def remove(
+    transport: Transport, leftovers: Leftovers, *, include_uncollected: bool, fence: Fence | None = None
+) -> None:
     """Remove what is spare, or the folder whole, behind a fence where an nsw elsewhere may own the campaign.
 
     Raises:
@@ -272,9 +277,9 @@ def remove(transport: Transport, leftovers: Leftovers, *, everything: bool, fenc
         UnreachableError: The site gave no answer; doing it again removes the rest.
     """
     folder = leftovers.scratch
-    some = not leftovers.whole or (bool(leftovers.kept) and not everything)
-    argv = ["bash", "-c", _REMOVE_SOME if some else _REMOVE_ALL, "nsw", folder]
-    files = leftovers.files(everything=everything) if some else ()
+    only_files = not leftovers.complete or (bool(leftovers.uncollected) and not include_uncollected)
+    argv = ["bash", "-c", _REMOVE_SOME if only_files else _REMOVE_ALL, "nsw", folder]
+    files = leftovers.files(include_uncollected=include_uncollected) if only_files else ()
     names = "".join(f"./{file.name}\0" for file in files).encode(errors="surrogateescape")
     done = run_fenced(transport, fence, argv, timeout=_SECONDS, stdin=names)
-    require_success(done, late=f"{folder} may be removed in part", what=f"{folder} could not be removed completely")
+    require_success(done, late=f"{folder} may be removed in part", failure=f"{folder} could not be removed completely")

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.folder import CampaignFolder, run_folder, run_of
-from nsw.campaign.judge import Status, Verdict, judge, read_status, read_statuses, reason_with, with_more
-from nsw.campaign.ledger_rows import COLLECT, Flying, Kind, Reading, Reason, RunRow, State
+from nsw.campaign.judge import Status, Verdict, judge, read_status, read_statuses, reason_followed_by, reason_with
+from nsw.campaign.ledger_rows import COLLECT, Kind, Reading, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError, UnreachableError
 from nsw.safe_files import open_to_read, read_plain, replacing
 from nsw.schedulers.model import Answer, Phase
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.driven import Driven
+    from nsw.campaign.driven import DrivenCampaign
 
 
 PACKED: Final = ".gz"  # of what a reduction makes
@@ -40,7 +40,7 @@ def collect(
     scratch: str,
     runs: Sequence[RunRow],
     *,
-    everything: bool = False,
+    all_files: bool = False,
     say: Callable[[str], object] = lambda _text: None,
 ) -> None:
     """Bring the reports and the output of runs; those of earlier attempts move aside.
@@ -50,7 +50,7 @@ def collect(
         transport: The way to the site.
         scratch: The campaign's folder there.
         runs: The runs.
-        everything: All files that they left.
+        all_files: All files that they left.
         say: Prints a line for the user: what is brought and how large it is, before it is.
 
     Raises:
@@ -58,18 +58,20 @@ def collect(
         CommandError: A file cannot be brought.
     """
     sources = {run_folder(scratch, run.id, run.attempt): run for run in runs}
-    more = ("*",) if everything else ()
-    listed = transport.list_many({source: (*run.reports, *KEPT_FILES, *more) for source, run in sources.items()})
-    wanted: list[tuple[str, Path]] = []
+    extra_patterns = ("*",) if all_files else ()
+    listed = transport.list_many(
+        {source: (*run.reports, *KEPT_FILES, *extra_patterns) for source, run in sources.items()}
+    )
+    downloads: list[tuple[str, Path]] = []
     for source, run in sources.items():
         target = folder.reports / run.id
         if run.attempt > 1:
             _set_aside(target, run.attempt)
         # the claim names the attempt of the files, so it is brought first, in case nsw is killed in between
         entries = sorted(listed[source], key=lambda entry: entry.name != _CLAIM)
-        wanted += [(f"{source}/{entry.name}", target / entry.name) for entry in entries]
-    _say_size(transport, listed, say)
-    transport.get_many(wanted)
+        downloads += [(f"{source}/{entry.name}", target / entry.name) for entry in entries]
+    _report_size(transport, listed, say)
+    transport.get_many(downloads)
 
 
 def collect_reduced(
@@ -99,34 +101,36 @@ def collect_reduced(
     """
     sources = {run_folder(scratch, id_, attempt): id_ for id_, attempt in reductions.items()}
     listed = transport.list_many(dict.fromkeys(sources, (f"*{PACKED}",)))
-    wanted = {
+    packed_files = {
         f"{source}/{entry.name}": (id_, folder.reports / run_of(id_) / entry.name)
         for source, id_ in sources.items() for entry in listed[source]
     }  # fmt: skip
-    _say_size(transport, listed, say)
-    transport.get_many([(there, here) for there, (_, here) in wanted.items()])
+    _report_size(transport, listed, say)
+    transport.get_many([(remote_path, local_path) for remote_path, (_, local_path) in packed_files.items()])
     wrong: dict[str, str] = {}
-    for id_, packed in wanted.values():
-        if (why := unpack(packed, packed.with_name(packed.name.removesuffix(PACKED)))) is not None:
-            wrong[id_] = why
+    for id_, packed in packed_files.values():
+        if (fault := unpack(packed, packed.with_name(packed.name.removesuffix(PACKED)))) is not None:
+            wrong[id_] = fault
     return wrong
 
 
-def _say_size(transport: Transport, listed: Mapping[str, Sequence[Entry]], say: Callable[[str], object]) -> None:
+def _report_size(transport: Transport, listed: Mapping[str, Sequence[Entry]], say: Callable[[str], object]) -> None:
     """Print how much comes from a site elsewhere; little is not worth a line."""
     sizes = [entry.size for entries in listed.values() for entry in entries]
     if transport.remote and sum(sizes) >= _WORTH_A_LINE:
         say(f"brings {plural(len(sizes), 'file')} of {plural(len(listed), 'run')}: {format_bytes(sum(sizes))}")
 
 
-def brought_folder(folder: CampaignFolder, run: str, attempt: int) -> Path | None:
+def collected_attempt_folder(folder: CampaignFolder, run: str, attempt: int) -> Path | None:
     """Where the files of an attempt were brought to; None where they were not."""
     target = folder.reports / run
-    places = (target, target / f"attempt-{attempt}")
-    return next((place for place in places if attempt_of(folder.tail(place / _CLAIM)) == attempt), None)
+    folders = (target, target / f"attempt-{attempt}")
+    return next(
+        (candidate for candidate in folders if attempt_in_claim(folder.tail(candidate / _CLAIM)) == attempt), None
+    )
 
 
-def started_again(folder: CampaignFolder, run: str) -> str | None:
+def second_start(folder: CampaignFolder, run: str) -> str | None:
     """Which other jobs started a run that was claimed already, as a sentence; None for none."""
     lines = (read_tail(folder.reports / run / AGAIN) or b"").decode(errors="replace").split()
     jobs = list(dict.fromkeys(lines))
@@ -136,15 +140,15 @@ def started_again(folder: CampaignFolder, run: str) -> str | None:
 def note_second_job(folder: CampaignFolder, run: str, job: str) -> None:
     """Add a job that found the run done, where it has not written that down itself: that leaves no mark in the run."""
     file = folder.reports / run / AGAIN
-    known = read_tail(file) or b""
-    if job not in known.decode(errors="replace").split() and file.parent.is_dir():
+    recorded = read_tail(file) or b""
+    if job not in recorded.decode(errors="replace").split() and file.parent.is_dir():
         file.unlink(missing_ok=True)  # it may be the very file of the site
-        file.write_bytes(known + f"{job}\n".encode())
+        file.write_bytes(recorded + f"{job}\n".encode())
 
 
 def _set_aside(target: Path, attempt: int) -> None:
     old = [p for p in target.iterdir() if p.is_file()] if target.is_dir() else []
-    number = attempt_of(read_tail(target / _CLAIM))
+    number = attempt_in_claim(read_tail(target / _CLAIM))
     if not old or number == attempt:  # an nsw that was killed had begun to bring this one
         return
     if number is None:
@@ -157,10 +161,10 @@ def _set_aside(target: Path, attempt: int) -> None:
         file.rename(aside / file.name)
 
 
-def attempt_of(claim: bytes | None) -> int | None:
+def attempt_in_claim(claim: bytes | None) -> int | None:
     """Which attempt files in a run's folder are of, by the claim among them."""
-    found = re.search(rb"^attempt=(\d+)$", claim or b"", re.MULTILINE)
-    return int(found[1]) if found else None
+    match = re.search(rb"^attempt=(\d+)$", claim or b"", re.MULTILINE)
+    return int(match[1]) if match else None
 
 
 def read_tail(path: Path, limit: int = 4096) -> bytes | None:
@@ -203,40 +207,40 @@ _LAST_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class AttemptEnd:
     """An attempt of which nothing more will come, and how it ended.
 
     `second`: the job that nsw submitted for it, where another one of the same name did it.
     """
 
-    one: Flying
+    run: TaskInFlight
     verdict: Verdict
     status: Status | None
     attempt: int
     second: str | None = None
 
 
-class Ending:
+class Collector:
     """The files that runs leave on the site, and the ends that they tell of.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
     """
 
-    def __init__(self, it: Driven) -> None:
-        self._it = it
-        self._seen: dict[str, Status | Unreadable | None] = {}
-        self._useless: dict[str, str] = {}  # reductions whose files could not be unpacked
+    def __init__(self, campaign: DrivenCampaign) -> None:
+        self._campaign = campaign
+        self._statuses: dict[str, Status | Unreadable | None] = {}
+        self._unpack_faults: dict[str, str] = {}  # reductions whose files could not be unpacked
 
-    def look(self, several: Iterable[Flying]) -> None:
+    def read_statuses(self, runs: Iterable[TaskInFlight]) -> None:
         """Read the status of all of these in one round trip, for `status` until the next look.
 
         Raises:
             UnreachableError: The site could not be asked.
         """
-        homes = [self._it.home(one.id, one.attempt) for one in several]
-        self._seen = {}  # what is old must not be believed when the next line fails
-        self._seen = read_statuses(self._it.transport, homes) if homes else {}
+        homes = [self._campaign.home(run.id, run.attempt) for run in runs]
+        self._statuses = {}  # what is old must not be believed when the next line fails
+        self._statuses = read_statuses(self._campaign.transport, homes) if homes else {}
 
     def status(self, run: str, attempt: int) -> Status | None:
         """What an attempt wrote of itself; None before it began.
@@ -244,100 +248,109 @@ class Ending:
         Raises:
             UnreachableError: It could not be told.
         """
-        home = self._it.home(run, attempt)
-        if home not in self._seen:
-            return read_status(self._it.transport, home)
-        status = self._seen[home]
+        home = self._campaign.home(run, attempt)
+        if home not in self._statuses:
+            return read_status(self._campaign.transport, home)
+        status = self._statuses[home]
         if isinstance(status, Unreadable):
-            raise UnreachableError(f"{home}/status cannot be read: {status.why}")
+            raise UnreachableError(f"{home}/status cannot be read: {status.reason}")
         return status
 
-    def left_a_mark(self, one: Flying) -> bool:
+    def has_left_traces(self, run: TaskInFlight) -> bool:
         """Whether it began, or an earlier attempt of it was done."""
-        status = self.status(one.id, one.attempt)
-        return (status is not None and status.state != "withdrawn") or self._earlier(one) is not None
+        status = self.status(run.id, run.attempt)
+        return (status is not None and status.state != "withdrawn") or self._earlier_done_attempt(run) is not None
 
-    def is_done(self, one: Flying | RunRow) -> bool:
+    def is_done(self, run: TaskInFlight | RunRow) -> bool:
         """Whether this attempt of it, or an earlier one, says that it was done."""
-        status = self.status(one.id, one.attempt)
-        return (status is not None and status.state == "done") or self._earlier(one) is not None
+        status = self.status(run.id, run.attempt)
+        return (status is not None and status.state == "done") or self._earlier_done_attempt(run) is not None
 
-    def has_folder(self, one: Flying) -> bool:
+    def has_folder(self, run: TaskInFlight) -> bool:
         """Whether the folder of its attempt, which its job makes first, is still there with something in it.
 
         Raises:
             UnreachableError: It could not be told.
         """
-        home = self._it.home(one.id, one.attempt)
-        return bool(self._it.transport.list_many({home: ["*"]})[home])
+        home = self._campaign.home(run.id, run.attempt)
+        return bool(self._campaign.transport.list_many({home: ["*"]})[home])
 
-    def goes_on(self, one: Flying, verdict: Verdict, status: Status | None) -> None:
+    def record_state(self, run: TaskInFlight, verdict: Verdict, status: Status | None) -> None:
         """It is in another state than it was, or for another reason, and not over; or now it is known when it began."""
-        one.state, one.reason, one.started = verdict.state, verdict.reason, status.started if status else None
-        self._write([one.id], verdict, status)
+        run.state, run.reason, run.started = verdict.state, verdict.reason, status.started if status else None
+        self._write([run.id], verdict, status)
 
-    def wait(self, several: list[Flying], verdict: Verdict) -> None:
+    def record_waiting(self, runs: list[TaskInFlight], verdict: Verdict) -> None:
         """Several wait for the same reason; of a start that the scheduler took back no time counts."""
-        for one in several:
-            one.state, one.reason, one.started = verdict.state, verdict.reason, None
+        for run in runs:
+            run.state, run.reason, run.started = verdict.state, verdict.reason, None
         nothing = {"host": None, "started": None, "ended": None, "exit_code": None}
-        self._write([one.id for one in several], verdict, None, **nothing)
+        self._write([run.id for run in runs], verdict, None, **nothing)
 
     # --- ends ---------------------------------------------------------------------------------------------
 
-    def end_of(self, one: Flying, verdict: Verdict, status: Status | None) -> End:
+    def attempt_end(self, run: TaskInFlight, verdict: Verdict, status: Status | None) -> AttemptEnd:
         """How an attempt ended, an earlier one that was done after all included.
 
         Raises:
             UnreachableError: It could not be told.
         """
-        if status is None and (earlier := self._earlier(one)):
+        if status is None and (earlier := self._earlier_done_attempt(run)):
             attempt, status = earlier
-            return End(one, judge(Answer(Phase.ENDED, clean=True), status), status, attempt)
-        return End(one, verdict, status, one.attempt)
+            return AttemptEnd(run, judge(Answer(Phase.ENDED, clean=True), status), status, attempt)
+        return AttemptEnd(run, verdict, status, run.attempt)
 
-    def bring(self, ends: Sequence[End]) -> None:
+    def collect(self, ends: Sequence[AttemptEnd]) -> None:
         """Bring what these left, in a few round trips for all of them.
 
         Raises:
             UnreachableError: The connection was lost; what is missing can be brought again.
             CommandError: A file cannot be brought.
         """
-        it = self._it
-        attempts = {end.one.id: end.attempt for end in ends if end.one.kind is Kind.RUN}
+        campaign = self._campaign
+        attempts = {end.run.id: end.attempt for end in ends if end.run.kind is Kind.RUN}
         if attempts:
-            runs = [replace(run, attempt=attempts[run.id]) for run in it.ledger.runs_named(list(attempts))]
-            collect(it.folder, it.transport, it.scratch, runs, everything=self._everything, say=it.say)
-        reduced = {end.one.id: end.attempt for end in ends if _is_reduced(end)}
+            runs = [replace(run, attempt=attempts[run.id]) for run in campaign.ledger.runs_named(list(attempts))]
+            collect(
+                campaign.folder,
+                campaign.transport,
+                campaign.scratch,
+                runs,
+                all_files=self._collects_all_files,
+                say=campaign.say,
+            )
+        reduced = {end.run.id: end.attempt for end in ends if _is_reduced(end)}
         if reduced:
-            self._useless |= collect_reduced(it.folder, it.transport, it.scratch, reduced, say=it.say)
+            self._unpack_faults |= collect_reduced(
+                campaign.folder, campaign.transport, campaign.scratch, reduced, say=campaign.say
+            )
 
-    def write(self, end: End) -> None:
+    def record_end(self, end: AttemptEnd) -> None:
         """Write down an end whose files are here."""
-        one, verdict = end.one, end.verdict
-        if (wrong := self._useless.pop(one.id, None)) is not None:
+        run, verdict = end.run, end.verdict
+        if (wrong := self._unpack_faults.pop(run.id, None)) is not None:
             verdict = Verdict(State.FAILED, Reason(wrong), ended=True)
-        if one.kind is Kind.RUN:
-            stderr = read_tail(self._it.folder.reports / one.id / "stderr", _LAST_BYTES)
-            waits = verdict.state is State.DONE and one.id in self._reduced
-            more: dict[str, object] = {"reading": Reading.NONE if waits else Reading.COLLECTED}
+        if run.kind is Kind.RUN:
+            stderr = read_tail(self._campaign.folder.reports / run.id / "stderr", _LAST_BYTES)
+            waits = verdict.state is State.DONE and run.id in self._reduced_runs
+            columns: dict[str, object] = {"reading": Reading.NONE if waits else Reading.COLLECTED}
             if end.second is not None:
-                note_second_job(self._it.folder, one.id, end.second)
+                note_second_job(self._campaign.folder, run.id, end.second)
         else:  # what it left stays on the site
-            stderr = self._it.transport.tail(f"{self._it.home(one.id, end.attempt)}/stderr", _LAST_BYTES)
-            more = {}
+            stderr = self._campaign.transport.tail(f"{self._campaign.home(run.id, end.attempt)}/stderr", _LAST_BYTES)
+            columns = {}
         verdict = self._with_last_words(verdict, stderr)
-        if (twice := started_again(self._it.folder, one.id)) is not None:
-            verdict = replace(verdict, reason=with_more(verdict.reason, twice))
-        self._write([one.id], verdict, end.status, attempt=end.attempt, **more)
-        if one.kind is Kind.REDUCTION:  # also when it failed: then reading says so
-            self._it.ledger.update_tasks([run_of(one.id)], reading=Reading.COLLECTED)
-        one.attempt, one.state, one.reason = end.attempt, verdict.state, verdict.reason
+        if (twice := second_start(self._campaign.folder, run.id)) is not None:
+            verdict = replace(verdict, reason=reason_followed_by(verdict.reason, twice))
+        self._write([run.id], verdict, end.status, attempt=end.attempt, **columns)
+        if run.kind is Kind.REDUCTION:  # also when it failed: then reading says so
+            self._campaign.ledger.update_tasks([run_of(run.id)], reading=Reading.COLLECTED)
+        run.attempt, run.state, run.reason = end.attempt, verdict.state, verdict.reason
 
-    def _earlier(self, one: Flying | RunRow) -> tuple[int, Status] | None:
+    def _earlier_done_attempt(self, run: TaskInFlight | RunRow) -> tuple[int, Status] | None:
         """An earlier attempt that was done after it was given up: its job had been out of sight, and came back."""
-        for attempt in range(one.attempt - 1, 0, -1):
-            status = self.status(one.id, attempt)
+        for attempt in range(run.attempt - 1, 0, -1):
+            status = self.status(run.id, attempt)
             if status is not None and status.state == "done":
                 return attempt, status
         return None
@@ -349,28 +362,30 @@ class Ending:
         return replace(verdict, reason=reason_with(verdict.reason, stderr, login_shell=self._login_shell))
 
     @cached_property
-    def _everything(self) -> bool:
+    def _collects_all_files(self) -> bool:
         """Whether the recipe wants all that runs left, and not their reports alone."""
-        return self._it.ledger.meta(COLLECT) == "everything"
+        return self._campaign.ledger.meta(COLLECT) == "everything"
 
     @cached_property
-    def _reduced(self) -> frozenset[str]:
+    def _reduced_runs(self) -> frozenset[str]:
         """The runs whose reports are reduced on the site: they are read after that."""
-        return frozenset(run_of(row.id) for row in self._it.ledger.reductions())
+        return frozenset(run_of(row.id) for row in self._campaign.ledger.reductions())
 
     @cached_property
     def _login_shell(self) -> bool:
-        return self._it.ledger.has_login_shell()
+        return self._campaign.ledger.has_login_shell()
 
-    def _write(self, ids: list[str], verdict: Verdict, status: Status | None, **more: object) -> None:
-        self._it.ledger.update_tasks(ids, state=verdict.state, reason=verdict.reason, **_times(status), **more)
-
-
-def _is_reduced(end: End) -> bool:
-    return end.one.kind is Kind.REDUCTION and end.verdict.state is State.DONE
+    def _write(self, ids: list[str], verdict: Verdict, status: Status | None, **columns: object) -> None:
+        self._campaign.ledger.update_tasks(
+            ids, state=verdict.state, reason=verdict.reason, **_status_columns(status), **columns
+        )
 
 
-def _times(status: Status | None) -> dict[str, object]:
+def _is_reduced(end: AttemptEnd) -> bool:
+    return end.run.kind is Kind.REDUCTION and end.verdict.state is State.DONE
+
+
+def _status_columns(status: Status | None) -> dict[str, object]:
     if status is None:
         return {}
     return {

@@ -21,10 +21,10 @@ from nsw.analysis.sides import Match, Side, compare_sides, matches, pairs_of_fig
 from nsw.apart import can_fork
 from nsw.campaign import baselines, noise
 from nsw.campaign import folder as folders
-from nsw.campaign.conditions import conditions_of, of_program
+from nsw.campaign.conditions import measured_conditions, of_program
 from nsw.campaign.ledger_rows import VERSIONS, State
 from nsw.campaign.look import look
-from nsw.campaign.recipe_lock import recipe_of
+from nsw.campaign.recipe_lock import locked_recipe
 from nsw.campaign.selection import Selection
 from nsw.campaign.summarize import results
 from nsw.campaign.tables import EARLIER_FIGURES, lazily
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
     from nsw.readers.model import Options
 
-__all__ = ["UnlikeError", "beside", "compare", "measure_noise", "side_of", "sides_of"]
+__all__ = ["UnlikeError", "compare", "compare_own_sides", "measure_noise", "side_of", "sides_of"]
 
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
@@ -52,40 +52,40 @@ class UnlikeError(UsageError):
     """The two sides cannot be compared, or have nothing in common."""
 
 
-def compare(first: Side, second: Side, by: By = "case", same: float = EQUIVALENCE) -> Comparison:
+def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQUIVALENCE) -> Comparison:
     """Both sides beside each other.
 
     Raises:
         UnlikeError: They ran on unlike chips, or have no case in common.
     """
-    if why := refusal(first, second):
-        raise UnlikeError(why, hint="compare runs on the same chip; `nsw run RECIPE --against REF` runs both there")
+    if reason := refusal(first, second):
+        raise UnlikeError(reason, hint="compare runs on the same chip; `nsw run RECIPE --against REF` runs both there")
     pairs = matches(first, second)
     if not pairs:
         raise UnlikeError(
             f"{first.name} and {second.name} have no case in common",
             hint="name one case of each: `nsw compare A:CASE B:CASE`",
         )
-    rows = tuple(compare_sides(first, second, by, same))
+    rows = tuple(compare_sides(first, second, by, equivalence))
     lone = unmatched(first, second, pairs)
-    explained = _explained(first, second, pairs, rows) if by in {"case", "figure"} else {}
+    explained = _explain_changes(first, second, pairs, rows) if by in {"case", "figure"} else {}
     return Comparison(
         first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
         differs=tuple(differences(first, second)), programs=programs(first, second), explained=explained,
     )  # fmt: skip
 
 
-def _explained(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Any]) -> dict[str, Difference]:
+def _explain_changes(first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Any]) -> dict[str, Difference]:
     """What did it, of the cases that changed most."""
     changed = sorted(
         (row for row in rows if row.verdict in {"faster", "slower"}), key=lambda row: -abs(row.gain or 0.0)
     )
-    known = {match.name: match for match in pairs}
+    matches_by_name = {match.name: match for match in pairs}
     explained: dict[str, Difference] = {}
     for name in list(dict.fromkeys(row.case for row in changed))[:_EXPLAINED]:
-        made = _difference(known[name], first, second)
-        if made is not None:
-            explained[name] = made
+        difference = _difference(matches_by_name[name], first, second)
+        if difference is not None:
+            explained[name] = difference
     return explained
 
 
@@ -97,11 +97,17 @@ def _difference(match: Match, first: Side, second: Side) -> Difference | None:
         tables = {name: _rows_of(side, name, runs) for name in _TABLES}
         (case,) = summarize_cases(runs, tables, 1.0, classes=side.classes)
         traced = {run.id for run in runs if run.pass_name == case.traced_by}
-        mine = {name: [row for row in rows if row["run"] in traced] for name, rows in tables.items()}
+        traced_tables = {name: [row for row in rows if row["run"] in traced] for name, rows in tables.items()}
         cases.append(case)
         traced_runs.append(next((run for run in runs if run.id in traced), None))
         work.append(
-            operations(mine["gpu_summary"], mine["phase_summary"], mine["iterations"], case.measured, side.classes)
+            operations(
+                traced_tables["gpu_summary"],
+                traced_tables["phase_summary"],
+                traced_tables["iterations"],
+                case.measured,
+                side.classes,
+            )
         )
     if differ_in_kernels(work[0], work[1]):
         work = [_marked(*each) for each in zip((first, second), work, traced_runs, strict=True)]
@@ -150,7 +156,7 @@ def sides_of(words: Sequence[str], root: Path | None, by: By, options: Options |
     return first, second
 
 
-def beside(folder: CampaignFolder) -> Comparison | None:
+def compare_own_sides(folder: CampaignFolder) -> Comparison | None:
     """Both sides of a campaign; None where it holds one, or nothing of both was measured."""
     both = _both(folder, "case")
     return compare(*both) if both is not None and matches(*both) else None
@@ -164,31 +170,37 @@ def measure_noise(folder: CampaignFolder) -> tuple[list[noise.Noise], Path]:
     """
     both = _both(folder, "figure")
     pairs = pairs_of_figures(*both) if both is not None else {}
-    noises = [made for figure, cases in pairs.items() if (made := noise.measure(figure, cases)) is not None]
+    noises = [
+        measured_noise
+        for figure, cases in pairs.items()
+        if (measured_noise := noise.measure(figure, cases)) is not None
+    ]
     if both is None or not noises:
         raise CampaignError(
             f"{folder.id} has no two pairs of a figure", hint="`nsw status` says what became of its runs"
         )
-    chip, name = both[1].conditions.get(CHIP), recipe_of(folder).name
+    chip, name = both[1].conditions.get(CHIP), locked_recipe(folder).name
     return noises, noise.store(both[1].conditions["site"], chip, name, noises)
 
 
 def _both(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
     """The sides of a campaign of `nsw run --against`, each with what was done; None where it has not both."""
-    whole = _of_campaign(folder, Selection(), by)
-    if not any(SIDE in run.params for run in whole.runs):
-        return _versions(folder, whole)
+    campaign_side = _of_campaign(folder, Selection(), by)
+    if not any(SIDE in run.params for run in campaign_side.runs):
+        return _versions(folder, campaign_side)
     sides = [
-        replace(whole, name=value, runs=[run for run in whole.runs if run.params.get(SIDE) == value])
+        replace(campaign_side, name=value, runs=[run for run in campaign_side.runs if run.params.get(SIDE) == value])
         for value in (BEFORE, AFTER)
     ]
     if not all(side.runs for side in sides):
         return None
-    lock = recipe_of(folder).lock
+    lock = locked_recipe(folder).lock
     if lock is not None and lock.before is not None and lock.before.files:
         program = of_program(lock.before.git, lock.before.files)
-        others = {name: value for name, value in whole.conditions.items() if name not in {COMMIT, FILES}}
-        sides[0] = replace(sides[0], conditions=others | program)
+        shared_conditions = {
+            name: value for name, value in campaign_side.conditions.items() if name not in {COMMIT, FILES}
+        }
+        sides[0] = replace(sides[0], conditions=shared_conditions | program)
     return sides[0], sides[1]
 
 
@@ -200,13 +212,14 @@ def _versions(folder: CampaignFolder, now: Side) -> tuple[Side, Side] | None:
         return None
     with look(folder) as ledger:
         files = [version[0] for version in ledger.meta(VERSIONS)][-2:]
-    mine, theirs = (
-        {name: value for name, value in now.conditions.items() if name not in {COMMIT, FILES}} | of_program(None, of)
-        for of in (files if len(files) > 1 else ({}, {}))
+    earlier_conditions, theirs = (
+        {name: value for name, value in now.conditions.items() if name not in {COMMIT, FILES}}
+        | of_program(None, file_hashes)
+        for file_hashes in (files if len(files) > 1 else ({}, {}))
     )
     both = replace(now, runs=runs, in_blocks=False)
     return (
-        replace(both, name="earlier", tables={"figures": rows}, conditions=mine, trace=None),
+        replace(both, name="earlier", tables={"figures": rows}, conditions=earlier_conditions, trace=None),
         replace(both, name="now", tables={"figures": now.tables["figures"]}, conditions=theirs),
     )
 
@@ -228,33 +241,33 @@ def side_of(word: str, root: Path | None, by: By, options: Options | None = None
         return _of_campaign(folders.find(parent, word), Selection(), by)
     except CampaignError as fault:
         campaign, colon, runs = word.rpartition(":")
-        named = baselines.campaign_of(parent, campaign) or campaign
+        campaign_name = baselines.campaign_of(parent, campaign) or campaign
         try:
-            folder = folders.find(parent, named if colon else None)
+            folder = folders.find(parent, campaign_name if colon else None)
             return replace(_of_campaign(folder, Selection((runs,)), by), name=runs)
         except (CampaignError, UsageError):
             raise CampaignError(f"'{word}' is no campaign, baseline, run or report here", hint=fault.hint) from None
 
 
 def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
-    with results(folder, selection) as found:
-        runs = [run for run in found.runs if run.state is State.DONE and run.repeat]
-        recipe = recipe_of(folder)
-        conditions, note = conditions_of(folder, found, recipe), found.note
+    with results(folder, selection) as campaign_results:
+        runs = [run for run in campaign_results.runs if run.state is State.DONE and run.repeat]
+        recipe = locked_recipe(folder)
+        conditions, note = measured_conditions(folder, campaign_results, recipe), campaign_results.note
     tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
     report = recipe.report
     figures = recipe.app.figures
-    asked = report.scaling or report.compare
+    options = report.scaling or report.compare
     return Side(
         name=folder.id,
         source=str(folder.path),
         runs=runs,
         tables={name: lazily(folder, name) for name in tables},
-        figure=(asked.figure if asked else None) or next(iter(figures), None),
+        figure=(options.figure if options else None) or next(iter(figures), None),
         higher_is_better={name: figure.higher_is_better for name, figure in figures.items()},
         in_blocks=recipe.interleave is not None,
         conditions=conditions,
-        floors=noise.floors(found.site, conditions.get(CHIP), recipe.name),
+        floors=noise.floors(campaign_results.site, conditions.get(CHIP), recipe.name),
         classes=report.classes,
         gate=report.gate,
         note=note,
@@ -263,8 +276,8 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
 
 
 def _trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str, Any]]:
-    with results(folder) as found:
-        return found.trace(table, [run])
+    with results(folder) as campaign_results:
+        return campaign_results.trace(table, [run])
 
 
 def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
@@ -274,13 +287,13 @@ def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
     from nsw.readers.report_search import ReportSearch
 
     search = ReportSearch()
-    wanted = (*LOOKED_AT, "metrics") if by == "metric" else LOOKED_AT
+    table_names = (*LOOKED_AT, "metrics") if by == "metric" else LOOKED_AT
     read, wrong = [], []
     for report in search.recognised(read_many(list(search.files([path])), options, 1 if can_fork() else None)):
         wrong += [problem.message for problem in report.problems if problem.severity == "error"]
         if report.tables:
             read.append(
-                ReadReport(report.path, {name: report.tables[name] for name in wanted if name in report.tables})
+                ReadReport(report.path, {name: report.tables[name] for name in table_names if name in report.tables})
             )
     if not read:
         raise CampaignError(f"{path} holds no report that can be read", hint=wrong[0] if wrong else None)

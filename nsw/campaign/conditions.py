@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from nsw.campaign.summarize import Results
     from nsw.recipe.model import LockedGit, Recipe
 
-__all__ = ["conditions_of", "of_program"]
+__all__ = ["measured_conditions", "of_program"]
 
 
-def conditions_of(folder: CampaignFolder, found: Results, recipe: Recipe) -> dict[str, str]:
+def measured_conditions(folder: CampaignFolder, results: Results, recipe: Recipe) -> dict[str, str]:
     """What the campaign was measured on, as far as its lock, ledger and tables say."""
     lock = recipe.lock
-    hosts = sorted({run.host for run in found.runs if run.host})
+    hosts = sorted({run.host for run in results.runs if run.host})
     command = recipe.app.command
-    conditions = {"site": found.site, "command": command if isinstance(command, str) else shlex.join(command)}
-    if hosts and not found.is_recorded:
+    conditions = {"site": results.site, "command": command if isinstance(command, str) else shlex.join(command)}
+    if hosts and not results.is_recorded:
         conditions["nodes"] = ", ".join(hosts)
     resources = recipe.resources
     conditions["layout"] = f"{resources.nodes} nodes, {resources.gpus} GPUs, {recipe.app.launcher.kind}"
     if lock is not None:
-        conditions |= {"nsw": lock.version, **({} if found.is_recorded else lock.tools | lock.machine)}
+        conditions |= {"nsw": lock.version, **({} if results.is_recorded else lock.tools | lock.machine)}
         conditions |= of_program(lock.git, lock.files)
     chips = {row["text"] for row in lazily(folder, "facts") if row["key"] == "gpu_name" and row.get("text")}
     if chips:

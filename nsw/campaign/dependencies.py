@@ -5,42 +5,44 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsw.campaign.judge import Verdict
-from nsw.campaign.ledger_rows import RECORDED, Cause, Doomed, Kind, Met, Pending, Reason, State, Why
+from nsw.campaign.ledger_rows import RECORDED, Cause, Doomed, Kind, NeedReason, NeedState, Pending, Reason, State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from nsw.campaign.driven import Driven
+    from nsw.campaign.driven import DrivenCampaign
     from nsw.campaign.ledger import Ledger
 
 
-class Needs:
+class Dependencies:
     """What of a campaign may go, waits, or can not begin any more; the caller holds its lock.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
     """
 
-    def __init__(self, it: Driven) -> None:
-        self._ledger = it.ledger
-        self._scheduler = it.scheduler
-        it.scheduler.after = it.ledger.dependencies_of
+    def __init__(self, campaign: DrivenCampaign) -> None:
+        self._ledger = campaign.ledger
+        self._scheduler = campaign.scheduler
+        campaign.scheduler.after = campaign.ledger.native_dependencies
 
-    def pending(self, limit: int, place: str | None = None, kinds: Sequence[Kind] = tuple(Kind)) -> list[Pending]:
+    def pending(self, limit: int, location: str | None = None, kinds: Sequence[Kind] = tuple(Kind)) -> list[Pending]:
         """The next tasks to submit, or only those of a place; at most so many runs are looked at."""
-        if self._ledger.any_waits():
+        if self._ledger.has_open_needs():
             self._ledger.meet_done()
-        return self._ledger.pending(limit, leave_builds=self._scheduler.can.dependencies, place=place, kinds=kinds)
+        return self._ledger.pending(
+            limit, leave_builds=self._scheduler.can.dependencies, location=location, kinds=kinds
+        )
 
     def doomed(self) -> dict[str, Verdict]:
         """The tasks, planned or in flight, that can not begin, each with its end."""
-        if not self._ledger.any_waits():
+        if not self._ledger.has_open_needs():
             return {}
-        return {one.task: _end(one) for one in self._ledger.doomed()}
+        return {doomed.task: _doomed_verdict(doomed) for doomed in self._ledger.doomed()}
 
     def end_of(self, task: str) -> Verdict | None:
         """How a task ends whose source went wrong; None for any other."""
-        return next((_end(one) for one in self._ledger.doomed(task)), None)
+        return next((_doomed_verdict(doomed) for doomed in self._ledger.doomed(task)), None)
 
     def waiting_for(self, sources: Iterable[str]) -> set[str]:
         """The tasks that wait for any of these to be done."""
@@ -51,12 +53,18 @@ class Needs:
         return self._ledger.unneeded()
 
 
-def _end(one: Doomed) -> Verdict:
-    how = "was lost" if one.state is State.LOST else f"was {one.state}" if one.state is State.CANCELLED else "failed"
-    if one.why is Why.BUILD:
-        reason = f"its build {how}: {one.reason}; `nsw logs {one.source}` prints its output"
+def _doomed_verdict(doomed: Doomed) -> Verdict:
+    outcome = (
+        "was lost"
+        if doomed.state is State.LOST
+        else f"was {doomed.state}"
+        if doomed.state is State.CANCELLED
+        else "failed"
+    )
+    if doomed.why is NeedReason.BUILD:
+        reason = f"its build {outcome}: {doomed.reason}; `nsw logs {doomed.source}` prints its output"
         return Verdict(State.FAILED, Reason(reason), ended=True)
-    reason = f"{one.source} {how}: {one.reason or 'no reason'}"
+    reason = f"{doomed.source} {outcome}: {doomed.reason or 'no reason'}"
     return Verdict(State.CANCELLED, Reason(reason, Cause.SKIPPED), ended=True)
 
 
@@ -84,7 +92,7 @@ def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: boo
 
 def release_reductions(ledger: Ledger, runs: Sequence[str]) -> None:
     """Plan the reductions of these runs again; they wait until their runs are done."""
-    again = [row.id for row in ledger.reductions(of=set(runs)) if row.state is not State.PLANNED]
+    again = [row.id for row in ledger.reductions(run_ids=set(runs)) if row.state is not State.PLANNED]
     ledger.release(again)
     ledger.hold_reductions(again)
 
@@ -92,22 +100,22 @@ def release_reductions(ledger: Ledger, runs: Sequence[str]) -> None:
 def refused_canary(ledger: Ledger) -> list[str]:
     """The canary that failed, or left a bad report: it goes ahead alone once more when all is tried again."""
     canary = ledger.canary()
-    return [canary[0]] if canary and canary[1] is Met.REFUSED else []
+    return [canary[0]] if canary and canary[1] is NeedState.REFUSED else []
 
 
-def release_canary(ledger: Ledger, runs: Collection[str], *, named: bool) -> None:
+def release_canary(ledger: Ledger, runs: Collection[str], *, by_name: bool) -> None:
     """Hold the rest once more if the canary is among these runs, which are released.
 
     Else those that a person named go without it.
     """
     canary = ledger.canary()
     if canary and canary[0] in runs:
-        ledger.settle_canary(Met.OPEN)
-    elif named:
+        ledger.record_canary_verdict(NeedState.OPEN)
+    elif by_name:
         ledger.waive_canary(runs)
 
 
 def waive_canary(ledger: Ledger) -> None:
     """A person wants the rest although the canary failed."""
     if refused_canary(ledger):
-        ledger.settle_canary(Met.MET)
+        ledger.record_canary_verdict(NeedState.MET)

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.handover import Handover
-    from nsw.campaign.ledger_rows import Flying
+    from nsw.campaign.ledger_rows import TaskInFlight
     from nsw.schedulers.model import Scheduler, Submission
     from nsw.transport.model import Transport
 
 
-def _nobody(_ids: list[str]) -> None:
+def _ignore_ids(_ids: list[str]) -> None:
     pass
 
 
-def _nowhere(_event: Event) -> None:
+def _ignore_event(_event: Event) -> None:
     pass
 
 
 @contextmanager
-def locked_ledger(folder: CampaignFolder, notify: Callable[[Message], object] = _nowhere) -> Iterator[Ledger]:
+def locked_ledger(folder: CampaignFolder, notify: Callable[[Message], object] = _ignore_event) -> Iterator[Ledger]:
     """Take the campaign's lock and open its ledger, which is migrated first where an older nsw wrote it.
 
     Raises:
@@ -46,7 +46,7 @@ def locked_ledger(folder: CampaignFolder, notify: Callable[[Message], object] = 
 
 
 @dataclass(frozen=True, slots=True)
-class Driven:
+class DrivenCampaign:
     """A campaign whose lock this process holds.
 
     Args:
@@ -65,9 +65,9 @@ class Driven:
     scheduler: Scheduler
     transport: Transport
     scratch: str
-    changed: Callable[[list[str]], object] = _nobody
+    changed: Callable[[list[str]], object] = _ignore_ids
     handover: Handover | None = None
-    emit: Callable[[Event], object] = _nowhere
+    emit: Callable[[Event], object] = _ignore_event
 
     def say(self, text: str) -> None:
         """Emit a line for people."""
@@ -90,29 +90,29 @@ class Driven:
         return self.folder.script(job).absolute()
 
 
-class _Open:
+class _OpenSubmission:
     """One submission: what of it is not over, by task."""
 
-    def __init__(self, submission: Submission, flying: Iterable[Flying]) -> None:
-        self.whole = submission
-        self.tasks: dict[int, list[Flying]] = {}
-        for one in flying:
-            self.tasks.setdefault(one.task, []).append(one)
-        self._left: Submission | None = None
+    def __init__(self, submission: Submission, flying: Iterable[TaskInFlight]) -> None:
+        self.submission = submission
+        self.tasks: dict[int, list[TaskInFlight]] = {}
+        for run in flying:
+            self.tasks.setdefault(run.task, []).append(run)
+        self._unfinished: Submission | None = None
 
     @property
-    def left(self) -> Submission:
+    def unfinished(self) -> Submission:
         """The submission with the tasks that are not over; the same object as long as these do not change."""
-        if self._left is None:
-            self._left = replace(self.whole, tasks=tuple(sorted(self.tasks)))
-        return self._left
+        if self._unfinished is None:
+            self._unfinished = replace(self.submission, tasks=tuple(sorted(self.tasks)))
+        return self._unfinished
 
-    def remove(self, one: Flying) -> None:
-        some = self.tasks[one.task]
-        some.remove(one)
-        if not some:
-            del self.tasks[one.task]
-            self._left = None
+    def remove(self, run: TaskInFlight) -> None:
+        runs = self.tasks[run.task]
+        runs.remove(run)
+        if not runs:
+            del self.tasks[run.task]
+            self._unfinished = None
 
 
 class InFlight:
@@ -124,55 +124,60 @@ class InFlight:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenSubmission] = {}
 
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def add(self, submission: Submission) -> list[Flying]:
+    def add(self, submission: Submission) -> list[TaskInFlight]:
         """The scheduler has it; its runs, which the ledger knows by it."""
-        flying = self._ledger.flying(submission)
-        self._open[submission.name] = _Open(submission, flying)
+        flying = self._ledger.tasks_in_flight(submission)
+        self._open[submission.name] = _OpenSubmission(submission, flying)
         return flying
 
     def submissions(self) -> list[Submission]:
         """Each with the tasks of it that are not over."""
-        return [known.left for known in self._open.values()]
+        return [submission.unfinished for submission in self._open.values()]
 
     def submission(self, name: str) -> Submission:
         """A submission with all tasks that it ever had."""
-        return self._open[name].whole
+        return self._open[name].submission
 
-    def tasks(self, name: str) -> dict[int, list[Flying]]:
+    def tasks(self, name: str) -> dict[int, list[TaskInFlight]]:
         """What of a submission is not over, by task."""
         return self._open[name].tasks
 
-    def __iter__(self) -> Iterator[Flying]:
-        return (one for known in self._open.values() for some in known.tasks.values() for one in some)
+    def __iter__(self) -> Iterator[TaskInFlight]:
+        return (run for submission in self._open.values() for runs in submission.tasks.values() for run in runs)
 
-    def holding(self, wanted: Callable[[Flying], bool]) -> list[Submission]:
+    def holding(self, matches: Callable[[TaskInFlight], bool]) -> list[Submission]:
         """Submissions with only the tasks that hold what is wanted."""
-        found = []
-        for known in self._open.values():
-            tasks = sorted(task for task, some in known.tasks.items() if any(map(wanted, some)))
+        matching = []
+        for submission in self._open.values():
+            tasks = sorted(task for task, runs in submission.tasks.items() if any(map(matches, runs)))
             if tasks:
-                found.append(replace(known.whole, tasks=tuple(tasks)))
-        return found
+                matching.append(replace(submission.submission, tasks=tuple(tasks)))
+        return matching
 
-    def over(self, name: str, one: Flying) -> None:
+    def finish(self, name: str, run: TaskInFlight) -> None:
         """A run or build of a submission has ended."""
-        self._open[name].remove(one)
+        self._open[name].remove(run)
 
-    def drop(self, wanted: Callable[[Flying], bool]) -> list[Flying]:
+    def drop(self, matches: Callable[[TaskInFlight], bool]) -> list[TaskInFlight]:
         """Let go of what is wanted: nothing more will be heard of it."""
-        gone = [(name, one) for name, known in self._open.items() for some in known.tasks.values() for one in some
-                if wanted(one)]  # fmt: skip
-        for name, one in gone:
-            self.over(name, one)
-        return [one for _, one in gone]
+        dropped = [
+            (name, run)
+            for name, submission in self._open.items()
+            for runs in submission.tasks.values()
+            for run in runs
+            if matches(run)
+        ]
+        for name, run in dropped:
+            self.finish(name, run)
+        return [run for _, run in dropped]
 
     def close(self) -> None:
         """Write down which submissions are over."""
-        for name in [name for name, known in self._open.items() if not known.tasks]:
+        for name in [name for name, submission in self._open.items() if not submission.tasks]:
             self._ledger.finish_submission(name)
             del self._open[name]

@@ -56,19 +56,19 @@ def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter
     """
     from nsw.schedulers.create import adapter_of
 
-    plan, loaded, place = planned.plan, planned.recipe, planned.place
-    adapter = adapter_of(place.site.scheduler)
+    plan, loaded, loaded_site = planned.plan, planned.recipe, planned.site
+    adapter = adapter_of(loaded_site.site.scheduler)
     if adapter is None:
         return []
     if adapter.test_command("") is None:  # what nsw refuses itself is known without asking
-        return list(_refused_here(plan, loaded, place, adapter))
-    transport = way_to(place)
+        return list(_refused_here(plan, loaded, loaded_site, adapter))
+    transport = connect_to_site(loaded_site)
     with tempfile.TemporaryDirectory(prefix="nsw-plan-") as folder:
         asking = _Asking(adapter, runner_of(adapter, transport), transport, Path(folder))
-        found = list(_prospects(plan, loaded, place, lambda job: script(job, "CAMPAIGN", folder), asking))
+        prospects = list(_prospects(plan, loaded, loaded_site, lambda job: script(job, "CAMPAIGN", folder), asking))
     if calls is not None:
         calls += asking.calls
-    return found
+    return prospects
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,10 @@ class _Asking:
         """What it said; None where that cannot be asked."""
         file = self.folder / "job.sh"
         file.write_text(script, encoding="utf-8")
-        there = f"/tmp/nsw-plan-{secrets.token_hex(8)}/{file.name}"  # noqa: S108  a random name, on the site
+        remote_path = f"/tmp/nsw-plan-{secrets.token_hex(8)}/{file.name}"  # noqa: S108  a random name, on the site
         if self.transport.remote:
-            self.transport.stage([(file, there)])
-        argv = self.adapter.test_command(self.transport.show(file, there))
+            self.transport.stage([(file, remote_path)])
+        argv = self.adapter.test_command(self.transport.show(file, remote_path))
         if argv is None:
             return None
         self.calls[" ".join(argv[:2])] += 1
@@ -96,7 +96,7 @@ class _Asking:
             return self.runner.run(argv, timeout=_LIMIT_S)
         finally:
             if self.transport.remote:
-                self.transport.run(["rm", "-rf", there.rpartition("/")[0]], timeout=_LIMIT_S)
+                self.transport.run(["rm", "-rf", remote_path.rpartition("/")[0]], timeout=_LIMIT_S)
 
     def down_nodes(self, script: str, refused: CommandResult) -> list[str]:
         """The nodes that are away now, where a job was refused because of that alone."""
@@ -107,7 +107,7 @@ class _Asking:
         return self.adapter.down_nodes(script, self.runner.run(command, timeout=_LIMIT_S))
 
 
-def reach(place: LoadedSite) -> None:
+def reach(loaded_site: LoadedSite) -> None:
     """Ask the scheduler for a sign of life before there is a campaign that would wait for it.
 
     Raises:
@@ -115,28 +115,29 @@ def reach(place: LoadedSite) -> None:
     """
     from nsw.schedulers.create import adapter_of
 
-    adapter = adapter_of(place.site.scheduler)
+    adapter = adapter_of(loaded_site.site.scheduler)
     if adapter is None:
         return
-    runner, command = runner_of(adapter, way_to(place)), adapter.sign_of_life_command()
+    runner, command = runner_of(adapter, connect_to_site(loaded_site)), adapter.sign_of_life_command()
     result = runner.run(command, timeout=60, retry=2)
     if result.returncode == 0 and not result.timed_out:
         return
-    said = (result.stderr or result.stdout).strip() or "it gave no answer within a minute"
-    said, _, hint = said.partition("\n  hint: ")  # of the transport: the machine itself was not reached
-    mine = f"is this its login node, with {adapter.name}'s commands on PATH?"
+    answer = (result.stderr or result.stdout).strip() or "it gave no answer within a minute"
+    answer, _, hint = answer.partition("\n  hint: ")  # of the transport: the machine itself was not reached
+    advice = f"is this its login node, with {adapter.name}'s commands on PATH?"
     if adapter.transient(result):
-        mine = "its server does not answer: try again later"
+        advice = "its server does not answer: try again later"
     raise UnreachableError(
-        f"the {adapter.name} of site {place.site.name} does not answer `{command[0]}`: {said}", hint=hint or mine
+        f"the {adapter.name} of site {loaded_site.site.name} does not answer `{command[0]}`: {answer}",
+        hint=hint or advice,
     )
 
 
-def way_to(place: LoadedSite) -> Transport:
+def connect_to_site(loaded_site: LoadedSite) -> Transport:
     """The way to a site for which there is no campaign yet."""
     from nsw.transport.model import connect
 
-    return connect(place.site.model_dump(mode="json", by_alias=True))
+    return connect(loaded_site.site.model_dump(mode="json", by_alias=True))
 
 
 def runner_of(adapter: Adapter, transport: Transport) -> Runner:
@@ -144,20 +145,24 @@ def runner_of(adapter: Adapter, transport: Transport) -> Runner:
     from nsw.transport.commands import Runner
 
     return Runner(
-        transport, transient=adapter.transient, plain=adapter.plain, without=adapter.cleared, keep=adapter.kept
+        transport,
+        transient=adapter.transient,
+        plain=adapter.plain,
+        without=adapter.cleared_variables,
+        keep=adapter.kept_variables,
     )
 
 
 def _prospects(
     plan: Plan,
     loaded: LoadedRecipe,
-    place: LoadedSite,
+    loaded_site: LoadedSite,
     script: Callable[[Job], str],
     asking: _Asking,
 ) -> Iterator[Prospect]:
     adapter = asking.adapter
     unreachable: str | None = None
-    for jobs in _alike(plan):
+    for jobs in _jobs_by_resources(plan):
         names = tuple(job.name for job in jobs)
         if unreachable is not None:  # each further try would cost as many seconds, for the same answer
             yield Prospect(names, untold=unreachable)
@@ -166,65 +171,67 @@ def _prospects(
             text = script(jobs[0])
             result = asking.test(text)
         except RefusedError as fault:
-            yield Prospect(names, refused=_refused(loaded, place, jobs[0], fault, adapter))
+            yield Prospect(names, refused=_refused(loaded, loaded_site, jobs[0], fault, adapter))
             continue
         if result is None:
             return
         start = adapter.parse_test(result)
         if start is not None:
             yield Prospect(names, start=start)
-        elif adapter.is_full(result) or (said := adapter.refusal(result)) is None:
-            unreachable = _untold(adapter, result)
+        elif adapter.is_full(result) or (refused_by := adapter.refusal(result)) is None:
+            unreachable = _no_answer_reason(adapter, result)
             yield Prospect(names, untold=unreachable)
         elif down := asking.down_nodes(text, result):
             yield Prospect(names, waits=f"would wait until nodes are up again: {and_more(down, _SHOWN)}")
         else:
-            message = f"{adapter.submit} would refuse {jobs[0].name}: {said.said}"
-            refusal = RefusedError(message, key=said.key, hint=said.hint)
-            yield Prospect(names, refused=_refused(loaded, place, jobs[0], refusal))
+            message = f"{adapter.submit} would refuse {jobs[0].name}: {refused_by.message}"
+            refusal = RefusedError(message, key=refused_by.key, hint=refused_by.hint)
+            yield Prospect(names, refused=_refused(loaded, loaded_site, jobs[0], refusal))
 
 
-def _refused_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite, adapter: Adapter) -> Iterator[Prospect]:
+def _refused_here(plan: Plan, loaded: LoadedRecipe, loaded_site: LoadedSite, adapter: Adapter) -> Iterator[Prospect]:
     """The jobs whose directives cannot be written."""
-    for jobs in _alike(plan):
+    for jobs in _jobs_by_resources(plan):
         try:
             adapter.directives(jobs[0], _ANY_FOLDER)
         except RefusedError as fault:
-            refused = _refused(loaded, place, jobs[0], fault, adapter)
+            refused = _refused(loaded, loaded_site, jobs[0], fault, adapter)
             yield Prospect(tuple(job.name for job in jobs), refused=refused)
 
 
-def _alike(plan: Plan) -> list[list[Job]]:
+def _jobs_by_resources(plan: Plan) -> list[list[Job]]:
     """The jobs, builds and reductions among them, those together that ask for the same."""
     groups: dict[object, list[Job]] = {}
-    for job in (one for one in (*plan.builds, *plan.jobs, *plan.reductions) if one.place == "job"):
+    for job in (
+        planned_job for planned_job in (*plan.builds, *plan.jobs, *plan.reductions) if planned_job.place == "job"
+    ):
         groups.setdefault((job.resources, job.walltime_s), []).append(job)
     return list(groups.values())
 
 
-def _untold(adapter: Adapter, result: CommandResult) -> str:
+def _no_answer_reason(adapter: Adapter, result: CommandResult) -> str:
     """Why there is no answer: the end of what the command said, where the cause is."""
     command = " ".join(result.argv[:2])
     if result.timed_out:
         return f"{adapter.name} could not be asked: {command} gave no answer within {_LIMIT_S:g} s"
-    said = "; ".join(adapter.complaints(result)[-_COMPLAINTS:])
-    said = said or f"exit status {result.returncode}, without a word"
+    complaint = "; ".join(adapter.complaints(result)[-_COMPLAINTS:])
+    complaint = complaint or f"exit status {result.returncode}, without a word"
     if adapter.is_full(result):
-        return f"{adapter.name} does not say when: {said}"
-    return f"{adapter.name} could not be asked whether it would take this: {command}: {said}"
+        return f"{adapter.name} does not say when: {complaint}"
+    return f"{adapter.name} could not be asked whether it would take this: {command}: {complaint}"
 
 
 def _refused(
-    loaded: LoadedRecipe, place: LoadedSite, job: Job, fault: RefusedError, by: Adapter | None = None
+    loaded: LoadedRecipe, loaded_site: LoadedSite, job: Job, fault: RefusedError, by: Adapter | None = None
 ) -> Diagnostic:
     """The refusal at the line that asks for it; `by` is the adapter, where it refused to write the job's directives."""
     from nsw.plan.refusals import refused_at
     from nsw.schedulers.unsupported_keys import place_of_line, refused_line
 
     line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None
-    if line is not None and (at := place_of_line(loaded, place, line)) is not None:
+    if line is not None and (at := place_of_line(loaded, loaded_site, line)) is not None:
         return at[0].document.diagnostic(at[1], fault.message, hint=fault.hint)
-    own = ("app", "build", fault.key or "")
-    if job.build and fault.key and loaded.document.node(own) is not None:
-        return loaded.document.diagnostic(own, fault.message, hint=fault.hint)
-    return refused_at(loaded, place, fault.key, fault.message, fault.hint, gpus=job.resources.gpus)
+    build_key = ("app", "build", fault.key or "")
+    if job.build and fault.key and loaded.document.node(build_key) is not None:
+        return loaded.document.diagnostic(build_key, fault.message, hint=fault.hint)
+    return refused_at(loaded, loaded_site, fault.key, fault.message, fault.hint, gpus=job.resources.gpus)

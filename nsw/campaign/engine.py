@@ -6,12 +6,12 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import Ending
-from nsw.campaign.dependencies import Needs
-from nsw.campaign.driven import Driven, InFlight
-from nsw.campaign.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Flying, Kind, State
-from nsw.campaign.poll import Watching, Withdrawing
-from nsw.campaign.submit import Submitting
+from nsw.campaign.collect import Collector
+from nsw.campaign.dependencies import Dependencies
+from nsw.campaign.driven import DrivenCampaign, InFlight
+from nsw.campaign.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State, TaskInFlight
+from nsw.campaign.poll import Poller, Withdrawal
+from nsw.campaign.submit import Submitter
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
 from nsw.safe_files import open_plain, read_plain
 
@@ -28,26 +28,26 @@ class Holding:
     """Passes the throttle of the ledger on to the scheduler; the caller holds the campaign's lock.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
         flight: What its scheduler has.
     """
 
-    def __init__(self, it: Driven, flight: InFlight) -> None:
-        self._it = it
+    def __init__(self, campaign: DrivenCampaign, flight: InFlight) -> None:
+        self._campaign = campaign
         self._flight = flight
-        names = it.ledger.meta(HELD)
-        self._asked = set(names)  # submissions that the scheduler may hold: to be released one day
-        self._held: set[str] = set()  # of these, the ones that it confirmed to this process
+        names = campaign.ledger.meta(HELD)
+        self._to_release = set(names)  # submissions that the scheduler may hold: to be released one day
+        self._confirmed: set[str] = set()  # of these, the ones that it confirmed to this process
         self._holds = False
 
     def settle(self) -> None:
         """Let the scheduler know; while it cannot be asked to hold or release, that is tried again."""
-        limit = self._it.ledger.meta(AT_A_TIME)
+        limit = self._campaign.ledger.meta(AT_A_TIME)
         if limit is None:
             return
         if (limit == 0) != self._holds:
             self._holds = limit == 0
-            self._it.say(
+            self._campaign.say(
                 "held: nothing new begins until `nsw throttle N`" if self._holds else f"released: {limit} at a time"
             )
         with suppress(NswError):
@@ -59,101 +59,101 @@ class Holding:
         Raises:
             NswError: It could not be asked, or refused.
         """
-        limit = self._it.ledger.meta(AT_A_TIME)
+        limit = self._campaign.ledger.meta(AT_A_TIME)
         if limit is None:
             return
-        self._it.scheduler.limit(limit)
+        self._campaign.scheduler.limit(limit)
         if limit:
             self._release()
         else:
             self._hold()
 
     def _release(self) -> None:
-        if not self._asked:
+        if not self._to_release:
             return
-        some = [one for one in self._flight.submissions() if one.name in self._asked]
-        if some:
-            self._it.scheduler.hold(some, held=False)
-        self._asked, self._held = set(), set()
-        self._it.ledger.set_meta(HELD, [])
+        held = [submission for submission in self._flight.submissions() if submission.name in self._to_release]
+        if held:
+            self._campaign.scheduler.hold(held, hold=False)
+        self._to_release, self._confirmed = set(), set()
+        self._campaign.ledger.set_meta(HELD, [])
 
     def _hold(self) -> None:
-        waiting = self._flight.holding(lambda one: one.state in {State.SUBMITTED, State.QUEUED})
-        some = [one for one in waiting if one.name not in self._held]
-        if not some:
+        waiting = self._flight.holding(lambda run: run.state in {State.SUBMITTED, State.QUEUED})
+        unheld = [run for run in waiting if run.name not in self._confirmed]
+        if not unheld:
             return
-        names = {one.name for one in some}
-        if not names <= self._asked:  # before they are held: an nsw killed in between would never release them
-            self._asked |= names
-            self._it.ledger.set_meta(HELD, sorted(self._asked))
-        self._it.scheduler.hold(some, held=True)
-        self._held |= names
+        names = {run.name for run in unheld}
+        if not names <= self._to_release:  # before they are held: an nsw killed in between would never release them
+            self._to_release |= names
+            self._campaign.ledger.set_meta(HELD, sorted(self._to_release))
+        self._campaign.scheduler.hold(unheld, hold=True)
+        self._confirmed |= names
 
 
 class FailureLimit:
     """Stops a campaign of which too many runs fail; the caller holds its lock.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
         flight: What its scheduler has.
     """
 
-    def __init__(self, it: Driven, flight: InFlight) -> None:
-        self._it = it
+    def __init__(self, campaign: DrivenCampaign, flight: InFlight) -> None:
+        self._campaign = campaign
         self._flight = flight
-        self._limit = it.ledger.meta(STOP_AFTER)
-        self._withdrawing = Withdrawing(it)
-        self._asked: set[tuple[str, int]] = set()  # attempts that could not be withdrawn: they had begun
-        self.reached = it.ledger.meta(STOPPED) is not None
+        self._limit = campaign.ledger.meta(STOP_AFTER)
+        self._withdrawing = Withdrawal(campaign)
+        self._begun: set[tuple[str, int]] = set()  # attempts that could not be withdrawn: they had begun
+        self.reached = campaign.ledger.meta(STOPPED) is not None
 
-    def look(self) -> None:
+    def check(self) -> None:
         """See whether too many runs have failed by now."""
         if self._limit is None or self.reached:
             return
-        failed = failures(self._it.ledger) - self._it.ledger.meta(FAILED_BEFORE)
+        failed = failures(self._campaign.ledger) - self._campaign.ledger.meta(FAILED_BEFORE)
         if failed >= self._limit:
             self.reached = True
-            why = f"{failed} run{'s' if failed > 1 else ''} failed (stop_after_failures: {self._limit})"
-            self._it.ledger.set_meta(STOPPED, why)
-            self._it.say(f"stopped: {why}; no new run starts, and running ones continue")
+            reason = f"{failed} run{'s' if failed > 1 else ''} failed (stop_after_failures: {self._limit})"
+            self._campaign.ledger.set_meta(STOPPED, reason)
+            self._campaign.say(f"stopped: {reason}; no new run starts, and running ones continue")
 
     def withdraw(self) -> None:
         """Take back what is submitted and has not begun, once the limit is reached."""
         if not self.reached:
             return
         waiting = [
-            one
-            for one in self._flight
-            if one.kind is Kind.RUN and one.started is None and (one.id, one.attempt) not in self._asked
+            run
+            for run in self._flight
+            if run.kind is Kind.RUN and run.started is None and (run.id, run.attempt) not in self._begun
         ]
         if not waiting:
             return
         try:
-            gone = self._withdrawing.withdraw(waiting)
+            withdrawn = self._withdrawing.withdraw(waiting)
         except UnreachableError:  # tried again in the next round
             return
-        self._asked |= {(one.id, one.attempt) for one in waiting}
-        if not gone:
+        self._begun |= {(run.id, run.attempt) for run in waiting}
+        if not withdrawn:
             return
         # a task of which another run still goes on must not be cancelled: it passes over what was withdrawn
-        going = {(one.job, one.task) for one in self._flight if one.id not in gone}
+        going = {(run.job, run.task) for run in self._flight if run.id not in withdrawn}
         try:
-            self._it.scheduler.cancel(
-                self._flight.holding(lambda one: one.id in gone and (one.job, one.task) not in going)
+            self._campaign.scheduler.cancel(
+                self._flight.holding(lambda run: run.id in withdrawn and (run.job, run.task) not in going)
             )
         except NswError as fault:
-            self._it.say(
+            self._campaign.say(
                 f"warning: withdrawn jobs are still in the queue; they will end as soon as they start: {fault.message}"
             )
-        self._flight.drop(lambda one: one.id in gone)
-        with self._it.ledger.transaction():
-            self._it.ledger.release(sorted(gone))
-            self._it.ledger.update_tasks(sorted(gone), reason="withdrawn: too many runs failed")
+        self._flight.drop(lambda run: run.id in withdrawn)
+        with self._campaign.ledger.transaction():
+            self._campaign.ledger.release(sorted(withdrawn))
+            self._campaign.ledger.update_tasks(sorted(withdrawn), reason="withdrawn: too many runs failed")
             self._flight.close()
-        self._it.changed(sorted(gone))
+        self._campaign.changed(sorted(withdrawn))
 
 
-def go_on(ledger: Ledger) -> None:
+def reset_failures(ledger: Ledger) -> None:
     """A person wants the campaign to go on: the runs that have failed until now count no more."""
     ledger.set_meta(STOPPED, None)
     ledger.set_meta(FAILED_BEFORE, failures(ledger))
@@ -173,25 +173,25 @@ class Driver:
     """Drives one campaign; the caller holds its lock.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
         canary: What judges the run that all others need; None: the campaign's own, where it has one.
         stages: The runs that wait for another pass to be read; None: the campaign's own, where it has such.
     """
 
-    def __init__(self, it: Driven, canary: Canary | None = None, stages: Stages | None = None) -> None:
-        ledger = it.ledger
-        self._it = it
-        self._needs = Needs(it)
+    def __init__(self, campaign: DrivenCampaign, canary: Canary | None = None, stages: Stages | None = None) -> None:
+        ledger = campaign.ledger
+        self._campaign = campaign
+        self._needs = Dependencies(campaign)
         self._flight = InFlight(ledger)
-        self._holding = Holding(it, self._flight)
+        self._holding = Holding(campaign, self._flight)
         limited = ledger.meta(STOP_AFTER) is not None or ledger.meta(STOPPED) is not None
-        self._failures = FailureLimit(it, self._flight) if limited else None
-        self._canary = canary or (_canary_of(it) if ledger.canary() is not None else None)
+        self._failures = FailureLimit(campaign, self._flight) if limited else None
+        self._canary = canary or (_load_canary(campaign) if ledger.canary() is not None else None)
         staged = bool(ledger.waiting_for_stages()) or bool(ledger.choices())
-        self._stages = stages or (_stages_of(it) if staged else None)
-        ending = Ending(it)
-        self._submitting = Submitting(it, self._flight, ending, self._needs, self._stages)
-        self._watching = Watching(it, self._flight, ending, self._needs)
+        self._stages = stages or (_load_stages(campaign) if staged else None)
+        ending = Collector(campaign)
+        self._submitting = Submitter(campaign, self._flight, ending, self._needs, self._stages)
+        self._watching = Poller(campaign, self._flight, ending, self._needs)
         self._cancel_waits = False  # for a site that gave no answer
 
     def recover(self) -> int:
@@ -204,8 +204,8 @@ class Driver:
             FencedError: Another nsw took the campaign over.
             UnreachableError: The scheduler could not tell; nothing may be submitted before it can.
         """
-        if self._it.handover is not None:
-            self._it.handover.hold()
+        if self._campaign.handover is not None:
+            self._campaign.handover.hold()
         self._watching.look_at_lost()
         return self._submitting.recover()
 
@@ -217,25 +217,25 @@ class Driver:
     def rounds(self, wait_s: float = 0.5) -> Generator[None]:
         """The same, a round at a time: yields before each wait. Closed early, it leaves what is in flight alone."""
         try:
-            while self.step():
+            while self.round():
                 yield
-                self._it.scheduler.wait(wait_s)
+                self._campaign.scheduler.wait(wait_s)
         finally:
-            with self._it.ledger.transaction():
-                self._submitting.write_late()
+            with self._campaign.ledger.transaction():
+                self._submitting.write_ids()
                 self._watching.save_calls()
         self._publish()
 
     def _publish(self) -> None:
         """Keep the state on the site; the next submission does it anyway."""
-        if self._it.handover is not None:
+        if self._campaign.handover is not None:
             with suppress(UnreachableError, CommandError, FencedError):
-                self._it.handover.publish()
+                self._campaign.handover.publish()
 
-    def step(self) -> bool:
+    def round(self) -> bool:
         """One round: poll, judge, submit what there is room for. False when nothing is left to do."""
-        if self._it.handover is not None:
-            self._it.handover.check()
+        if self._campaign.handover is not None:
+            self._campaign.handover.check()
         if not self.cancel_if_asked():
             return True
         self._holding.settle()
@@ -244,31 +244,31 @@ class Driver:
             self._canary.check()
         if self._stages is not None:
             self._stages.advance()
-        if self._it.scheduler.shares_machine:
+        if self._campaign.scheduler.shares_machine:
             if self._submitting.builds:  # what they decide costs every round of the others nothing
                 self._settle_needs()
-            chosen = self._poll_and_intend()
+            chosen = self._poll_and_record_intents()
         else:
             self._watching.poll()
             self._settle_needs()
-            chosen = self._next()
+            chosen = self._choose_submissions()
         self._submitting.hand_over(chosen)
         if self._failures is not None:
             self._failures.withdraw()
         if self._flight or self._submitting.in_doubt:
             return True
         if self._stopped:
-            return self._it.ledger.has_reductions_to_do()
-        return self._it.ledger.has_planned()
+            return self._campaign.ledger.has_reductions_to_do()
+        return self._campaign.ledger.has_planned()
 
     def _settle_needs(self) -> None:
         """What waits for a task that went wrong ends, and so does a build for which nothing waits."""
         self._watching.fail_dependents()
-        self._spare_builds()
+        self._cancel_unneeded_builds()
 
-    def _next(self) -> list[Submission]:
+    def _choose_submissions(self) -> list[Submission]:
         if self._failures is not None:
-            self._failures.look()
+            self._failures.check()
         return self._submitting.next(only_reductions=self._stopped)
 
     @property
@@ -286,15 +286,15 @@ class Driver:
 
     def cancel_if_asked(self) -> bool:
         """End what somebody asked to cancel; False while the site gives no answer, and it is to be tried again."""
-        if (asked := self._cancel_asked()) is None:
+        if (asked := self._requested_cancel()) is None:
             return True
-        if self._cancel_waits and not self._it.scheduler.due():
+        if self._cancel_waits and not self._campaign.scheduler.due():
             return False
         try:
             self.cancel(asked or None)
         except UnreachableError as fault:
             if not self._cancel_waits:
-                self._it.warn(f"nothing is cancelled yet, and nsw keeps trying: {fault.message}")
+                self._campaign.warn(f"nothing is cancelled yet, and nsw keeps trying: {fault.message}")
             self._cancel_waits = True
             return False
         self._cancel_waits = False
@@ -306,93 +306,97 @@ class Driver:
         self._watching.poll(at_once=True)  # what has ended by itself keeps its own reason
         chosen = None if runs is None else set(runs)
 
-        def wanted(one: Flying) -> bool:
-            return chosen is None or one.id in chosen
+        def is_chosen(run: TaskInFlight) -> bool:
+            return chosen is None or run.id in chosen
 
-        flying = [one for one in self._flight if wanted(one)]
-        doubtful = [] if self._it.scheduler.shares_machine else list(filter(wanted, self._it.ledger.doubtful()))
-        claimed = set() if self._it.scheduler.shares_machine else self._claim(flying, doubtful)
-        begun = {one.id for one in doubtful} - claimed
-        waiting = [id_ for id_ in self._it.ledger.waiting() if (chosen is None or id_ in chosen) and id_ not in begun]
-        self._it.scheduler.cancel(self._flight.holding(wanted))
-        self._flight.drop(lambda one: one.id in claimed and wanted(one))
+        flying = [run for run in self._flight if is_chosen(run)]
+        doubtful = (
+            [] if self._campaign.scheduler.shares_machine else list(filter(is_chosen, self._campaign.ledger.doubtful()))
+        )
+        claimed = set() if self._campaign.scheduler.shares_machine else self._claim(flying, doubtful)
+        begun_ids = {one.id for one in doubtful} - claimed
+        waiting = [
+            id_ for id_ in self._campaign.ledger.waiting() if (chosen is None or id_ in chosen) and id_ not in begun_ids
+        ]
+        self._campaign.scheduler.cancel(self._flight.holding(is_chosen))
+        self._flight.drop(lambda one: one.id in claimed and is_chosen(one))
         self._watching.poll(at_once=True)
-        self._flight.drop(wanted)
+        self._flight.drop(is_chosen)
         cancelled = {"state": State.CANCELLED, "reason": "cancelled by nsw cancel"}
-        ended = [one for one in flying if one.state is not State.DONE]
-        with self._it.ledger.transaction():
-            self._it.ledger.update_tasks([*waiting, *(one.id for one in ended)], **cancelled)
+        unfinished = [one for one in flying if one.state is not State.DONE]
+        with self._campaign.ledger.transaction():
+            self._campaign.ledger.update_tasks([*waiting, *(one.id for one in unfinished)], **cancelled)
             for one in doubtful:
                 if one.id in claimed:
-                    self._it.ledger.update_tasks([one.id], attempt=one.attempt)
-            self._it.ledger.give_up_reductions()
+                    self._campaign.ledger.update_tasks([one.id], attempt=one.attempt)
+            self._campaign.ledger.give_up_reductions()
             self._flight.close()
-        (self._it.folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
-        self._it.changed([*waiting, *(one.id for one in flying)])
+        (self._campaign.folder.path / _CANCEL).unlink(missing_ok=True)  # who asked waits for this
+        self._campaign.changed([*waiting, *(one.id for one in flying)])
 
-    def _claim(self, flying: Sequence[Flying], doubtful: Sequence[Flying]) -> set[str]:
+    def _claim(self, flying: Sequence[TaskInFlight], doubtful: Sequence[TaskInFlight]) -> set[str]:
         """The ids of those that can begin no more, whatever jobs the scheduler has of them or takes late.
 
         Of the others the jobs that began them are followed from now on.
         """
-        claimed = Withdrawing(self._it).withdraw([*flying, *doubtful])
+        claimed = Withdrawal(self._campaign).withdraw([*flying, *doubtful])
         self._watching.follow_claims([one for one in flying if one.id not in claimed])
         return claimed
 
-    def _cancel_asked(self) -> list[str] | None:
+    def _requested_cancel(self) -> list[str] | None:
         """The runs that somebody asked to cancel, none for all; None where nobody asked."""
-        path = self._it.folder.path / _CANCEL
+        path = self._campaign.folder.path / _CANCEL
         if not path.exists():
             return None
         return read_plain(path, last=_LONGEST_ASKED).decode(errors="replace").splitlines()
 
-    def _spare_builds(self) -> None:
+    def _cancel_unneeded_builds(self) -> None:
         """A build that no run waits for any more need not go on."""
         spare = self._needs.unneeded()
         if not spare:
             return
         try:
-            self._it.scheduler.cancel(self._flight.holding(lambda one: one.id in spare))
+            self._campaign.scheduler.cancel(self._flight.holding(lambda run: run.id in spare))
         except NswError:  # it is tried again in the next round
             return
-        self._flight.drop(lambda one: one.id in spare)
-        self._it.ledger.update_tasks(spare, state=State.CANCELLED, reason="no run waits for it any more")
+        self._flight.drop(lambda run: run.id in spare)
+        self._campaign.ledger.update_tasks(spare, state=State.CANCELLED, reason="no run waits for it any more")
         self._flight.close()
-        self._it.changed(list(spare))
+        self._campaign.changed(list(spare))
 
-    def _poll_and_intend(self) -> list[Submission]:
+    def _poll_and_record_intents(self) -> list[Submission]:
         """Judge what ended and write down what comes next, synced to disk once: that is most of a run's cost here."""
-        with self._it.ledger.transaction():
-            self._submitting.write_late()
+        with self._campaign.ledger.transaction():
+            self._submitting.write_ids()
             self._watching.poll()
-            chosen = self._next()
-            self._submitting.intend(chosen)
+            chosen = self._choose_submissions()
+            self._submitting.record_intents(chosen)
         return chosen
 
 
-def is_asked(folder: CampaignFolder) -> bool:
+def is_cancel_requested(folder: CampaignFolder) -> bool:
     """Whether the nsw that drives this campaign was asked to cancel, and has not done it yet."""
     return (folder.path / _CANCEL).exists()
 
 
-def ask_to_cancel(folder: CampaignFolder, runs: Sequence[str] | None = None) -> None:
+def request_cancel(folder: CampaignFolder, runs: Sequence[str] | None = None) -> None:
     """Ask the nsw that drives this campaign to cancel it, or some runs of it."""
     folder.require_trust()
     path = folder.path / _CANCEL
-    made = path.with_suffix(".new")
-    made.unlink(missing_ok=True)
-    with os.fdopen(open_plain(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
+    new_file = path.with_suffix(".new")
+    new_file.unlink(missing_ok=True)
+    with os.fdopen(open_plain(new_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
         file.write("\n".join(runs or ()))
-    made.replace(path)  # whole from the first moment
+    new_file.replace(path)  # whole from the first moment
 
 
-def _canary_of(it: Driven) -> Canary:
+def _load_canary(campaign: DrivenCampaign) -> Canary:
     from nsw.campaign.stages import Canary  # with the readers, which other campaigns do not need while they run
 
-    return Canary(it)
+    return Canary(campaign)
 
 
-def _stages_of(it: Driven) -> Stages:
+def _load_stages(campaign: DrivenCampaign) -> Stages:
     from nsw.campaign.stages import Stages
 
-    return Stages(it)
+    return Stages(campaign)

@@ -25,15 +25,15 @@ def seconds_left(paces: Sequence[Pace]) -> float | None:
 
     A pass of which no run is done takes as long as the others. None: no run is done, or none runs now.
     """
-    done = [one for one in paces if one.state is State.DONE and one.timed]
-    at_a_time = sum(one.runs for one in paces if one.state is State.RUNNING)
+    done = [pace for pace in paces if pace.state is State.DONE and pace.timed]
+    at_a_time = sum(pace.runs for pace in paces if pace.state is State.RUNNING)
     if not done or not at_a_time:
         return None
-    mean = sum(one.seconds for one in done) / sum(one.timed for one in done)
-    means = {one.pass_name: one.seconds / one.timed for one in done}
+    mean = sum(pace.seconds for pace in done) / sum(pace.timed for pace in done)
+    means = {pace.pass_name: pace.seconds / pace.timed for pace in done}
     left = 0.0
-    for one in paces:
-        if one.state not in ENDED:
-            behind = one.seconds if one.state is State.RUNNING else 0.0
-            left += max(0.0, one.runs * means.get(one.pass_name, mean) - behind)
+    for pace in paces:
+        if pace.state not in ENDED:
+            behind = pace.seconds if pace.state is State.RUNNING else 0.0
+            left += max(0.0, pace.runs * means.get(pace.pass_name, mean) - behind)
     return left / at_a_time

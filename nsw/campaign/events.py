@@ -151,7 +151,7 @@ Event = Message | Started | RunChanged | BuildChanged | Progress | Downloading |
 """Anything that can happen; `match` tells them apart."""
 
 
-def _line(one: RunRow | BuildRow) -> str:
+def _line(task: RunRow | BuildRow) -> str:
     """State, id and reason; control characters of others become spaces."""
-    text = f"{one.state:9} {one.id}" + (f": {one.reason}" if one.reason else "")
+    text = f"{task.state:9} {task.id}" + (f": {task.reason}" if task.reason else "")
     return "".join(c if c.isprintable() else " " for c in text)

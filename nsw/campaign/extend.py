@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.dependencies import release_reductions
 from nsw.campaign.driven import locked_ledger
-from nsw.campaign.engine import go_on
+from nsw.campaign.engine import reset_failures
 from nsw.campaign.events import Message
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
 from nsw.campaign.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE
 from nsw.campaign.look import look
-from nsw.campaign.selection import as_option
+from nsw.campaign.selection import campaign_option
 from nsw.campaign.tables import EARLIER_FIGURES, load_rows, replace_rows
-from nsw.campaign.versions import differing, hashes, origins, record, sources_of, versions_of
+from nsw.campaign.versions import differing, hashes, origins, program_sources, record, versions_of
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
 from nsw.wording import and_more
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from nsw.plan.model import Part, Plan, Run
     from nsw.recipe.overrides import Overrides
 
-__all__ = ["Change", "Changes", "Extension", "extend", "extension", "replan"]
+__all__ = ["Change", "Changes", "Extension", "apply_extension", "extension", "replan"]
 
-_SHOWN: Final = 3  # files in a reason
+_FILES_IN_REASON: Final = 3  # files in a reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class Changes:
     Attributes:
         added: Runs that the campaign lacks.
         again: Runs that would be done otherwise now, with what changed.
-        same: How many runs stay as they are.
+        unchanged: How many runs stay as they are.
         absent: How many runs of the campaign the recipe does not have; they stay.
         program: Whether files of the application changed.
     """
 
     added: tuple[str, ...]
     again: Mapping[str, str]
-    same: int
+    unchanged: int
     absent: int
     program: bool
 
@@ -77,15 +77,19 @@ def _changes(before: Plan, now: Plan, files_of: Mapping[str, Mapping[str, str]],
     for run in now.runs:
         if run.id in files_of:
             changed = differing(files_of[run.id], files_now)
-            why = f"{and_more(changed, _SHOWN)} changed" if changed else _difference(old.get(run.id), run, before, now)
-            if why:
-                again[run.id] = why
-    wanted = {run.id for run in now.runs}
+            reason = (
+                f"{and_more(changed, _FILES_IN_REASON)} changed"
+                if changed
+                else _difference(old.get(run.id), run, before, now)
+            )
+            if reason:
+                again[run.id] = reason
+    planned_ids = {run.id for run in now.runs}
     added = tuple(run.id for run in now.runs if run.id not in files_of)
     builds, builds_before = _builds(now), _builds(before)
     rebuilt = any(builds[app] != command for app, command in builds_before.items() if app in builds)
-    same, absent = len(wanted) - len(added) - len(again), len(files_of.keys() - wanted)
-    return Changes(added, again, same, absent, program=rebuilt or bool(differing(files, files_now)))
+    unchanged, absent = len(planned_ids) - len(added) - len(again), len(files_of.keys() - planned_ids)
+    return Changes(added, again, unchanged, absent, program=rebuilt or bool(differing(files, files_now)))
 
 
 def _difference(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:
@@ -100,7 +104,7 @@ def _difference(old: Run | None, new: Run, before: Plan, now: Plan) -> str | Non
         ("the set-up changed", (before.setup, before.modules), (now.setup, now.modules)),
         ("its resources changed", replace(old.resources, time_s=0), replace(new.resources, time_s=0)),
     )
-    return next((why for why, was, becomes in parts if was != becomes), None)
+    return next((reason for reason, was, becomes in parts if was != becomes), None)
 
 
 def _environment(run: Run) -> tuple[Any, ...]:
@@ -150,7 +154,9 @@ def extension(
         if going := [run.id for run in rows if run.id in changed.again and run.state in IN_FLIGHT]:
             raise UsageError(
                 f"{going[0]} would be run again ({changed.again[going[0]]}), and is not over",
-                hint=f"`nsw resume{as_option(folder)}` waits for it, `nsw cancel{as_option(folder)}` ends it",
+                hint=(
+                    f"`nsw resume{campaign_option(folder)}` waits for it, `nsw cancel{campaign_option(folder)}` ends it"
+                ),
             )
         if not changed.runs:
             return Extension(folder, changed)
@@ -158,7 +164,7 @@ def extension(
     return Extension(folder, changed, make_plan(recipe, site, sites, options, part=part), part)
 
 
-def extend(it: Extension) -> None:
+def apply_extension(extension: Extension) -> None:
     """Add to the campaign what an extension says; it is to be driven then.
 
     Raises:
@@ -169,29 +175,29 @@ def extend(it: Extension) -> None:
     from nsw.campaign.start import check, lock_of, resolved
     from nsw.recipe.load import joined
 
-    assert it.planned is not None
-    assert it.part is not None
-    folder, planned, part = it.folder, it.planned, it.part
+    assert extension.planned is not None
+    assert extension.part is not None
+    folder, planned, part = extension.folder, extension.planned, extension.part
     with locked_ledger(folder) as ledger:
         ready = check(planned)
         lock, _ = lock_of(planned)
         data = resolved(planned, lock, app=part.app)
-        there = {run.case_id for run in ledger.runs()}
-        kept = [case.params for case in planned.recipe.left_out if case.id in there]
-        data["matrix"]["exclude"] = [case for case in data["matrix"]["exclude"] if case not in kept]
-        if it.changes.absent:
-            added = {run.case_id: run.params for run in planned.plan.runs if run.case_id not in there}
+        case_ids = {run.case_id for run in ledger.runs()}
+        kept_cases = [case.params for case in planned.recipe.left_out if case.id in case_ids]
+        data["matrix"]["exclude"] = [case for case in data["matrix"]["exclude"] if case not in kept_cases]
+        if extension.changes.absent:
+            added = {run.case_id: run.params for run in planned.plan.runs if run.case_id not in case_ids}
             data = joined(read_locked(folder)[1], data, added.values()) or data
-        if it.changes.program:
-            _keep_figures(folder, ledger, it.changes.again)
-        _add_part(folder, ledger, part, ready, planned.plan.programs(part.app) if it.changes.program else {})
+        if extension.changes.program:
+            _keep_figures(folder, ledger, extension.changes.again)
+        _add_part(folder, ledger, part, ready, planned.plan.programs(part.app) if extension.changes.program else {})
         with ledger.transaction():
-            _begin_again(folder, ledger, list(it.changes.again))
+            _begin_again(folder, ledger, list(extension.changes.again))
             if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
                 ledger.set_meta(RECIPE, str(planned.recipe.path.absolute()))
                 ledger.set_meta(FIGURES_FROM, None)
                 ledger.set_meta(ORIGINS, origins(planned.plan.files, planned.recipe.path))
-            go_on(ledger)
+            reset_failures(ledger)
         write_locked(folder, f"# The recipe of this campaign, part {part.number}.\n", data)
 
 
@@ -226,7 +232,7 @@ class Change:
     sites: Sequence[Path] | None = None
 
     @property
-    def asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether a person asked for another limit or program."""
         return self.time_s is not None or self.update_app
 
@@ -251,7 +257,7 @@ def replan(
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
-    files = sources_of(ledger) if change.update_app else None
+    files = program_sources(ledger) if change.update_app else None
     now, before = hashes(files or ()), dict((data.get("lock") or {}).get("files") or {})
     changed = differing(before, now)
     if change.update_app and not changed:
@@ -265,29 +271,33 @@ def replan(
     if programs:
         _keep_figures(folder, ledger, runs)
     _add_part(folder, ledger, part, check(planned), programs)
-    told = []
+    changes_made = []
     if files is not None:
         ledger.set_meta(ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None))
-        data["app"] |= {key: [f"{app}/{name}" for _, name in some]
-                        for key, (app, some) in zip(("files", "before"), programs.items(), strict=False)}  # fmt: skip
+        data["app"] |= {
+            key: [f"{app}/{name}" for _, name in program_files]
+            for key, (app, program_files) in zip(("files", "before"), programs.items(), strict=False)
+        }
         data["lock"]["files"] = now
-        told.append("the program was copied again: " + ", ".join(f"{n} ({now.get(n, 'gone')[:12]})" for n in changed))
+        changes_made.append(
+            "the program was copied again: " + ", ".join(f"{n} ({now.get(n, 'gone')[:12]})" for n in changed)
+        )
     if change.time_s is not None:
         _set_time(data, limit := format_duration(change.time_s))
-        told.append(f"time limit {limit}")
+        changes_made.append(f"time limit {limit}")
     write_locked(folder, head, data)
-    for line in told:
+    for line in changes_made:
         notify(Message(line))
-    Log(folder.log).say(f"part {part.number} ({len(runs)} runs again): {'; '.join(told) or 'as before'}")
+    Log(folder.log).say(f"part {part.number} ({len(runs)} runs again): {'; '.join(changes_made) or 'as before'}")
 
 
 def _set_time(data: dict[str, Any], time: str) -> None:
     """The limit in a recipe as data: everywhere that one is set."""
     data.setdefault("resources", {})["time"] = time
     for entry in data.get("passes") or ():
-        for given in entry.values():
-            if isinstance(given, dict) and "time" in given:
-                given["time"] = time
+        for options in entry.values():
+            if isinstance(options, dict) and "time" in options:
+                options["time"] = time
 
 
 def _next_part(ledger: Ledger, runs: Iterable[str], *, new_app: bool, time_s: int | None = None) -> Part:
@@ -325,7 +335,11 @@ def _add_part(
             copy_files(files, folder.path / app)
         # without new files only parameters that had no build yet need the program
         needed = apps or list(programs)
-        staged = [(here, f"{scratch}/{app}") for here, app in programs_in(folder.path, needed)] if needed else []
+        staged = (
+            [(local_folder, f"{scratch}/{app}") for local_folder, app in programs_in(folder.path, needed)]
+            if needed
+            else []
+        )
         scripts = write_scripts(folder, plan, lambda job: ready.render(job, folder.id, scratch))
         sent = scripts if transport.remote else scripts[:1]  # its own scripts are read where they are
         staged += [(script, f"{scratch}/scripts/{script.name}") for script in sent]
@@ -358,5 +372,5 @@ def _keep_secrets(folder: folders.CampaignFolder, plan: Plan) -> None:
     elif folder.secrets.read_text(encoding="utf-8") != text:
         raise UsageError(
             "the secrets differ from those that runs of this campaign still need",
-            hint=f"finish the campaign first (`nsw resume{as_option(folder)}`), or run the recipe as a new one",
+            hint=f"finish the campaign first (`nsw resume{campaign_option(folder)}`), or run the recipe as a new one",
         )

@@ -15,7 +15,7 @@ from nsw.campaign.events import Downloading
 from nsw.campaign.folder import CampaignFolder, run_folder
 from nsw.campaign.ledger_rows import SCRATCH
 from nsw.campaign.look import look
-from nsw.campaign.selection import Selection, job_ids, needed, selected
+from nsw.campaign.selection import Selection, job_ids, require_matches, selected
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nsw.transport.model import Transport
 
-__all__ = ["GUI_FILES", "DownloadProgress", "FileThere", "FilesThere", "on_site", "watch_downloads"]
+__all__ = ["GUI_FILES", "DownloadProgress", "FileThere", "FilesThere", "files_on_site", "watch_downloads"]
 
 # what Nsight Systems, Nsight Compute and the Visual Profiler open
 GUI_FILES: Final = ("*.nsys-rep", "*.qdrep", "*.ncu-rep", "*.nsight-cuprof-report", "*.nvvp")
@@ -38,13 +38,13 @@ class FileThere:
 
     path: str
     name: str
-    here: Path
+    local_path: Path
     size: int
 
     @property
     def is_here(self) -> bool:
         """Whether a file of its size is here already."""
-        return self.here.exists() and self.here.stat().st_size == self.size
+        return self.local_path.exists() and self.local_path.stat().st_size == self.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ class FilesThere:
         watch_downloads(self._transport, emit)
         if isinstance(self._transport, RemoteTransport):
             self._transport.allow(self.size)
-        self._transport.get_many([(file.path, file.here) for file in self.missing])
+        self._transport.get_many([(file.path, file.local_path) for file in self.missing])
 
 
 @contextmanager
-def on_site(
+def files_on_site(
     folder: CampaignFolder, runs: Sequence[str], patterns: Sequence[str], selection: Selection
 ) -> Iterator[FilesThere]:
     """Look for files of runs on the site; those brought go into the campaign's folder `fetched`.
@@ -113,8 +113,8 @@ def on_site(
         rows = selected(ledger, ledger.runs(), selection)
         jobs = job_ids(ledger, rows)
     if runs:
-        meant = {row.id for name in runs for row in needed("nsw fetch", name, rows, jobs)}
-        rows = [row for row in rows if row.id in meant]
+        row_ids = {row.id for name in runs for row in require_matches("nsw fetch", name, rows, jobs)}
+        rows = [row for row in rows if row.id in row_ids]
     homes = {run_folder(scratch, row.id, row.attempt): folder.path / "fetched" / row.id for row in rows if row.attempt}
     if not homes:
         raise UsageError("none of these runs has begun", hint="`nsw status --runs` lists them")

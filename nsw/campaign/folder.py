@@ -67,7 +67,7 @@ class LedgerCopy(NamedTuple):
     """A clean copy of a ledger that strangers may have written, and of which state of its file it is."""
 
     path: Path
-    of: tuple[int, int, int]
+    file_state: tuple[int, int, int]
 
 
 class CampaignFolder:
@@ -159,9 +159,9 @@ class CampaignFolder:
         if self.trusted:
             return
         looks = "`nsw status` and `nsw summarize` can read it"
-        if other := self.other_owner:
+        if owner := self.other_owner:
             raise CampaignError(
-                f"campaign {self.id} belongs to {other}: nsw acts only for campaigns of your own",
+                f"campaign {self.id} belongs to {owner}: nsw acts only for campaigns of your own",
                 hint=f"{looks}; `nsw run {self.recipe}` starts your own campaign from its recipe",
             )
         raise CampaignError(
@@ -206,9 +206,9 @@ class CampaignFolder:
         return name
 
 
-def root(given: Path | None = None) -> Path:
+def root(option: Path | None = None) -> Path:
     """The folder of campaigns: --root, NSW_ROOT or ./campaigns."""
-    return given or Path(os.environ.get("NSW_ROOT") or "campaigns")
+    return option or Path(os.environ.get("NSW_ROOT") or "campaigns")
 
 
 def make_private(folder: Path, share: str) -> list[Path]:
@@ -246,7 +246,7 @@ def group_may_read(share: str) -> Iterator[None]:
 
 
 @contextmanager
-def made(
+def make_campaign_folder(
     parent: Path,
     name: str,
     now: float | None = None,
@@ -314,18 +314,18 @@ def _sync(folder: Path) -> None:
 def _clear_half_made(parent: Path) -> None:
     for left in parent.glob(f".*{_HALF_MADE}"):
         with suppress(OSError):  # another nsw may clear it at the same time
-            found = left.lstat()
-            if found.st_uid == os.geteuid() and time.time() - found.st_mtime > _ABANDONED_S:
+            status = left.lstat()
+            if status.st_uid == os.geteuid() and time.time() - status.st_mtime > _ABANDONED_S:
                 shutil.rmtree(left, ignore_errors=True)
 
 
 def existing(parent: Path) -> list[CampaignFolder]:
     """All campaigns below `parent`, oldest first."""
-    found: list[tuple[str, int, CampaignFolder]] = []
+    campaigns: list[tuple[str, int, CampaignFolder]] = []
     for path in parent.glob(f"[!.]*/{LEDGER}"):
         with suppress(OSError):  # another user's, that may not be entered
-            found.append((_stamp(path.parent.name), path.lstat().st_ctime_ns, CampaignFolder(path.parent)))
-    return [folder for _, _, folder in sorted(found, key=lambda one: one[:2])]
+            campaigns.append((_stamp(path.parent.name), path.lstat().st_ctime_ns, CampaignFolder(path.parent)))
+    return [folder for _, _, folder in sorted(campaigns, key=lambda entry: entry[:2])]
 
 
 def _stamp(campaign: str) -> str:
@@ -333,7 +333,7 @@ def _stamp(campaign: str) -> str:
     return "-".join(parts[1:3]) if len(parts) == 4 else ""
 
 
-def find(parent: Path, named: str | None) -> CampaignFolder:
+def find(parent: Path, name: str | None) -> CampaignFolder:
     """The campaign of that folder or id (or unique beginning of an id); with none named the newest that nsw acts for.
 
     Where there is no such it is the newest of all.
@@ -341,23 +341,23 @@ def find(parent: Path, named: str | None) -> CampaignFolder:
     Raises:
         CampaignError: There is none, or several begin so.
     """
-    if named is not None and (Path(named) / LEDGER).exists():
-        return CampaignFolder(Path(named))
-    known = existing(parent)
-    if named is None:
-        if not known:
+    if name is not None and (Path(name) / LEDGER).exists():
+        return CampaignFolder(Path(name))
+    campaigns = existing(parent)
+    if name is None:
+        if not campaigns:
             raise CampaignError(f"there is no campaign under {parent}", hint="`nsw run RECIPE --site SITE` starts one")
-        return next((f for f in reversed(known) if f.trusted), known[-1])
-    matches = [f for f in known if f.id == named] or [f for f in known if f.id.startswith(named)]
+        return next((f for f in reversed(campaigns) if f.trusted), campaigns[-1])
+    matches = [f for f in campaigns if f.id == name] or [f for f in campaigns if f.id.startswith(name)]
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise CampaignError(
-            f"'{named}' begins the id of {len(matches)} campaigns: {', '.join(f.id for f in matches[-5:])}"
+            f"'{name}' begins the id of {len(matches)} campaigns: {', '.join(f.id for f in matches[-5:])}"
         )
     raise CampaignError(
-        f"no campaign '{named}' under {parent}",
-        hint=did_you_mean(named, [f.id for f in known])
+        f"no campaign '{name}' under {parent}",
+        hint=did_you_mean(name, [f.id for f in campaigns])
         or f"`nsw ls{'' if parent == root(None) else f' --root {shlex.quote(str(parent))}'}` lists them",
     )
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.folder import LEDGER, CampaignFolder
 from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError, disk_full
-from nsw.transport.commands import Fence, take
+from nsw.transport.commands import Fence, take_ownership
 from nsw.transport.model import read
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 __all__ = [
-    "ARCHIVE", "RECIPE", "Handover", "about", "handover_of", "kept_there", "mark_of", "noting_owner", "pack",
+    "ARCHIVE", "RECIPE", "Handover", "describe_owner", "handover_of", "kept_there", "mark_of", "noting_owner", "pack",
     "require_owner", "require_success", "run_fenced", "site_in_hand", "unpack", "wait_for_commands",
 ]  # fmt: skip
 
 ARCHIVE: Final = "handover/campaign.tar.gz"
 RECIPE: Final = "recipe.lock.yaml"
-_MOST: Final = {LEDGER: 1 << 30, RECIPE: 16 << 20}  # bytes that are unpacked of each
-_MOST_PACKED: Final = 48 << 20  # bytes of the archive; a ledger of 10,000 runs packs into 2 MB
+_MAX_UNPACKED: Final = {LEDGER: 1 << 30, RECIPE: 16 << 20}  # bytes that are unpacked of each
+_MAX_PACKED: Final = 48 << 20  # bytes of the archive; a ledger of 10,000 runs packs into 2 MB
 _BLOCK: Final = tarfile.BLOCKSIZE
 _PIECE: Final = 1 << 20
 _WRITE: Final = r"""
@@ -72,7 +72,7 @@ def require_owner(transport: Transport, fence: Fence | None) -> None:
         run_fenced(transport, fence, ["true"])
 
 
-def require_success(done: CommandResult, *, late: str, what: str) -> None:
+def require_success(done: CommandResult, *, late: str, failure: str) -> None:
     """Raise where a command of the site gave no answer, with `late`, or failed, with `what`.
 
     Raises:
@@ -81,7 +81,7 @@ def require_success(done: CommandResult, *, late: str, what: str) -> None:
     if done.timed_out:
         raise UnreachableError(f"{late}: {done.stderr.strip()}")
     if done.returncode != 0:
-        raise CommandError(done, subject=what)
+        raise CommandError(done, subject=failure)
 
 
 class Handover:
@@ -109,7 +109,7 @@ class Handover:
         """
         token = self.fence.token
         with noting_owner(self._ledger):
-            take(self._transport, self._scratch, self._folder.id, token, token, about())
+            take_ownership(self._transport, self._scratch, self._folder.id, token, token, describe_owner())
         if self._ledger.meta(TAKEN_OVER) is not None:  # that nsw has removed its files since
             self._ledger.set_meta(TAKEN_OVER, None)
 
@@ -140,7 +140,7 @@ class Handover:
         require_success(
             done,
             late="the campaign's state could not be kept on the site",
-            what="the campaign's state cannot be kept on the site",
+            failure="the campaign's state cannot be kept on the site",
         )
 
 
@@ -198,16 +198,16 @@ def wait_for_commands(
     Raises:
         UnreachableError: One still runs after `most_s` seconds.
     """
-    begun, said, pause = clock(), False, _LOOK_S
+    start_time, has_reported, pause = clock(), False, _LOOK_S
     while transport.left_running():
-        waited = clock() - begun
+        waited = clock() - start_time
         if waited >= most_s:
             raise UnreachableError(
                 "a command that a killed nsw started is still running, and may yet submit a job",
                 hint="`ps` there shows it; run `nsw resume` when it has ended",
             )
-        if waited >= _SAY_AFTER_S and not said:
-            said = True
+        if waited >= _SAY_AFTER_S and not has_reported:
+            has_reported = True
             say(
                 "a command that a killed nsw started is still running, and may yet submit a job:"
                 f" it is waited for, at most {most_s:.0f} s"
@@ -216,7 +216,7 @@ def wait_for_commands(
         pause = min(pause * 1.5, _LOOK_MOST_S)
 
 
-def about() -> str:
+def describe_owner() -> str:
     """Who drives a campaign, for whoever finds it owned."""
     return f"{getpass.getuser()}@{socket.gethostname()} on {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())}"
 
@@ -241,7 +241,7 @@ def kept_there(transport: Transport, scratch: str, folder: Path) -> None:
         UnreachableError: The site gave no answer, or the archive cannot be read.
         CampaignError: There is none, it is damaged, or the files cannot be written.
     """
-    archive = read(transport, f"{scratch}/{ARCHIVE}", _MOST_PACKED)
+    archive = read(transport, f"{scratch}/{ARCHIVE}", _MAX_PACKED)
     if archive is None:
         raise CampaignError(
             f"no state of the campaign is kept in {scratch}", hint="it ended before anything was submitted"
@@ -256,17 +256,17 @@ def unpack(archive: bytes, folder: Path) -> None:
         CampaignError: It is damaged, lacks one, holds anything else, one is larger than any campaign's, or cannot be
             written here.
     """
-    missing = dict(_MOST)
+    missing = dict(_MAX_UNPACKED)
     try:
         with gzip.open(io.BytesIO(archive)) as content:
             while (header := content.read(_BLOCK)).strip(b"\0"):
                 info = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
-                most = missing.pop(info.name, None) if info.type == tarfile.REGTYPE else None
-                if most is None:
+                size_limit = missing.pop(info.name, None) if info.type == tarfile.REGTYPE else None
+                if size_limit is None:
                     raise CampaignError(
                         f"the campaign's state on the site holds {info.name!r:.80}, which nsw never writes"
                     )
-                if not 0 <= info.size <= most:
+                if not 0 <= info.size <= size_limit:
                     raise CampaignError(f"{info.name} on the site has {info.size} bytes, more than any campaign's")
                 _write(content, info.size, folder / info.name)
                 content.read(-info.size % _BLOCK)

@@ -71,53 +71,53 @@ def parse_status(content: bytes | None) -> Status | None:
 
 def _reason(facts: Mapping[str, str]) -> Reason | None:
     cause = next((cause for cause in (Cause.SET_UP, Cause.EXIT, Cause.OVER_TIME) if cause == facts.get("cause")), None)
-    return Reason.of(facts.get("reason") or None, cause)
+    return Reason.from_text(facts.get("reason") or None, cause)
 
 
-def as_begun(answer: Answer, status: Status | None) -> Answer:
+def answer_once_begun(answer: Answer, status: Status | None) -> Answer:
     """The scheduler's answer, as it holds of a run with this status."""
-    begun = status is not None and status.state == "running"
-    return answer.if_begun if begun and answer.if_begun is not None else answer
+    has_begun = status is not None and status.state == "running"
+    return answer.if_begun if has_begun and answer.if_begun is not None else answer
 
 
 def judge(answer: Answer, status: Status | None) -> Verdict:
     """Weigh both witnesses: a finished status file decides; else a task is over only if the scheduler says so."""
-    answer = as_begun(answer, status)
+    answer = answer_once_begun(answer, status)
     if status is not None and status.state in {"done", "failed"}:
         if status.state == "done":
             return Verdict(State.DONE, status.reason, ended=True)
-        tells = answer.phase in {Phase.ENDED, Phase.LOST} and not answer.by_itself
-        reason = with_more(_why(status), answer.reason if tells else None)
-        return Verdict(State.FAILED, reason and replace(reason, cause=_of_limit(answer) or reason.cause), ended=True)
+        explains = answer.phase in {Phase.ENDED, Phase.LOST} and not answer.by_itself
+        reason = reason_followed_by(_reason_with_signal(status), answer.reason if explains else None)
+        return Verdict(State.FAILED, reason and replace(reason, cause=_limit_cause(answer) or reason.cause), ended=True)
     if status is not None and status.state == "withdrawn":
         status = None
     if answer.phase is Phase.LOST:
-        begun = "" if status is None else "; it had begun and may still be running: only `nsw retry` begins it again"
-        return Verdict(State.LOST, Reason(f"{answer.reason}{begun}"), ended=True)
+        caveat = "" if status is None else "; it had begun and may still be running: only `nsw retry` begins it again"
+        return Verdict(State.LOST, Reason(f"{answer.reason}{caveat}"), ended=True)
     if answer.phase is Phase.ENDED and answer.cancelled and status is None:
         return Verdict(State.CANCELLED, Reason(f"{answer.reason} before it began"), ended=True)
     if answer.phase in {Phase.ENDED, Phase.GONE}:
-        return Verdict(State.FAILED, Reason(_cut_short(answer, status), _of_limit(answer)), ended=True)
+        return Verdict(State.FAILED, Reason(_cut_short_reason(answer, status), _limit_cause(answer)), ended=True)
     if status is not None:
         return Verdict(State.RUNNING)
     return Verdict(
         {Phase.QUEUED: State.QUEUED, Phase.RUNNING: State.RUNNING}.get(answer.phase, State.SUBMITTED),
-        Reason.of(answer.reason, Cause.HELD if answer.held else None),
+        Reason.from_text(answer.reason, Cause.HELD_BY_SCHEDULER if answer.held else None),
     )
 
 
-def _of_limit(answer: Answer) -> Cause | None:
+def _limit_cause(answer: Answer) -> Cause | None:
     return Cause.OVER_TIME if answer.over_time else None
 
 
-def with_more(reason: Reason | None, more: str | None) -> Reason | None:
+def reason_followed_by(reason: Reason | None, addition: str | None) -> Reason | None:
     """A reason with words behind it."""
-    if reason is None or more is None:
-        return Reason(more) if more else reason
-    return replace(reason, detail=f"{reason.detail}; {more}")
+    if reason is None or addition is None:
+        return Reason(addition) if addition else reason
+    return replace(reason, detail=f"{reason.detail}; {addition}")
 
 
-def _cut_short(answer: Answer, status: Status | None) -> str:
+def _cut_short_reason(answer: Answer, status: Status | None) -> str:
     """Why a run that wrote no end of itself is over: its job's own reason comes first."""
     if answer.fault is not None:
         return answer.fault
@@ -134,7 +134,7 @@ def _cut_short(answer: Answer, status: Status | None) -> str:
     return "its job ended in the middle of this run: killed, or the machine went down"
 
 
-def _why(status: Status) -> Reason | None:
+def _reason_with_signal(status: Status) -> Reason | None:
     """Its reason; an exit status that may tell of a signal, with its name."""
     signals = {int(s): s.name for s in signal.Signals}
     name = signals.get((status.exit_code or 0) - 128)
@@ -161,17 +161,17 @@ def read_statuses(transport: Transport, homes: Iterable[str]) -> dict[str, Statu
         UnreachableError: The site could not be asked.
     """
     folders = list(dict.fromkeys(homes))
-    found = transport.read_many([f"{home}/{name}" for home in folders for name in ("status", "claim")], _BYTES)
-    told: dict[str, Status | Unreadable | None] = {}
+    contents = transport.read_many([f"{home}/{name}" for home in folders for name in ("status", "claim")], _BYTES)
+    statuses: dict[str, Status | Unreadable | None] = {}
     for home in folders:
-        ended, claim = found[f"{home}/status"], found[f"{home}/claim"]
-        if isinstance(ended, Unreadable):
-            told[home] = ended
-        elif ended:
-            told[home] = parse_status(ended)
+        end, claim = contents[f"{home}/status"], contents[f"{home}/claim"]
+        if isinstance(end, Unreadable):
+            statuses[home] = end
+        elif end:
+            statuses[home] = parse_status(end)
         else:
-            told[home] = claim if isinstance(claim, Unreadable) else parse_status(claim)
-    return told
+            statuses[home] = claim if isinstance(claim, Unreadable) else parse_status(claim)
+    return statuses
 
 
 def read_status(transport: Transport, home: str) -> Status | None:
@@ -182,12 +182,12 @@ def read_status(transport: Transport, home: str) -> Status | None:
     """
     status = read_statuses(transport, [home])[home]
     if isinstance(status, Unreadable):
-        raise UnreachableError(f"{home}/status cannot be read: {status.why}")
+        raise UnreachableError(f"{home}/status cannot be read: {status.reason}")
     return status
 
 
-_MOST: Final = 200  # characters
-_AROUND: Final = re.compile(
+_MAX_LINE: Final = 200  # characters
+_WRAPPER_LINE: Final = re.compile(
     r"""
     ={2,}\w*={2,}                      # nvprof and ncu speak in ==1234==, ==PROF==; torchrun draws lines
     | [-=*_#\s]+$
@@ -229,7 +229,7 @@ _RESULT: Final = re.compile(
 _RULE: Final = re.compile(r"-{70,80}")  # around what Open MPI says
 
 
-def last_words(stderr: bytes | None) -> str | None:
+def error_line(stderr: bytes | None) -> str | None:
     """The line of a program's stderr that most likely says why it failed, shortened; None when it said nothing.
 
     That is the program's own last one that speaks of an error; else the first of its launcher that does, since what
@@ -238,14 +238,14 @@ def last_words(stderr: bytes | None) -> str | None:
     """
     text = [line.rstrip() for line in (stderr or b"").decode(errors="replace").splitlines()]
     by_launcher, lines = _split(text)
-    own = [line for line in lines if not _AROUND.match(line)]
-    faults = [line for line in own if _FAULT.match(line)]
-    causes = [line for line in by_launcher if not _RESULT.match(line) and not _AROUND.match(line)]
+    program_lines = [line for line in lines if not _WRAPPER_LINE.match(line)]
+    faults = [line for line in program_lines if _FAULT.match(line)]
+    causes = [line for line in by_launcher if not _RESULT.match(line) and not _WRAPPER_LINE.match(line)]
     refused = [line for line in causes if re.search(r"\bwarning:", line) is None]
-    rest = [line for line in lines if not _AROUND.fullmatch(line)]
-    for some, at in ((faults, -1), (refused, 0), (own, -1), (by_launcher, 0), (rest, -1), (lines, -1)):
+    rest = [line for line in lines if not _WRAPPER_LINE.fullmatch(line)]
+    for some, at in ((faults, -1), (refused, 0), (program_lines, -1), (by_launcher, 0), (rest, -1), (lines, -1)):
         if some:
-            return _short(some[at].strip())
+            return _shorten(some[at].strip())
     return None
 
 
@@ -273,7 +273,7 @@ _BASH_AT: Final = re.compile(r"^.*?: (?:eval: )?line \d+: ")
 _NOT_FOUND: Final = re.compile(r"(?:^|\s)(module|ml|conda|mamba|micromamba|spack|source): command not found")
 _INIT: Final = re.compile(r"'?(conda|mamba|micromamba) init'?|\b(shell has not been properly configured)")
 # what a shell says of a program that a signal ended: the batch system's own reason has said it already
-_OF_A_SIGNAL: Final = frozenset({"Terminated", "Killed", "Hangup"})
+_SIGNAL_WORDS: Final = frozenset({"Terminated", "Killed", "Hangup"})
 
 
 def reason_with(reason: Reason | None, stderr: bytes | None, *, login_shell: bool) -> Reason | None:
@@ -284,28 +284,30 @@ def reason_with(reason: Reason | None, stderr: bytes | None, *, login_shell: boo
         stderr: The end of what it said.
         login_shell: Whether jobs of the site start in a login shell.
     """
-    words = last_words(stderr)
+    words = error_line(stderr)
     if reason is None:
         return Reason(words) if words else None
-    if words is None or words in _OF_A_SIGNAL:
+    if words is None or words in _SIGNAL_WORDS:
         return reason
     if reason.cause is Cause.SET_UP:
         words = _BASH_AT.sub("", words)
-        hint = _to_do(words, login_shell=login_shell)
+        hint = _set_up_hint(words, login_shell=login_shell)
         words += f" ({hint})" if hint else ""
     return replace(reason, detail=f"{reason.detail}: {words}")
 
 
-def _to_do(words: str, *, login_shell: bool) -> str | None:
+def _set_up_hint(words: str, *, login_shell: bool) -> str | None:
     """What helps where the shell of a job does not know what that of a login knows."""
     missing = _NOT_FOUND.search(words)
     if missing is None and not _INIT.search(words):
         return None
-    what = missing[1] if missing else "conda"
+    missing_command = missing[1] if missing else "conda"
     if not login_shell:
-        return f"jobs may know {what} in a login shell only: `login_shell: true` at the site"
-    return f"a login shell does not know {what} either: let `app: setup:` begin with the line that sources it"
+        return f"jobs may know {missing_command} in a login shell only: `login_shell: true` at the site"
+    return (
+        f"a login shell does not know {missing_command} either: let `app: setup:` begin with the line that sources it"
+    )
 
 
-def _short(line: str) -> str:
-    return line if len(line) <= _MOST else line[: _MOST - 3] + "..."
+def _shorten(line: str) -> str:
+    return line if len(line) <= _MAX_LINE else line[: _MAX_LINE - 3] + "..."

@@ -26,20 +26,20 @@ from nsw.campaign.ledger_rows import (
     Choice,
     Chosen,
     Doomed,
-    Flying,
     Key,
     Kind,
-    Met,
+    NeedReason,
+    NeedState,
     Pending,
     Problem,
     Reading,
     Reason,
     RunRow,
-    Sent,
     State,
     StateCount,
+    SubmissionRow,
+    TaskInFlight,
     Waiting,
-    Why,
     row_reader,
     withdrawals_of,
 )
@@ -92,7 +92,7 @@ class Ledger:
             wrong = "is not a file" if path.exists() else "is missing"
             raise CampaignError(f"{path.parent} is not a campaign: {path.name} {wrong}")
         self._path = path
-        self._made = create
+        self._created = create
         self._db = open_ledger(path, create=create, read_only=read_only)
 
     def close(self) -> None:
@@ -110,7 +110,7 @@ class Ledger:
         """
         self.close()
         if isinstance(fault, sqlite3.DatabaseError) and not isinstance(fault, sqlite3.ProgrammingError):
-            raise as_campaign_error(fault, self._path, made=self._made) from None
+            raise as_campaign_error(fault, self._path, creating=self._created) from None
 
     def snapshot(self) -> bytes:
         """The whole ledger as the bytes of a SQLite file; outside of a transaction."""
@@ -133,8 +133,8 @@ class Ledger:
 
     def _rows(self, kind: Callable[..., T], query: str, values: Any = ()) -> list[T]:
         """Rows as a type whose fields are named as the columns."""
-        found = self._db.execute(query, values)
-        return list(map(row_reader(kind, [name for name, *_ in found.description]), found))
+        cursor = self._db.execute(query, values)
+        return list(map(row_reader(kind, [name for name, *_ in cursor.description]), cursor))
 
     def _column(self, query: str, values: Any = ()) -> list[Any]:
         return [first for first, *_ in self._db.execute(query, values)]
@@ -226,19 +226,24 @@ class Ledger:
         """Write a part of a plan to the others: new runs, and those that move to its jobs, to be planned again."""
         runs = [run for job in plan.jobs for run in job.runs]
         with self.transaction():
-            known = {run.id for run in self.runs_named([run.id for run in runs])}
+            existing = {run.id for run in self.runs_named([run.id for run in runs])}
             self.add_tasks(Kind.BUILD, plan.builds)  # before the runs: they go first
-            self.add_tasks(Kind.RUN, plan.jobs, but=known)
+            self.add_tasks(Kind.RUN, plan.jobs, but=existing)
             self._db.executemany(
                 "UPDATE tasks SET params = ?, tool = ?, job = ?, task = ?, gpus = ?, reports = ?, app = ? WHERE id = ?",
                 (
                     (json.dumps(r.params), r.tool, job.name, task, r.resources.gpus, json.dumps(r.reports), r.app, r.id)
-                    for job in plan.jobs for task, some in enumerate(job.tasks) for r in some if r.id in known
+                    for job in plan.jobs
+                    for task, task_runs in enumerate(job.tasks)
+                    for r in task_runs
+                    if r.id in existing
                 ),
-            )  # fmt: skip
-            self._db.executemany("DELETE FROM needs WHERE task = ? AND why = 'build'", [(run,) for run in known])
+            )
+            self._db.executemany("DELETE FROM needs WHERE task = ? AND why = 'build'", [(run,) for run in existing])
             self._add_needs_of_builds(plan)
-            self.add_needs((run.id, run.needs, Why.STAGE) for run in runs if run.needs and run.id not in known)
+            self.add_needs(
+                (run.id, run.needs, NeedReason.STAGE) for run in runs if run.needs and run.id not in existing
+            )
             self._add_reductions(plan)
 
     def _add_needs_of_builds(self, plan: Plan) -> None:
@@ -246,17 +251,19 @@ class Ledger:
         built = {build.app: build.id for build in self.builds()}
         tasks = [task for job in plan.jobs for task in job.tasks]
         used = [sorted({built[run.app] for run in task if run.app in built}) for task in tasks]
-        some = zip(tasks, used, strict=True)
-        self.add_needs((run.id, build, Why.BUILD) for task, builds in some for run in task for build in builds)
+        builds_of_tasks = zip(tasks, used, strict=True)
+        self.add_needs(
+            (run.id, build, NeedReason.BUILD) for task, builds in builds_of_tasks for run in task for build in builds
+        )
 
     def _add_reductions(self, plan: Plan) -> None:
         """Write the reductions of a plan; those that are there already stay, with their scripts."""
         from nsw.plan.model import REDUCTION  # here, as below
 
-        known = {row.id for row in self.reductions()}
-        self.add_tasks(Kind.REDUCTION, plan.reductions, but=known)
-        new = [one.id for job in plan.reductions for one in job.runs if one.id not in known]
-        self.add_needs((id_, id_.removesuffix(REDUCTION), Why.RUN) for id_ in new)
+        existing = {row.id for row in self.reductions()}
+        self.add_tasks(Kind.REDUCTION, plan.reductions, but=existing)
+        new = [run.id for job in plan.reductions for run in job.runs if run.id not in existing]
+        self.add_needs((id_, id_.removesuffix(REDUCTION), NeedReason.RUN) for id_ in new)
 
     def add_tasks(self, kind: Kind, jobs: Iterable[Job], but: Collection[str] = ()) -> None:
         """Write the tasks of these jobs, but for some; what they need is written by `add_needs`."""
@@ -273,7 +280,7 @@ class Ledger:
             ),
         )  # fmt: skip
 
-    def add_needs(self, needs: Iterable[tuple[str, str, Why]]) -> None:
+    def add_needs(self, needs: Iterable[tuple[str, str, NeedReason]]) -> None:
         """Write down that tasks wait: (task, source, why).
 
         The source is the id of a task; for a stage CASE.PASS, of which any repeat that was read will do.
@@ -303,18 +310,18 @@ class Ledger:
             (_list(ids),),
         )
 
-    def done_with_a_word(self) -> list[RunRow]:
+    def done_with_reason(self) -> list[RunRow]:
         """Runs that are done and have a reason all the same, such as that two jobs started them."""
         return [run for run in self.runs(states=[State.DONE]) if run.reason is not None]
 
-    def reductions(self, states: Iterable[State] = State, of: Collection[str] | None = None) -> list[RunRow]:
+    def reductions(self, states: Iterable[State] = State, run_ids: Collection[str] | None = None) -> list[RunRow]:
         """The reductions in these states, in the plan's order: all, or those of some runs."""
         rows = self._tasks(Kind.REDUCTION, states, None)
-        if of is None or not rows:
+        if run_ids is None or not rows:
             return rows
         from nsw.plan.model import REDUCTION
 
-        return [row for row in rows if row.id.removesuffix(REDUCTION) in of]
+        return [row for row in rows if row.id.removesuffix(REDUCTION) in run_ids]
 
     def _tasks(self, kind: Kind, states: Iterable[State], reading: Reading | None) -> list[RunRow]:
         return self._rows(
@@ -336,7 +343,7 @@ class Ledger:
         """Whether tasks are done on the site's login node."""
         return self._value("SELECT 1 FROM tasks WHERE kind <> 'run' AND place = 'login' LIMIT 1") is not None
 
-    def place_of(self, job: str) -> str:
+    def job_location(self, job: str) -> str:
         """Where the tasks of a job are done: login or job."""
         return self._value("SELECT place FROM tasks WHERE job = ? LIMIT 1", (job,)) or "job"
 
@@ -344,7 +351,7 @@ class Ledger:
         """The most runs that one task holds."""
         return self._value("SELECT max(n) FROM (SELECT count(*) n FROM tasks GROUP BY job, task)") or 1
 
-    def names(self, begin: str, most: int, *, of: str = "id", states: Iterable[str] = State) -> list[str]:
+    def names(self, begin: str, limit: int, *, column: str = "id", states: Iterable[str] = State) -> list[str]:
         """The ids of runs (or, `of` case_id, of cases) that begin so, the first of them in the plan's order.
 
         With `states` only runs in one of these, and those that lack a required figure or a report.
@@ -354,7 +361,7 @@ class Ledger:
             " WHERE kind = 'run' AND substr(name, 1, length(:begin)) = :begin"
             " AND (state IN (SELECT value FROM json_each(:states)) OR reading IN ('incomplete', 'unreadable'))"
             " GROUP BY name ORDER BY min(seq) LIMIT :most",
-            {"of": of, "begin": begin, "states": _list(states), "most": most},
+            {"of": column, "begin": begin, "states": _list(states), "most": limit},
         )
 
     # --- how far it is ------------------------------------------------------------------------------------
@@ -364,10 +371,10 @@ class Ledger:
         query = "SELECT state, count(*) AS runs FROM tasks WHERE kind = 'run' GROUP BY state"
         return {str(state): runs for state, runs in self._rows(StateCount, query)}
 
-    def began(self) -> float | None:
+    def first_start(self) -> float | None:
         """When the first run that is not planned again began, in Unix seconds."""
-        found: float | None = self._value("SELECT min(started) FROM tasks WHERE kind = 'run'")
-        return found
+        started: float | None = self._value("SELECT min(started) FROM tasks WHERE kind = 'run'")
+        return started
 
     def paces(self, now: float) -> list[Pace]:
         """How many runs of each pass are in each state, and how long they took or take so far."""
@@ -409,18 +416,18 @@ class Ledger:
     # --- what comes next ----------------------------------------------------------------------------------
 
     def pending(
-        self, limit: int, *, leave_builds: bool, place: str | None = None, kinds: Iterable[Kind] = Kind
+        self, limit: int, *, leave_builds: bool, location: str | None = None, kinds: Iterable[Kind] = Kind
     ) -> list[Pending]:
         """The next tasks of jobs to submit, those first that others need.
 
         Args:
             limit: At most so many runs, and so many of each other kind, are looked at.
             leave_builds: The scheduler can be trusted to start a task only after its build.
-            place: Only those that are done there: job or login.
+            location: Only those that are done there: job or login.
             kinds: Which tasks.
         """
-        some: dict[str, Any] = {"limit": limit, "leave_builds": leave_builds, "place": place}
-        return [one for kind in kinds for one in self._rows(Pending, _PENDING, {"kind": kind, **some})]
+        parameters: dict[str, Any] = {"limit": limit, "leave_builds": leave_builds, "place": location}
+        return [task for kind in kinds for task in self._rows(Pending, _PENDING, {"kind": kind, **parameters})]
 
     def choose(self, ids: Iterable[str]) -> None:
         """As long as the ledger is open, only the tasks of these runs are pending; others stay planned."""
@@ -432,19 +439,19 @@ class Ledger:
 
     def has_planned(self) -> bool:
         """Whether any run waits to be submitted, or any reduction whose run is done."""
-        found = self._value(
+        row = self._value(
             "SELECT 1 FROM tasks t WHERE kind = 'run' AND state = 'planned' AND NOT EXISTS"
             " (SELECT 1 FROM passed_over o WHERE o.job = t.job AND o.task = t.task) LIMIT 1"
         )
-        return found is not None or self.has_reductions_to_do()
+        return row is not None or self.has_reductions_to_do()
 
     def has_reductions_to_do(self) -> bool:
         """Whether any reduction of a run that is done waits to be submitted."""
-        found = self._value(
+        row = self._value(
             "SELECT 1 FROM tasks t JOIN needs n ON n.task = t.id JOIN tasks s ON s.id = n.source"
             " WHERE t.kind = 'reduction' AND t.state = 'planned' AND n.why = 'run' AND s.state = 'done' LIMIT 1"
         )
-        return found is not None
+        return row is not None
 
     def waiting(self) -> list[str]:
         """The runs and reductions that no scheduler has, as far as is known: their ids, in the plan's order."""
@@ -465,12 +472,14 @@ class Ledger:
         """Set columns of tasks; `reason` is a Reason, or words that nsw never acts on."""
         if "reason" in values:
             reason = values.pop("reason")
-            known = Reason(reason) if isinstance(reason, str) else reason
-            values["detail"], values["cause"] = (None, None) if known is None else (storable(known.detail), known.cause)
+            parsed = Reason(reason) if isinstance(reason, str) else reason
+            values["detail"], values["cause"] = (
+                (None, None) if parsed is None else (storable(parsed.detail), parsed.cause)
+            )
         names = ", ".join(f"{name} = ?" for name in values)
         self._db.executemany(
             f"UPDATE tasks SET {names} WHERE id = ?",  # noqa: S608  names of columns
-            [(*values.values(), one) for one in ids],
+            [(*values.values(), id_) for id_ in ids],
         )
 
     def release(self, ids: Iterable[str]) -> None:
@@ -491,7 +500,7 @@ class Ledger:
 
     # --- submissions --------------------------------------------------------------------------------------
 
-    def intend(self, submission: Submission) -> None:
+    def record_intent(self, submission: Submission) -> None:
         """Write down that this will be submitted, before it is."""
         sent = submission
         with self.transaction():
@@ -507,7 +516,7 @@ class Ledger:
                 [(sent.attempt, sent.name, sent.job, task) for task in sent.tasks],
             )
 
-    def submitted(self, submission: Submission, native_id: str) -> None:
+    def record_native_id(self, submission: Submission, native_id: str) -> None:
         """Write down the scheduler's id."""
         with self.transaction():
             self._db.execute(
@@ -519,15 +528,15 @@ class Ledger:
                 " detail = CASE WHEN cause = 'doubt' THEN NULL ELSE detail END,"
                 " cause = CASE WHEN cause = 'doubt' THEN NULL ELSE cause END"
                 " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state = 'intent'",
-                _whole(submission),
+                _task_range(submission),
             )
 
-    def doubt(self, submission: Submission, why: str, since: float) -> None:
+    def record_doubt(self, submission: Submission, reason: str, since: float) -> None:
         """Write down why it is not known whether the scheduler has it, until it is; `since` is in Unix seconds."""
-        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(since))
+        first_try = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(since))
         self._db.execute(
             "UPDATE tasks SET cause = 'doubt', detail = ? WHERE job = ? AND submission = ? AND state = 'intent'",
-            (f"{when}: {why}", submission.job, submission.name),
+            (f"{first_try}: {reason}", submission.job, submission.name),
         )
 
     def withdraw(self, submission: Submission, *, unfound: bool = False) -> None:
@@ -539,17 +548,17 @@ class Ledger:
             self._db.execute(
                 "UPDATE tasks SET state = 'planned', submission = NULL, attempt = attempt - 1"
                 " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ? AND state = 'intent'",
-                _whole(submission),
+                _task_range(submission),
             )
             if unfound:
                 self._db.execute("UPDATE submissions SET state = 'unfound' WHERE name = ?", (submission.name,))
             else:
                 self._db.execute("DELETE FROM submissions WHERE name = ? AND state = 'intent'", (submission.name,))
 
-    def doubtful(self) -> list[Flying]:
+    def doubtful(self) -> list[TaskInFlight]:
         """The tasks that wait here and whose next or present attempt the scheduler may have all the same."""
         return self._rows(
-            Flying,
+            TaskInFlight,
             "SELECT t.id, t.job, t.task, s.attempt, t.state, t.cause, t.detail, t.kind FROM submissions s JOIN tasks t"
             " ON t.job = s.job AND t.attempt = s.attempt AND t.state = 'intent' AND s.state = 'intent'"
             " OR t.job = s.job AND t.attempt = s.attempt - 1 AND t.state = 'planned' AND s.state = 'unfound'"
@@ -560,21 +569,21 @@ class Ledger:
         """All tasks of it have ended."""
         self._db.execute("UPDATE submissions SET state = 'ended' WHERE name = ?", (name,))
 
-    def flying(self, submission: Submission) -> list[Flying]:
+    def tasks_in_flight(self, submission: Submission) -> list[TaskInFlight]:
         """The runs, builds and reductions of a submission that are not over."""
         # by job and task, of which there is an index
         return self._rows(
-            Flying,
+            TaskInFlight,
             "SELECT id, job, task, attempt, state, cause, detail, kind FROM tasks"
             " WHERE job = ? AND task BETWEEN ? AND ? AND submission = ?"
             " AND state IN ('intent', 'submitted', 'queued', 'running')",
-            _whole(submission),
+            _task_range(submission),
         )
 
     def native_id(self, name: str) -> str | None:
         """The scheduler's id of a submission."""
-        found: str | None = self._value("SELECT native_id FROM submissions WHERE name = ?", (name,))
-        return found
+        native_id: str | None = self._value("SELECT native_id FROM submissions WHERE name = ?", (name,))
+        return native_id
 
     def native_ids(self) -> dict[str, str | None]:
         """The scheduler's id of every submission, by its name."""
@@ -584,12 +593,12 @@ class Ledger:
         """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
         from nsw.schedulers.model import Submission  # here: who only looks at a ledger needs no scheduler
 
-        found = self._rows(Sent, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,))
-        return [Submission(script=script[sent.job], **sent._asdict()) for sent in found]
+        rows = self._rows(SubmissionRow, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,))
+        return [Submission(script=script[sent.job], **sent._asdict()) for sent in rows]
 
     # --- needs until a task is done -----------------------------------------------------------------------
 
-    def any_waits(self) -> bool:
+    def has_open_needs(self) -> bool:
         """Whether any need is not met: a campaign without needs is not slowed by them."""
         return self._value("SELECT 1 FROM needs WHERE state = 'open' LIMIT 1") is not None
 
@@ -612,44 +621,44 @@ class Ledger:
 
     def waiting_until_done(self, sources: Iterable[str]) -> set[str]:
         """The tasks that wait for any of these to be done."""
-        found = self._column(
+        ids = self._column(
             "SELECT task FROM needs WHERE source IN (SELECT value FROM json_each(?))"
             " AND state = 'open' AND why IN ('build', 'run')",
             (_list(sources),),
         )
-        return set(found)
+        return set(ids)
 
     def unneeded(self) -> set[str]:
         """Builds in flight for which no task waits any more."""
-        found = self._column(
+        ids = self._column(
             "SELECT id FROM submitted_builds b WHERE NOT EXISTS (SELECT 1 FROM needs n JOIN tasks w ON w.id = n.task"
             " WHERE n.source = b.id AND w.state IN ('planned', 'intent', 'submitted', 'queued', 'running'))"
         )
-        return set(found)
+        return set(ids)
 
     def needed_builds(self, state: State) -> set[str]:
         """The builds that runs in this state need."""
-        found = self._column(
+        ids = self._column(
             "SELECT n.source FROM needs n JOIN tasks r ON r.id = n.task WHERE n.why = 'build' AND r.state = ?", (state,)
         )
-        return set(found)
+        return set(ids)
 
     def needed_by(self) -> dict[str, list[str]]:
         """The jobs whose runs need each build, by its id, in the plan's order."""
-        found = self._db.execute(
+        pairs = self._db.execute(
             "SELECT n.source, w.job FROM needs n JOIN tasks w ON w.id = n.task WHERE n.why = 'build'"
             " GROUP BY n.source, w.job ORDER BY min(w.seq)"
         )
-        return _grouped(found)
+        return _grouped(pairs)
 
-    def dependencies_of(self, job: str) -> tuple[str, ...]:
+    def native_dependencies(self, job: str) -> tuple[str, ...]:
         """The scheduler's ids of the builds that a job's tasks must wait for."""
-        found = self._column(
+        native_ids = self._column(
             "SELECT DISTINCT b.native_id FROM needs n JOIN tasks w ON w.id = n.task"
             " JOIN submitted_builds b ON b.id = n.source WHERE w.job = ? AND n.why = 'build' AND b.place = 'job'",
             (job,),
         )
-        return tuple(found)
+        return tuple(native_ids)
 
     # --- the canary ---------------------------------------------------------------------------------------
 
@@ -662,16 +671,16 @@ class Ledger:
             " WHERE r.kind = 'run' AND (r.id = c.id OR NOT (r.job = c.job AND r.task = c.task))"
         )
 
-    def canary(self) -> tuple[str, Met] | None:
+    def canary(self) -> tuple[str, NeedState] | None:
         """The run that the others need, and what became of it; None where they need none, or no more."""
         row = self._db.execute(
             "SELECT source, state FROM needs WHERE why = 'canary' AND state IN ('open', 'refused') AND task = source"
         ).fetchone()
-        return (row[0], Met(row[1])) if row else None
+        return (row[0], NeedState(row[1])) if row else None
 
-    def settle_canary(self, met: Met) -> None:
+    def record_canary_verdict(self, verdict: NeedState) -> None:
         """Write down how it was judged."""
-        self._db.execute("UPDATE needs SET state = ? WHERE why = 'canary' AND state <> 'met'", (met,))
+        self._db.execute("UPDATE needs SET state = ? WHERE why = 'canary' AND state <> 'met'", (verdict,))
 
     def waive_canary(self, runs: Iterable[str]) -> None:
         """A person wants these runs now, and those that share a task with them."""
@@ -692,13 +701,13 @@ class Ledger:
 
     def waiting_for_stages(self) -> dict[str, list[str]]:
         """The planned runs that wait, by the CASE.PASS that they wait for, in the plan's order."""
-        found = self._db.execute(
+        pairs = self._db.execute(
             "SELECT n.source, n.task FROM needs n JOIN tasks r ON r.id = n.task"
             " WHERE n.why = 'stage' AND n.state = 'open' AND r.state = 'planned' ORDER BY r.seq"
         )
-        return _grouped(found)
+        return _grouped(pairs)
 
-    def sources_of(self, source: str) -> list[str]:
+    def source_runs(self, source: str) -> list[str]:
         """The runs of a CASE.PASS that are no warm-up, in the plan's order."""
         return self._column(
             "SELECT id FROM tasks WHERE kind = 'run' AND case_id || '.' || pass_name = ? AND repeat > 0 ORDER BY seq",
@@ -719,9 +728,9 @@ class Ledger:
 
     def hold_stage(self, runs: Iterable[str]) -> None:
         """These runs wait for their source again, and lose their choice."""
-        some = [(run,) for run in runs]
-        self._db.executemany("UPDATE needs SET state = 'open' WHERE task = ? AND why = 'stage'", some)
-        self._db.executemany("DELETE FROM choices WHERE run = ?", some)
+        rows = [(run,) for run in runs]
+        self._db.executemany("UPDATE needs SET state = 'open' WHERE task = ? AND why = 'stage'", rows)
+        self._db.executemany("DELETE FROM choices WHERE run = ?", rows)
 
     def dependents(self, runs: Iterable[str]) -> list[str]:
         """The tasks that wait, or waited, for any of these runs, or for the CASE.PASS of one."""
@@ -732,7 +741,7 @@ class Ledger:
             (_list(runs),),
         )
 
-    def choose_for(self, run: str, choice: Choice) -> None:
+    def record_choice(self, run: str, choice: Choice) -> None:
         """Write down a choice."""
         self._db.execute(
             "INSERT OR REPLACE INTO choices VALUES (?, ?, ?, ?, ?, ?)",
@@ -741,8 +750,8 @@ class Ledger:
 
     def choices(self) -> dict[str, Choice]:
         """What was chosen, by run."""
-        found = self._rows(Chosen, "SELECT * FROM choices")
-        return {one.run: Choice(one.arguments, one.limit_s, one.source, one.note) for one in found}
+        rows = self._rows(Chosen, "SELECT * FROM choices")
+        return {row.run: Choice(row.arguments, row.limit_s, row.source, row.note) for row in rows}
 
 
 def _list(values: Iterable[object]) -> str:
@@ -750,7 +759,7 @@ def _list(values: Iterable[object]) -> str:
     return json.dumps(list(values))
 
 
-def _whole(submission: Submission) -> tuple[str, int, int, str]:
+def _task_range(submission: Submission) -> tuple[str, int, int, str]:
     """What selects the tasks of a submission by an index: job, first task, last task, name."""
     return submission.job, submission.tasks[0], submission.tasks[-1], submission.name
 

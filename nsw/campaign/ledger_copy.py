@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, get_args, get_origin
 from nsw.campaign import ledger_rows
 from nsw.campaign.ledger_file import SCHEMA, refuse_unknown_version
 from nsw.campaign.ledger_migrations import STATE_VERSION, migrate
-from nsw.campaign.ledger_rows import AGAIN, Cause, Key, Kind, Met, Reading, State, Why, is_site
+from nsw.campaign.ledger_rows import AGAIN, Cause, Key, Kind, NeedReason, NeedState, Reading, State, is_site
 from nsw.errors import CampaignError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _TABLES: Final = ("meta", "submissions", "absent", "problems", "tasks", "needs",
 _TYPES: Final[dict[str, type | UnionType]] = {"TEXT": str, "INTEGER": int, "REAL": float}
 _SHAPES: Final[dict[str, Any]] = {  # of columns that hold JSON, or one of some words
     "tasks.kind": Kind, "tasks.state": State, "tasks.cause": Cause, "tasks.reading": Reading,
-    "tasks.params": dict[str, Any], "tasks.reports": tuple[str, ...], "needs.why": Why, "needs.state": Met,
+    "tasks.params": dict[str, Any], "tasks.reports": tuple[str, ...], "needs.why": NeedReason, "needs.state": NeedState,
     "submissions.tasks": tuple[int, ...], "choices.arguments": tuple[str, ...],
 }  # fmt: skip
 _KEYS: Final = {key.name: key for key in vars(ledger_rows).values() if isinstance(key, Key)}
@@ -72,17 +72,17 @@ class Strange:
 def copy_ledgers(several: Sequence[Strange]) -> list[tuple[str, str | None] | None]:
     """Copy each; of one that cannot be copied what is wrong with it, and what to do."""
     deadline = time.monotonic() + _PATIENCE_S
-    return [_fault_of(strange, deadline) for strange in several]
+    return [_copy_checked(strange, deadline) for strange in several]
 
 
-def _fault_of(strange: Strange, deadline: float) -> tuple[str, str | None] | None:
+def _copy_checked(strange: Strange, deadline: float) -> tuple[str, str | None] | None:
     try:
         _copy(strange, deadline)
     except CampaignError as fault:
         return fault.message, fault.hint
     except (OSError, sqlite3.Error, ValueError, RecursionError) as fault:
-        why = " ".join(str(getattr(fault, "strerror", None) or fault).split())
-        return f"{strange.path} cannot be read: {why}", "ask who made it"
+        reason = " ".join(str(getattr(fault, "strerror", None) or fault).split())
+        return f"{strange.path} cannot be read: {reason}", "ask who made it"
     finally:
         for left in strange.copy.parent.glob("*.strange*"):  # many of them could fill the disk
             left.unlink()
@@ -90,19 +90,19 @@ def _fault_of(strange: Strange, deadline: float) -> tuple[str, str | None] | Non
 
 
 def _copy(strange: Strange, deadline: float) -> None:
-    mine = strange.copy.with_suffix(".strange")
+    private_copy = strange.copy.with_suffix(".strange")
     strange.copy.unlink(missing_ok=True)  # of a process that ended early
     with open(strange.ledger, "rb") as source:  # noqa: PTH123  a name below /proc
         _lock(source, strange.path, deadline)  # until it is closed
-        _copy_file(source, mine, strange.path)
+        _copy_file(source, private_copy, strange.path)
         if strange.journal is not None:
             with open(strange.journal, "rb") as journal:  # noqa: PTH123
-                copied = mine.with_name(f"{mine.name}-journal")
+                copied = private_copy.with_name(f"{private_copy.name}-journal")
                 _copy_file(journal, copied, strange.path)
             if copied.read_bytes().endswith(_JOURNAL_END):
                 raise CampaignError(f"{strange.path}-journal names another file, which SQLite would delete")
-    with closing(sqlite3.connect(mine)) as old, closing(sqlite3.connect(strange.copy)) as new:
-        end = time.process_time() + _SECONDS + _SECONDS_A_BYTE * mine.stat().st_size
+    with closing(sqlite3.connect(private_copy)) as old, closing(sqlite3.connect(strange.copy)) as new:
+        end = time.process_time() + _SECONDS + _SECONDS_A_BYTE * private_copy.stat().st_size
         old.set_progress_handler(lambda: time.process_time() > end, 100_000)  # a view may never end
         if refuse_unknown_version(old, strange.path) != STATE_VERSION:
             old.isolation_level = None

@@ -137,7 +137,7 @@ def open_ledger(path: Path, *, create: bool, read_only: bool) -> sqlite3.Connect
         if db is not None:
             db.close()
         if isinstance(fault, sqlite3.DatabaseError):
-            raise as_campaign_error(fault, path, made=create) from None
+            raise as_campaign_error(fault, path, creating=create) from None
         raise
     return db
 
@@ -172,16 +172,16 @@ def _refuse_other_version(db: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def as_campaign_error(fault: sqlite3.Error, path: Path, *, made: bool = False) -> CampaignError:
+def as_campaign_error(fault: sqlite3.Error, path: Path, *, creating: bool = False) -> CampaignError:
     """What is wrong with a ledger that SQLite could not read or write, and what to do.
 
     Args:
         fault: SQLite's error.
         path: The ledger.
-        made: It was being made: there is no campaign yet that could be resumed.
+        creating: It was being made: there is no campaign yet that could be resumed.
     """
     folder = path.parent
-    again = "then run the same command again" if made else f"then `nsw resume {shlex.quote(str(folder))}` continues"
+    again = "then run the same command again" if creating else f"then `nsw resume {shlex.quote(str(folder))}` continues"
     code = getattr(fault, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
         return CampaignError(
@@ -190,13 +190,13 @@ def as_campaign_error(fault: sqlite3.Error, path: Path, *, made: bool = False) -
         )
     match code & 0xFF:  # the rest says more of the same
         case sqlite3.SQLITE_FULL:
-            what, hint = "cannot be written", f"free some space in {folder} (`df -h` shows it), {again}"
+            problem, hint = "cannot be written", f"free some space in {folder} (`df -h` shows it), {again}"
         case sqlite3.SQLITE_IOERR:
-            what, hint = "cannot be read or written", f"check disk and quota of {folder} (`df -h`, `quota`), {again}"
+            problem, hint = "cannot be read or written", f"check disk and quota of {folder} (`df -h`, `quota`), {again}"
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            what, hint = "is locked by another process", f"wait until that has ended, {again}"
+            problem, hint = "is locked by another process", f"wait until that has ended, {again}"
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM:
-            what, hint = "cannot be used", f"make the file and {folder} writable for you, {again}"
+            problem, hint = "cannot be used", f"make the file and {folder} writable for you, {again}"
         case _:
-            what, hint = "is damaged", _again(path)
-    return CampaignError(f"{path} {what}: {fault}", hint=hint)
+            problem, hint = "is damaged", _again(path)
+    return CampaignError(f"{path} {problem}: {fault}", hint=hint)

@@ -26,12 +26,61 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
-    "AGAIN", "APP_FOLDER", "AT_A_TIME", "CALLS", "CLEANED", "COLLECT", "CREATED", "ENDED", "FAILED_BEFORE",
-    "FIGURES_FROM", "HELD", "IN_FLIGHT", "NAME", "NOTE", "ORIGINS", "OWNED_BY", "PARTS", "PLACES", "PREPARED", "RECIPE",
-    "RECORDED", "SCRATCH", "SITE", "SITE_DATA", "STOPPED", "STOP_AFTER", "TAKEN_OVER", "VERSION", "VERSIONS",
-    "WERE_READ", "Absent", "BuildRow", "Choice", "Chosen", "Doomed", "Flying", "Key", "Kind", "Met", "Pending",
-    "Problem", "ProgramVersion", "Reading", "RunRow", "Sent", "State", "StateCount", "Waiting", "Why", "is_site",
-    "lacks_figure", "lacks_reports", "row_reader", "what_lacks", "withdrawals_of",
+    "AGAIN",
+    "APP_FOLDER",
+    "AT_A_TIME",
+    "CALLS",
+    "CLEANED",
+    "COLLECT",
+    "CREATED",
+    "ENDED",
+    "FAILED_BEFORE",
+    "FIGURES_FROM",
+    "HELD",
+    "IN_FLIGHT",
+    "NAME",
+    "NOTE",
+    "ORIGINS",
+    "OWNED_BY",
+    "PARTS",
+    "PLACES",
+    "PREPARED",
+    "RECIPE",
+    "RECORDED",
+    "SCRATCH",
+    "SITE",
+    "SITE_DATA",
+    "STOPPED",
+    "STOP_AFTER",
+    "TAKEN_OVER",
+    "VERSION",
+    "VERSIONS",
+    "WERE_READ",
+    "Absent",
+    "BuildRow",
+    "Choice",
+    "Chosen",
+    "Doomed",
+    "Key",
+    "Kind",
+    "NeedReason",
+    "NeedState",
+    "Pending",
+    "Problem",
+    "ProgramVersion",
+    "Reading",
+    "RunRow",
+    "State",
+    "StateCount",
+    "SubmissionRow",
+    "TaskInFlight",
+    "Waiting",
+    "is_site",
+    "lacks_figure",
+    "lacks_reports",
+    "missing_results",
+    "row_reader",
+    "withdrawals_of",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -70,7 +119,7 @@ class Kind(StrEnum):
     RUN = "run"
 
 
-class Why(StrEnum):
+class NeedReason(StrEnum):
     """Why a task needs another: until that is done (its build, its run), or was read (a stage, the canary)."""
 
     BUILD = "build"
@@ -79,7 +128,7 @@ class Why(StrEnum):
     CANARY = "canary"
 
 
-class Met(StrEnum):
+class NeedState(StrEnum):
     """What became of a need. `REFUSED`: its source is of no use; nsw stopped there; who goes on does without."""
 
     OPEN = "open"
@@ -111,7 +160,7 @@ class Cause(StrEnum):
     SET_UP = "set-up"  # the recipe's set-up kept the program from beginning
     EXIT = "exit"  # the program ended by itself with an exit status
     OVER_TIME = "over-time"  # of the run's own limit
-    HELD = "held"  # by its user, in the scheduler's queue
+    HELD_BY_SCHEDULER = "held"  # by its user, in the scheduler's queue
     DOUBT = "doubt"  # whether the scheduler has it
 
 
@@ -132,7 +181,7 @@ class Reason:
         return _SENTENCES.get(self.cause, "{}").format(self.detail) if self.cause else self.detail
 
     @classmethod
-    def of(cls, detail: str | None, cause: Cause | None) -> Reason | None:
+    def from_text(cls, detail: str | None, cause: Cause | None) -> Reason | None:
         """From the columns of a task."""
         return None if detail is None else cls(detail, cause)
 
@@ -217,7 +266,7 @@ class BuildRow:
 
 
 @dataclass(slots=True, eq=False)
-class Flying:
+class TaskInFlight:
     """A task in flight: as much of it as is needed to judge it, poll after poll."""
 
     id: str
@@ -233,7 +282,7 @@ class Flying:
     @property
     def reason(self) -> Reason | None:
         """Why it is in its state."""
-        return Reason.of(self.detail, self.cause)
+        return Reason.from_text(self.detail, self.cause)
 
     @reason.setter
     def reason(self, reason: Reason | None) -> None:
@@ -262,7 +311,7 @@ class Doomed:
     """A task that can not begin, since what it needs will not be done."""
 
     task: str
-    why: Why
+    why: NeedReason
     source: str
     state: State  # of the source
     detail: str | None  # of the source, as its cause
@@ -283,7 +332,7 @@ class Pending(NamedTuple):
     gpus: int
 
 
-class Sent(NamedTuple):
+class SubmissionRow(NamedTuple):
     """A submission without its script."""
 
     name: str
@@ -340,7 +389,7 @@ class Problem(NamedTuple):
 
 
 def _sentence(detail: str | None, cause: Cause | None) -> str | None:
-    reason = Reason.of(detail, cause)
+    reason = Reason.from_text(detail, cause)
     return None if reason is None else str(reason)
 
 
@@ -354,7 +403,7 @@ def lacks_reports(row: RunRow | BuildRow) -> bool:
     return isinstance(row, RunRow) and row.state is State.DONE and row.reading is Reading.UNREADABLE
 
 
-def what_lacks(row: RunRow | BuildRow) -> str | None:
+def missing_results(row: RunRow | BuildRow) -> str | None:
     """What a run that is done lacks, in words."""
     if lacks_figure(row):
         return "without a required figure"
@@ -364,7 +413,7 @@ def what_lacks(row: RunRow | BuildRow) -> str | None:
 # --- values of the file as types ----------------------------------------------------------------------------------
 
 
-def _perhaps(values: EnumType, value: str | None) -> Any:
+def _enum_or_none(values: EnumType, value: str | None) -> Any:
     return None if value is None else values(value)
 
 
@@ -375,28 +424,28 @@ def _tuple(text: str) -> tuple[Any, ...]:
 @cache
 def _converters(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any] | None]:
     """What makes the value of each field of a row of what the file holds; None: it is the same."""
-    made: dict[str, Callable[[Any], Any] | None] = {}
+    converters: dict[str, Callable[[Any], Any] | None] = {}
     for name, hint in get_type_hints(kind).items():
         if isinstance(hint, EnumType):
-            made[name] = hint
+            converters[name] = hint
         elif isinstance(values := (get_args(hint) or (None,))[0], EnumType):
-            made[name] = partial(_perhaps, values)
+            converters[name] = partial(_enum_or_none, values)
         elif get_origin(hint) is dict:
-            made[name] = json.loads
+            converters[name] = json.loads
         else:  # many runs have reports of the same names
-            made[name] = lru_cache(maxsize=1024)(_tuple) if get_origin(hint) is tuple else None
-    return made
+            converters[name] = lru_cache(maxsize=1024)(_tuple) if get_origin(hint) is tuple else None
+    return converters
 
 
 def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tuple[Any, ...]], T]:
     """What makes rows of these columns a type whose fields have the same names; other columns are passed over."""
     fields = {name: convert for name, convert in _converters(kind).items() if name in columns}
-    others = [(at, convert) for at, convert in enumerate(fields.values()) if convert]
+    conversions = [(at, convert) for at, convert in enumerate(fields.values()) if convert]
     pick = itemgetter(*map(columns.index, fields))
 
     def read_row(row: tuple[Any, ...]) -> T:
         values = list(pick(row))
-        for at, convert in others:
+        for at, convert in conversions:
             values[at] = convert(values[at])
         return kind(*values)
 

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from nsw.campaign import folder as folders
-from nsw.campaign.collect import brought_folder
+from nsw.campaign.collect import collected_attempt_folder
 from nsw.campaign.folder import CampaignFolder, run_folder
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import SCRATCH
 from nsw.campaign.look import look
-from nsw.campaign.selection import Selection, job_ids, named, one_of, selected, the_one
+from nsw.campaign.selection import Selection, default_run, find_run, job_ids, matching_rows, selected
 from nsw.errors import NswError, UnreachableError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nsw.transport.model import Transport
 
-__all__ = ["MOST_SHOWN", "Grown", "LeftAlone", "Output", "Row", "can_be_followed", "follow", "row_named"]
+__all__ = ["MOST_SHOWN", "Grown", "LeftAlone", "Output", "Row", "can_be_followed", "find_row", "follow"]
 
 Row: TypeAlias = RunRow | BuildRow
 
@@ -46,20 +46,20 @@ tail -c "+$((at + 1))" -- "$1" | head -c "$3" | base64 -w 0
 """
 
 
-def row_named(folder: CampaignFolder, run: str | None, selection: Selection, *, follow: bool = False) -> Row:
+def find_row(folder: CampaignFolder, run: str | None, selection: Selection, *, follow: bool = False) -> Row:
     """The one run, build or reduction that is meant; with `follow` one that runs rather than one that failed.
 
     Raises:
         UsageError: None is, or several are.
     """
     with look(folder) as ledger:
-        known: list[Row] = selected(ledger, [*ledger.builds(), *ledger.runs()], selection)
+        rows: list[Row] = selected(ledger, [*ledger.builds(), *ledger.runs()], selection)
         if run is None:
-            return the_one(known, follow=follow)
+            return default_run(rows, follow=follow)
         # a reduction is shown when it is named in full: its output is of interest when it failed
-        exact = [row for row in (*known, *ledger.reductions()) if row.id == run]
-        several = exact or named(run, known, job_ids(ledger, known))
-        return the_one(several, follow=follow) if several else one_of(known, run)
+        exact = [row for row in (*rows, *ledger.reductions()) if row.id == run]
+        several = exact or matching_rows(run, rows, job_ids(ledger, rows))
+        return default_run(several, follow=follow) if several else find_run(rows, run)
 
 
 class Output:
@@ -76,10 +76,12 @@ class Output:
             self._site, self._scratch = ledger.site(), ledger.meta(SCRATCH)
             self._log = _log_name(ledger, self._site, row)
         self._folder, self._row = folder, row
-        self._brought = None if isinstance(row, BuildRow) else brought_folder(folder, row.id, row.attempt)
+        self._collected_folder = (
+            None if isinstance(row, BuildRow) else collected_attempt_folder(folder, row.id, row.attempt)
+        )
         if not folder.trusted:
             inside = Path(self._scratch).parts[-2:] == (folder.id, "scratch")
-            if row.state not in ENDED or not (inside or self._brought):
+            if row.state not in ENDED or not (inside or self._collected_folder):
                 folder.require_trust()
             self._scratch = str(folder.path / "scratch")  # it may have been moved
         self._transport: Transport | None = None
@@ -92,25 +94,25 @@ class Output:
         if self._transport is not None:
             self._transport.close()
 
-    def of(self, name: str) -> bytes | None:
+    def read_end(self, name: str) -> bytes | None:
         """The end of `stdout` or `stderr`.
 
         Raises:
             UnreachableError: The site does not answer and nothing was brought.
         """
-        if self._brought is not None and self._row.state in ENDED:
-            brought = self._folder.tail(self._brought / name, MOST_SHOWN)
-            if brought is not None:
-                return brought
-        return self._there(f"{run_folder(self._scratch, self._row.id, self._row.attempt)}/{name}", needed=True)
+        if self._collected_folder is not None and self._row.state in ENDED:
+            content = self._folder.tail(self._collected_folder / name, MOST_SHOWN)
+            if content is not None:
+                return content
+        return self._read_on_site(f"{run_folder(self._scratch, self._row.id, self._row.attempt)}/{name}", needed=True)
 
     def job_log(self) -> bytes | None:
         """The end of what the job's script itself printed; None also where there was no job."""
         if not self._row.submission:
             return None
-        return self._there(f"{self._scratch}/jobs/{self._log}", needed=self._brought is None)
+        return self._read_on_site(f"{self._scratch}/jobs/{self._log}", needed=self._collected_folder is None)
 
-    def _there(self, path: str, *, needed: bool) -> bytes | None:
+    def _read_on_site(self, path: str, *, needed: bool) -> bytes | None:
         if not self._folder.trusted:
             return self._folder.tail(Path(path), MOST_SHOWN)
         from nsw.transport.model import connect
@@ -133,7 +135,7 @@ def _log_name(ledger: Ledger, site: dict[str, Any], row: Row) -> str:
     from nsw.schedulers.host import Host
     from nsw.schedulers.model import Native
 
-    on_login = ledger.place_of(row.job) == LOGIN
+    on_login = ledger.job_location(row.job) == LOGIN
     adapter = Host() if on_login else adapter_of(site.get("scheduler", "local"))
     if adapter is None or not row.submission:
         return f"{row.submission}.log"
@@ -194,7 +196,7 @@ class _Following:
         A run that has not begun is left once nobody drives the campaign.
         """
         home, attempt, failures = run_folder(self.scratch, row.id, row.attempt), row.attempt, 0
-        places = {f"{home}/{name}": -_FIRST for name in ("stdout", "stderr") if attempt}
+        positions = {f"{home}/{name}": -_FIRST for name in ("stdout", "stderr") if attempt}
         while True:
             yield row
             now = self._now(row)
@@ -202,13 +204,13 @@ class _Following:
             try:
                 # asked before the files, so that nothing is missed that it printed last
                 over = over or (not folders.is_driven(self.folder) and (attempt == 0 or self.is_over(row)))
-                added = _added(self.transport, places) if places else {}
+                added = _added(self.transport, positions) if positions else {}
                 failures = 0
             except UnreachableError:
                 over, added, failures = False, {}, failures + 1
                 if failures > _PATIENCE:
                     raise
-            for path in places:
+            for path in positions:
                 yield Grown(attempt, path.rpartition("/")[2], added.get(path, b""))
             if over and not added:
                 yield now

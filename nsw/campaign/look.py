@@ -59,19 +59,19 @@ def prepare_to_look(several: Sequence[CampaignFolder]) -> list[CampaignError | N
                 journal = None
                 with suppress(FileNotFoundError):
                     journal = opened.enter_context(folder.open(journal_of(folder.ledger)))
-            except OSError as why:
-                where = f"{folder.path} is not a campaign: {folder.ledger.name}"
-                faults[at] = CampaignError(f"{where}: {why.strerror or why}")
+            except OSError as open_fault:
+                subject = f"{folder.path} is not a campaign: {folder.ledger.name}"
+                faults[at] = CampaignError(f"{subject}: {open_fault.strerror or open_fault}")
                 continue
-            found = os.fstat(ledger.fileno())
-            now = found.st_ino, found.st_size, found.st_mtime_ns
-            if folder.copy is None or folder.copy.of != now:
-                made = LedgerCopy(_place_for(folder), now)
+            status = os.fstat(ledger.fileno())
+            now = status.st_ino, status.st_size, status.st_mtime_ns
+            if folder.copy is None or folder.copy.file_state != now:
+                ledger_copy = LedgerCopy(_place_for(folder), now)
                 journal_name = None if journal is None else _name(journal)
-                todo.append((at, made, Strange(folder.ledger, _name(ledger), journal_name, made.path)))
-        for (at, made, _), fault in zip(todo, _copied([strange for _, _, strange in todo]), strict=True):
+                todo.append((at, ledger_copy, Strange(folder.ledger, _name(ledger), journal_name, ledger_copy.path)))
+        for (at, ledger_copy, _), fault in zip(todo, _copied([strange for _, _, strange in todo]), strict=True):
             faults[at] = fault
-            several[at].copy = made if fault is None else None
+            several[at].copy = ledger_copy if fault is None else None
     return faults
 
 
@@ -114,11 +114,11 @@ def _copied(several: Sequence[Strange]) -> list[CampaignError | None]:
 
     if not several:
         return []
-    what = f"reading {several[0].path}" if len(several) == 1 else f"reading {len(several)} ledgers"
+    subject = f"reading {several[0].path}" if len(several) == 1 else f"reading {len(several)} ledgers"
     try:
-        found = run_isolated(copy_ledgers, several, subject=what, size=0, limits=Limits(_MEMORY, _SECONDS))
+        copy_faults = run_isolated(copy_ledgers, several, subject=subject, size=0, limits=Limits(_MEMORY, _SECONDS))
     except LimitError as fault:
         if len(several) == 1:
             return [CampaignError(fault.message, hint="nsw writes no such file: ask who made it")]
-        return [_copied([one])[0] for one in several]  # so that one costs the others nothing
-    return [None if fault is None else CampaignError(fault[0], hint=fault[1]) for fault in found]
+        return [_copied([strange])[0] for strange in several]  # so that one costs the others nothing
+    return [None if fault is None else CampaignError(fault[0], hint=fault[1]) for fault in copy_faults]

@@ -63,9 +63,9 @@ def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> 
     """Keep it, in place of what was known of this site, chip and recipe; the file."""
     file = user_folder("state") / "noise.json"
     safe_files.make_folders(file.parent, 0o700)
-    known = _known()
-    known[_key(site, chip, recipe)] = [asdict(noise) for noise in noises]
-    safe_files.write_text(file, json.dumps(known, indent=1, sort_keys=True) + "\n")
+    noises_by_key = _read_noises()
+    noises_by_key[_key(site, chip, recipe)] = [asdict(noise) for noise in noises]
+    safe_files.write_text(file, json.dumps(noises_by_key, indent=1, sort_keys=True) + "\n")
     return file
 
 
@@ -73,7 +73,7 @@ def floors(site: str, chip: str | None, recipe: str) -> Mapping[str, Floor]:
     """The noise floor of each figure, as far as it was measured there."""
     return {
         noise["figure"]: Floor(noise["pair"], noise["run"], noise["freedom"])
-        for noise in _known().get(_key(site, chip, recipe), ())
+        for noise in _read_noises().get(_key(site, chip, recipe), ())
     }
 
 
@@ -81,14 +81,14 @@ def _key(site: str, chip: str | None, recipe: str) -> str:
     return f"{site} / {chip or 'no GPU'} / {recipe}"
 
 
-def _known() -> dict[str, list[dict[str, Any]]]:
+def _read_noises() -> dict[str, list[dict[str, Any]]]:
     try:
         file = user_folder("state") / "noise.json"
         text = safe_files.read_text(file)
     except OSError:  # nothing was measured yet, or there is no home
         return {}
     try:
-        known: dict[str, list[dict[str, Any]]] = json.loads(text)
+        noises: dict[str, list[dict[str, Any]]] = json.loads(text)
     except ValueError as fault:
         raise CampaignError(f"{file} is damaged: {fault}", hint="remove it; `nsw noise` measures again") from None
-    return known
+    return noises

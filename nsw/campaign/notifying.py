@@ -7,9 +7,9 @@ import signal
 import subprocess
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.judge import last_words
+from nsw.campaign.judge import error_line
 from nsw.campaign.ledger_rows import ENDED
-from nsw.campaign.recipe_lock import recipe_of
+from nsw.campaign.recipe_lock import locked_recipe
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -27,15 +27,15 @@ def notify(folder: CampaignFolder, ledger: Ledger, *, good: bool) -> str | None:
     It learns of the campaign by its environment: NSW_CAMPAIGN (its id), NSW_CAMPAIGN_FOLDER, NSW_VERDICT (good or bad),
     NSW_RUNS and a number for each way to end (NSW_DONE, NSW_FAILED ...), NSW_MESSAGE (a line for people).
     """
-    command = recipe_of(folder).notify or ledger.site().get("notify")
+    command = locked_recipe(folder).notify or ledger.site().get("notify")
     if not command:
         return None
     words = ["bash", "-c", command, "nsw"] if isinstance(command, str) else [str(word) for word in command]
-    why = _run(words, folder, _told(folder, ledger.counts(), good=good))
-    return f"notify: {why}" if why else None
+    fault = _run(words, folder, _environment(folder, ledger.counts(), good=good))
+    return f"notify: {fault}" if fault else None
 
 
-def _told(folder: CampaignFolder, counts: Mapping[str, int], *, good: bool) -> dict[str, str]:
+def _environment(folder: CampaignFolder, counts: Mapping[str, int], *, good: bool) -> dict[str, str]:
     return {
         "NSW_CAMPAIGN": folder.id,
         "NSW_CAMPAIGN_FOLDER": str(folder.path.absolute()),
@@ -46,12 +46,12 @@ def _told(folder: CampaignFolder, counts: Mapping[str, int], *, good: bool) -> d
     }
 
 
-def _run(words: Sequence[str], folder: CampaignFolder, told: Mapping[str, str]) -> str | None:
+def _run(words: Sequence[str], folder: CampaignFolder, environment: Mapping[str, str]) -> str | None:
     try:
         process = subprocess.Popen(
             words,
             cwd=folder.path,
-            env=os.environ | told,
+            env=os.environ | environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -67,5 +67,5 @@ def _run(words: Sequence[str], folder: CampaignFolder, told: Mapping[str, str]) 
         return f"{words[0]} did not end within {_SECONDS:.0f} s"
     if process.returncode == 0:
         return None
-    said = last_words(stderr)
-    return f"{words[0]} failed (exit status {process.returncode})" + (f": {said}" if said else "")
+    message = error_line(stderr)
+    return f"{words[0]} failed (exit status {process.returncode})" + (f": {message}" if message else "")

@@ -23,7 +23,7 @@ __all__ = ["WALK", "refuse_strangers", "require_own_folder", "require_own_place"
 
 _SECONDS: Final = 60.0
 _OTHER_ROOT: Final = "name another folder with --root or NSW_ROOT"
-_NOBODY: Final = 65534  # of whom a container, or a server that squashes root, says nothing more
+_OVERFLOW_UID: Final = 65534  # of whom a container, or a server that squashes root, says nothing more
 # prints the user's number, then of each folder on the way its owner's number and name, mode and path; links on the way
 # are printed and followed, and what is not there yet ends it
 WALK: Final = r"""
@@ -99,16 +99,16 @@ def refuse_strangers(
     Trusted are the user, root, the site's `trusted_owners`, and members of a group that may write.
     """
     user, *folders = walked.removesuffix("\0").split("\0")
-    mine = {int(user), 0, *trusted}
+    accepted_owners = {int(user), 0, *trusted}
     for uid, name, mode, folder in (record.split("\t", 3) for record in folders):
         bits = int(mode, 16)
-        if int(uid) == _NOBODY and _NOBODY not in mine:
+        if int(uid) == _OVERFLOW_UID and _OVERFLOW_UID not in accepted_owners:
             warn(f"nobody knows who owns {folder}, and whether that user could replace what nsw runs from {path}")
-        elif int(uid) not in mine and name not in mine:
+        elif int(uid) not in accepted_owners and name not in accepted_owners:
             owner = f"user {uid if name == 'UNKNOWN' else name}"
-            more = "; a site's `trusted_owners` may name that user"
+            advice = "; a site's `trusted_owners` may name that user"
             raise CampaignError(
-                f"{folder} belongs to {owner}, who could replace what nsw runs from {path}", hint=hint + more
+                f"{folder} belongs to {owner}, who could replace what nsw runs from {path}", hint=hint + advice
             )
         elif not stat.S_ISLNK(bits) and bits & stat.S_IWOTH and not bits & stat.S_ISVTX:
             raise CampaignError(

@@ -64,22 +64,22 @@ class Planned:
 
     plan: Plan
     recipe: LoadedRecipe
-    place: LoadedSite
+    site: LoadedSite
     facts: SiteFacts
 
     def unset_secrets(self) -> list[Diagnostic]:
         """The secrets that come from nsw's own environment and are not set there."""
-        found: dict[tuple[str, str], Diagnostic] = {}
-        for name, secret in (entry for one in self.plan.secrets for entry in one.items()):
+        diagnostics: dict[tuple[str, str], Diagnostic] = {}
+        for name, secret in (entry for secrets in self.plan.secrets for entry in secrets.items()):
             source = secret.from_env
             if source is None or source in os.environ:
                 continue
             in_recipe = name in self.recipe.recipe.app.env
-            document = self.recipe.document if in_recipe else self.place.document
-            path = ("app", "env", name) if in_recipe else ("sites", self.place.site.name, "env", name)
+            document = self.recipe.document if in_recipe else self.site.document
+            path = ("app", "env", name) if in_recipe else ("sites", self.site.site.name, "env", name)
             message = f"the secret {name} comes from nsw's own environment, where {source} is not set"
-            found[name, source] = document.diagnostic(path, message, hint=f"read -rs {source} && export {source}")
-        return list(found.values())
+            diagnostics[name, source] = document.diagnostic(path, message, hint=f"read -rs {source} && export {source}")
+        return list(diagnostics.values())
 
     def scratch_to_show(self) -> str:
         """The campaign's folder in scripts that are only shown: `CAMPAIGN` is in place of its name.
@@ -88,12 +88,12 @@ class Planned:
         """
         from nsw.campaign.folder import root
 
-        given = self.place.site.scratch
-        if given is None:
+        scratch = self.site.site.scratch
+        if scratch is None:
             return f"{root().absolute()}/CAMPAIGN/scratch"
-        if self.place.site.transport.kind == "local":
-            given = os.path.expanduser(os.path.expandvars(given))  # noqa: PTH111  with the variables' expansion in one line
-        return re.sub(r"\$\{?(\w+)\}?", r"\1", given) + "/CAMPAIGN"
+        if self.site.site.transport.kind == "local":
+            scratch = os.path.expanduser(os.path.expandvars(scratch))  # noqa: PTH111  with the variables' expansion in one line
+        return re.sub(r"\$\{?(\w+)\}?", r"\1", scratch) + "/CAMPAIGN"
 
     def renderer(self) -> Callable[[Job, str, str], str]:
         """The function that renders a job of this plan on its site: (job, campaign, scratch) -> script.
@@ -105,14 +105,14 @@ class Planned:
         from nsw.schedulers.create import adapter_of
         from nsw.scripts.render import render_job
 
-        site = self.place.site
+        site = self.site.site
         used = {run.tool for run in self.plan.runs}
-        there = self.facts.tools or {tool: tool for tool in on_a_site()} | {
+        tool_paths = self.facts.tools or {tool: tool for tool in on_a_site()} | {
             str(t): path for t, path in site.profilers.items()
         }
-        tools = {tool: path for tool, path in there.items() if tool in used}
-        overrides = {block: self.place.folder / file for block, file in site.templates.items()}
-        _refuse_others(self.place, overrides)
+        tools = {tool: path for tool, path in tool_paths.items() if tool in used}
+        overrides = {block: self.site.folder / file for block, file in site.templates.items()}
+        _refuse_untrusted_templates(self.site, overrides)
         adapter = adapter_of(site.scheduler)
 
         def script(job: Job, campaign: str, scratch: str) -> str:
@@ -160,30 +160,30 @@ def make_plan(
     from nsw.schedulers.create import adapter_of
     from nsw.schedulers.unsupported_keys import foreign_lines, refused_keys
     from nsw.site.load import load_site
-    from nsw.site_check.facts import facts
+    from nsw.site_check.facts import find_facts
 
-    place = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
+    loaded_site = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
     file = recipe_path(recipe, notify)
-    loaded = _loaded(file, place.site.name, options)
+    loaded = _loaded(file, loaded_site.site.name, options)
     if site is None:
-        _warn_of_batch_system(place, notify)
-    known = facts(place)
+        _warn_of_batch_system(loaded_site, notify)
+    site_facts = find_facts(loaded_site)
     with limited(f"the plan of {file}"):
-        made = build_plan(loaded, place, known, fit=options is not None and options.fit, part=part)
-    adapter = adapter_of(place.site.scheduler)
+        plan = build_plan(loaded, loaded_site, site_facts, fit=options is not None and options.fit, part=part)
+    adapter = adapter_of(loaded_site.site.scheduler)
     if adapter is not None:
-        can = adapter.capabilities
-        made = replace(made, time_step_s=can.time_step_s, least_time_s=can.least_time_s)
-        made = replace(made, notes=(*made.notes, *_one_by_one(made, adapter)))
-        if refused := refused_keys(adapter, loaded, place):
+        capabilities = adapter.capabilities
+        plan = replace(plan, time_step_s=capabilities.time_step_s, least_time_s=capabilities.least_time_s)
+        plan = replace(plan, notes=(*plan.notes, *_no_array_notes(plan, adapter)))
+        if refused := refused_keys(adapter, loaded, loaded_site):
             raise InputError(refused)
-        loaded = replace(loaded, warnings=[*loaded.warnings, *foreign_lines(adapter, loaded, place)])
-    found = (_unreadable_here(made, loaded, place), *missing_programs(loaded, place.site))
-    loaded = replace(loaded, warnings=[*loaded.warnings, *filter(None, found)])
-    return Planned(made, loaded, place, known)
+        loaded = replace(loaded, warnings=[*loaded.warnings, *foreign_lines(adapter, loaded, loaded_site)])
+    late_warnings = (_unreadable_report_warning(plan, loaded, loaded_site), *missing_programs(loaded, loaded_site.site))
+    loaded = replace(loaded, warnings=[*loaded.warnings, *filter(None, late_warnings)])
+    return Planned(plan, loaded, loaded_site, site_facts)
 
 
-def noted(planned: Planned, note: str | None) -> Planned:
+def with_note(planned: Planned, note: str | None) -> Planned:
     """The same, with a person's note beside that of the site."""
     both = " ".join(filter(None, (planned.plan.note, note)))
     return replace(planned, plan=replace(planned.plan, note=both)) if note else planned
@@ -197,12 +197,12 @@ def _loaded(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
         loaded = load_recipe(file, site, options)
     if options is None or options.against is None or options.before is not None:
         return loaded
-    from nsw.campaign.against import before_of
+    from nsw.campaign.against import resolve_before
 
-    return _loaded(file, site, replace(options, before=before_of(options.against, loaded)))
+    return _loaded(file, site, replace(options, before=resolve_before(options.against, loaded)))
 
 
-def _one_by_one(plan: Plan, adapter: Adapter) -> list[str]:
+def _no_array_notes(plan: Plan, adapter: Adapter) -> list[str]:
     """What a job of the plan is to a batch system without arrays."""
     tasks = sum(len(job.tasks) for job in plan.jobs)
     if adapter.capabilities.arrays or tasks == len(plan.jobs):
@@ -210,15 +210,15 @@ def _one_by_one(plan: Plan, adapter: Adapter) -> list[str]:
     return [f"{adapter.name} has no job arrays: each of the {tasks:,} tasks is a job of its own there"]
 
 
-def _unreadable_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite) -> Diagnostic | None:
+def _unreadable_report_warning(plan: Plan, loaded: LoadedRecipe, loaded_site: LoadedSite) -> Diagnostic | None:
     """A warning of reports that are brought to a machine that cannot read them: it would come when all is over."""
     passes = dict.fromkeys(run.pass_name for run in plan.runs if run.tool == "nsys")
-    brought = loaded.recipe.collect != "tables" and place.site.transport.kind != LOCAL
-    if not passes or not brought or plan.replay:
+    downloads_reports = loaded.recipe.collect != "tables" and loaded_site.site.transport.kind != LOCAL
+    if not passes or not downloads_reports or plan.replay:
         return None
     from nsw.readers.nsys.export.binary import has_nsys  # with the readers, whose loading takes a tenth of a plan
 
-    if has_nsys({str(tool): path for tool, path in place.site.profilers.items()}.get("nsys")):
+    if has_nsys({str(tool): path for tool, path in loaded_site.site.profilers.items()}.get("nsys")):
         return None
     return loaded.document.diagnostic(
         ("collect",),
@@ -228,85 +228,85 @@ def _unreadable_here(plan: Plan, loaded: LoadedRecipe, place: LoadedSite) -> Dia
     )
 
 
-def recipe_path(named: str, notify: Callable[[Message], object]) -> Path:
+def recipe_path(name: str, notify: Callable[[Message], object]) -> Path:
     """The recipe file: as named, or the shipped one of that name.
 
     Raises:
         UsageError: Neither is there.
     """
-    path = Path(named)
+    path = Path(name)
     if path.is_file():
         return path
-    shipped = _shipped()
-    wanted = path.name if path.suffix else f"{path.name}.yaml"
-    if wanted in shipped and (path.parent == Path() or path.parts[:-1] == ("recipes",)):
-        notify(Message(f"recipe: {shipped[wanted]}, as shipped with nsw ({named} is not here)"))
-        return shipped[wanted]
+    shipped = _shipped_recipes()
+    file_name = path.name if path.suffix else f"{path.name}.yaml"
+    if file_name in shipped and (path.parent == Path() or path.parts[:-1] == ("recipes",)):
+        notify(Message(f"recipe: {shipped[file_name]}, as shipped with nsw ({name} is not here)"))
+        return shipped[file_name]
     if path.is_dir():
         lock = path / "recipe.lock.yaml"
         hint = f"`{lock}` is the recipe that this campaign carried out" if lock.is_file() else "name a file in it"
-        raise UsageError(f"{named} is a folder, not a recipe", hint=hint)
+        raise UsageError(f"{name} is a folder, not a recipe", hint=hint)
     if path.exists():
-        raise UsageError(f"{named} is not a regular file, so no recipe is read from it", hint="name a file")
+        raise UsageError(f"{name} is not a regular file, so no recipe is read from it", hint="name a file")
     near = [str(p) for p in (*path.parent.glob("*.yaml"), *path.parent.glob("*.yml"))] if path.parent.is_dir() else []
     raise UsageError(
-        f"there is no recipe {named}",
-        hint=did_you_mean(named, [*near, *shipped]) or f"shipped recipes: {', '.join(sorted(shipped))}",
+        f"there is no recipe {name}",
+        hint=did_you_mean(name, [*near, *shipped]) or f"shipped recipes: {', '.join(sorted(shipped))}",
     )
 
 
-def shipped_recipe(named: str) -> Path:
+def shipped_recipe(name: str) -> Path:
     """The shipped recipe of that name, with or without its ending.
 
     Raises:
         UsageError: There is none.
     """
-    shipped = _shipped()
-    if found := shipped.get(named) or shipped.get(f"{named}.yaml"):
-        return found
+    shipped = _shipped_recipes()
+    if recipe := shipped.get(name) or shipped.get(f"{name}.yaml"):
+        return recipe
     names = [name.removesuffix(".yaml") for name in shipped]
-    hint = did_you_mean(named, names) or f"shipped recipes: {', '.join(names)}"
-    raise UsageError(f"nsw ships no recipe {named}", hint=hint)
+    hint = did_you_mean(name, names) or f"shipped recipes: {', '.join(names)}"
+    raise UsageError(f"nsw ships no recipe {name}", hint=hint)
 
 
-def _shipped() -> dict[str, Path]:
+def _shipped_recipes() -> dict[str, Path]:
     """The recipes that nsw ships, by the name of their file."""
     from nsw.resources import recipes_folder
 
     return {p.name: p for p in sorted(recipes_folder().glob("*.yaml"))}
 
 
-def _warn_of_batch_system(place: LoadedSite, notify: Callable[[Message], object]) -> None:
+def _warn_of_batch_system(loaded_site: LoadedSite, notify: Callable[[Message], object]) -> None:
     """Warn where a batch system is at hand and nothing says that runs are for this very machine."""
     from nsw.schedulers.create import batch_commands_here
 
-    if place.site.default or place.site.name != LOCAL:
+    if loaded_site.site.default or loaded_site.site.name != LOCAL:
         return
-    if found := batch_commands_here():
+    if commands := batch_commands_here():
         text = (
-            f"no site is named, so all runs start on this machine itself, though it has {found[0]}: name a site with"
+            f"no site is named, so all runs start on this machine itself, though it has {commands[0]}: name a site with"
             " --site or NSW_SITE, or write `default: true` at a site"
         )
         notify(Message(text, "warning"))
 
 
-def _refuse_others(place: LoadedSite, templates: Mapping[str, Path]) -> None:
+def _refuse_untrusted_templates(loaded_site: LoadedSite, templates: Mapping[str, Path]) -> None:
     """Refuse templates that another user may have written, unless the sites file was asked for by name.
 
     Raises:
         InputError: One is such.
     """
-    from nsw.site.names import unsafe
+    from nsw.site.names import untrusted_reason
 
     faults = [
-        place.document.diagnostic(
-            ("sites", place.site.name, "templates", block),
-            f"{file} is ignored, because another user may have written it: {why}",
+        loaded_site.document.diagnostic(
+            ("sites", loaded_site.site.name, "templates", block),
+            f"{file} is ignored, because another user may have written it: {reason}",
             hint="make it and its folder writable by you only (chown, chmod go-w), or name the sites file:"
-            f" `--sites {place.origin}`",
+            f" `--sites {loaded_site.origin}`",
         )
         for block, file in templates.items()
-        if not place.named and (why := unsafe(file))
+        if not loaded_site.requested and (reason := untrusted_reason(file))
     ]
     if faults:
         raise InputError(faults)

@@ -8,10 +8,10 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, started_again
+from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, second_start
 from nsw.campaign.folder import CampaignFolder, run_of
 from nsw.campaign.ledger_rows import NOTE, Reading, RunRow, State
-from nsw.campaign.recipe_lock import recipe_of
+from nsw.campaign.recipe_lock import locked_recipe
 from nsw.campaign.tables import EARLIER_FIGURES, load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
 from nsw.profilers.files_of_one_recording import Part, parts
@@ -31,26 +31,34 @@ if TYPE_CHECKING:
 
 
 __all__ = [
-    "Landed", "fault_of", "landed_ranks", "missing_nodes", "missing_ranks", "read_reports", "read_traces", "reading",
-    "sentence", "severity",
+    "RankLocations",
+    "fault_of",
+    "missing_nodes",
+    "missing_rank_severity",
+    "missing_ranks",
+    "missing_ranks_sentence",
+    "rank_locations",
+    "read_reports",
+    "read_traces",
+    "reading",
 ]  # fmt: skip
 
 _FLUSH_EVERY_S: Final = 30.0
 _PART = re.compile(r"\w+\.(rank|node)(\d{1,6})\.")  # as profilers are told to name the report of each process or node
 _MAY_LEAVE_NONE = frozenset({"ncu", "nvprof"})  # of a process that runs no kernel
-_NAMED = 4  # ranks in a message
+_RANKS_IN_MESSAGE = 4  # ranks in a message
 
 
 def rank_of(report: str) -> int | None:
     """The rank in the name of a report; None where one report is of all processes, or of those of a node."""
-    named = _PART.match(report)
-    return int(named[2]) if named and named[1] == "rank" else None
+    match = _PART.match(report)
+    return int(match[2]) if match and match[1] == "rank" else None
 
 
 def missing_nodes(reports: Iterable[str], nodes: int) -> list[int]:
     """The nodes, counted from 0, that left no report, where there is a profiler on each."""
-    there = {int(named[2]) for named in map(_PART.match, reports) if named and named[1] == "node"}
-    return sorted({*range(nodes)} - there) if there else []
+    present = {int(match[2]) for match in map(_PART.match, reports) if match and match[1] == "node"}
+    return sorted({*range(nodes)} - present) if present else []
 
 
 def missing_ranks(reports: Iterable[str], expected: Collection[int] | None) -> tuple[list[int], int]:
@@ -60,22 +68,22 @@ def missing_ranks(reports: Iterable[str], expected: Collection[int] | None) -> t
         reports: Names of the files that a run left.
         expected: The ranks that were profiled; None: not known, and those below a rank with a report are missed.
     """
-    found = {rank for rank in map(rank_of, reports) if rank is not None}
-    if not found:
+    present = {rank for rank in map(rank_of, reports) if rank is not None}
+    if not present:
         return [], 0
-    every = range(max(found) + 1) if expected is None else expected
-    return sorted({*every} - found), len(every)
+    every = range(max(present) + 1) if expected is None else expected
+    return sorted({*every} - present), len(every)
 
 
-def sentence(missing: list[int], total: int) -> str:
+def missing_ranks_sentence(missing: list[int], total: int) -> str:
     """What is missing, such as `no report of ranks 1, 3: 2 of 4 processes left one`."""
-    more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-    which = ", ".join(map(str, missing[:_NAMED]))
+    omitted = f" and {len(missing) - _RANKS_IN_MESSAGE} more" if len(missing) > _RANKS_IN_MESSAGE else ""
+    numbers = ", ".join(map(str, missing[:_RANKS_IN_MESSAGE]))
     several = "ranks" if len(missing) > 1 else "rank"
-    return f"no report of {several} {which}{more}: {total - len(missing)} of {total:,} processes left one"
+    return f"no report of {several} {numbers}{omitted}: {total - len(missing)} of {total:,} processes left one"
 
 
-def severity(tool: str | None) -> str:
+def missing_rank_severity(tool: str | None) -> str:
     """`warning` where a process without a kernel leaves no report; else `error`."""
     return "warning" if tool in _MAY_LEAVE_NONE else "error"
 
@@ -83,11 +91,11 @@ def severity(tool: str | None) -> str:
 # of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE`, `gpu NODE INDEX UUID NAME`, and
 # `cores NODE ALL PLANNED`: the CPUs that a node has, and how many a rank was to have
 RANKS_FILE: Final = "ranks.tsv"
-_MOST: Final = 16 << 20  # bytes
+_MAX_RANKS_BYTES: Final = 16 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Landed:
+class RankLocations:
     """The ranks of a run; no rows for a run of one process."""
 
     rows: tuple[Mapping[str, Any], ...] = ()
@@ -120,17 +128,18 @@ class Landed:
         return len({(row["host"], row["boot"]) for row in self.rows})
 
 
-def landed_ranks(home: Path) -> Landed:
+def rank_locations(home: Path) -> RankLocations:
     """The ranks of a run by the file in its folder; lines that nsw does not write are passed over."""
     lines = [
-        line.split("\t") for line in (read_tail(home / RANKS_FILE, _MOST) or b"").decode(errors="replace").splitlines()
+        line.split("\t")
+        for line in (read_tail(home / RANKS_FILE, _MAX_RANKS_BYTES) or b"").decode(errors="replace").splitlines()
     ]
     uuids: dict[str, dict[str, str]] = {}
     for line in lines:
         if line[0] == "gpu" and len(line) == 5:
             uuids.setdefault(line[1], {})[line[2]] = line[3]
     cores = {line[1]: (line[2], int(line[3])) for line in lines if _is_cores(line)}
-    return Landed(tuple(_row(line, uuids) for line in lines if _is_rank(line)), cores)
+    return RankLocations(tuple(_row(line, uuids) for line in lines if _is_rank(line)), cores)
 
 
 def _is_cores(line: list[str]) -> bool:
@@ -149,19 +158,19 @@ def _is_rank(line: list[str]) -> bool:
 
 def _row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mapping[str, Any]:
     _, rank, local, node, boot, cpus, visible = line
-    known = uuids.get(node, {})
-    seen = [] if visible == "none" else visible.split(",") if visible else list(known)
+    node_uuids = uuids.get(node, {})
+    seen = [] if visible == "none" else visible.split(",") if visible else list(node_uuids)
     return {
         "rank": int(rank),
         "local_rank": int(local),
         "host": node,
         "boot": boot,
         "cpus": cpus if cpus != "-" else None,
-        "gpus": ",".join(known.get(one, one) for one in seen) or None,
+        "gpus": ",".join(node_uuids.get(gpu, gpu) for gpu in seen) or None,
     }
 
 
-class _Read:
+class _RunResult:
     """What the reports and the output of a run hold: rows by table, problems, and required figures that are absent."""
 
     def __init__(self, run: RunRow) -> None:
@@ -190,12 +199,12 @@ class _Read:
             return
         rank = rank_of(report.rpartition("/")[2])
         for row in rows:
-            more = {} if rank is None or row.get("rank") is not None else {"rank": rank}
-            self.tables.setdefault(table, []).append({**row, "run": self.run.id, "report": report} | more)
+            rank_column = {} if rank is None or row.get("rank") is not None else {"rank": rank}
+            self.tables.setdefault(table, []).append({**row, "run": self.run.id, "report": report} | rank_column)
 
     def report(self, severity: str, message: str, fix: str | None = None, *, file: str | None = None) -> None:
         """Add a problem, once."""
-        if all(message != known for _, _, known, _ in self.problems):
+        if all(message != message_before for _, _, message_before, _ in self.problems):
             self.problems.append((file, severity, message, fix))
 
 
@@ -210,7 +219,7 @@ class _Reader:
     def __init__(self, folder: CampaignFolder, ledger: Ledger) -> None:
         self._folder = folder
         self._ledger = ledger
-        self._recipe = recipe_of(folder)
+        self._recipe = locked_recipe(folder)
         self._chip = (ledger.site().get("gpus") or {}).get("chip")
         not_reduced = ledger.reductions((State.FAILED, State.LOST, State.CANCELLED))
         self._unreduced = {run_of(row.id): f"{row.id} {row.state}: {row.reason or 'no reason'}" for row in not_reduced}
@@ -222,44 +231,46 @@ class _Reader:
         nsys = (self._ledger.site().get("profilers") or {}).get("nsys")
         return Options(nsys=nsys, steps=steps.nvtx, warmup=steps.warmup)
 
-    def read(self, runs: Sequence[RunRow], options: Options) -> Generator[_Read]:
+    def read(self, runs: Sequence[RunRow], options: Options) -> Generator[_RunResult]:
         """The tables of each run's reports, one run after the other."""
         files = [_reports_of(self._folder, run) for run in runs]
         reports = read_many([file for several in files for file in several], options)
-        for run, own in zip(runs, files, strict=True):
-            read = _Read(run)
-            kept = parts(path.name for path in own)
-            for file in own:
-                self._take(read, file, next(reports), kept[file.name])
+        for run, run_files in zip(runs, files, strict=True):
+            read = _RunResult(run)
+            file_parts = parts(path.name for path in run_files)
+            for file in run_files:
+                self._add_report(read, file, next(reports), file_parts[file.name])
             yield read
 
-    def check(self, read: _Read) -> None:
+    def check(self, read: _RunResult) -> None:
         """Add what the run's other files tell, and what of the recipe's wishes is not there."""
         run = read.run
         home = self._folder.reports / run.id
         for stream in ("stderr", "stdout", "after.log") if run.tool else ():
-            for said in said_in(run.tool or "", home / stream):
-                read.report(said.severity, said.message, said.fix, file=f"reports/{run.id}/{stream}")
-        landed = landed_ranks(home)
+            for tool_message in said_in(run.tool or "", home / stream):
+                read.report(
+                    tool_message.severity, tool_message.message, tool_message.fix, file=f"reports/{run.id}/{stream}"
+                )
+        landed = rank_locations(home)
         if landed.rows and run.repeat:  # also of a run that failed: where its ranks landed may be why
-            named = {"run": run.id, "report": f"reports/{run.id}/{RANKS_FILE}"}
+            source_columns = {"run": run.id, "report": f"reports/{run.id}/{RANKS_FILE}"}
             rows = ({name: value for name, value in row.items() if name != "boot"} for row in landed.rows)
-            read.tables["ranks"] = [row | named for row in rows]
+            read.tables["ranks"] = [row | source_columns for row in rows]
         if run.state is not State.DONE:  # it has a reason of its own
             return
         if landed.crowded is not None:
             fix = "bind each to its own: `resources: {cpus_per_task: N}`, or the launcher's own option"
             read.report("warning", landed.crowded, fix, file=f"reports/{run.id}/{RANKS_FILE}")
         reports = [file.name for file in _reports_of(self._folder, run)]
-        self._miss_reports(read, reports)
-        self._miss_ranks(read, reports, landed)
-        if (twice := started_again(self._folder, run.id)) is not None:
+        self._report_missing_reports(read, reports)
+        self._report_missing_ranks(read, reports, landed)
+        if (twice := second_start(self._folder, run.id)) is not None:
             fact = {"key": "started_again", "value": None, "unit": None, "text": twice}
             read.add("facts", [fact], f"reports/{run.id}/{AGAIN}")
         self._compare_counters(read)
         self._read_figures(read, home / "stdout")
 
-    def _take(self, read: _Read, file: Path, report: Report, part: Part) -> None:
+    def _add_report(self, read: _RunResult, file: Path, report: Report, part: Part) -> None:
         source = str((file.parent / part.source).relative_to(self._folder.path))
         for table, data in report.tables.items():
             if part.takes(table):
@@ -267,15 +278,15 @@ class _Reader:
         name = str(file.relative_to(self._folder.path))
         read.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
 
-    def _miss_reports(self, read: _Read, reports: Sequence[str]) -> None:
+    def _report_missing_reports(self, read: _RunResult, reports: Sequence[str]) -> None:
         run = read.run
-        if (why := self._unreduced.get(run.id)) is not None:
+        if (reason := self._unreduced.get(run.id)) is not None:
             fix = f"`nsw retry {run.id}` reduces it again, `nsw fetch {run.id}` downloads the report itself"
-            read.report("error", f"its report was not reduced on the site: {why}", fix)
+            read.report("error", f"its report was not reduced on the site: {reason}", fix)
         elif run.reports and not reports:
             read.report("error", f"{run.tool or 'the profiler'} left no report", f"see its output: `nsw logs {run.id}`")
 
-    def _miss_ranks(self, read: _Read, reports: Sequence[str], landed: Landed) -> None:
+    def _report_missing_ranks(self, read: _RunResult, reports: Sequence[str], landed: RankLocations) -> None:
         """Report the processes and nodes that left no report: none of the run's figures counts them."""
         run = read.run
         fix = f"`nsw logs {run.id}` may say why, `nsw retry {run.id}` measures it again"
@@ -285,44 +296,46 @@ class _Reader:
         missing, total = missing_ranks(reports, expected_ranks(self._recipe, run.pass_name, landed.local_ranks))
         if missing:
             fix = f"a process that ends by a signal or by _exit leaves none; {fix}"
-            read.report(severity(run.tool), sentence(missing, total), fix)
+            read.report(missing_rank_severity(run.tool), missing_ranks_sentence(missing, total), fix)
 
-    def _compare_counters(self, read: _Read) -> None:
+    def _compare_counters(self, read: _RunResult) -> None:
         """Compare what a counters pass measured with what it was asked for: metrics, and launches that were chosen."""
         run = read.run
-        one = next((p for p in self._recipe.passes if p.name == run.pass_name and p.kind == "counters"), None)
-        if one is None:
+        counters_pass = next((p for p in self._recipe.passes if p.name == run.pass_name and p.kind == "counters"), None)
+        if counters_pass is None:
             return
         from nsw.analysis.guided import TABLE, matched, moved_sentences
         from nsw.analysis.unmeasured import sentences, unmeasured
 
         metrics, launches = read.tables.get("metrics", []), read.tables.get("launches", [])
-        absent = unmeasured(one.metrics, run.tool or "ncu", self._chip, one.replay, metrics, launches)
-        told = sentences(absent)
-        rows = load_rows(self._folder, TABLE) if one.is_guided else []
+        absent = unmeasured(
+            counters_pass.metrics, run.tool or "ncu", self._chip, counters_pass.replay, metrics, launches
+        )
+        sentences_and_fixes = sentences(absent)
+        rows = load_rows(self._folder, TABLE) if counters_pass.is_guided else []
         if chosen := [row for row in rows if row["run"] == run.id]:
             compared = matched(chosen, launches)
             read.tables[TABLE] = [{**row, "run": run.id} for row in compared]
-            told += moved_sentences(compared)
-        for text, fix in told:
+            sentences_and_fixes += moved_sentences(compared)
+        for text, fix in sentences_and_fixes:
             read.report("warning", text, fix)
-        read.not_as_asked = [text for text, _ in told]
+        read.not_as_asked = [text for text, _ in sentences_and_fixes]
 
-    def _read_figures(self, read: _Read, output: Path) -> None:
+    def _read_figures(self, read: _RunResult, output: Path) -> None:
         """Find the figures in what a run printed; that a required one is not there is an error, of another a note."""
         if not output.exists():
             return
         source = str(output.relative_to(self._folder.path))
-        wanted = self._recipe.app.figures
-        rows = figures(output, wanted)
+        requested_figures = self._recipe.app.figures
+        rows = figures(output, requested_figures)
         read.add("figures", (row for row in rows if row["value"] is not None), source)
         for row in (row for row in rows if row["value"] is None):
-            figure = wanted[row["name"]]
+            figure = requested_figures[row["name"]]
             read.lacking += figure.required
-            read.problems.append((source, *_without(row, figure, read.run.id)))
+            read.problems.append((source, *_missing_figure_problem(row, figure, read.run.id)))
 
 
-def _without(row: Mapping[str, Any], figure: Figure, run: str) -> tuple[str, str, str | None]:
+def _missing_figure_problem(row: Mapping[str, Any], figure: Figure, run: str) -> tuple[str, str, str | None]:
     """Severity, message and fix of a figure that has no value."""
     name, text = row["name"], row.get("no_number")
     reread = "`nsw reread` (in another file: `--recipe FILE`)"
@@ -334,10 +347,10 @@ def _without(row: Mapping[str, Any], figure: Figure, run: str) -> tuple[str, str
         return "error" if figure.required else "warning", what, fix
     if not figure.required and not row["matches"] and text is None:
         return "note", f"without figure {name}, which is not required", None
-    why = "is not a number: nan or inf" if row["matches"] else "was not found"
+    reason = "is not a number: nan or inf" if row["matches"] else "was not found"
     if text is not None:
-        why = f"is not a number: its regex matched {show_value(text)}"
-    what = f"figure {name} {why} in the program's output"
+        reason = f"is not a number: its regex matched {show_value(text)}"
+    what = f"figure {name} {reason} in the program's output"
     if not figure.required:
         return "warning", what, None
     fix = (
@@ -355,7 +368,7 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
     """
     reader = _Reader(folder, ledger)
     waiting = ledger.runs(states=(State.DONE, State.FAILED), reading=Reading.COLLECTED)
-    batch: list[_Read] = []
+    batch: list[_RunResult] = []
     flushed = time.monotonic()
     with closing(reader.read(waiting, reader.options)) as every:  # its processes end with it
         for number, read in enumerate(every, 1):
@@ -403,7 +416,7 @@ def _reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
     return [home / n for n in parts(p.name for p in home.iterdir() if p.is_file() and p.name not in KEPT_FILES)]
 
 
-def _flush(folder: CampaignFolder, ledger: Ledger, batch: Sequence[_Read]) -> None:
+def _flush(folder: CampaignFolder, ledger: Ledger, batch: Sequence[_RunResult]) -> None:
     if not batch:
         return
     merged: dict[str, list[dict[str, Any]]] = {

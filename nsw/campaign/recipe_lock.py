@@ -38,7 +38,9 @@ _DRIVER = 3  # column of gpus.csv
 _CHOSEN_LAUNCHES = "chosen_launches"  # table
 
 
-def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Transport, before: Lock | None) -> Lock:
+def make_lock(
+    files: Iterable[tuple[str, str]], home: Path, site: str, transport: Transport, before: Lock | None
+) -> Lock:
     """The lock of a campaign that begins now.
 
     Args:
@@ -49,8 +51,8 @@ def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Tr
         before: The lock of the recipe that is run again: with the same files they came from where it says.
     """
     files = list(files)
-    known = hashes(files)
-    if before is not None and before.files == known:
+    file_hashes = hashes(files)
+    if before is not None and before.files == file_hashes:
         git = before.git
     else:
         folder = Path(files[0][0]).absolute().parent if files else home.absolute()
@@ -59,28 +61,28 @@ def taken(files: Iterable[tuple[str, str]], home: Path, site: str, transport: Tr
         version=__version__,
         site=site,
         date=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        files=known,
+        files=file_hashes,
         git=git,
         choices=before.choices if before else None,
     )
 
 
-def taken_before(
-    files: Iterable[tuple[str, str]], named: Before | None, transport: Transport, known: LockedBefore | None
+def make_before_lock(
+    files: Iterable[tuple[str, str]], before: Before | None, transport: Transport, locked: LockedBefore | None
 ) -> LockedBefore | None:
     """The program of the cases whose side is before; None where a recipe has none.
 
     Args:
         files: Its files: where they are, their name beside the program.
-        named: What `--against` named.
+        before: What `--against` named.
         transport: This machine, where git is asked.
-        known: What the lock of the recipe that is run again says.
+        locked: What the lock of the recipe that is run again says.
     """
     files = list(files)
-    if named is not None:
-        return LockedBefore(ref=named.ref, files=hashes(files), git=named.git)
-    if known is not None and known.files == hashes(files):
-        return known
+    if before is not None:
+        return LockedBefore(ref=before.ref, files=hashes(files), git=before.git)
+    if locked is not None and locked.files == hashes(files):
+        return locked
     if not files:
         return None
     folder = Path(files[0][0]).absolute().parent
@@ -89,26 +91,28 @@ def taken_before(
 
 def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
     """What is not as it was, before anything runs."""
-    told = [
-        f"the lock is of {what} {old}, and this is {new}"
-        for what, old, new in (("nsw", before.version, now.version), ("site", before.site, now.site))
+    sentences = [
+        f"the lock is of {subject} {old}, and this is {new}"
+        for subject, old, new in (("nsw", before.version, now.version), ("site", before.site, now.site))
         if old != new
     ]
-    told += [f"app/{name} {how} since the lock was written" for name, how in _changed(before.files, now.files)]
-    changed = _changed(_of_before(before), _of_before(now))
-    told += [f"app.before/{name} {how} since the lock was written" for name, how in changed]
+    sentences += [
+        f"app/{name} {change} since the lock was written" for name, change in _changed(before.files, now.files)
+    ]
+    changed = _changed(_before_files(before), _before_files(now))
+    sentences += [f"app.before/{name} {change} since the lock was written" for name, change in changed]
     source = git_state(Path(before.git.folder), transport) if before.git else None
     if before.git and source and source.commit != before.git.commit:
-        told.append(
+        sentences.append(
             f"{source.folder} has gone on from commit {before.git.commit[:12]} to {source.commit[:12]}"
             f"{'; the files beside the lock are run' if before.files else ''}"
         )
     if before.git and before.git.dirty and not before.files:
-        told.append(f"what was run then was not all in commit {before.git.commit[:12]} of {before.git.folder}")
-    return told
+        sentences.append(f"what was run then was not all in commit {before.git.commit[:12]} of {before.git.folder}")
+    return sentences
 
 
-def _of_before(lock: Lock) -> Mapping[str, str]:
+def _before_files(lock: Lock) -> Mapping[str, str]:
     """The files of the side before."""
     return lock.before.files if lock.before else {}
 
@@ -118,13 +122,13 @@ def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[s
         yield name, "was added" if name not in old else "is gone" if name not in new else "has changed"
 
 
-def basis_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> Basis:
+def read_basis(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> Basis:
     """What the campaign's choices follow from, as its jobs met it so far."""
     recipe = read_locked(folder)[1]
     lock = recipe.get("lock")
-    said = transport.run([*_READ, scratch], timeout=60).stdout
-    chip = chips_of(said) or (ledger.site().get("gpus") or {}).get("chip")
-    return Basis(chip, tools_of(said), _hashes(lock), recipe.get("passes") or (), machine_of(said))
+    provenance = transport.run([*_READ, scratch], timeout=60).stdout
+    chip = chips_of(provenance) or (ledger.site().get("gpus") or {}).get("chip")
+    return Basis(chip, tools_of(provenance), _hashes(lock), recipe.get("passes") or (), machine_of(provenance))
 
 
 def _hashes(lock: Any) -> dict[str, str]:
@@ -143,12 +147,12 @@ def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch
     """
     head, recipe = read_locked(folder)
     lock = recipe.get("lock")
-    basis = basis_of(folder, ledger, transport, scratch)
+    basis = read_basis(folder, ledger, transport, scratch)
     tools = dict(basis.tools)
     chosen = ledger.choices()
     if isinstance(lock, dict) and chosen:
-        of_choices = recorded(chosen, basis, load_rows(folder, _CHOSEN_LAUNCHES))
-        lock["choices"] = of_choices.model_dump(mode="json", exclude_none=True)
+        locked_choices = lock_choices(chosen, basis, load_rows(folder, _CHOSEN_LAUNCHES))
+        lock["choices"] = locked_choices.model_dump(mode="json", exclude_none=True)
         write_locked(folder, head, recipe)
     if isinstance(lock, dict) and basis.machine and lock.get("machine") != basis.machine:
         lock["machine"] = dict(basis.machine)
@@ -156,7 +160,7 @@ def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch
     if not isinstance(lock, dict) or not tools:
         return []
     before = lock.get("tools") or {}
-    told = [
+    sentences = [
         f"{name} was {before[name]}, and here it is {version}"
         for name, version in tools.items()
         if before.get(name, version) != version
@@ -164,7 +168,7 @@ def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch
     if before != tools:
         lock["tools"] = tools
         write_locked(folder, head, recipe)
-    return told
+    return sentences
 
 
 def write_locked(folder: CampaignFolder, head: str, recipe: dict[str, Any]) -> None:
@@ -190,15 +194,15 @@ def read_locked(folder: CampaignFolder) -> tuple[str, dict[str, Any]]:
 def tools_of(provenance: str) -> dict[str, str]:
     """Versions in what the jobs wrote: lines `tool=version`, a line `=`, then nvidia-smi's tables."""
     hosts, _, gpus = provenance.partition("\n=\n")
-    found: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
     for line in hosts.splitlines():
         name, equals, version = line.partition("=")
         if equals and version.strip() and name and name not in _NOT_TOOLS:
-            found.setdefault(name, set()).add(version.strip())
+            versions.setdefault(name, set()).add(version.strip())
     for row in csv.reader(gpus.splitlines(), skipinitialspace=True):
         if len(row) > _DRIVER and row[0].isdigit():
-            found.setdefault("driver", set()).add(row[_DRIVER])
-    return {name: " | ".join(sorted(found[name])) for name in sorted(found)}
+            versions.setdefault("driver", set()).add(row[_DRIVER])
+    return {name: " | ".join(sorted(versions[name])) for name in sorted(versions)}
 
 
 _NAME = 1  # column of gpus.csv
@@ -209,17 +213,17 @@ _OF_GPU: Final = {1: "chip", 7: "SM clock, at most", 9: "power limit", 10: "pers
 def machine_of(provenance: str) -> dict[str, str]:
     """What the jobs ran on, in what they wrote; of several unlike nodes or GPUs the values are joined by ' | '."""
     hosts, _, gpus = provenance.partition("\n=\n")
-    seen: dict[str, set[str]] = {}
+    values_by_name: dict[str, set[str]] = {}
     for line in hosts.splitlines():
         key, _, value = line.partition("=")
         if key in _OF_HOST and value.strip():
-            seen.setdefault(_OF_HOST[key], set()).add(value.strip())
+            values_by_name.setdefault(_OF_HOST[key], set()).add(value.strip())
     for row in csv.reader(gpus.splitlines(), skipinitialspace=True):
         if row and row[0].isdigit():
             for column, name in _OF_GPU.items():
                 if column < len(row) and row[column].strip():
-                    seen.setdefault(name, set()).add(row[column].strip())
-    return {name: " | ".join(sorted(values)) for name, values in seen.items()}
+                    values_by_name.setdefault(name, set()).add(row[column].strip())
+    return {name: " | ".join(sorted(values)) for name, values in values_by_name.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +256,9 @@ def chips_of(provenance: str) -> str | None:
     return " | ".join(sorted(names)) or None
 
 
-def recorded(choices: Mapping[str, Choice], basis: Basis, launches: Sequence[Mapping[str, Any]] = ()) -> LockedChoices:
+def lock_choices(
+    choices: Mapping[str, Choice], basis: Basis, launches: Sequence[Mapping[str, Any]] = ()
+) -> LockedChoices:
     """What a lockfile records of a campaign's choices.
 
     Args:
@@ -268,45 +274,45 @@ def recorded(choices: Mapping[str, Choice], basis: Basis, launches: Sequence[Map
         passes=_digest(list(basis.passes)),
         runs={
             run: LockedChoice(
-                arguments=list(one.arguments),
-                limit_s=one.limit_s,
-                source=one.source,
-                note=one.note,
+                arguments=list(choice.arguments),
+                limit_s=choice.limit_s,
+                source=choice.source,
+                note=choice.note,
                 kernels=list(
                     dict.fromkeys(row["mangled_name"] or row["short_name"] for row in chosen if row["run"] == run)
                 ),
                 ordinals=sorted({int(row["ordinal"]) for row in chosen if row["run"] == run}),
             )
-            for run, one in choices.items()
+            for run, choice in choices.items()
         },
     )
 
 
-def choice_of(found: LockedChoices, run: str) -> Choice | None:
+def locked_choice(locked_choices: LockedChoices, run: str) -> Choice | None:
     """What was chosen for a run of that id then; None where nothing was."""
-    one = found.runs.get(run)
-    return None if one is None else Choice(tuple(one.arguments), one.limit_s, one.source, one.note)
+    locked = locked_choices.runs.get(run)
+    return None if locked is None else Choice(tuple(locked.arguments), locked.limit_s, locked.source, locked.note)
 
 
-def why_not(found: LockedChoices, now: Basis) -> str | None:
+def choice_mismatch(locked_choices: LockedChoices, now: Basis) -> str | None:
     """Why recorded choices do not hold here; None where they do."""
-    return "; ".join(_differences(found, now)) or None
+    return "; ".join(_differences(locked_choices, now)) or None
 
 
-def _differences(found: LockedChoices, now: Basis) -> Iterator[str]:
-    if found.chip != now.chip:
-        yield f"the chip was {found.chip or 'not known'}, and here it is {now.chip or 'not known'}"
-    for name in sorted({*found.tools, *now.tools}):
-        old, new = found.tools.get(name, "not known"), now.tools.get(name, "not known")
+def _differences(locked_choices: LockedChoices, now: Basis) -> Iterator[str]:
+    if locked_choices.chip != now.chip:
+        yield f"the chip was {locked_choices.chip or 'not known'}, and here it is {now.chip or 'not known'}"
+    for name in sorted({*locked_choices.tools, *now.tools}):
+        old, new = locked_choices.tools.get(name, "not known"), now.tools.get(name, "not known")
         if old != new:
             yield f"{name} was {old}, and here it is {new}"
-    if found.files != _digest(dict(now.files)):
+    if locked_choices.files != _digest(dict(now.files)):
         yield "files of the application have changed"
-    if found.passes != _digest(list(now.passes)):
+    if locked_choices.passes != _digest(list(now.passes)):
         yield "the passes of the recipe have changed"
 
 
-def recipe_of(folder: CampaignFolder) -> Recipe:
+def locked_recipe(folder: CampaignFolder) -> Recipe:
     """The recipe that the campaign carried out; the files that it names are not looked for."""
     return _parsed(locked_text(folder), str(folder.recipe))
 

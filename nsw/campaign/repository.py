@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nsw.errors import CommandResult
     from nsw.transport.model import Transport
 
-__all__ = ["Revision", "checked_out", "commit_of", "git_state"]
+__all__ = ["Revision", "check_out", "git_state", "resolve_commit"]
 
 _GIT_S: Final = 30.0
 # with none of the programs that a repository's configuration may name, but filters, which have names of their own
@@ -48,8 +48,8 @@ class _Git:
         self._filters = filters
 
     def __call__(self, *words: str, index: Path | None = None, stdin: bytes = b"") -> CommandResult:
-        own = (f"GIT_INDEX_FILE={index}",) if index else ()
-        argv = [_GIT[0], *own, *_GIT[1:], *self._filters, "-C", str(self.folder), *words]
+        index_setting = (f"GIT_INDEX_FILE={index}",) if index else ()
+        argv = [_GIT[0], *index_setting, *_GIT[1:], *self._filters, "-C", str(self.folder), *words]
         return self._transport.run(argv, timeout=_GIT_S, without=("GIT_",), stdin=stdin)
 
     def line(self, *words: str) -> str | None:
@@ -65,8 +65,8 @@ def _git(folder: Path, transport: Transport) -> _Git | None:
             return None
     except OSError:
         return None
-    named = _Git(folder, transport, ())("config", "--null", "--name-only", "--get-regexp", r"^filter\.").stdout
-    filters = [name for name in named.split("\0") if name]
+    setting_names = _Git(folder, transport, ())("config", "--null", "--name-only", "--get-regexp", r"^filter\.").stdout
+    filters = [name for name in setting_names.split("\0") if name]
     if any("=" in name for name in filters):  # -c could not turn it off
         return None
     return _Git(folder, transport, [word for name in filters for word in ("-c", f"{name}=")])
@@ -75,10 +75,14 @@ def _git(folder: Path, transport: Transport) -> _Git | None:
 def _belongs_to_others(folder: Path) -> bool:
     """Whether a folder, or the repository that git finds around it, belongs to another user."""
     real = folder.resolve()
-    around = (one for one in (real, *real.parents) if any(os.path.lexists(one / name) for name in (".git", "HEAD")))
+    around = (
+        candidate
+        for candidate in (real, *real.parents)
+        if any(os.path.lexists(candidate / name) for name in (".git", "HEAD"))
+    )
     top = next(around, real)
-    asked = (real, top, *(name for name in (top / ".git", top / "HEAD") if os.path.lexists(name)))
-    return any(one.lstat().st_uid not in {os.geteuid(), 0} for one in asked)
+    checked_paths = (real, top, *(name for name in (top / ".git", top / "HEAD") if os.path.lexists(name)))
+    return any(candidate.lstat().st_uid not in {os.geteuid(), 0} for candidate in checked_paths)
 
 
 def git_state(folder: Path, transport: Transport) -> LockedGit | None:
@@ -91,10 +95,10 @@ def git_state(folder: Path, transport: Transport) -> LockedGit | None:
     return LockedGit(folder=str(folder), commit=head, dirty=changed != "")
 
 
-def commit_of(folder: Path, named: str, transport: Transport) -> str | None:
+def resolve_commit(folder: Path, name: str, transport: Transport) -> str | None:
     """The commit of a branch, a tag or another name in the repository around a folder; None: there is no such."""
-    git = None if named.startswith("-") else _git(folder, transport)
-    return git.line("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}") if git else None
+    git = None if name.startswith("-") else _git(folder, transport)
+    return git.line("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if git else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ class Revision:
     shared: tuple[str, ...]
 
 
-def checked_out(files: Sequence[Path], commit: str, into: Path, transport: Transport) -> Revision:
+def check_out(files: Sequence[Path], commit: str, into: Path, transport: Transport) -> Revision:
     """Files and folders of a repository as a commit has them, written into an empty folder.
 
     A folder comes with what git has of it there. What git has by now and had not at that commit is left out; what it
@@ -133,25 +137,25 @@ def checked_out(files: Sequence[Path], commit: str, into: Path, transport: Trans
     git = _git(Path(top), transport) if top else None
     if git is None:
         raise UsageError(f"git cannot be asked about {home}")
-    index, there = into / "index", into / "files"
+    index, checkout = into / "index", into / "files"
     _require(git("read-tree", commit, index=index), commit)
-    found: list[Path] = []
+    from_git: list[Path] = []
     shared: list[Path] = []
     for file in files:
         name = os.path.relpath(file.absolute().parent.resolve() / file.name, git.folder.resolve())
         below = not name.startswith("..")
         names = git("ls-files", "-z", "--", name, index=index).stdout if below else ""
         if names:
-            written = git("checkout-index", "-z", "--stdin", f"--prefix={there}/", index=index, stdin=names.encode())
+            written = git("checkout-index", "-z", "--stdin", f"--prefix={checkout}/", index=index, stdin=names.encode())
             _require(written, commit)
-            found.append(there / name)
+            from_git.append(checkout / name)
         elif not below or not git.line("ls-files", "--", name):
             shared.append(file)
-    if not found:
+    if not from_git:
         raise UsageError(f"commit {commit[:12]} of {git.folder} has none of the program's files (app.files)")
-    _refuse_pointers(there)
+    _refuse_pointers(checkout)
     state = LockedGit(folder=str(home), commit=commit, dirty=False)
-    return Revision(state, (*found, *shared), tuple(file.name for file in shared))
+    return Revision(state, (*from_git, *shared), tuple(file.name for file in shared))
 
 
 def _require(done: CommandResult, commit: str) -> None:

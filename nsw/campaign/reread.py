@@ -10,8 +10,8 @@ from nsw.campaign.driven import locked_ledger
 from nsw.campaign.events import Message
 from nsw.campaign.ledger_rows import FIGURES_FROM, RECIPE, SITE, Reading, State
 from nsw.campaign.read import read_reports
-from nsw.campaign.recipe_lock import read_locked, recipe_of, write_locked
-from nsw.campaign.selection import Selection, as_option, selected
+from nsw.campaign.recipe_lock import locked_recipe, read_locked, write_locked
+from nsw.campaign.selection import Selection, campaign_option, selected
 from nsw.campaign.tables import load_rows, row_count, table_files
 from nsw.errors import CampaignError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Recipe
 
 
-_TAKEN = (("app", "figures"), ("report",))  # the parts of a recipe that only concern reading
+_READING_KEYS = (("app", "figures"), ("report",))  # the parts of a recipe that only concern reading
 
 
 def take_over(folder: CampaignFolder, before: Recipe, now: Recipe) -> list[str]:
@@ -39,7 +39,7 @@ def take_over(folder: CampaignFolder, before: Recipe, now: Recipe) -> list[str]:
         What changed, a line each.
     """
     old, new = _as_data(before), _as_data(now)
-    changes = [line for path in _TAKEN for line in _differences(".".join(path), _at(old, path), _at(new, path))]
+    changes = [line for path in _READING_KEYS for line in _differences(".".join(path), _at(old, path), _at(new, path))]
     if changes:
         head, recipe = read_locked(folder)
         recipe["app"]["figures"], recipe["report"] = new["app"]["figures"], new["report"]
@@ -47,13 +47,17 @@ def take_over(folder: CampaignFolder, before: Recipe, now: Recipe) -> list[str]:
     return changes
 
 
-def not_taken(before: Recipe, now: Recipe) -> list[str]:
+def ignored_differences(before: Recipe, now: Recipe) -> list[str]:
     """The keys of the two recipes that differ and that reading does not depend on, such as app.command."""
     old, new = _as_data(before), _as_data(now)
     keys = ["app.command", "app.setup", "app.env", "app.launcher", "app.build", "app.container", "passes", "resources"]
-    found = [key for key in keys if _at(old, key.split(".")) != _at(new, key.split("."))]
+    differing_keys = [key for key in keys if _at(old, key.split(".")) != _at(new, key.split("."))]
     # a campaign that carries out some of the recipe's passes (`--pass`) has these alone
-    return [key for key in found if key != "passes" or not all(one in new["passes"] for one in old["passes"])]
+    return [
+        key
+        for key in differing_keys
+        if key != "passes" or not all(recipe_pass in new["passes"] for recipe_pass in old["passes"])
+    ]
 
 
 def release(
@@ -68,15 +72,15 @@ def release(
     """
     ended = ledger.runs(states=(State.DONE, State.FAILED))
     runs = [run for run in ended if run.reading is not Reading.NONE and (chosen is None or run.id in chosen)]
-    here = [run.id for run in runs if _has_files(folder.reports / run.id)]
+    readable = [run.id for run in runs if _has_files(folder.reports / run.id)]
     for path in table_files(folder):
         if row_count(path) is None:
             path.replace(path.with_name(f"{path.name}.damaged"))
-    ledger.update_tasks(here, reading=Reading.COLLECTED)
-    return here, [run.id for run in runs if run.id not in set(here)]
+    ledger.update_tasks(readable, reading=Reading.COLLECTED)
+    return readable, [run.id for run in runs if run.id not in set(readable)]
 
 
-def state_of(folder: CampaignFolder, ledger: Ledger) -> dict[str, Any]:
+def reading_state(folder: CampaignFolder, ledger: Ledger) -> dict[str, Any]:
     """What reading again may change: rows by table, the values of figures, and what became of each run's reports."""
     counts = {path.stem: row_count(path) for path in table_files(folder)}
     figures = {} if counts.get("figures", 0) is None else {
@@ -110,8 +114,8 @@ def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
         if old != (new := after["reading"].get(run, old)):
             moved.setdefault((old, new), []).append(run)
     for (old, new), runs in moved.items():
-        more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-        lines.append(f"{runs[0]}{more}: {old} -> {new}")
+        others_text = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+        lines.append(f"{runs[0]}{others_text}: {old} -> {new}")
     return lines
 
 
@@ -124,8 +128,8 @@ def _has_files(home: Path) -> bool:
 
 
 def _as_data(recipe: Recipe) -> dict[str, Any]:
-    found: dict[str, Any] = recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return found
+    recipe_data: dict[str, Any] = recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return recipe_data
 
 
 def _at(data: Any, path: Any) -> Any:
@@ -153,7 +157,7 @@ def _as_yaml(value: Any) -> str:
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
 
 
-_ALL: Final = Selection()
+_ALL_RUNS: Final = Selection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +180,7 @@ def reread(
     recipe: Path | None,
     notify: Callable[[Message], object],
     progress: Callable[[int, int], object],
-    selection: Selection = _ALL,
+    selection: Selection = _ALL_RUNS,
 ) -> Reread:
     """Read the collected reports of a campaign again, or those of some runs.
 
@@ -196,33 +200,35 @@ def reread(
     with locked_ledger(folder, notify) as ledger:
         chosen = {run.id for run in selected(ledger, ledger.runs(), selection)} if selection else None
         source, now = _recipe(ledger, recipe, notify)
-        locked = recipe_of(folder)
-        before = state_of(folder, ledger)
+        locked = locked_recipe(folder)
+        before = reading_state(folder, ledger)
         taken = _take_over(folder, source, locked, now, notify) if now is not None else []
         if recipe is not None:
             ledger.set_meta(FIGURES_FROM, str(recipe.absolute()))
         runs, gone = release(folder, ledger, chosen)
         if gone:
-            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-            notify(Message(f"not read again: {gone[0]}{more}: nothing is left in {folder.reports / gone[0]}"))
+            others_text = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            notify(Message(f"not read again: {gone[0]}{others_text}: nothing is left in {folder.reports / gone[0]}"))
         if not runs:
-            which = as_option(folder)
+            option = campaign_option(folder)
             raise CampaignError(
                 f"campaign {folder.id} has no report to read",
-                hint=f"`nsw fetch{which}` downloads reports that are still on the site; `nsw resume{which}` continues"
+                hint=f"`nsw fetch{option}` downloads reports that are still on the site; `nsw resume{option}` continues"
                 " with the rest",
             )
         read_reports(folder, ledger, progress)
-        return Reread(source, taken, changes(before, state_of(folder, ledger)))
+        return Reread(source, taken, changes(before, reading_state(folder, ledger)))
 
 
-def _recipe(ledger: Ledger, named: Path | None, notify: Callable[[Message], object]) -> tuple[Path, Recipe | None]:
+def _recipe(
+    ledger: Ledger, recipe_file: Path | None, notify: Callable[[Message], object]
+) -> tuple[Path, Recipe | None]:
     """The recipe to take figures from, and its file; no recipe where none is named and the file is gone."""
     from nsw.recipe.load import load_recipe
 
     latest = ledger.meta(FIGURES_FROM) or ledger.meta(RECIPE)
-    path = named or Path(latest or "")
-    if named is None and not path.is_file():
+    path = recipe_file or Path(latest or "")
+    if recipe_file is None and not path.is_file():
         if latest:
             notify(Message(f"{path} is gone: the figures are those of the campaign (`--recipe FILE` names others)"))
         return path, None
@@ -235,10 +241,10 @@ def _take_over(
     from nsw.campaign.folder import Log
     from nsw.campaign.versions import hash_of
 
-    told = take_over(folder, before, now)
-    if told:
-        Log(folder.log).say(f"reread with {source} (SHA-256 {hash_of(source)}): {'; '.join(told)}")
-    if other := not_taken(before, now):
-        what = ", ".join(other)
-        notify(Message(f"{source} differs in {what} too, which reading does not change: `nsw run` does runs with it"))
-    return told
+    changed_lines = take_over(folder, before, now)
+    if changed_lines:
+        Log(folder.log).say(f"reread with {source} (SHA-256 {hash_of(source)}): {'; '.join(changed_lines)}")
+    if ignored := ignored_differences(before, now):
+        keys = ", ".join(ignored)
+        notify(Message(f"{source} differs in {keys} too, which reading does not change: `nsw run` does runs with it"))
+    return changed_lines

@@ -13,15 +13,15 @@ from nsw.campaign.dependencies import (
     waive_canary,
 )
 from nsw.campaign.driven import locked_ledger
-from nsw.campaign.engine import go_on
+from nsw.campaign.engine import reset_failures
 from nsw.campaign.events import Message
 from nsw.campaign.extend import Change, replan
 from nsw.campaign.folder import run_of
 from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, RunRow, State
 from nsw.campaign.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
 from nsw.campaign.running import Running
-from nsw.campaign.selection import Selection, job_ids, one_of, selected
-from nsw.campaign.selection import named as runs_named
+from nsw.campaign.selection import Selection, find_run, job_ids, selected
+from nsw.campaign.selection import matching_rows as runs_named
 from nsw.campaign.site_folder import forget_done, lacks_secrets
 from nsw.errors import NswError, UsageError
 from nsw.wording import and_more, headline, plural
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 __all__ = ["Change", "resume", "retry", "seconds"]
 
 _AGAIN: Final = (State.FAILED, State.LOST, State.CANCELLED)  # what a retry does again
-_ALL: Final = Selection()
+_ALL_RUNS: Final = Selection()
 _AS_BEFORE: Final = Change()
-_SHOWN: Final = 3  # names in a message
+_NAMES_IN_MESSAGE: Final = 3  # names in a message
 _OPTIONS: Final = ("queue", "partition", "account", "qos", "gres", "extra")  # of a site, for the head of job scripts
 
 
@@ -72,7 +72,7 @@ def resume(folder: folders.CampaignFolder, notify: Callable[[Message], object], 
     """
     with locked_ledger(folder, notify) as ledger:
         waive_canary(ledger)
-        go_on(ledger)
+        reset_failures(ledger)
         if download is not None:
             site = ledger.site()
             ledger.set_meta(SITE_DATA, site | {"limits": (site.get("limits") or {}) | {"download": download}})
@@ -88,7 +88,7 @@ def retry(
     *,
     failed: bool = False,
     choose_again: bool = False,
-    selection: Selection = _ALL,
+    selection: Selection = _ALL_RUNS,
     change: Change = _AS_BEFORE,
 ) -> Running | None:
     """The campaign, to be driven with runs planned again that did not succeed; None where there are none.
@@ -106,17 +106,19 @@ def retry(
         UsageError: A run that is named is not there, did not fail, or cannot be done yet.
         CampaignLockedError: Another process drives the campaign.
     """
-    some = bool(runs) or bool(selection)
+    is_partial = bool(runs) or bool(selection)
     with locked_ledger(folder, notify) as ledger:
         every, canary = ledger.runs(), {*refused_canary(ledger)}
         states = (State.FAILED, State.LOST) if failed else _AGAIN
         unreduced = _unreduced(ledger, every, states) - canary
-        meant = selected(ledger, every, selection)
+        selected_runs = selected(ledger, every, selection)
         first = canary | unreduced
-        may = [run for run in meant if _may_be_done(run, states, named=bool(runs)) or run.id in first]
-        chosen = _with_their_tasks(every, _named(every, may, runs, job_ids(ledger, every)), notify, named=bool(runs))
+        repeatable = [run for run in selected_runs if _may_be_done(run, states, by_name=bool(runs)) or run.id in first]
+        chosen = _with_their_tasks(
+            every, _repeatable_named(every, repeatable, runs, job_ids(ledger, every)), notify, by_name=bool(runs)
+        )
         if not chosen:
-            _offer_unread(meant, notify)
+            _offer_unread(selected_runs, notify)
             return None
         again = [run for run in chosen if run.id not in unreduced]
         ids, only_reduced = [run.id for run in again], [run.id for run in chosen if run.id in unreduced]
@@ -128,47 +130,49 @@ def retry(
             release_reductions(ledger, only_reduced)
             ledger.update_tasks(only_reduced, reading=Reading.NONE)
             todo = [*release_dependents(ledger, ids, choose_again=choose_again), *only_reduced]
-            release_canary(ledger, ids, named=some)
-            go_on(ledger)
-    return Running(folder, only=todo if some else None)
+            release_canary(ledger, ids, by_name=is_partial)
+            reset_failures(ledger)
+    return Running(folder, only=todo if is_partial else None)
 
 
-def _may_be_done(run: RunRow, states: Collection[State], *, named: bool) -> bool:
+def _may_be_done(run: RunRow, states: Collection[State], *, by_name: bool) -> bool:
     """Whether a retry does it again: one with missing or unreadable reports only where it is named.
 
     Where only a reader was missing, a retry mends nothing.
     """
-    return run.state in states or lacks_figure(run) or (named and lacks_reports(run))
+    return run.state in states or lacks_figure(run) or (by_name and lacks_reports(run))
 
 
-def _named(
-    known: Sequence[RunRow], may: Sequence[RunRow], words: Sequence[str], jobs: Mapping[str, str]
+def _repeatable_named(
+    every: Sequence[RunRow], repeatable: Sequence[RunRow], words: Sequence[str], jobs: Mapping[str, str]
 ) -> list[RunRow]:
     """Of the runs that may be done again those that the words name; without words all."""
     if not words:
-        return list(may)
-    ids = {run.id for word in words for run in _of_word(word, known, may, jobs)}
-    return [run for run in may if run.id in ids]
+        return list(repeatable)
+    ids = {run.id for word in words for run in _repeatable_of_word(word, every, repeatable, jobs)}
+    return [run for run in repeatable if run.id in ids]
 
 
-def _of_word(word: str, known: Sequence[RunRow], may: Sequence[RunRow], jobs: Mapping[str, str]) -> Sequence[RunRow]:
+def _repeatable_of_word(
+    word: str, every: Sequence[RunRow], repeatable: Sequence[RunRow], jobs: Mapping[str, str]
+) -> Sequence[RunRow]:
     """Of what a word names the runs to do again; of a part of an id the only run that has it."""
-    several, ids = runs_named(word, known, jobs), {run.id for run in may}
+    several, ids = runs_named(word, every, jobs), {run.id for run in repeatable}
     if several and several[0].id != word:
         if both := [run for run in several if run.id in ids]:
             return both
         if len(several) > 1:
-            names = and_more([run.id for run in several], _SHOWN)
+            names = and_more([run.id for run in several], _NAMES_IN_MESSAGE)
             raise UsageError(
                 f"{word}: none of these runs failed, so none is run again: {names}",
                 hint="`nsw run RECIPE --into CAMPAIGN` does those again whose program or parameters changed",
             )
         word = several[0].id
-    some = [run for run in may if word in run.id]
-    run = one_of(known if several or not some else some, word)
+    matches = [run for run in repeatable if word in run.id]
+    run = find_run(every if several or not matches else matches, word)
     if run.id not in ids:
-        more = f"`nsw run RECIPE --into CAMPAIGN --case {run.case_id} --set repeats=N`"
-        hint = f"{more}, with more repeats than it has, adds a run of the same case"
+        command = f"`nsw run RECIPE --into CAMPAIGN --case {run.case_id} --set repeats=N`"
+        hint = f"{command}, with more repeats than it has, adds a run of the same case"
         raise UsageError(
             f"run {run.id} did not fail, and is not run again", hint=hint if run.state is State.DONE else None
         )
@@ -176,7 +180,7 @@ def _of_word(word: str, known: Sequence[RunRow], may: Sequence[RunRow], jobs: Ma
 
 
 def _with_their_tasks(
-    runs: Sequence[RunRow], chosen: Sequence[RunRow], notify: Callable[[Message], object], *, named: bool
+    runs: Sequence[RunRow], chosen: Sequence[RunRow], notify: Callable[[Message], object], *, by_name: bool
 ) -> list[RunRow]:
     """What is done again, in the plan's order: runs that the site packs into one task have one script.
 
@@ -186,21 +190,21 @@ def _with_their_tasks(
         UsageError: One that is named cannot be done yet.
     """
     again, tasks = {run.id for run in chosen}, {_task(run): run.id for run in reversed(chosen)}
-    going = {_task(run): run.id for run in runs if _task(run) in tasks and run.state in IN_FLIGHT}
-    if held := [run for run in chosen if _task(run) in going]:
-        names = and_more([run.id for run in held], _SHOWN)
-        why = f"{names}: shares a task with {going[_task(held[0])]}, which is not over"
-        if named:
-            raise UsageError(f"{why}, and cannot be run again before that", hint="`nsw resume` waits for it")
-        notify(Message(f"not yet again: {why}"))
-        again -= {run.id for run in held}
-    whole = tasks.keys() - going.keys()
-    mates = [run for run in runs if run.id not in again and _task(run) in whole]
-    if beside := [run for run in mates if run.state in {State.PLANNED, *_AGAIN}]:
-        names = and_more([run.id for run in beside], _SHOWN)
-        with_one = tasks[_task(beside[0])]
+    unfinished = {_task(run): run.id for run in runs if _task(run) in tasks and run.state in IN_FLIGHT}
+    if blocked := [run for run in chosen if _task(run) in unfinished]:
+        names = and_more([run.id for run in blocked], _NAMES_IN_MESSAGE)
+        reason = f"{names}: shares a task with {unfinished[_task(blocked[0])]}, which is not over"
+        if by_name:
+            raise UsageError(f"{reason}, and cannot be run again before that", hint="`nsw resume` waits for it")
+        notify(Message(f"not yet again: {reason}"))
+        again -= {run.id for run in blocked}
+    free_tasks = tasks.keys() - unfinished.keys()
+    mates = [run for run in runs if run.id not in again and _task(run) in free_tasks]
+    if task_mates := [run for run in mates if run.state in {State.PLANNED, *_AGAIN}]:
+        names = and_more([run.id for run in task_mates], _NAMES_IN_MESSAGE)
+        with_one = tasks[_task(task_mates[0])]
         notify(Message(f"done too: {names}, in one task with {with_one}"))
-        again |= {run.id for run in beside if run.state in _AGAIN}
+        again |= {run.id for run in task_mates if run.state in _AGAIN}
     return [run for run in runs if run.id in again]
 
 
@@ -222,7 +226,7 @@ def _prepare(
         _warn_of_changes(ledger, notify)
     corrected = _corrected(ledger, change.sites)
     # planning again also takes the secrets from nsw's environment, or names the variable that is not set
-    if change.asked or corrected or lacks_secrets(folder, sorted({run.job for run in again})):
+    if change.is_requested or corrected or lacks_secrets(folder, sorted({run.job for run in again})):
         replan(folder, ledger, [run.id for run in again], change, notify)
         ledger.set_meta(SITE_DATA, ledger.site() | corrected)
         if corrected:
@@ -245,8 +249,8 @@ def _corrected(ledger: Ledger, sites: Sequence[Path] | None) -> dict[str, object
 def _offer_unread(runs: Sequence[RunRow], notify: Callable[[Message], object]) -> None:
     """Name the runs whose reports are missing or unreadable: only a person knows whether another run would help."""
     if lacking := [run.id for run in runs if lacks_reports(run)]:
-        of = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
-        notify(Message(f"{of}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again"))
+        subject = f"{plural(len(lacking), 'run')} with missing or unreadable reports"
+        notify(Message(f"{subject}: `nsw problems` has the reasons, `nsw retry {lacking[0]}` measures one again"))
 
 
 def _unreduced(ledger: Ledger, runs: Sequence[RunRow], states: Sequence[State]) -> set[str]:
@@ -259,5 +263,5 @@ def _warn_of_changes(ledger: Ledger, notify: Callable[[Message], object]) -> Non
     """Report that the program or the recipe has changed: the campaign goes on with what it began with."""
     from nsw.campaign.versions import warning
 
-    if told := warning(ledger):
-        notify(Message(told, "warning"))
+    if message := warning(ledger):
+        notify(Message(message, "warning"))

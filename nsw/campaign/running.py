@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 _BYTES: Final = 2048
 _LONGEST: Final = 200  # characters
 _SECONDS: Final = 30.0
-MOST: Final = 16  # runs that are asked about
+MAX_RUNS: Final = 16  # runs that are asked about
 _BREAK: Final = re.compile(r"[\r\n]+")
 
 
@@ -54,13 +54,13 @@ def last_lines(transport: Transport, scratch: str, runs: Sequence[RunRow]) -> di
 
     A site that does not answer gives none: this is for looking only.
     """
-    files = {run.id: f"{run_folder(scratch, run.id, run.attempt)}/stdout" for run in runs[:MOST] if run.attempt}
-    found = {}
+    files = {run.id: f"{run_folder(scratch, run.id, run.attempt)}/stdout" for run in runs[:MAX_RUNS] if run.attempt}
+    lines_by_run = {}
     for id_, text in zip(files, _ends(transport, list(files.values())), strict=True):
         lines = [line.strip() for line in _BREAK.split(text) if line.strip()]
         if lines:
-            found[id_] = lines[-1][:_LONGEST]
-    return found
+            lines_by_run[id_] = lines[-1][:_LONGEST]
+    return lines_by_run
 
 
 def _ends(transport: Transport, files: Sequence[str]) -> list[str]:
@@ -68,7 +68,10 @@ def _ends(transport: Transport, files: Sequence[str]) -> list[str]:
     if not transport.remote:  # where runs are measured no process is started for it
         return [(transport.tail(file, _BYTES) or b"").decode(errors="replace") for file in files]
     commands = [["tail", "-c", str(_BYTES), "--", file] for file in files]
-    return [done.stdout if done.returncode == 0 else "" for done in transport.run_many(commands, timeout=_SECONDS)]
+    return [
+        completed.stdout if completed.returncode == 0 else ""
+        for completed in transport.run_many(commands, timeout=_SECONDS)
+    ]
 
 
 _HERE_S: Final = 2.0
@@ -77,52 +80,52 @@ _FILE: Final = "progress.json"
 _MOST_BYTES: Final = 1 << 16
 
 
-class Looking:
+class OutputWatch:
     """Looks at what runs at most every few seconds, and leaves what it saw for `nsw status` of other terminals.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
         now: Seconds of a clock that only goes forward.
     """
 
-    def __init__(self, it: Held, now: Callable[[], float] = time.monotonic) -> None:
-        self._it = it
+    def __init__(self, campaign: LockedCampaign, now: Callable[[], float] = time.monotonic) -> None:
+        self._campaign = campaign
         self._now = now
-        self._pause = _THERE_S if it.transport.remote else _HERE_S
+        self._pause = _THERE_S if campaign.transport.remote else _HERE_S
         self._next = now() + self._pause  # what is over sooner costs no look
 
     def look(self) -> Progress | None:
         """What is new; None where it is too early for another look, or nothing runs."""
         if self._now() < self._next:
             return None
-        running = self._it.ledger.runs(states=(State.RUNNING,))[:MOST]
-        seen = None
+        running = self._campaign.ledger.runs(states=(State.RUNNING,))[:MAX_RUNS]
+        progress = None
         if running:
             try:
-                lines = last_lines(self._it.transport, self._it.scratch, running)
+                lines = last_lines(self._campaign.transport, self._campaign.scratch, running)
             except NswError:
                 lines = {}
-            jobs = job_ids(self._it.ledger, running)
-            seen = Progress(lines, jobs, seconds_left(self._it.ledger.paces(time.time())))
-            _leave(self._it.folder, lines)
+            jobs = job_ids(self._campaign.ledger, running)
+            progress = Progress(lines, jobs, seconds_left(self._campaign.ledger.paces(time.time())))
+            _save_last_lines(self._campaign.folder, lines)
         self._next = self._now() + self._pause
-        return seen
+        return progress
 
 
-def _leave(folder: CampaignFolder, lines: dict[str, str]) -> None:
+def _save_last_lines(folder: CampaignFolder, lines: dict[str, str]) -> None:
     try:
-        made = folder.path / f".{_FILE}"
-        made.write_text(json.dumps({"lines": lines}), encoding="utf-8")
-        made.replace(folder.path / _FILE)
+        new_file = folder.path / f".{_FILE}"
+        new_file.write_text(json.dumps({"lines": lines}), encoding="utf-8")
+        new_file.replace(folder.path / _FILE)
     except OSError:  # a full disk: nobody misses it
         return
 
 
-def last_seen(folder: CampaignFolder) -> dict[str, str]:
+def saved_last_lines(folder: CampaignFolder) -> dict[str, str]:
     """The last line of each run that the nsw which drives the campaign saw running, by its id."""
     try:
-        found = json.loads(read_plain(folder.path / _FILE, last=_MOST_BYTES))["lines"]
-        return {str(run): str(line) for run, line in found.items()}
+        lines = json.loads(read_plain(folder.path / _FILE, last=_MOST_BYTES))["lines"]
+        return {str(run): str(line) for run, line in lines.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
@@ -142,11 +145,11 @@ def lines_now(folder: CampaignFolder, ledger: Ledger, running: Sequence[RunRow],
         with closing(connect(site)) as transport:
             return last_lines(transport, ledger.meta(SCRATCH), running)
     ids = {run.id for run in running}
-    return {id_: line for id_, line in last_seen(folder).items() if id_ in ids} if driven else {}
+    return {id_: line for id_, line in saved_last_lines(folder).items() if id_ in ids} if driven else {}
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LockedCampaign:
     """A campaign that this process drives.
 
     `cleaned`: no run is left, and nothing of it is on its site; after `nsw clean` nothing is put back there.
@@ -164,12 +167,12 @@ class Held:
 
 
 @contextmanager
-def held(
+def lock_campaign(
     folder: folders.CampaignFolder,
     emit: Callable[[Event], object],
     *,
     only: Sequence[str] | None = None,
-) -> Iterator[Held]:
+) -> Iterator[LockedCampaign]:
     """Take the campaign's lock and put together what drives it.
 
     Args:
@@ -182,11 +185,11 @@ def held(
         UnreachableError: A command of a killed nsw still runs there.
     """
     from nsw.campaign.builds import Builds
-    from nsw.campaign.driven import Driven, locked_ledger
+    from nsw.campaign.driven import DrivenCampaign, locked_ledger
     from nsw.campaign.engine import Driver
     from nsw.campaign.fetch import watch_downloads
     from nsw.campaign.handover import handover_of, mark_of, wait_for_commands
-    from nsw.campaign.site_folder import follow
+    from nsw.campaign.site_folder import follow_moved_folder
     from nsw.schedulers.create import create, with_login_node
     from nsw.transport.model import connect
 
@@ -198,11 +201,13 @@ def held(
         site: dict[str, Any] = ledger.site()
         share = "group" if site.get("share") == "group" else "nobody"
         stack.enter_context(folders.group_may_read(share))
-        follow(folder, ledger)
+        follow_moved_folder(folder, ledger)
         scratch = ledger.meta(SCRATCH)
         cleaned = _is_over_and_cleaned(ledger)
-        way = connect(site) if cleaned else connect(site, scratch, mark_of(folder, ledger))  # the mark is a file there
-        transport = stack.enter_context(closing(way))
+        transport_to_close = (
+            connect(site) if cleaned else connect(site, scratch, mark_of(folder, ledger))
+        )  # the mark is a file there
+        transport = stack.enter_context(closing(transport_to_close))
         watch_downloads(transport, emit)
         wait_for_commands(transport, say)
         log = Log(folder.log)
@@ -210,11 +215,11 @@ def held(
         handover = handover_of(folder, ledger, transport, scratch)
         scheduler = create(site, transport, scratch, folder.id, say, handover.fence if handover else None)
         if ledger.has_login_tasks():
-            scheduler = with_login_node(scheduler, ledger.place_of)
+            scheduler = with_login_node(scheduler, ledger.job_location)
         if only is not None:
             ledger.choose(only)
-        driven = Driven(folder, ledger, scheduler, transport, scratch, changed, handover, emit)
-        yield Held(folder, ledger, Driver(driven), Builds(driven), log, transport, scratch, share, cleaned)
+        driven = DrivenCampaign(folder, ledger, scheduler, transport, scratch, changed, handover, emit)
+        yield LockedCampaign(folder, ledger, Driver(driven), Builds(driven), log, transport, scratch, share, cleaned)
 
 
 class _Changes:
@@ -227,36 +232,36 @@ class _Changes:
         self._reduces = ledger.has_reductions()
         counts = ledger.counts()
         self._total = sum(counts.values())
-        self._over = _ended(counts)
+        self._ended_runs = _ended(counts)
 
     def __call__(self, ids: list[str]) -> None:
         rows = self._ledger.runs_named(ids)
-        made = [build for build in self._ledger.builds() if build.id in ids]
-        both: list[RunRow | BuildRow] = [*made, *rows]
-        self._log.say(*(f"{one.id} {one.state}" + (f": {one.reason}" if one.reason else "") for one in both))
+        builds = [build for build in self._ledger.builds() if build.id in ids]
+        tasks: list[RunRow | BuildRow] = [*builds, *rows]
+        self._log.say(*(f"{task.id} {task.state}" + (f": {task.reason}" if task.reason else "") for task in tasks))
         if self._reduces:
             self._say_reductions(ids)
-        for build in made:
+        for build in builds:
             self._emit(BuildChanged(build))
         if ended := sum(row.state in ENDED for row in rows):
-            self._over = max(0, _ended(self._ledger.counts()) - ended)
+            self._ended_runs = max(0, _ended(self._ledger.counts()) - ended)
         refused = Counter(row.reason for row in rows if _has_failed_unbegun(row))
         for row in rows:
-            self._over += row.state in ENDED
+            self._ended_runs += row.state in ENDED
             alike = refused[row.reason] if _has_failed_unbegun(row) else 1
-            self._emit(RunChanged(row, self._over, self._total, alike))
+            self._emit(RunChanged(row, self._ended_runs, self._total, alike))
 
     def _say_reductions(self, ids: list[str]) -> None:
         """A line of the log for each that changed, and a message of each that ended: the runs are over by then."""
         rows = self._ledger.reductions()
         over = sum(row.state in ENDED for row in rows)
         for row in (row for row in rows if row.id in ids):
-            why = f": {row.reason}" if row.reason else ""
-            self._log.say(f"{row.id} {row.state}{why}")
+            reason = f": {row.reason}" if row.reason else ""
+            self._log.say(f"{row.id} {row.state}{reason}")
             if row.state is State.DONE:
                 self._emit(Message(f"{over}/{len(rows)} reduced   {run_of(row.id)}"))
             elif row.state in ENDED and row.cause is not Cause.SKIPPED:
-                self._emit(Message(f"the report of {run_of(row.id)} was not reduced on the site{why}", "warning"))
+                self._emit(Message(f"the report of {run_of(row.id)} was not reduced on the site{reason}", "warning"))
 
 
 def _is_over_and_cleaned(ledger: Ledger) -> bool:
@@ -296,23 +301,23 @@ class Running:
         self.now = now
         self._turn: Turn | None = None
         self.driving = False  # whether this process holds the campaign
-        self._happened: deque[Event] = deque()
+        self._events: deque[Event] = deque()
         self._listener: Callable[[Event], object] | None = None
-        self._rounds = self._with_what_to_do()
-        self._held: Held | None = None
+        self._rounds = self._rounds_with_hints()
+        self._locked: LockedCampaign | None = None
         self._fault: BaseException | None = None
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Event:
-        while not self._happened and self._fault is None:
+        while not self._events and self._fault is None:
             try:
                 next(self._rounds)
             except (NswError, StopIteration, KeyboardInterrupt) as fault:  # after what happened before it
                 self._fault = fault
-        if self._happened:
-            return self._happened.popleft()
+        if self._events:
+            return self._events.popleft()
         assert self._fault is not None
         raise self._fault
 
@@ -336,8 +341,8 @@ class Running:
         """
         self._listener = listener
         try:
-            while self._happened:
-                listener(self._happened.popleft())
+            while self._events:
+                listener(self._events.popleft())
             for _ in self._rounds:
                 pass
         finally:
@@ -347,35 +352,35 @@ class Running:
     def emit(self, event: Event) -> None:
         """Hand an event to the listener, or keep it for who iterates."""
         if self._listener is None:
-            if isinstance(event, Downloading) and self._happened and isinstance(self._happened[-1], Downloading):
-                self._happened.pop()  # who iterates hears of a round once it is over: its end is news enough
-            self._happened.append(event)
+            if isinstance(event, Downloading) and self._events and isinstance(self._events[-1], Downloading):
+                self._events.pop()  # who iterates hears of a round once it is over: its end is news enough
+            self._events.append(event)
         else:
             self._listener(event)
 
     def counts(self) -> dict[str, int]:
         """How many runs are in each state now; only while it drives."""
-        return self._held.ledger.counts() if self._held else {}
+        return self._locked.ledger.counts() if self._locked else {}
 
     def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
         """State, reason, first run and number of the runs that wait; only while it drives."""
-        return self._held.ledger.why_waiting() if self._held else []
+        return self._locked.ledger.why_waiting() if self._locked else []
 
-    def _with_what_to_do(self) -> Generator[None]:
+    def _rounds_with_hints(self) -> Generator[None]:
         """The rounds; an error that ends them names the command that goes on."""
-        from nsw.campaign.selection import as_named
+        from nsw.campaign.selection import campaign_argument
 
         try:
             yield from self._carry_out()
         except NswError as fault:
-            resumable(fault, as_named(self.folder))
+            resumable(fault, campaign_argument(self.folder))
             raise
-        except OSError as outside:
-            if outside.errno not in DISK_FULL:
+        except OSError as os_fault:
+            if os_fault.errno not in DISK_FULL:
                 raise
-            told = disk_full(outside.filename or self.folder.path, outside.strerror)
-            resumable(told, as_named(self.folder))
-            raise told from None
+            full_disk = disk_full(os_fault.filename or self.folder.path, os_fault.strerror)
+            resumable(full_disk, campaign_argument(self.folder))
+            raise full_disk from None
 
     def _carry_out(self) -> Generator[None]:
         from nsw import __version__
@@ -387,84 +392,90 @@ class Running:
         from nsw.campaign.recipe_lock import finish
 
         folder = self.folder
-        with held(folder, self.emit, only=self.only) as it, noting_owner(it.ledger):
-            self._held, self.driving = it, True
-            counts = it.ledger.counts()
-            it.log.say(f"nsw {__version__} continues with {headline(counts)}")
+        with lock_campaign(folder, self.emit, only=self.only) as campaign, noting_owner(campaign.ledger):
+            self._locked, self.driving = campaign, True
+            counts = campaign.ledger.counts()
+            campaign.log.say(f"nsw {__version__} continues with {headline(counts)}")
             try:
                 self.emit(Started(folder.id, counts))
                 yield
-                if not it.cleaned:
-                    yield from self._run_what_is_left(it)
-                for told in it.builds.conclude():
-                    self.emit(Message(told, "error"))
+                if not campaign.cleaned:
+                    yield from self._run_remaining(campaign)
+                for message in campaign.builds.conclude():
+                    self.emit(Message(message, "error"))
                 self.emit(RunsEnded())
                 yield
-                with closing(reading(folder, it.ledger)) as read:
+                with closing(reading(folder, campaign.ledger)) as read:
                     for done, total in read:
                         self.emit(ReportsRead(done, total))
                         yield
-                for told in finish(folder, it.ledger, it.transport, it.scratch):
-                    self.emit(Message(told, "warning"))
-                private.forget_secrets(folder, it.ledger, it.transport, it.scratch)
-                good = is_good(it.ledger, self.only)
-                if fault := notify(folder, it.ledger, good=good):
+                for message in finish(folder, campaign.ledger, campaign.transport, campaign.scratch):
+                    self.emit(Message(message, "warning"))
+                private.forget_secrets(folder, campaign.ledger, campaign.transport, campaign.scratch)
+                good = is_good(campaign.ledger, self.only)
+                if fault := notify(folder, campaign.ledger, good=good):
                     self.emit(Message(fault, "warning"))
-                self.emit(Finished(it.ledger.counts(), good))
+                self.emit(Finished(campaign.ledger.counts(), good))
             except (KeyboardInterrupt, GeneratorExit):
-                it.log.say("interrupted")
+                campaign.log.say("interrupted")
                 raise
             finally:
-                self._held, self.driving = None, False
+                self._locked, self.driving = None, False
                 if self._turn is not None:
                     self._turn.release()
                     self._turn = None
 
-    def _run_what_is_left(self, it: Held) -> Generator[None]:
+    def _run_remaining(self, campaign: LockedCampaign) -> Generator[None]:
         """Put what the runs need on the site, and submit, poll and judge until none is left."""
         from nsw.campaign import site_folder as private
 
         warnings: list[str] = []
-        is_new = private.prepare(self.folder, it.transport, it.scratch, it.ledger.site(), warnings.append)
+        is_new = private.prepare(
+            self.folder, campaign.transport, campaign.scratch, campaign.ledger.site(), warnings.append
+        )
         for text in warnings:
             self.emit(Message(text, "warning"))
-        if is_new and it.ledger.meta(PREPARED):
-            it.ledger.set_meta(PREPARED, False)
-            self.emit(Message(f"{it.scratch} was removed: nsw makes it again, with scripts and program", "warning"))
-        it.builds.prepare()
-        if adopted := it.driver.recover():
+        if is_new and campaign.ledger.meta(PREPARED):
+            campaign.ledger.set_meta(PREPARED, False)
+            self.emit(
+                Message(f"{campaign.scratch} was removed: nsw makes it again, with scripts and program", "warning")
+            )
+        campaign.builds.prepare()
+        if adopted := campaign.driver.recover():
             self.emit(Message(f"{plural(adopted, 'submission')} in doubt found again"))
-        yield from self._wait_for_turn(it)
-        looking = Looking(it)
-        with closing(it.driver.rounds()) as rounds:
+        yield from self._wait_for_turn(campaign)
+        looking = OutputWatch(campaign)
+        with closing(campaign.driver.rounds()) as rounds:
             for _ in rounds:
                 if (progress := looking.look()) is not None:
                     self.emit(progress)
                 yield
 
-    def _wait_for_turn(self, it: Held) -> Generator[None]:
+    def _wait_for_turn(self, campaign: LockedCampaign) -> Generator[None]:
         """Wait until no other campaign of this user runs on this machine, unless nothing of this one is to begin."""
-        from nsw.campaign.selection import as_option
+        from nsw.campaign.selection import campaign_option
 
-        site = it.ledger.site()
-        here = site.get("scheduler") == LOCAL and (site.get("transport") or {}).get("kind", LOCAL) == LOCAL
-        if self.now or not here or site.get("replay") or is_inside_a_run():
+        site = campaign.ledger.site()
+        is_local = site.get("scheduler") == LOCAL and (site.get("transport") or {}).get("kind", LOCAL) == LOCAL
+        if self.now or not is_local or site.get("replay") or is_inside_a_run():
             return
         try:
-            self._turn = Turn(Owner(it.folder.id, str(it.folder.path.absolute()), f"{it.scratch}/jobs"))
+            self._turn = Turn(
+                Owner(campaign.folder.id, str(campaign.folder.path.absolute()), f"{campaign.scratch}/jobs")
+            )
         except OSError as fault:
             self.emit(Message(f"nsw cannot see whether other campaigns run on this machine: {fault}", "warning"))
             return
-        said = None
-        while it.ledger.has_planned() and (why := self._turn.take()) is not None:
-            if why != said:
-                again = f"nsw resume{as_option(it.folder)}"
-                hint = f"Ctrl-C ends the wait (`{again}` continues), `{again} --now` starts without waiting"
-                self.emit(Message(f"waits for its turn: {why}; {hint}"))
-                it.log.say(f"waits for its turn: {why}")
-                said = why
+        last_reason = None
+        while campaign.ledger.has_planned() and (reason := self._turn.take()) is not None:
+            if reason != last_reason:
+                command = f"nsw resume{campaign_option(campaign.folder)}"
+                hint = f"Ctrl-C ends the wait (`{command}` continues), `{command} --now` starts without waiting"
+                self.emit(Message(f"waits for its turn: {reason}; {hint}"))
+                campaign.log.say(f"waits for its turn: {reason}")
+                last_reason = reason
             yield
-            it.driver.cancel_if_asked()
+            campaign.driver.cancel_if_asked()
             time.sleep(_TURN_S)
-        if said:
+        if last_reason:
             self.emit(Message("its turn has come"))

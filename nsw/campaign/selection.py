@@ -21,8 +21,19 @@ if TYPE_CHECKING:
     from nsw.campaign.folder import CampaignFolder
 
 __all__ = [
-    "Selection", "Which", "as_named", "as_option", "campaign_and_runs", "campaign_of_words", "job_ids",
-    "known_names", "named", "needed", "one_of", "selected", "the_one",
+    "RunsOption",
+    "Selection",
+    "campaign_and_runs",
+    "campaign_argument",
+    "campaign_of_words",
+    "campaign_option",
+    "complete_names",
+    "default_run",
+    "find_run",
+    "job_ids",
+    "matching_rows",
+    "require_matches",
+    "selected",
 ]  # fmt: skip
 
 T = TypeVar("T", RunRow, RunRow | BuildRow)
@@ -49,7 +60,7 @@ class Selection:
 
 
 # what a command line says of a campaign: the first word, that of -c, the folder of campaigns, the runs
-Which: TypeAlias = tuple[str | None, str | None, Path | None, Selection]
+RunsOption: TypeAlias = tuple[str | None, str | None, Path | None, Selection]
 
 
 def job_ids(ledger: Ledger, runs: Iterable[RunRow | BuildRow]) -> dict[str, str]:
@@ -65,8 +76,8 @@ def job_ids(ledger: Ledger, runs: Iterable[RunRow | BuildRow]) -> dict[str, str]
     from nsw.schedulers.model import Native
 
     natives = ledger.native_ids()
-    known = ((run, Native.parse(natives.get(run.submission or ""))) for run in runs)
-    return {run.id: adapter.job_of(native, run.task) for run, native in known if native is not None}
+    natives_of_runs = ((run, Native.parse(natives.get(run.submission or ""))) for run in runs)
+    return {run.id: adapter.job_of(native, run.task) for run, native in natives_of_runs if native is not None}
 
 
 def selected(ledger: Ledger, rows: Sequence[T], selection: Selection) -> list[T]:
@@ -79,29 +90,33 @@ def selected(ledger: Ledger, rows: Sequence[T], selection: Selection) -> list[T]
         return list(rows)
     jobs = job_ids(ledger, rows)
     for word in selection.only:
-        needed("--case", word, rows, jobs, part=False)
-    only = {row.id for word in _all_of_parameters(selection.only) for row in named(word, rows, jobs)}
-    without = {row.id for word in selection.without for row in needed("--exclude", word, rows, jobs, part=False)}
-    kept = [row for row in rows if (not selection.only or row.id in only) and row.id not in without]
-    if not kept:
+        require_matches("--case", word, rows, jobs, part=False)
+    only = {row.id for word in _all_of_parameters(selection.only) for row in matching_rows(word, rows, jobs)}
+    without = {
+        row.id for word in selection.without for row in require_matches("--exclude", word, rows, jobs, part=False)
+    }
+    chosen = [row for row in rows if (not selection.only or row.id in only) and row.id not in without]
+    if not chosen:
         raise UsageError("--case and --exclude leave no run")
-    return kept
+    return chosen
 
 
-def needed(option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str], *, part: bool = True) -> list[T]:
+def require_matches(
+    option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str], *, part: bool = True
+) -> list[T]:
     """The runs that a word names; with `part` of a part of an id all that have it.
 
     Raises:
         UsageError: There is none; `option` is where the word is.
     """
-    runs = named(word, rows, jobs) or [row for row in rows if part and word in row.id]
+    runs = matching_rows(word, rows, jobs) or [row for row in rows if part and word in row.id]
     if not runs:
-        known = [*dict.fromkeys(row.case_id for row in rows if isinstance(row, RunRow)), *(row.id for row in rows)]
-        raise UsageError(f"{option} {word}: no run matches", hint=did_you_mean(word, known) or _HAVE)
+        names = [*dict.fromkeys(row.case_id for row in rows if isinstance(row, RunRow)), *(row.id for row in rows)]
+        raise UsageError(f"{option} {word}: no run matches", hint=did_you_mean(word, names) or _HAVE)
     return runs
 
 
-def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
+def matching_rows(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
     """The runs that a word names: the run, else the case, the pass, the job, what has the parameters or fits.
 
     Args:
@@ -109,7 +124,7 @@ def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
         rows: Runs, or runs and builds.
         jobs: The scheduler's job id of each that has one.
     """
-    ways: tuple[Callable[[RunRow | BuildRow], bool], ...] = (
+    tests: tuple[Callable[[RunRow | BuildRow], bool], ...] = (
         lambda row: row.id == word,
         lambda row: isinstance(row, RunRow) and row.case_id == word,
         lambda row: isinstance(row, RunRow) and row.pass_name == word,
@@ -117,7 +132,7 @@ def named(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
         lambda row: "=" in word and isinstance(row, RunRow) and _has_parameters(row, word),
         lambda row: _PATTERN.search(word) is not None and _fits(row, word),
     )
-    return next((runs for way in ways if (runs := [row for row in rows if way(row)])), [])
+    return next((runs for test in tests if (runs := [row for row in rows if test(row)])), [])
 
 
 def _all_of_parameters(words: Sequence[str]) -> Sequence[str]:
@@ -142,63 +157,63 @@ def _is_job(job: str, word: str) -> bool:
     return word[:1].isdigit() and rest != job and not rest[:1].isalnum()
 
 
-def one_of(known: Sequence[T], word: str) -> T:
+def find_run(rows: Sequence[T], word: str) -> T:
     """The run of that id, or the only one that has it as a part.
 
     Raises:
         UsageError: There is none, or several have it.
     """
-    matches = [row for row in known if row.id == word] or [row for row in known if word in row.id]
+    matches = [row for row in rows if row.id == word] or [row for row in rows if word in row.id]
     if len(matches) == 1:
         return matches[0]
     if not matches:
-        hint = did_you_mean(word, [row.id for row in known]) or "`nsw status --runs` lists them"
+        hint = did_you_mean(word, [row.id for row in rows]) or "`nsw status --runs` lists them"
         raise UsageError(f"there is no run {word}", hint=hint)
-    what = "builds" if all(isinstance(row, BuildRow) for row in matches) else "runs"
-    raise UsageError(f"'{word}' matches {len(matches)} {what}", hint=_choices(matches))
+    kind = "builds" if all(isinstance(row, BuildRow) for row in matches) else "runs"
+    raise UsageError(f"'{word}' matches {len(matches)} {kind}", hint=_choices(matches))
 
 
-def the_one(known: Sequence[T], *, follow: bool = False) -> T:
+def default_run(rows: Sequence[T], *, follow: bool = False) -> T:
     """Where none is named: the only one that failed or was lost, else that runs, or the only one at all.
 
     Args:
-        known: Those to choose from.
+        rows: Those to choose from.
         follow: Whether it is to be followed: one that runs is meant rather than one that failed.
 
     Raises:
         UsageError: There are several.
     """
-    bad = [row for row in known if row.state in _BAD]
-    going = [row for row in known if row.state is State.RUNNING]
-    some = (going or bad if follow else bad or going) or known
-    if len(some) == 1:
-        return some[0]
-    what = f"there are {len(known)}"
-    if some is not known:
-        what = f"{len(some)} run now" if some is going else f"{len(some)} failed or were lost"
-    raise UsageError(f"which run? {what}", hint=_choices(some))
+    bad = [row for row in rows if row.state in _BAD]
+    running = [row for row in rows if row.state is State.RUNNING]
+    candidates = (running or bad if follow else bad or running) or rows
+    if len(candidates) == 1:
+        return candidates[0]
+    situation = f"there are {len(rows)}"
+    if candidates is not rows:
+        situation = f"{len(candidates)} run now" if candidates is running else f"{len(candidates)} failed or were lost"
+    raise UsageError(f"which run? {situation}", hint=_choices(candidates))
 
 
 def _choices(rows: Sequence[RunRow | BuildRow]) -> str:
     """The names to choose from, those first that something is wrong with, each with its state."""
     rows = sorted(rows, key=lambda row: row.state not in _BAD)
     lines = [f"\n    {row.id}  {row.state}" for row in rows[:_CHOICES]]
-    more = len(rows) - _CHOICES
-    return "name one of them:" + "".join(lines) + (f"\n    ... and {more} more" if more > 0 else "")
+    omitted = len(rows) - _CHOICES
+    return "name one of them:" + "".join(lines) + (f"\n    ... and {omitted} more" if omitted > 0 else "")
 
 
-def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
+def campaign_and_runs(option_values: RunsOption) -> tuple[CampaignFolder, Selection]:
     """The campaign, and the runs of it that are meant: a first word that is no campaign may name runs.
 
     Raises:
         UsageError: It names no runs of the campaign of -c.
         CampaignError: There is no such campaign, and no such run in the newest.
     """
-    word, option, root, selection = which
+    word, option, root, selection = option_values
     parent = folders.root(root)
     if word is None or word == option:
         return folders.find(parent, option), selection
-    none: NswError = UsageError(
+    error: NswError = UsageError(
         f"two campaigns are named: {word} and {option}",
         hint=f"{word} is not a run, case, pattern or job of {option} either",
     )
@@ -206,19 +221,19 @@ def campaign_and_runs(which: Which) -> tuple[CampaignFolder, Selection]:
         try:
             return folders.find(parent, word), selection
         except CampaignError as fault:
-            none = fault
+            error = fault
     try:
         folder = folders.find(parent, option)
     except CampaignError:
-        raise none from None
+        raise error from None
     with look(folder) as ledger:
         runs = ledger.runs()
-        if named(word, runs, job_ids(ledger, runs)):
+        if matching_rows(word, runs, job_ids(ledger, runs)):
             return folder, replace(selection, only=(*selection.only, word))
     if option is None:
-        message = f"{none}, and no run, case, pattern or job of the newest one there, {folder.id}"
-        raise UsageError(message, hint=none.hint) from None
-    raise none
+        message = f"{error}, and no run, case, pattern or job of the newest one there, {folder.id}"
+        raise UsageError(message, hint=error.hint) from None
+    raise error
 
 
 def campaign_of_words(words: Sequence[str], option: str | None, root: Path | None) -> tuple[CampaignFolder, list[str]]:
@@ -233,23 +248,23 @@ def campaign_of_words(words: Sequence[str], option: str | None, root: Path | Non
     if not words:
         return folder, []
     with look(folder) as ledger:
-        known: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
-        jobs = job_ids(ledger, known)
-        known += ledger.reductions()
-    strange = [word for word in words if not (any(word in row.id for row in known) or named(word, known, jobs))]
-    if not strange:
+        rows: list[RunRow | BuildRow] = [*ledger.builds(), *ledger.runs()]
+        jobs = job_ids(ledger, rows)
+        rows += ledger.reductions()
+    unmatched = [word for word in words if not (any(word in row.id for row in rows) or matching_rows(word, rows, jobs))]
+    if not unmatched:
         return folder, list(words)
-    if option is None and strange[0] == words[0]:
+    if option is None and unmatched[0] == words[0]:
         try:
             return folders.find(parent, words[0]), list(words[1:])
         except CampaignError:
             pass
-    near = did_you_mean(strange[0], [row.id for row in known])
+    near = did_you_mean(unmatched[0], [row.id for row in rows])
     raise UsageError(
-        f"there is no run {strange[0]} in {folder.id}" + (", the newest campaign" if option is None else ""),
-        hint=_run_of_path(strange[0], parent)
+        f"there is no run {unmatched[0]} in {folder.id}" + (", the newest campaign" if option is None else ""),
+        hint=_run_of_path(unmatched[0], parent)
         or near
-        or f"`nsw status --runs -c {as_named(folder)}` lists them; `-c` names another campaign",
+        or f"`nsw status --runs -c {campaign_argument(folder)}` lists them; `-c` names another campaign",
     )
 
 
@@ -260,32 +275,34 @@ def _run_of_path(word: str, parent: Path) -> str | None:
             inside = Path(word).resolve().relative_to(folder.path.resolve()).parts
         except (OSError, ValueError):
             continue
-        run = next((name for where, name in pairwise(inside) if where in {"reports", "runs"}), None)
-        name = as_named(folder)
+        run = next((name for parent_name, name in pairwise(inside) if parent_name in {"reports", "runs"}), None)
+        name = campaign_argument(folder)
         lists = f"`nsw status --runs -c {name}` lists those of that campaign"
         return f"a run is named by its id, not by a path: {f'{run} -c {name}' if run else lists}"
     return None
 
 
-def as_named(folder: CampaignFolder) -> str:
+def campaign_argument(folder: CampaignFolder) -> str:
     """How a hint names a campaign: by its id where the next command looks for it there, else by its path."""
-    path, here = folder.path, Path.cwd()
+    path, working_folder = folder.path, Path.cwd()
     if path.parent.resolve() == folders.root(None).resolve():
         return folder.id
-    return shlex.quote(str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path))
+    return shlex.quote(
+        str(path.relative_to(working_folder) if path.is_absolute() and path.is_relative_to(working_folder) else path)
+    )
 
 
-def as_option(folder: CampaignFolder) -> str:
+def campaign_option(folder: CampaignFolder) -> str:
     """What a command in a hint needs to find a campaign: nothing for the one that is meant where none is named."""
     try:
-        meant = folders.find(folders.root(None), None).path.resolve()
+        default_path = folders.find(folders.root(None), None).path.resolve()
     except CampaignError:
-        meant = None
-    return "" if meant == folder.path.resolve() else f" -c {as_named(folder)}"
+        default_path = None
+    return "" if default_path == folder.path.resolve() else f" -c {campaign_argument(folder)}"
 
 
-def known_names(
-    parent: Path, campaign: str | None, what: Literal["run", "retry", "case"], begun: str, *, most: int
+def complete_names(
+    parent: Path, campaign: str | None, kind: Literal["run", "retry", "case"], prefix: str, *, limit: int
 ) -> list[str]:
     """Names of runs or cases that begin so, for completion; none of a campaign that was made elsewhere.
 
@@ -296,8 +313,8 @@ def known_names(
     if not folder.trusted:
         return []
     with look(folder) as ledger:
-        if what == "case":
-            return ledger.names(begun, most, of="case_id")
-        if what == "retry":
-            return ledger.names(begun, most, states=(State.FAILED, State.LOST, State.CANCELLED))
-        return [*(build.id for build in ledger.builds()), *ledger.names(begun, most)]
+        if kind == "case":
+            return ledger.names(prefix, limit, column="case_id")
+        if kind == "retry":
+            return ledger.names(prefix, limit, states=(State.FAILED, State.LOST, State.CANCELLED))
+        return [*(build.id for build in ledger.builds()), *ledger.names(prefix, limit)]

@@ -23,8 +23,15 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 __all__ = [
-    "TOOLS", "follow", "forget_done", "forget_secrets", "lacks_secrets", "prepare", "reducer_to", "write_secrets",
-]  # fmt: skip
+    "TOOLS",
+    "follow_moved_folder",
+    "forget_done",
+    "forget_secrets",
+    "lacks_secrets",
+    "prepare",
+    "reducer_to",
+    "write_secrets",
+]
 
 TOOLS: Final = "tools"  # folder of nsw's own programs there
 # symbolic, so that the set-group-id bit of a project's folder stays
@@ -158,7 +165,7 @@ def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> 
         UnreachableError: The site could not be asked.
     """
     done = [run.id for run in ledger.runs_named(runs) if run.state is State.DONE]
-    done += [row.id for row in ledger.reductions((State.DONE,), of=set(runs))]
+    done += [row.id for row in ledger.reductions((State.DONE,), run_ids=set(runs))]
     if not done:
         return
     with site_in_hand(folder, ledger) as (transport, scratch):
@@ -168,7 +175,7 @@ def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> 
         raise UnreachableError(CommandError(moved, subject="the earlier attempts could not be moved aside").message)
 
 
-def follow(folder: CampaignFolder, ledger: Ledger) -> None:
+def follow_moved_folder(folder: CampaignFolder, ledger: Ledger) -> None:
     """Where the campaign was moved with its folder on the site inside its own: to the new place, in ledger and scripts.
 
     A copy, whose original is still there, keeps the original's folder. A folder on the site outside the campaign's own
@@ -178,8 +185,10 @@ def follow(folder: CampaignFolder, ledger: Ledger) -> None:
     if was == now or was.name != now.name or not now.is_dir() or (was.parent / LEDGER).exists():
         return
     for script in folder.scripts.glob("*.sh"):
-        made = script.with_suffix(".new")
-        made.write_text(script.read_text(encoding="utf-8").replace(quote(str(was)), quote(str(now))), encoding="utf-8")
-        made.chmod(script.stat().st_mode)
-        made.replace(script)
+        new_script = script.with_suffix(".new")
+        new_script.write_text(
+            script.read_text(encoding="utf-8").replace(quote(str(was)), quote(str(now))), encoding="utf-8"
+        )
+        new_script.chmod(script.stat().st_mode)
+        new_script.replace(script)
     ledger.set_meta(SCRATCH, str(now))

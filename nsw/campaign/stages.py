@@ -16,7 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.choose import Chooser
-from nsw.campaign.ledger_rows import ENDED, IN_FLIGHT, WERE_READ, Cause, Choice, Met, Reading, Reason, RunRow, State
+from nsw.campaign.ledger_rows import (
+    ENDED,
+    IN_FLIGHT,
+    WERE_READ,
+    Cause,
+    Choice,
+    NeedState,
+    Reading,
+    Reason,
+    RunRow,
+    State,
+)
 from nsw.campaign.read import fault_of, read_reports
 from nsw.errors import CanaryError, NswError
 from nsw.plan.model import GRACE_S, around_s
@@ -25,7 +36,7 @@ from nsw.recipe.units import parse_duration
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.campaign.driven import Driven
+    from nsw.campaign.driven import DrivenCampaign
     from nsw.schedulers.model import Submission
 
 
@@ -33,13 +44,13 @@ class Canary:
     """Judges the run that all others of a campaign need, once it has ended.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
     """
 
-    def __init__(self, it: Driven) -> None:
-        self._it = it
-        self._ledger = it.ledger
-        self._over = False
+    def __init__(self, campaign: DrivenCampaign) -> None:
+        self._campaign = campaign
+        self._ledger = campaign.ledger
+        self._is_judged = False
 
     def check(self) -> None:
         """Let the rest go when the canary has ended well.
@@ -47,12 +58,12 @@ class Canary:
         Raises:
             CanaryError: It has not, and a person must say how to go on.
         """
-        run = self._unjudged()
-        if run is None or run.state not in ENDED or self._is_reduced_still(run):
+        run = self._unjudged_run()
+        if run is None or run.state not in ENDED or self._awaits_reduction(run):
             return
-        wrong = self._wrong(run)
+        wrong = self._fault_description(run)
         rest = self._ledger.held_by_canary()
-        self._ledger.settle_canary(Met.MET if wrong is None else Met.REFUSED)
+        self._ledger.record_canary_verdict(NeedState.MET if wrong is None else NeedState.REFUSED)
         if wrong is None or (not rest and run.state is not State.DONE):  # the campaign's end tells of that one
             return
         raise CanaryError(
@@ -64,24 +75,24 @@ class Canary:
 
     def fault(self, run: RunRow) -> str | None:
         """Read what a run left; what is wrong with it, or None."""
-        return fault_of(self._it.folder, self._ledger, run, self._it.progress)
+        return fault_of(self._campaign.folder, self._ledger, run, self._campaign.progress)
 
-    def _unjudged(self) -> RunRow | None:
-        if self._over:
+    def _unjudged_run(self) -> RunRow | None:
+        if self._is_judged:
             return None
-        found = self._ledger.canary()
-        self._over = found is None or found[1] is Met.REFUSED
-        return None if found is None or self._over else self._ledger.runs_named([found[0]])[0]
+        canary = self._ledger.canary()
+        self._is_judged = canary is None or canary[1] is NeedState.REFUSED
+        return None if canary is None or self._is_judged else self._ledger.runs_named([canary[0]])[0]
 
-    def _is_reduced_still(self, run: RunRow) -> bool:
+    def _awaits_reduction(self, run: RunRow) -> bool:
         """Whether its report is still to be reduced on the site: it cannot be read before."""
-        going = self._ledger.reductions((State.PLANNED, *IN_FLIGHT), of={run.id})
-        return run.state is State.DONE and bool(going)
+        reductions = self._ledger.reductions((State.PLANNED, *IN_FLIGHT), run_ids={run.id})
+        return run.state is State.DONE and bool(reductions)
 
-    def _wrong(self, run: RunRow) -> str | None:
+    def _fault_description(self, run: RunRow) -> str | None:
         if run.state is not State.DONE:
-            how = run.state if run.state is State.FAILED else f"was {run.state}"
-            return how + (f": {run.reason}" if run.reason else "")
+            outcome = run.state if run.state is State.FAILED else f"was {run.state}"
+            return outcome + (f": {run.reason}" if run.reason else "")
         fault = self.fault(run)
         return None if fault is None else f"is done, but what it left is of no use: {fault}"
 
@@ -96,21 +107,21 @@ class Stages:
     """The runs of a campaign that wait for an earlier stage; the caller holds its lock.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
         clock: Seconds that only grow; tests hand in their own.
     """
 
-    def __init__(self, it: Driven, clock: Callable[[], float] = time.monotonic) -> None:
-        self._it = it
+    def __init__(self, campaign: DrivenCampaign, clock: Callable[[], float] = time.monotonic) -> None:
+        self._campaign = campaign
         self._clock = clock
-        self._waiting = bool(it.ledger.waiting_for_stages())
-        self._any = self._waiting or bool(it.ledger.choices())
+        self._waiting = bool(campaign.ledger.waiting_for_stages())
+        self._has_choices = self._waiting or bool(campaign.ledger.choices())
         self._gathering_since: float | None = None
         self._read_at = float("-inf")
 
     def read(self) -> None:
         """Read all collected reports into the campaign's tables."""
-        read_reports(self._it.folder, self._it.ledger, self._it.progress)
+        read_reports(self._campaign.folder, self._campaign.ledger, self._campaign.progress)
 
     def choose(self, run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
         """What a run is to do, by the runs of its source that were read: a choice, or why it is skipped."""
@@ -120,22 +131,27 @@ class Stages:
         """Decide for what can be decided, and let it go."""
         if not self._waiting:
             return
-        waiting = self._it.ledger.waiting_for_stages()
+        waiting = self._campaign.ledger.waiting_for_stages()
         self._waiting = bool(waiting)
-        sources = {group: self._it.ledger.runs_named(self._it.ledger.sources_of(group)) for group in waiting}
+        sources = {
+            group: self._campaign.ledger.runs_named(self._campaign.ledger.source_runs(group)) for group in waiting
+        }
         if self._must_read(sources):
             self.read()
             self._read_at = self._clock()
-            sources = {group: self._it.ledger.runs_named([run.id for run in some]) for group, some in sources.items()}
-        chosen = self._it.ledger.choices()
+            sources = {
+                group: self._campaign.ledger.runs_named([run.id for run in source_runs])
+                for group, source_runs in sources.items()
+            }
+        chosen = self._campaign.ledger.choices()
         for group, runs in waiting.items():
-            some = [run for run in sources[group] if run.state is State.DONE and run.reading in WERE_READ]
+            read_sources = [run for run in sources[group] if run.state is State.DONE and run.reading in WERE_READ]
             for run in runs:
-                if run not in chosen and some:
-                    self._decide(run, some)
-                elif not some and (why := _hopeless(sources[group])):
-                    self._skip(run, why)
-        self._let_go(sources)
+                if run not in chosen and read_sources:
+                    self._decide(run, read_sources)
+                elif not read_sources and (reason := _hopeless_reason(sources[group])):
+                    self._skip(run, reason)
+        self._release_decided(sources)
 
     def prepare(self, submission: Submission) -> Submission:
         """Put the files with the choices of a submission's runs on the site.
@@ -147,63 +163,63 @@ class Stages:
             UnreachableError: The site could not be reached.
             CommandError: A file could not be written.
         """
-        chosen = self._it.ledger.choices() if self._any else {}
+        chosen = self._campaign.ledger.choices() if self._has_choices else {}
         if not chosen:
             return submission
         if submission.attempt > 1:  # the shorter limit may be what ended the first: now it is the plan's
             chosen = {run: replace(choice, limit_s=None) for run, choice in chosen.items()}
-        runs = self._it.ledger.runs_of(submission.job, submission.tasks)
-        mine = [run for run in runs if run.id in chosen]
-        if not mine:
+        runs = self._campaign.ledger.runs_of(submission.job, submission.tasks)
+        chosen_runs = [run for run in runs if run.id in chosen]
+        if not chosen_runs:
             return submission
         with tempfile.TemporaryDirectory(prefix="nsw-choices-") as folder:
             files = []
-            for number, run in enumerate(mine):
-                here = Path(folder) / str(number)
-                here.write_text(choice_file(run.id, submission.attempt, chosen[run.id]), encoding="utf-8")
-                files.append((here, f"{self._it.scratch}/choices/{run.id}/attempt-{submission.attempt}"))
-            self._it.transport.stage(files)
-        return replace(submission, walltime_s=_walltime(runs, chosen, self._beside_s()))
+            for number, run in enumerate(chosen_runs):
+                local_file = Path(folder) / str(number)
+                local_file.write_text(choice_file(run.id, submission.attempt, chosen[run.id]), encoding="utf-8")
+                files.append((local_file, f"{self._campaign.scratch}/choices/{run.id}/attempt-{submission.attempt}"))
+            self._campaign.transport.stage(files)
+        return replace(submission, walltime_s=_walltime(runs, chosen, self._overhead_s()))
 
     @cached_property
     def _chooser(self) -> Chooser:
-        return Chooser(self._it)
+        return Chooser(self._campaign)
 
-    def _beside_s(self) -> int:
+    def _overhead_s(self) -> int:
         """Seconds of a job beside its runs, as the site's grace makes them."""
-        grace = (self._it.ledger.site().get("limits") or {}).get("grace")
+        grace = (self._campaign.ledger.site().get("limits") or {}).get("grace")
         return around_s(GRACE_S if grace is None else int(parse_duration(grace)))
 
     def _must_read(self, sources: dict[str, list[RunRow]]) -> bool:
         """Whether a source lies unread; on this machine only once no run of an earlier stage is left to disturb."""
         if not any(run.state is State.DONE and run.reading is Reading.COLLECTED for s in sources.values() for run in s):
             return False
-        if self._it.scheduler.shares_machine:
-            ledger = self._it.ledger
+        if self._campaign.scheduler.shares_machine:
+            ledger = self._campaign.ledger
             waiting = {run for runs in ledger.waiting_for_stages().values() for run in runs}
             left = ledger.runs(states=(State.PLANNED, *IN_FLIGHT))
             return all(run.id in waiting for run in left)
         return self._clock() - self._read_at >= _READ_EVERY_S
 
     def _decide(self, run: str, sources: list[RunRow]) -> None:
-        (row,) = self._it.ledger.runs_named([run])
+        (row,) = self._campaign.ledger.runs_named([run])
         try:
-            found = self.choose(row, sources)
+            choice = self.choose(row, sources)
         except NswError as fault:
-            found = fault.message
-        if isinstance(found, str):
-            self._skip(run, found)
+            choice = fault.message
+        if isinstance(choice, str):
+            self._skip(run, choice)
         else:
-            self._it.ledger.choose_for(run, found)
+            self._campaign.ledger.record_choice(run, choice)
 
-    def _skip(self, run: str, why: str) -> None:
-        self._it.ledger.update_tasks([run], state=State.CANCELLED, reason=Reason(why, Cause.SKIPPED))
-        self._it.changed([run])
+    def _skip(self, run: str, reason: str) -> None:
+        self._campaign.ledger.update_tasks([run], state=State.CANCELLED, reason=Reason(reason, Cause.SKIPPED))
+        self._campaign.changed([run])
 
-    def _let_go(self, sources: dict[str, list[RunRow]]) -> None:
+    def _release_decided(self, sources: dict[str, list[RunRow]]) -> None:
         """Release what was decided: when all sources were read, an array is full, or it waited long enough."""
-        chosen = self._it.ledger.choices()
-        waiting = self._it.ledger.waiting_for_stages()
+        chosen = self._campaign.ledger.choices()
+        waiting = self._campaign.ledger.waiting_for_stages()
         ready = [run for runs in waiting.values() for run in runs if run in chosen]
         if not ready:
             self._gathering_since = None
@@ -211,13 +227,13 @@ class Stages:
         now = self._clock()
         self._gathering_since = now if self._gathering_since is None else self._gathering_since
         over = not any(_may_be_read(run) for group in waiting for run in sources.get(group, ()))
-        if over or not self._it.scheduler.batches or now - self._gathering_since >= _GATHER_S:
-            self._it.ledger.release_stage(ready)
+        if over or not self._campaign.scheduler.batches or now - self._gathering_since >= _GATHER_S:
+            self._campaign.ledger.release_stage(ready)
             self._gathering_since = None
-        elif len(ready) >= (most := self._it.scheduler.most_tasks()):
+        elif len(ready) >= (max_tasks := self._campaign.scheduler.most_tasks()):
             undecided = {run for runs in waiting.values() for run in runs} - set(ready)
-            named = self._it.ledger.runs_named
-            self._it.ledger.release_stage(_full_arrays(named(ready), named(sorted(undecided)), most))
+            rows = self._campaign.ledger.runs_named
+            self._campaign.ledger.release_stage(_full_arrays(rows(ready), rows(sorted(undecided)), max_tasks))
 
 
 def choice_file(run: str, attempt: int, choice: Choice) -> str:
@@ -234,26 +250,26 @@ def _may_be_read(run: RunRow) -> bool:
     return unread or run.state not in ENDED
 
 
-def _full_arrays(ready: Sequence[RunRow], undecided: Sequence[RunRow], most: int) -> list[str]:
+def _full_arrays(ready: Sequence[RunRow], undecided: Sequence[RunRow], min_tasks: int) -> list[str]:
     """Those of the decided runs whose job has enough tasks for an array; a task goes when all its runs are decided."""
     open_tasks = {(run.job, run.task) for run in undecided}
-    some = [run for run in ready if (run.job, run.task) not in open_tasks]
-    tasks = Counter(array for array, _task in {((run.job, run.attempt), run.task) for run in some})
-    return [run.id for run in some if tasks[run.job, run.attempt] >= most]
+    decided = [run for run in ready if (run.job, run.task) not in open_tasks]
+    tasks = Counter(array for array, _task in {((run.job, run.attempt), run.task) for run in decided})
+    return [run.id for run in decided if tasks[run.job, run.attempt] >= min_tasks]
 
 
-def _hopeless(sources: Sequence[RunRow]) -> str | None:
+def _hopeless_reason(sources: Sequence[RunRow]) -> str | None:
     """Why a source will never be read; None while it may be."""
     if not sources:
         return "there is no run that it could be chosen from"
     if any(map(_may_be_read, sources)):
         return None
     run = sources[0]
-    how = "its report could not be read" if run.state is State.DONE else f"{run.state}: {run.reason or 'no reason'}"
-    return f"{run.id}, which it is chosen from, gave nothing ({how}); `nsw retry {run.id}` does both"
+    outcome = "its report could not be read" if run.state is State.DONE else f"{run.state}: {run.reason or 'no reason'}"
+    return f"{run.id}, which it is chosen from, gave nothing ({outcome}); `nsw retry {run.id}` does both"
 
 
-def _walltime(runs: Sequence[RunRow], chosen: dict[str, Choice], beside_s: int) -> int | None:
+def _walltime(runs: Sequence[RunRow], chosen: dict[str, Choice], overhead_s: int) -> int | None:
     """The longest of the tasks, where a choice says so for each of their runs; the plan's own limit is the most."""
     tasks: dict[int, int] = {}
     for run in runs:
@@ -261,4 +277,4 @@ def _walltime(runs: Sequence[RunRow], chosen: dict[str, Choice], beside_s: int) 
         if choice is None or choice.limit_s is None:
             return None
         tasks[run.task] = tasks.get(run.task, 0) + choice.limit_s
-    return max(tasks.values()) + beside_s
+    return max(tasks.values()) + overhead_s

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw import __version__
 from nsw.campaign import folder as folders
 from nsw.campaign import ledger_rows
-from nsw.campaign.dry_run import ask, reach, way_to
+from nsw.campaign.dry_run import ask, connect_to_site, reach
 from nsw.campaign.ledger import BuildRow, Ledger, RunRow
 from nsw.campaign.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
 from nsw.campaign.look import look
 from nsw.campaign.places import require_own_folder, require_own_place
-from nsw.campaign.selection import as_named
+from nsw.campaign.selection import campaign_argument
 from nsw.campaign.site_folder import make_folder, write_secrets
 from nsw.campaign.versions import origins
 from nsw.errors import CampaignError, InputError, NswError, UsageError
@@ -62,28 +62,28 @@ def expected_cost(root: Path, plan: Plan) -> ExpectedCost | None:
         root: The folder of campaigns.
         plan: The plan.
     """
-    took = _took(root, plan)
-    if plan.replay or not any(_key(run) in took for run in plan.runs):
+    durations = _earlier_durations(root, plan)
+    if plan.replay or not any(_key(run) in durations for run in plan.runs):
         return None
     gpu_s = node_s = 0.0
     for job in (*plan.builds, *plan.jobs, *plan.reductions):
         if job.place == "job":
-            seconds = sum(min(plan.asked_s(job), _seconds(job, task, took)) for task in job.tasks)
+            seconds = sum(min(plan.asked_s(job), _seconds(job, task, durations)) for task in job.tasks)
             nodes = job.resources.nodes
             gpu_s += seconds * max(job.resources.gpus, plan.node_gpus * nodes)
             node_s += seconds * nodes
     return ExpectedCost(gpu_s / 3600, node_s / 3600)
 
 
-def _seconds(job: Job, task: tuple[Run, ...], took: dict[str, float]) -> float:
-    return max(sum(took.get(_key(run), run.resources.time_s) for run in lane) for lane in job.lanes(task))
+def _seconds(job: Job, task: tuple[Run, ...], durations: dict[str, float]) -> float:
+    return max(sum(durations.get(_key(run), run.resources.time_s) for run in lane) for lane in job.lanes(task))
 
 
-def _took(root: Path, plan: Plan) -> dict[str, float]:
+def _earlier_durations(root: Path, plan: Plan) -> dict[str, float]:
     """Seconds that each case and pass, build and reduction took when it was last done."""
-    mine = [one for one in folders.existing(root) if one.id.startswith(f"{plan.name}-")]
-    found: dict[str, float] = {}
-    for folder in mine[: -_MOST_CAMPAIGNS - 1 : -1]:
+    same_plan = [campaign for campaign in folders.existing(root) if campaign.id.startswith(f"{plan.name}-")]
+    durations: dict[str, float] = {}
+    for folder in same_plan[: -_MOST_CAMPAIGNS - 1 : -1]:
         try:
             if not folder.trusted:
                 continue
@@ -97,8 +97,8 @@ def _took(root: Path, plan: Plan) -> dict[str, float]:
         for row in rows:
             if row.state is State.DONE and row.seconds is not None:
                 times.setdefault(_key(row), []).append(row.seconds)
-        found = {key: max(some) for key, some in times.items()} | found
-    return found
+        durations = {key: max(seconds) for key, seconds in times.items()} | durations
+    return durations
 
 
 def _key(run: Run | RunRow | BuildRow) -> str:
@@ -136,7 +136,7 @@ def begin(
         CampaignError: One of them cannot be made.
         UnreachableError: The site could not be asked.
     """
-    new = folders.made(root, plan.name, share=plan.share, check=check_folder)
+    new = folders.make_campaign_folder(root, plan.name, share=plan.share, check=check_folder)
     with folders.group_may_read(plan.share), new as (hidden, folder):
         _fill(hidden, folder, plan, made_of)
         if made_of.scratch and connect is not None:
@@ -145,31 +145,37 @@ def begin(
     return folder
 
 
-def _fill(folder: folders.CampaignFolder, called: folders.CampaignFolder, plan: Plan, made_of: Ingredients) -> None:
+def _fill(
+    folder: folders.CampaignFolder, final_folder: folders.CampaignFolder, plan: Plan, ingredients: Ingredients
+) -> None:
     """Fill a folder that is not yet `called` so."""
-    scratch = f"{made_of.scratch}/{called.id}" if made_of.scratch else str((called.path / "scratch").absolute())
+    scratch = (
+        f"{ingredients.scratch}/{final_folder.id}"
+        if ingredients.scratch
+        else str((final_folder.path / "scratch").absolute())
+    )
     folder.lock.touch()  # with the rights of the other files: a read-only command tests it
     for app, files in plan.programs().items():
         copy_files(files, folder.path / app)
-    write_scripts(folder, plan, lambda job: made_of.render(job, called.id, scratch))
-    if made_of.secrets:
-        write_secrets(folder.secrets, made_of.secrets)
-    folder.recipe.write_text(_lock_text(made_of.recipe, plan), encoding="utf-8")
-    rule = made_of.recipe.get("canary") or made_of.site.get("canary") or "off"
-    stop_after = made_of.recipe.get("stop_after_failures") or made_of.site.get("stop_after_failures")
+    write_scripts(folder, plan, lambda job: ingredients.render(job, final_folder.id, scratch))
+    if ingredients.secrets:
+        write_secrets(folder.secrets, ingredients.secrets)
+    folder.recipe.write_text(_lock_text(ingredients.recipe, plan), encoding="utf-8")
+    rule = ingredients.recipe.get("canary") or ingredients.site.get("canary") or "off"
+    stop_after = ingredients.recipe.get("stop_after_failures") or ingredients.site.get("stop_after_failures")
     with Ledger(folder.ledger, create=True) as ledger:
         with ledger.transaction():
             ledger.set_meta(ledger_rows.VERSION, __version__)
             ledger.set_meta(ledger_rows.NAME, plan.name)
             ledger.set_meta(ledger_rows.SITE, plan.site)
-            ledger.set_meta(ledger_rows.SITE_DATA, made_of.site)
+            ledger.set_meta(ledger_rows.SITE_DATA, ingredients.site)
             ledger.set_meta(ledger_rows.SCRATCH, scratch)
             ledger.set_meta(ledger_rows.CREATED, time.time())
             if stop_after:
                 ledger.set_meta(ledger_rows.STOP_AFTER, int(stop_after))
-            ledger.set_meta(ledger_rows.COLLECT, made_of.recipe.get("collect") or "reports")
-            ledger.set_meta(ledger_rows.RECIPE, str(made_of.origin.absolute()) if made_of.origin else None)
-            ledger.set_meta(ledger_rows.ORIGINS, origins(plan.files, made_of.origin))
+            ledger.set_meta(ledger_rows.COLLECT, ingredients.recipe.get("collect") or "reports")
+            ledger.set_meta(ledger_rows.RECIPE, str(ingredients.origin.absolute()) if ingredients.origin else None)
+            ledger.set_meta(ledger_rows.ORIGINS, origins(plan.files, ingredients.origin))
             ledger.set_meta(ledger_rows.PLACES, {key: str(mark) for key, mark in plan.marks.items()})
             if plan.note:
                 ledger.set_meta(ledger_rows.NOTE, plan.note)
@@ -207,8 +213,8 @@ def _copy(source: Path, target: Path) -> None:
         else:
             _copy_regular(source, target)
     except shutil.Error as fault:  # one entry for each file of the folder that failed
-        name, _, why = fault.args[0][0]
-        raise CampaignError(f"{name} cannot be copied into the campaign: {why}") from None
+        name, _, reason = fault.args[0][0]
+        raise CampaignError(f"{name} cannot be copied into the campaign: {reason}") from None
     except OSError as fault:
         raise CampaignError(f"{source} cannot be copied into the campaign: {fault.strerror or fault}") from None
 
@@ -228,24 +234,26 @@ _NOT_FOUND: Final = re.compile(r"No such file|can't open file|not found")
 _WORD: Final = re.compile(r"[^\s'\"`:,()\[\]]+")
 
 
-def how_to_send(folder: CampaignFolder, ledger: Ledger) -> str | None:
+def unsent_file_hint(folder: CampaignFolder, ledger: Ledger) -> str | None:
     """What to do about the first file beside the recipe that a failed run did not find; None: there is none."""
     recipe = Path(ledger.meta(RECIPE) or "")
     if not recipe.is_file():
         return None
     reasons = dict.fromkeys(run.reason for run in ledger.runs(states=(State.FAILED,)) if run.reason)
     for reason in reasons:
-        if _NOT_FOUND.search(reason) and (name := _beside(recipe.parent, reason)) is not None:
-            here = Path.cwd()
-            shown = shlex.quote(str(recipe.relative_to(here) if recipe.is_relative_to(here) else recipe))
+        if _NOT_FOUND.search(reason) and (name := _file_in_text(recipe.parent, reason)) is not None:
+            working_folder = Path.cwd()
+            shown = shlex.quote(
+                str(recipe.relative_to(working_folder) if recipe.is_relative_to(working_folder) else recipe)
+            )
             return (
                 f"{name} is beside the recipe but not sent along: add {name.parts[0]} to app.files, then"
-                f" `nsw run {shown} --into {as_named(folder)}`"
+                f" `nsw run {shown} --into {campaign_argument(folder)}`"
             )
     return None
 
 
-def _beside(home: Path, reason: str) -> PurePosixPath | None:
+def _file_in_text(home: Path, reason: str) -> PurePosixPath | None:
     """The first relative path in a text that is a file below a folder."""
     for word in _WORD.findall(reason):
         name = PurePosixPath(word)
@@ -274,17 +282,17 @@ def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
     Raises:
         UsageError: The recipe or a file of the program has a name that is not UTF-8.
     """
-    from nsw.campaign.recipe_lock import differences, taken, taken_before
+    from nsw.campaign.recipe_lock import differences, make_before_lock, make_lock
     from nsw.transport.local import LocalTransport
 
-    loaded, here = planned.recipe, LocalTransport()
+    loaded, local = planned.recipe, LocalTransport()
     before = loaded.recipe.lock
-    lock = taken(planned.plan.files, loaded.folder, planned.place.site.name, here, before)
-    other = taken_before(planned.plan.before, loaded.before, here, before.before if before else None)
+    lock = make_lock(planned.plan.files, loaded.folder, planned.site.site.name, local, before)
+    other = make_before_lock(planned.plan.before, loaded.before, local, before.before if before else None)
     lock = lock.model_copy(update={"before": other})
     sources = (source for source, _ in (*planned.plan.files, *planned.plan.before))
     _require_utf8([str(loaded.path.absolute()), *sources, *lock.hashes], "rename it")
-    return lock, differences(before, lock, here) if before else []
+    return lock, differences(before, lock, local) if before else []
 
 
 def check(planned: Planned) -> Ready:
@@ -298,7 +306,7 @@ def check(planned: Planned) -> Ready:
     """
     if absent := planned.unset_secrets():
         raise InputError(absent)
-    reach(planned.place)
+    reach(planned.site)
     render = planned.renderer()
     calls: Counter[str] = Counter()
     prospects = ask(planned, render, calls)
@@ -308,14 +316,14 @@ def check(planned: Planned) -> Ready:
     return Ready(planned, render, calls, tuple(f"{p.jobs[0]}: {p.waits}" for p in prospects if p.waits))
 
 
-def too_dear(planned: Planned, expected: ExpectedCost | None) -> str | None:
+def cost_question(planned: Planned, expected: ExpectedCost | None) -> str | None:
     """What a person must confirm: the cost, where it is above the site's confirm_above; else None.
 
     Args:
         planned: The plan.
         expected: Its cost by earlier campaigns; None: there are none, and the most that it can cost counts.
     """
-    site = planned.place.site
+    site = planned.site.site
     limit = site.confirm_above
     # on this machine nobody else pays: only a limit that the site states is asked about
     if site.scheduler == "local" and "confirm_above" not in site.model_fields_set:
@@ -341,13 +349,13 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
     from nsw.scripts.quoting import secrets_text
 
     planned = ready.planned
-    _check_path(home.absolute(), planned.place)
-    site = planned.place.site
+    _check_path(home.absolute(), planned.site)
+    site = planned.site.site
     trusted = site.trusted_owners if site.transport.kind == LOCAL else ()
     ingredients = Ingredients(
         resolved(planned, lock),
-        planned.place.site.model_dump(mode="json", by_alias=True),
-        _scratch(planned.place, warn),
+        planned.site.site.model_dump(mode="json", by_alias=True),
+        _scratch(planned.site, warn),
         ready.render,
         planned.recipe.path,
         secrets_text(planned.plan.secrets, os.environ),
@@ -356,7 +364,7 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
     def check_folder(made: CampaignFolder, path: Path) -> None:
         require_own_folder(made, path, trusted, warn)
 
-    folder = begin(home, planned.plan, ingredients, check_folder, lambda: way_to(planned.place))
+    folder = begin(home, planned.plan, ingredients, check_folder, lambda: connect_to_site(planned.site))
     with Ledger(folder.ledger) as ledger:
         ledger.set_calls(ready.calls)
         if lock.choices is not None:
@@ -364,17 +372,17 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
     return folder
 
 
-def _check_path(home: Path, place: LoadedSite) -> None:
+def _check_path(home: Path, loaded_site: LoadedSite) -> None:
     """Raise where the path of the campaigns cannot be written into a job script, or be that of one."""
     from nsw.schedulers.create import adapter_of
 
-    adapter, here = adapter_of(place.site.scheduler), place.site.transport.kind == LOCAL
-    unfit = adapter.capabilities.unfit_in_script_paths if adapter is not None and here else ""
+    adapter, is_local = adapter_of(loaded_site.site.scheduler), loaded_site.site.transport.kind == LOCAL
+    unfit = adapter.capabilities.unfit_in_script_paths if adapter is not None and is_local else ""
     hint = "name another folder for campaigns with --root or NSW_ROOT"
     _require_utf8([str(home)], hint)
-    if adapter is not None and unfit and (found := re.search(f"[{unfit}]", str(home))):
+    if adapter is not None and unfit and (match := re.search(f"[{unfit}]", str(home))):
         raise UsageError(
-            f"{adapter.name} finds no job script in {home}: it drops or replaces {found[0]!r} in paths", hint=hint
+            f"{adapter.name} finds no job script in {home}: it drops or replaces {match[0]!r} in paths", hint=hint
         )
 
 
@@ -401,33 +409,33 @@ def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
     return data
 
 
-def _scratch(place: LoadedSite, warn: Callable[[str], object]) -> str | None:
+def _scratch(loaded_site: LoadedSite, warn: Callable[[str], object]) -> str | None:
     """The site's scratch folder with its $VARIABLES and ~ filled in as the site means them.
 
     Raises:
         UsageError: A variable is not set, or the path is not absolute.
         UnreachableError: The site could not be asked.
     """
-    given = place.site.scratch
-    if given is None:
+    scratch = loaded_site.site.scratch
+    if scratch is None:
         return None
-    with closing(way_to(place)) as transport:
+    with closing(connect_to_site(loaded_site)) as transport:
         try:
-            path = transport.expand(given)
+            path = transport.expand(scratch)
         except UsageError as fault:
-            raise UsageError(f"scratch of site {place.site.name}: {fault.message}", hint=fault.hint) from None
+            raise UsageError(f"scratch of site {loaded_site.site.name}: {fault.message}", hint=fault.hint) from None
         if not transport.remote:
-            _check_writable(path, place)
-        hint = f"name a folder of yours as the scratch of site {place.site.name}"
-        require_own_place(transport, path, place.site.trusted_owners, warn, hint=hint)
+            _check_writable(path, loaded_site)
+        hint = f"name a folder of yours as the scratch of site {loaded_site.site.name}"
+        require_own_place(transport, path, loaded_site.site.trusted_owners, warn, hint=hint)
     return path
 
 
-def _check_writable(path: str, place: LoadedSite) -> None:
+def _check_writable(path: str, loaded_site: LoadedSite) -> None:
     """Raise where the site names a folder that cannot be written, before there is a campaign that needs it."""
-    there = next(p for p in (Path(path), *Path(path).parents) if p.exists())
-    if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
-        what = f"{there} cannot be written" if there.is_dir() else f"{there} is no folder"
+    existing = next(p for p in (Path(path), *Path(path).parents) if p.exists())
+    if not os.access(existing, os.W_OK | os.X_OK) or not existing.is_dir():
+        problem = f"{existing} cannot be written" if existing.is_dir() else f"{existing} is no folder"
         hint = "name a folder of yours that the compute nodes see too, such as /scratch/$USER/nsw"
-        where = ("sites", place.site.name, "scratch")
-        raise InputError([place.document.diagnostic(where, f"scratch is {path}, but {what}", hint=hint)])
+        key_path = ("sites", loaded_site.site.name, "scratch")
+        raise InputError([loaded_site.document.diagnostic(key_path, f"scratch is {path}, but {problem}", hint=hint)])

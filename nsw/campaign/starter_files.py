@@ -57,20 +57,20 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     from nsw.recipe.program_files import files_of
     from nsw.recipe.starter import recipe_for, words_of
     from nsw.site.load import load_site
-    from nsw.site_check.facts import facts
+    from nsw.site_check.facts import find_facts
 
     _require_free(path, force=force)
-    place = load_site(os.environ.get("NSW_SITE") or None)
-    gpus = facts(place).gpus_per_node != 0  # None: a site that does not say how many it has
+    loaded_site = load_site(os.environ.get("NSW_SITE") or None)
+    gpus = find_facts(loaded_site).gpus_per_node != 0  # None: a site that does not say how many it has
     files = files_of(words_of(words), path.parent)
     text = recipe_for(words, files, gpus=gpus, file=str(path))
     load_recipe_text(text, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     secret = _write(path, text)
-    loaded = load_recipe(path, place.site.name)
+    loaded = load_recipe(path, loaded_site.site.name)
     kind = loaded.recipe.app.launcher.kind
-    missing = [*secret, *(one.message for one in (*loaded.warnings, *missing_programs(loaded, place.site)))]
-    return FirstRecipe(path, files, place.site.name, gpus, None if kind == "none" else kind, missing)
+    missing = [*secret, *(one.message for one in (*loaded.warnings, *missing_programs(loaded, loaded_site.site)))]
+    return FirstRecipe(path, files, loaded_site.site.name, gpus, None if kind == "none" else kind, missing)
 
 
 def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:
@@ -85,17 +85,19 @@ def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:
     source = shipped_recipe(name)
     target = path or Path(source.name)
     files = load_recipe(source).recipe.app.files
-    wanted = [(source, target), *((source.parent / f, target.parent / f) for f in files)]
-    others = [there for here, there in wanted[1:] if _is_taken(there) and not (there.exists() and _same(here, there))]
-    for there in (target, *others):
-        _require_free(there, force=force)
-    for here, there in wanted:
-        there.parent.mkdir(parents=True, exist_ok=True)
-        if here.is_dir():
-            shutil.copytree(here, there, dirs_exist_ok=True)
+    pairs = [(source, target), *((source.parent / f, target.parent / f) for f in files)]
+    taken_targets = [
+        copy for origin, copy in pairs[1:] if _is_taken(copy) and not (copy.exists() and _is_same_content(origin, copy))
+    ]
+    for copy in (target, *taken_targets):
+        _require_free(copy, force=force)
+    for origin, copy in pairs:
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if origin.is_dir():
+            shutil.copytree(origin, copy, dirs_exist_ok=True)
         else:
-            shutil.copyfile(here, there)
-    return [there for _, there in wanted]
+            shutil.copyfile(origin, copy)
+    return [copy for _, copy in pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     """
     from nsw.recipe.load import load_recipe, load_recipe_text
     from nsw.site.load import load_site
-    from nsw.site_check.facts import facts
+    from nsw.site_check.facts import find_facts
     from nsw.site_check.from_script import convert
     from nsw.site_check.starter import FirstSite, sites_before
 
@@ -137,7 +139,7 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     with limited(f"reading {script}"):
         made = convert(
             text, script, site=site, sites=str(sites), recipe=str(path),
-            gpus=lambda: int(facts(load_site(LOCAL)).gpus_per_node != 0),
+            gpus=lambda: int(find_facts(load_site(LOCAL)).gpus_per_node != 0),
         )  # fmt: skip
     files = [path.with_stem(path.stem + end) for end, _ in made.recipes]
     for file in files:
@@ -177,10 +179,10 @@ def _is_taken(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def _same(one: Path, other: Path) -> bool:
-    if one.is_dir() or other.is_dir():
-        return one.is_dir() and other.is_dir() and all(
-            (other / f.relative_to(one)).is_file() and f.read_bytes() == (other / f.relative_to(one)).read_bytes()
-            for f in one.rglob("*") if f.is_file()
+def _is_same_content(first: Path, second: Path) -> bool:
+    if first.is_dir() or second.is_dir():
+        return first.is_dir() and second.is_dir() and all(
+            (second / f.relative_to(first)).is_file() and f.read_bytes() == (second / f.relative_to(first)).read_bytes()
+            for f in first.rglob("*") if f.is_file()
         )  # fmt: skip
-    return one.read_bytes() == other.read_bytes()
+    return first.read_bytes() == second.read_bytes()

@@ -14,9 +14,9 @@ from nsw.campaign import folder as folders
 from nsw.campaign import versions
 from nsw.campaign.estimate import seconds_left
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, what_lacks
+from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results
 from nsw.campaign.look import look, prepare_to_look
-from nsw.campaign.selection import as_named, as_option, campaign_and_runs, job_ids, selected
+from nsw.campaign.selection import campaign_and_runs, campaign_argument, campaign_option, job_ids, selected
 from nsw.campaign.watch import ledger_now
 from nsw.errors import CampaignError
 from nsw.wording import plural
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.selection import Which
+    from nsw.campaign.selection import RunsOption
     from nsw.campaign.watch import Onlooker
 
 __all__ = ["Status", "list_campaigns", "problems_of", "status"]
@@ -66,14 +66,14 @@ class Status:
     looks: str | None
 
 
-def status(which: Which, *, every: bool) -> Status:
+def status(option_values: RunsOption, *, every: bool) -> Status:
     """The state of a campaign, or of some of its runs; unless `every`, only of runs to be known about."""
-    folder, selection = campaign_and_runs(which)
+    folder, selection = campaign_and_runs(option_values)
     with ledger_now(folder) as (ledger, onlooker):
         counts = ledger.counts()
         problems: _Problems = [*ledger.problems(), *versions.problems(folder, ledger)]
         # who names runs wants to see them, whatever their state
-        runs = ledger.runs() if every or selection else _to_look_at(ledger)
+        runs = ledger.runs() if every or selection else _notable_runs(ledger)
         progress = _progress(folder, ledger, counts, runs)
         builds, needed_by = ledger.builds(), ledger.needed_by()
         head, jobs = _head(folder, ledger, counts, onlooker), job_ids(ledger, [*builds, *runs])
@@ -82,20 +82,20 @@ def status(which: Which, *, every: bool) -> Status:
             counts = Counter(str(run.state) for run in runs)
             ids = {run.id for run in runs}
             problems = [problem for problem in problems if problem[0] in ids]
-    looks = None if onlooker or not folder.trusted else f"nsw watch {as_named(folder)}"
-    known = [(build, needed_by.get(build.id, [])) for build in builds]
-    return Status(folder, head, progress, counts, runs, jobs, known, problems, bool(selection), looks)
+    looks = None if onlooker or not folder.trusted else f"nsw watch {campaign_argument(folder)}"
+    jobs_of_builds = [(build, needed_by.get(build.id, [])) for build in builds]
+    return Status(folder, head, progress, counts, runs, jobs, jobs_of_builds, problems, bool(selection), looks)
 
 
-def _to_look_at(ledger: Ledger) -> list[RunRow]:
+def _notable_runs(ledger: Ledger) -> list[RunRow]:
     """The runs that are neither planned nor done, and of those that are done what is to be known about."""
     lacking = [
         run
         for reading in (Reading.INCOMPLETE, Reading.UNREADABLE)
         for run in ledger.runs(states=(State.DONE,), reading=reading)
     ]
-    more = [run for run in ledger.done_with_a_word() if what_lacks(run) is None]
-    return [*ledger.runs(states=_NOTABLE), *lacking, *more]
+    with_reason = [run for run in ledger.done_with_reason() if missing_results(run) is None]
+    return [*ledger.runs(states=_NOTABLE), *lacking, *with_reason]
 
 
 def _progress(
@@ -107,9 +107,9 @@ def _progress(
 
     now, driven = time.time(), folders.is_driven(folder)
     running = [run for run in runs if run.state is State.RUNNING]
-    begun = ledger.began()
+    first_start = ledger.first_start()
     return {
-        "elapsed_s": None if begun is None else max(0.0, now - begun),
+        "elapsed_s": None if first_start is None else max(0.0, now - first_start),
         "seconds_left": seconds_left(ledger.paces(now)) if driven else None,
         "last_lines": lines_now(folder, ledger, running, driven=driven),
     }
@@ -123,24 +123,26 @@ def _head(
     bad = sum(counts.get(s, 0) for s in ("failed", "lost", "cancelled"))
     unread, incomplete = ledger.unread(), ledger.incomplete()
     steps = []
-    taken = ledger.meta(TAKEN_OVER)
+    new_owner = ledger.meta(TAKEN_OVER)
     reductions = dict(Counter(str(row.state) for row in ledger.reductions()))
     going = sum(count for state, count in reductions.items() if state not in ENDED)
     unseen = onlooker is not None and onlooker.changed_any  # runs whose reports nobody has read
-    may_go_on = not driven and folder.trusted and taken is None
-    if taken is not None and folder.trusted:
-        steps.append(f"`nsw watch {as_named(folder)}` shows its progress there; `nsw attach {folder.id}` takes it back")
+    may_go_on = not driven and folder.trusted and new_owner is None
+    if new_owner is not None and folder.trusted:
+        steps.append(
+            f"`nsw watch {campaign_argument(folder)}` shows its progress there; `nsw attach {folder.id}` takes it back"
+        )
     if (left or unread or going or unseen) and may_go_on:
-        waiting, resume = counts.get("planned", 0), f"`nsw resume {as_named(folder)}`"
-        what = f"{plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for {resume}"
-        steps.append(what if waiting else f"{resume} goes on")
+        waiting, resume = counts.get("planned", 0), f"`nsw resume {campaign_argument(folder)}`"
+        next_step = f"{plural(waiting, 'run')} {'waits' if waiting == 1 else 'wait'} for {resume}"
+        steps.append(next_step if waiting else f"{resume} goes on")
     if (bad or incomplete) and may_go_on:
-        from nsw.campaign.answers import how_to_repeat  # here: most looks need nothing of recipes
+        from nsw.campaign.answers import repeat_command  # here: most looks need nothing of recipes
 
-        again = how_to_repeat(folder, ledger, f" -c {as_named(folder)}")
-        steps.append(f"`nsw logs RUN{as_option(folder)}` prints a run's output; {again}")
+        again = repeat_command(folder, ledger, f" -c {campaign_argument(folder)}")
+        steps.append(f"`nsw logs RUN{campaign_option(folder)}` prints a run's output; {again}")
     return {"campaign": folder.id, "folder": str(folder.path), "owner": folder.other_owner,
-            "trusted": folder.trusted, "taken_over_by": taken,
+            "trusted": folder.trusted, "taken_over_by": new_owner,
             "site": ledger.meta(SITE), "note": ledger.meta(NOTE), "driven": driven,
             "absent": ledger.absent(), "next": steps, "scheduler_calls": ledger.calls(),
             "incomplete": incomplete, "unreadable": ledger.unreadable(),
@@ -148,18 +150,18 @@ def _head(
             "reductions": reductions}  # fmt: skip
 
 
-def problems_of(which: Which) -> tuple[CampaignFolder, _Problems, str | None]:
+def problems_of(option_values: RunsOption) -> tuple[CampaignFolder, _Problems, str | None]:
     """The campaign, everything that is wrong with the reports of the runs that are meant, and the campaign's note.
 
     Beside problems of reports these are outliers, and runs of an older version of the program.
     """
-    folder, selection = campaign_and_runs(which)
+    folder, selection = campaign_and_runs(option_values)
     with look(folder) as ledger:
-        found = [*ledger.problems(), *_outliers(folder, ledger), *versions.problems(folder, ledger)]
+        problems = [*ledger.problems(), *_outliers(folder, ledger), *versions.problems(folder, ledger)]
         if selection:
             ids = {run.id for run in selected(ledger, ledger.runs(), selection)}
-            found = [problem for problem in found if problem[0] in ids]
-        return folder, found, ledger.meta(NOTE)
+            problems = [problem for problem in problems if problem[0] in ids]
+        return folder, problems, ledger.meta(NOTE)
 
 
 def _outliers(folder: CampaignFolder, ledger: Ledger) -> _Problems:
@@ -168,8 +170,8 @@ def _outliers(folder: CampaignFolder, ledger: Ledger) -> _Problems:
     from nsw.campaign.tables import load_rows
 
     fix = "look at what else ran there then; figures are medians, which a single outlier hardly moves"
-    found = outliers(ledger.runs(), load_rows(folder, "figures"))
-    return [(one.run, None, "warning", f"an outlier: {one.text}", fix) for one in found]
+    outlier_runs = outliers(ledger.runs(), load_rows(folder, "figures"))
+    return [(outlier.run, None, "warning", f"an outlier: {outlier.text}", fix) for outlier in outlier_runs]
 
 
 def list_campaigns(
@@ -183,10 +185,10 @@ def list_campaigns(
         figure: With the median of this figure in each case, as `medians`.
     """
     parent = folders.root(root)
-    known, rows = folders.existing(parent), []
-    while known:
-        some, known = known[:_TOGETHER], known[_TOGETHER:]  # their files are open at the same time
-        rows += [_campaign(folder, fault, figure) for folder, fault in zip(some, prepare_to_look(some), strict=True)]
+    remaining, rows = folders.existing(parent), []
+    while remaining:
+        batch, remaining = remaining[:_TOGETHER], remaining[_TOGETHER:]  # their files are open at the same time
+        rows += [_campaign(folder, fault, figure) for folder, fault in zip(batch, prepare_to_look(batch), strict=True)]
     if since is not None:
         first = time.strftime(_MOMENT, time.gmtime(time.time() - since))
         rows = [row for row in rows if row.get("created", first) >= first]
@@ -221,7 +223,7 @@ def _medians(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, flo
     rows = grouped(lazily(folder, "figures"), "run")
     medians: dict[str, float] = {}
     for case, runs in cases.items():
-        mine = [figure for figure in figures_of(runs, rows) if figure.name == name]
-        if mine:
-            medians[case] = min(mine, key=lambda figure: figure.profiled).median
+        case_figures = [figure for figure in figures_of(runs, rows) if figure.name == name]
+        if case_figures:
+            medians[case] = min(case_figures, key=lambda figure: figure.profiled).median
     return medians

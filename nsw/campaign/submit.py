@@ -11,31 +11,31 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger_rows import PLACES, Flying, Kind, Pending, State
+from nsw.campaign.ledger_rows import PLACES, Kind, Pending, State, TaskInFlight
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
-from nsw.schedulers.batch import JOB, LOGIN, Places
+from nsw.schedulers.batch import JOB, LOGIN, LoginAndJobs
 from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Outcome, Submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.campaign.collect import Ending
-    from nsw.campaign.dependencies import Needs
-    from nsw.campaign.driven import Driven, InFlight
+    from nsw.campaign.collect import Collector
+    from nsw.campaign.dependencies import Dependencies
+    from nsw.campaign.driven import DrivenCampaign, InFlight
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.campaign.stages import Stages
 
 
 _DIGEST = 16  # characters: two submissions of one user never share them
-_LEAST_OF_JOB = 16  # characters of a job's name that are worth having
+_MIN_JOB_CHARACTERS = 16  # characters of a job's name that are worth having
 
 
 def submissions(
     folder: CampaignFolder,
     pending: Iterable[Pending],
-    most: int,
+    max_tasks: int,
     *,
     contiguous: bool = False,
     names: tuple[int, str] = (64, NAME_CHARACTERS),
@@ -45,23 +45,23 @@ def submissions(
     Args:
         folder: The campaign's folder, which has the scripts and the name.
         pending: Tasks, in their order.
-        most: How many tasks one may hold, and how far apart the first and the last may be.
+        max_tasks: How many tasks one may hold, and how far apart the first and the last may be.
         contiguous: One must hold tasks without gaps.
         names: How many characters a name may have, and which, as in `[...]` of a regular expression.
     """
-    groups = _groups(pending, max(1, most), contiguous=contiguous)
+    groups = _groups(pending, max(1, max_tasks), contiguous=contiguous)
     return [_submission(folder, group, names) for group in groups]
 
 
-def _groups(pending: Iterable[Pending], most: int, *, contiguous: bool) -> Iterator[list[Pending]]:
+def _groups(pending: Iterable[Pending], max_tasks: int, *, contiguous: bool) -> Iterator[list[Pending]]:
     groups: dict[tuple[str, int], list[Pending]] = {}
-    for one in pending:
-        job, task, attempt, _ = one
+    for entry in pending:
+        job, task, attempt, _ = entry
         group = groups.setdefault((job, attempt), [])
-        if group and (task - group[0][1] >= most or (contiguous and task != group[-1][1] + 1)):
+        if group and (task - group[0][1] >= max_tasks or (contiguous and task != group[-1][1] + 1)):
             yield group
             group = groups[job, attempt] = []
-        group.append(one)
+        group.append(entry)
     yield from groups.values()
 
 
@@ -87,7 +87,7 @@ def submission_name(
     """
     digest = hashlib.sha256(f"{campaign}\0{job}\0{task}\0{attempt}".encode()).hexdigest()[:_DIGEST]
     room = longest - _DIGEST - 1
-    if room < _LEAST_OF_JOB:
+    if room < _MIN_JOB_CHARACTERS:
         return f"nsw-{digest}"[:longest]
     job = re.sub(f"[^{characters}]", "-", job)
     known_by = job if job[:1].isalpha() else f"nsw-{job}"  # some schedulers want a letter first
@@ -100,7 +100,7 @@ def submission_name(
 _GATHER_S: Final = 600.0  # that one waits for others at most
 
 
-class Gathering:
+class ReductionQueue:
     """Which reductions go to the scheduler now.
 
     Args:
@@ -115,24 +115,24 @@ class Gathering:
         self._clock = clock
         self._since: float | None = None
 
-    def ready(self, pending: Sequence[Pending], most: int) -> list[Pending]:
+    def ready(self, pending: Sequence[Pending], max_tasks: int) -> list[Pending]:
         """Of what could go all but reductions, and these once an array is full, no run goes, or they waited long.
 
         Args:
             pending: What could go.
-            most: How many tasks an array holds.
+            max_tasks: How many tasks an array holds.
         """
-        reductions = [one for one in pending if one[0] in self._jobs] if self._jobs else []
-        others = [one for one in pending if one[0] not in self._jobs]
+        reductions = [task for task in pending if task[0] in self._jobs] if self._jobs else []
+        runs_and_builds = [task for task in pending if task[0] not in self._jobs]
         if not reductions:
             self._since = None
-            return others
+            return runs_and_builds
         self._since = self._clock() if self._since is None else self._since
-        idle = not others and not any(one.kind is Kind.RUN for one in self._flight)
-        if idle or len(reductions) >= most or self._clock() - self._since >= _GATHER_S:
+        idle = not runs_and_builds and not any(run.kind is Kind.RUN for run in self._flight)
+        if idle or len(reductions) >= max_tasks or self._clock() - self._since >= _GATHER_S:
             self._since = None
             return list(pending)
-        return others
+        return runs_and_builds
 
     @cached_property
     def _jobs(self) -> frozenset[str]:
@@ -142,28 +142,30 @@ class Gathering:
 _TRIES = 3  # of a submission that fails for a reason that nsw does not know
 
 
-class Submitting:
+class Submitter:
     """What of a campaign goes to its scheduler next, and how.
 
     Args:
-        it: The campaign.
+        campaign: The campaign.
         flight: What the scheduler has.
         ending: Knows what runs wrote of themselves.
         needs: What decides which tasks may go.
         stages: What was chosen for runs that waited for another pass; None where none does.
     """
 
-    def __init__(self, it: Driven, flight: InFlight, ending: Ending, needs: Needs, stages: Stages | None) -> None:
-        self._it = it
+    def __init__(
+        self, campaign: DrivenCampaign, flight: InFlight, ending: Collector, needs: Dependencies, stages: Stages | None
+    ) -> None:
+        self._campaign = campaign
         self._flight = flight
         self._ending = ending
         self._needs = needs
         self._stages = stages
         self._doubt: list[Submission] = []
         self._doubt_since: dict[str, float] = {}  # name -> Unix seconds of the first try that gave no answer
-        self._failed_so: Counter[tuple[str, str]] = Counter()  # submissions that failed, and with which words
-        self._late: list[tuple[Submission, str]] = []
-        self._gathering = Gathering(it.ledger, flight)
+        self._failures: Counter[tuple[str, str]] = Counter()  # submissions that failed, and with which words
+        self._unwritten_ids: list[tuple[Submission, str]] = []
+        self._reduction_queue = ReductionQueue(campaign.ledger, flight)
 
     @property
     def in_doubt(self) -> bool:
@@ -179,10 +181,10 @@ class Submitting:
         Raises:
             UnreachableError: The scheduler could not tell; nothing may be submitted before it can.
         """
-        scripts = _Scripts(self._it)
-        adopted = self._settle(self._it.ledger.submissions("intent", scripts))
-        self.write_late()
-        for submission in self._it.ledger.submissions("submitted", scripts):
+        scripts = _Scripts(self._campaign)
+        adopted = self._settle(self._campaign.ledger.submissions("intent", scripts))
+        self.write_ids()
+        for submission in self._campaign.ledger.submissions("submitted", scripts):
             self._flight.add(submission)
         self._flight.close()
         return adopted
@@ -194,7 +196,7 @@ class Submitting:
             only_reductions: No more runs: only what reduces the reports of those that are done.
         """
         # a submission in doubt comes first; the look for planned runs costs far less than choosing among none
-        ledger = self._it.ledger
+        ledger = self._campaign.ledger
         if self._doubt or not (ledger.has_reductions_to_do() if only_reductions else ledger.has_planned()):
             return []
         kinds = (Kind.REDUCTION,) if only_reductions else tuple(Kind)
@@ -204,173 +206,178 @@ class Submitting:
             return []
 
     def _on_login(self, kinds: Sequence[Kind]) -> list[Submission]:
-        scheduler = self._it.scheduler
-        if not isinstance(scheduler, Places):
+        scheduler = self._campaign.scheduler
+        if not isinstance(scheduler, LoginAndJobs):
             return []
         room = scheduler.room_on_login(self._flight.submissions())
         return self._submissions(self._needs.pending(room, LOGIN, kinds) if room > 0 else [], 1, LOGIN)
 
     def _in_jobs(self, kinds: Sequence[Kind]) -> list[Submission]:
-        scheduler = self._it.scheduler
+        scheduler = self._campaign.scheduler
         room = scheduler.room(self._flight.submissions())
         if room <= 0:
             return []
-        place = JOB if isinstance(scheduler, Places) else None
-        pending = self._needs.pending(room * self._runs_per_task, place, kinds)
+        location = JOB if isinstance(scheduler, LoginAndJobs) else None
+        pending = self._needs.pending(room * self._runs_per_task, location, kinds)
         if scheduler.shares_machine and self.builds:
             pending = self._builds_alone(pending)[:room]
-        most = scheduler.most_tasks() if pending else 1
-        return self._submissions(self._gathering.ready(pending, most), most, JOB)
+        max_tasks = scheduler.most_tasks() if pending else 1
+        return self._submissions(self._reduction_queue.ready(pending, max_tasks), max_tasks, JOB)
 
     def _builds_alone(self, pending: list[Pending]) -> list[Pending]:
         """On this machine nothing is measured while something is built."""
-        builds = [one for one in pending if one[0] in self.builds]
-        flying = {one.kind for one in self._flight}
+        builds = [task for task in pending if task[0] in self.builds]
+        flying = {run.kind for run in self._flight}
         if builds:
             return builds if Kind.RUN not in flying else []
         return pending if Kind.BUILD not in flying else []
 
-    def _submissions(self, pending: Iterable[Pending], most: int, place: str) -> list[Submission]:
-        scheduler = self._it.scheduler
-        found = submissions(
-            self._it.folder, pending, most, contiguous=scheduler.can.contiguous,
+    def _submissions(self, pending: Iterable[Pending], max_tasks: int, location: str) -> list[Submission]:
+        scheduler = self._campaign.scheduler
+        chosen = submissions(
+            self._campaign.folder, pending, max_tasks, contiguous=scheduler.can.contiguous,
             names=(scheduler.can.longest_name, scheduler.can.name_characters),
         )  # fmt: skip
-        if place == JOB and not scheduler.shares_machine:
-            return found
+        if location == JOB and not scheduler.shares_machine:
+            return chosen
         # a build that is no job finds the GPUs that a compiler run by hand there would
-        return [replace(one, gpus=None) if one.job in self.builds else one for one in found]
+        return [
+            replace(submission, gpus=None) if submission.job in self.builds else submission for submission in chosen
+        ]
 
-    def intend(self, chosen: Sequence[Submission]) -> None:
+    def record_intents(self, chosen: Sequence[Submission]) -> None:
         """Write down all of these at once, for a scheduler that costs nothing to hand them over to."""
         for submission in chosen:
-            self._it.ledger.intend(submission)
-        runs = [one for submission in chosen for one in self._it.ledger.flying(submission)]
+            self._campaign.ledger.record_intent(submission)
+        runs = [run for submission in chosen for run in self._campaign.ledger.tasks_in_flight(submission)]
         # cheaper here than by a process in the job
-        self._it.transport.make_folders([self._it.home(one.id, one.attempt) for one in runs])
+        self._campaign.transport.make_folders([self._campaign.home(run.id, run.attempt) for run in runs])
 
-    def write_late(self) -> None:
+    def write_ids(self) -> None:
         """Ids of this machine's processes: a lock tells as much of each, so they are not synced one by one."""
-        for submission, native in self._late:
-            self._it.ledger.submitted(submission, native)
-        self._late.clear()
+        for submission, native in self._unwritten_ids:
+            self._campaign.ledger.record_native_id(submission, native)
+        self._unwritten_ids.clear()
 
     def hand_over(self, chosen: Sequence[Submission]) -> None:
         """Submit these, as long as there is room; as many in one command as the scheduler takes."""
-        scheduler = self._it.scheduler
-        if not isinstance(scheduler, Places):
+        scheduler = self._campaign.scheduler
+        if not isinstance(scheduler, LoginAndJobs):
             self._hand_over(chosen, scheduler.room)
             return
-        self._hand_over(scheduler.of_place(LOGIN, chosen), scheduler.room_on_login)
-        self._hand_over(scheduler.of_place(JOB, chosen), scheduler.room)
+        self._hand_over(scheduler.at_location(LOGIN, chosen), scheduler.room_on_login)
+        self._hand_over(scheduler.at_location(JOB, chosen), scheduler.room)
 
     def _hand_over(self, chosen: Sequence[Submission], room_of: Callable[[Sequence[Submission]], int]) -> None:
-        scheduler = self._it.scheduler
+        scheduler = self._campaign.scheduler
         left = list(chosen)
         while left:
             room = room_of(self._flight.submissions()) if scheduler.batches else 1
             if room <= 0:
                 return
-            most = min(scheduler.can.submissions_per_command, room)
-            some, left = left[:most], left[most:]
-            if not self._submit(some) and scheduler.batches:
+            limit = min(scheduler.can.submissions_per_command, room)
+            batch, left = left[:limit], left[limit:]
+            if not self._submit(batch) and scheduler.batches:
                 return
 
     @cached_property
     def builds(self) -> frozenset[str]:
         """The jobs that are builds."""
-        return frozenset(build.job for build in self._it.ledger.builds())
+        return frozenset(build.job for build in self._campaign.ledger.builds())
 
     @cached_property
     def _runs_per_task(self) -> int:
-        return self._it.ledger.runs_per_task() if self._it.scheduler.batches else 1
+        return self._campaign.ledger.runs_per_task() if self._campaign.scheduler.batches else 1
 
-    def _submit(self, some: Sequence[Submission]) -> bool:
+    def _submit(self, batch: Sequence[Submission]) -> bool:
         """Submit these together; False when one was not taken."""
         try:
-            some = [self._stages.prepare(submission) for submission in some] if self._stages else some
+            batch = [self._stages.prepare(submission) for submission in batch] if self._stages else batch
         except (UnreachableError, CommandError):  # nothing was submitted: it is tried again in the next round
-            if self._it.scheduler.shares_machine:
+            if self._campaign.scheduler.shares_machine:
                 raise
             return False
-        if not self._it.scheduler.shares_machine and not self._intended(some):
+        if not self._campaign.scheduler.shares_machine and not self._record_batch(batch):
             return False
-        outcomes = self._it.scheduler.submit(some)
+        outcomes = self._campaign.scheduler.submit(batch)
         changed: list[str] = []
         # a commit each would cost more than the rest of a submission; this machine's are written down later
-        with nullcontext() if self._it.scheduler.shares_machine else self._it.ledger.transaction():
-            taken = [self._take(one, outcome, changed) for one, outcome in zip(some, outcomes, strict=True)]
+        with nullcontext() if self._campaign.scheduler.shares_machine else self._campaign.ledger.transaction():
+            accepted = [
+                self._record_outcome(taken_submission, outcome, changed)
+                for taken_submission, outcome in zip(batch, outcomes, strict=True)
+            ]
         if changed:
-            self._it.changed(changed)
-        return all(taken)
+            self._campaign.changed(changed)
+        return all(accepted)
 
-    def _intended(self, some: Sequence[Submission]) -> bool:
+    def _record_batch(self, batch: Sequence[Submission]) -> bool:
         """Write these down, here and for a machine that may take the campaign over; False when the site is away."""
-        ledger = self._it.ledger
+        ledger = self._campaign.ledger
         with ledger.transaction():
-            for submission in some:
-                ledger.intend(submission)
-        if self._it.handover is None:
+            for submission in batch:
+                ledger.record_intent(submission)
+        if self._campaign.handover is None:
             return True
         try:
-            self._it.handover.publish()
+            self._campaign.handover.publish()
         except (NswError, OSError) as fault:  # nothing was submitted
             with ledger.transaction():
-                for submission in some:
+                for submission in batch:
                     ledger.withdraw(submission)
             if isinstance(fault, (UnreachableError, CommandError)):
                 return False
             raise
         return True
 
-    def _take(self, submission: Submission, outcome: Outcome, changed: list[str]) -> bool:
+    def _record_outcome(self, submission: Submission, outcome: Outcome, changed: list[str]) -> bool:
         """Write down what became of a submission; False when it was not taken. Adds what changed to `changed`."""
         if outcome.refused is not None:
-            changed += self._refused(submission, outcome.refused)
+            changed += self._fail_refused(submission, outcome.refused)
             return True
         if outcome.doubt is not None:
             self._doubt.append(submission)
             since = self._doubt_since.setdefault(submission.name, time.time())
-            self._it.ledger.doubt(submission, outcome.doubt.why or outcome.doubt.message, since)
+            self._campaign.ledger.record_doubt(submission, outcome.doubt.short_reason or outcome.doubt.message, since)
             if not outcome.doubt.passing:
-                self._failed_so[submission.name, outcome.doubt.message] += 1
+                self._failures[submission.name, outcome.doubt.message] += 1
             return False
         if outcome.native is None:
-            self._it.ledger.withdraw(submission)
+            self._campaign.ledger.withdraw(submission)
             return False
         ids = self._adopt(submission, outcome.native)
-        if not self._it.scheduler.shares_machine:
+        if not self._campaign.scheduler.shares_machine:
             changed += ids
         return True
 
     def _adopt(self, submission: Submission, native: str) -> list[str]:
         """The scheduler has it; the ids of its runs."""
         self._doubt_since.pop(submission.name, None)
-        if self._it.scheduler.shares_machine:
-            self._late.append((submission, native))
+        if self._campaign.scheduler.shares_machine:
+            self._unwritten_ids.append((submission, native))
         else:
-            self._it.ledger.submitted(submission, native)
+            self._campaign.ledger.record_native_id(submission, native)
         flying = self._flight.add(replace(submission, native_id=native))
-        for one in flying:
-            one.state = State.SUBMITTED
-        return [one.id for one in flying]
+        for run in flying:
+            run.state = State.SUBMITTED
+        return [run.id for run in flying]
 
-    def _refused(self, submission: Submission, fault: RefusedError) -> list[str]:
+    def _fail_refused(self, submission: Submission, fault: RefusedError) -> list[str]:
         """The runs of a submission that the scheduler does not want have failed, with the place that asks too much."""
-        places = self._it.ledger.meta(PLACES)
-        place = places.get(fault.key or "")
-        asks = f"; resources.{fault.key}" + (f" at {place}" if place else "") if fault.key else ""
+        locations = self._campaign.ledger.meta(PLACES)
+        location = locations.get(fault.key or "")
+        asks = f"; resources.{fault.key}" + (f" at {location}" if location else "") if fault.key else ""
         hint = f"; {fault.hint}" if fault.hint else ""
         failed = {"state": State.FAILED, "reason": f"{fault.message}{asks}{hint}"}
-        refused = self._it.ledger.flying(submission)
-        with self._it.ledger.transaction():
-            self._it.ledger.update_tasks([one.id for one in refused], **failed)
-            self._it.ledger.finish_submission(submission.name)
-        return [one.id for one in refused]
+        refused = self._campaign.ledger.tasks_in_flight(submission)
+        with self._campaign.ledger.transaction():
+            self._campaign.ledger.update_tasks([run.id for run in refused], **failed)
+            self._campaign.ledger.finish_submission(submission.name)
+        return [run.id for run in refused]
 
     def settle_doubts(self) -> None:
         """Look up what is in doubt; while the scheduler cannot tell, it stays in doubt."""
-        if not self._doubt or not self._it.scheduler.due():
+        if not self._doubt or not self._campaign.scheduler.due():
             return
         try:
             self._settle(self._doubt)
@@ -386,40 +393,40 @@ class Submitting:
         """
         if not doubtful:
             return 0
-        found = self._it.scheduler.find(doubtful)
-        flying = {submission.name: self._it.ledger.flying(submission) for submission in doubtful}
-        missing = [s for s in doubtful if s.name not in found]
-        self._ending.look(one for s in missing for one in flying[s.name])
+        native_ids = self._campaign.scheduler.find(doubtful)
+        flying = {submission.name: self._campaign.ledger.tasks_in_flight(submission) for submission in doubtful}
+        missing = [s for s in doubtful if s.name not in native_ids]
+        self._ending.read_statuses(run for s in missing for run in flying[s.name])
         # gone from the scheduler, yet it left its mark: it was submitted
-        began = {s.name for s in missing if any(self._has_begun(one) for one in flying[s.name])}
+        began = {s.name for s in missing if any(self._has_begun(run) for run in flying[s.name])}
         for submission in doubtful:
-            native = found.get(submission.name, NO_ID if submission.name in began else None)
+            native = native_ids.get(submission.name, NO_ID if submission.name in began else None)
             if native is None:
-                self._not_there(submission)
+                self._withdraw_missing(submission)
                 continue
             if not flying[submission.name]:  # its runs were cancelled while nobody knew: until its job is cancelled too
-                self._it.scheduler.cancel([replace(submission, native_id=native)])
+                self._campaign.scheduler.cancel([replace(submission, native_id=native)])
             self._adopt(submission, native)
-        return len(found) + len(began)
+        return len(native_ids) + len(began)
 
-    def _has_begun(self, one: Flying) -> bool:
-        status = self._ending.status(one.id, one.attempt)
+    def _has_begun(self, run: TaskInFlight) -> bool:
+        status = self._ending.status(run.id, run.attempt)
         return status is not None and status.state != "withdrawn"
 
-    def _not_there(self, submission: Submission) -> None:
+    def _withdraw_missing(self, submission: Submission) -> None:
         """It was not submitted: once more, unless it fails with the same words again and again."""
-        said = next((m for (name, m), n in self._failed_so.items() if name == submission.name and n >= _TRIES), None)
-        if said is None:
-            self._it.ledger.withdraw(submission, unfound=True)
+        message = next((m for (name, m), n in self._failures.items() if name == submission.name and n >= _TRIES), None)
+        if message is None:
+            self._campaign.ledger.withdraw(submission, unfound=True)
             return
         hint = f"the same came {_TRIES} times, and no job of that name appeared"
-        self._it.changed(self._refused(submission, RefusedError(said, hint=hint)))
+        self._campaign.changed(self._fail_refused(submission, RefusedError(message, hint=hint)))
 
 
 class _Scripts(dict[str, "Path"]):
-    def __init__(self, it: Driven) -> None:
+    def __init__(self, campaign: DrivenCampaign) -> None:
         super().__init__()
-        self._it = it
+        self._campaign = campaign
 
     def __missing__(self, job: str) -> Path:
-        return self._it.script(job)
+        return self._campaign.script(job)

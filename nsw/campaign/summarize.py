@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.answers import how_to_repeat, is_good, summary_of
+from nsw.campaign.answers import is_good, repeat_command, summary_of
 from nsw.campaign.ledger_rows import NOTE, SITE, STOPPED, Problem, RunRow
 from nsw.campaign.look import look, prepare_to_look
 from nsw.campaign.selection import Selection, job_ids, selected
@@ -62,9 +62,9 @@ class Results:
         """Whether every run (of `only`) is done, its reports were read and it printed every required figure."""
         return is_good(self._ledger, only)
 
-    def how_to_repeat(self, which: str) -> str:
+    def repeat_command(self, option: str) -> str:
         """The command that repeats what failed; `which` is the option that names the campaign, or empty."""
-        return how_to_repeat(self.folder, self._ledger, which)
+        return repeat_command(self.folder, self._ledger, option)
 
     @property
     def jobs(self) -> dict[str, str]:
@@ -79,8 +79,8 @@ class Results:
     @cached_property
     def summary(self) -> Summary:
         """The answer."""
-        whole = summary_of(self.folder, self._ledger)
-        return whole.only(self._cases) if self._cases else whole
+        summary = summary_of(self.folder, self._ledger)
+        return summary.only(self._cases) if self._cases else summary
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """The rows of a table of the reports."""
@@ -116,8 +116,8 @@ class Results:
         """
         from nsw.analysis.iteration_lanes import iteration_lanes
 
-        of = {row["run"] for row in self.rows("iterations")}
-        run = next((run for run in self.runs if run.id in of and case in {None, run.case_id}), None)
+        traced_runs = {row["run"] for row in self.rows("iterations")}
+        run = next((run for run in self.runs if run.id in traced_runs and case in {None, run.case_id}), None)
         if run is None:
             return None
         names = ("gpu_trace", "nvtx_trace", "iteration_trace")

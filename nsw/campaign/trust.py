@@ -36,12 +36,12 @@ def trust(directory: int) -> None:
     """
     token = secrets.token_hex(16)
     try:
-        make_folders(_known(), mode=0o700)
-        known = _open_known()
+        make_folders(_token_folder(), mode=0o700)
+        descriptor = _open_token_folder()
         try:
-            _write(known, token, _identity(directory))
+            _write(descriptor, token, _identity(directory))
         finally:
-            os.close(known)
+            os.close(descriptor)
         _write(directory, TOKEN, token)
     except OSError as fault:
         raise CampaignError(
@@ -53,7 +53,7 @@ def trust(directory: int) -> None:
 def forget(directory: int) -> None:
     """Act for it no more."""
     if is_trusted(directory):
-        (_known() / read_below(directory, TOKEN).decode("ascii")).unlink()
+        (_token_folder() / read_below(directory, TOKEN).decode("ascii")).unlink()
 
 
 def is_trusted(directory: int) -> bool:
@@ -62,43 +62,43 @@ def is_trusted(directory: int) -> bool:
         token = read_below(directory, TOKEN, last=64).decode("ascii")
         if _FORM.fullmatch(token) is None:
             return False
-        known = _open_known()
+        descriptor = _open_token_folder()
         try:
-            return read_below(known, token).decode() == _identity(directory)
+            return read_below(descriptor, token).decode() == _identity(directory)
         finally:
-            os.close(known)
+            os.close(descriptor)
     except (OSError, UnicodeDecodeError):
         return False
 
 
-def _known() -> Path:
+def _token_folder() -> Path:
     return user_folder("state") / "campaigns"
 
 
-def _open_known() -> int:
+def _open_token_folder() -> int:
     """A descriptor of the folder of what is trusted.
 
     Raises:
         OSError: It is not there, or others could have written what is in it.
     """
-    known = os.open(_known(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    of = os.fstat(known)
-    is_own = of.st_uid == os.geteuid() or _shows_all_as(of.st_uid, known)
-    if not is_own or of.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        os.close(known)
-        raise PermissionError(errno.EPERM, "it belongs to another user, or others may write it", str(_known()))
-    return known
+    descriptor = os.open(_token_folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    is_own = status.st_uid == os.geteuid() or _shows_all_as(status.st_uid, descriptor)
+    if not is_own or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        os.close(descriptor)
+        raise PermissionError(errno.EPERM, "it belongs to another user, or others may write it", str(_token_folder()))
+    return descriptor
 
 
 def _shows_all_as(owner: int, directory: int) -> bool:
     """Whether a file that this user makes there gets the same owner: some file systems (sshfs) know only one."""
     name = f".{os.getpid()}"
     with suppress(OSError):
-        made = open_plain(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder=directory)
+        descriptor = open_plain(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, folder=directory)
         try:
-            return os.fstat(made).st_uid == owner
+            return os.fstat(descriptor).st_uid == owner
         finally:
-            os.close(made)
+            os.close(descriptor)
             os.unlink(name, dir_fd=directory)
     return False
 
@@ -110,8 +110,8 @@ def _write(directory: int, name: str, text: str) -> None:
 
 def _identity(directory: int) -> str:
     """What a folder keeps when it is moved in its file system, and no other folder has."""
-    of = os.fstat(directory)
-    return f"{of.st_uid} {of.st_ino} {_born(directory)} {_device(directory, of.st_dev)}"
+    status = os.fstat(directory)
+    return f"{status.st_uid} {status.st_ino} {_born(directory)} {_device(directory, status.st_dev)}"
 
 
 _AT_EMPTY_PATH, _STATX_BTIME, _AT_BTIME = 0x1000, 0x800, 0x50  # of statx(2), and where the time is in its struct
@@ -119,13 +119,13 @@ _AT_EMPTY_PATH, _STATX_BTIME, _AT_BTIME = 0x1000, 0x800, 0x50  # of statx(2), an
 
 def _born(directory: int) -> str:
     """When the folder was made, ns; 0 where its file system does not tell. Python's os has no statx before 3.15."""
-    found = ctypes.create_string_buffer(256)
+    buffer = ctypes.create_string_buffer(256)
     statx = getattr(ctypes.CDLL(None), "statx", None)
-    if statx is None or statx(directory, b"", _AT_EMPTY_PATH, _STATX_BTIME, found) != 0:
+    if statx is None or statx(directory, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer) != 0:
         return "0"
-    (told,) = struct.unpack_from("=I", found)
-    seconds, ns = struct.unpack_from("=qI", found, _AT_BTIME)
-    return f"{seconds}.{ns:09}" if told & _STATX_BTIME else "0"
+    (mask,) = struct.unpack_from("=I", buffer)
+    seconds, ns = struct.unpack_from("=qI", buffer, _AT_BTIME)
+    return f"{seconds}.{ns:09}" if mask & _STATX_BTIME else "0"
 
 
 def _device(directory: int, number: int) -> str:

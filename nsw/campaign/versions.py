@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.folder import PROGRAM
 from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
-from nsw.campaign.selection import as_named
+from nsw.campaign.selection import campaign_argument
 from nsw.errors import UsageError
 from nsw.quantities import moment
 from nsw.wording import and_more, plural
@@ -29,15 +29,25 @@ if TYPE_CHECKING:
     from nsw.campaign.ledger import Ledger
 
 __all__ = [
-    "Version", "differing", "files_in", "findings", "hash_of", "hashes", "origins", "problems", "record", "sources_of",
-    "versions_of", "warning",
+    "Version",
+    "differing",
+    "files_in",
+    "findings",
+    "hash_of",
+    "hashes",
+    "origins",
+    "problems",
+    "program_sources",
+    "record",
+    "versions_of",
+    "warning",
 ]  # fmt: skip
 
 _CHANGED: Final = 3  # files in a message
-_NAMED: Final = 2  # files in the name of a version, cases beside it
+_FILES_IN_NAME: Final = 2  # files in the name of a version, cases beside it
 _DIGITS: Final = 12  # of a hash
 _BEFORE: Final = "app.before/"  # how names of files of the side before begin
-_MADE: Final = frozenset({"__pycache__", ".git"})  # what comes into being by itself
+_GENERATED: Final = frozenset({"__pycache__", ".git"})  # what comes into being by itself
 
 
 def files_in(source: Path, name: str) -> Iterator[tuple[Path, str]]:
@@ -57,7 +67,7 @@ def hash_of(file: Path) -> str:
 
 def hashes(files: Iterable[tuple[str | Path, str]]) -> dict[str, str]:
     """The SHA-256 of an application's files by name; given are their places, with their names beside the program."""
-    return {name: hash_of(file) for source, called in files for file, name in files_in(Path(source), called)}
+    return {name: hash_of(file) for source, beside_name in files for file, name in files_in(Path(source), beside_name)}
 
 
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -92,19 +102,19 @@ def record(ledger: Ledger, home: Path, app: str, jobs: Sequence[str], *, copied:
 
     To be called before APP_FOLDER changes; `copied`: the program was copied again.
     """
-    known = ledger.meta(VERSIONS)
-    if not known:
-        known = [(_hashes_in(home, ledger.meta(APP_FOLDER)), 0, ledger.created(), [])]
+    recorded = ledger.meta(VERSIONS)
+    if not recorded:
+        recorded = [(_program_hashes(home, ledger.meta(APP_FOLDER)), 0, ledger.created(), [])]
     if copied:
-        files, (before, build, _, _) = _hashes_in(home, app), known[-1]
+        files, (before, build, _, _) = _program_hashes(home, app), recorded[-1]
         # with the same files the command that builds them is a different one
-        known.append((files, build + 1 if files == before else 0, time.time(), list(jobs)))
+        recorded.append((files, build + 1 if files == before else 0, time.time(), list(jobs)))
     else:
-        known[-1][3].extend(jobs)
-    ledger.set_meta(VERSIONS, known)
+        recorded[-1][3].extend(jobs)
+    ledger.set_meta(VERSIONS, recorded)
 
 
-def _hashes_in(home: Path, app: str) -> dict[str, str]:
+def _program_hashes(home: Path, app: str) -> dict[str, str]:
     """The files of a copy of the program, and of that of the side before, named as `Plan.sources` does."""
     return hashes([(home / app, ""), (home / f"{app}.before", _BEFORE.rstrip("/"))])
 
@@ -115,16 +125,18 @@ def versions_of(ledger: Ledger, runs: Sequence[RunRow], *, before: bool | None =
     Files that are as they once were are the version that they were then. Only files of the side before count, or only
     the others, where `before` says so.
     """
-    known = ledger.meta(VERSIONS)
-    of_job = {job: n for n, (_, _, _, jobs) in enumerate(known) for job in jobs}
-    made: dict[tuple[Any, ...], Version] = {}
-    for n, (copied, build, since, _) in enumerate(known):
+    recorded = ledger.meta(VERSIONS)
+    of_job = {job: n for n, (_, _, _, jobs) in enumerate(recorded) for job in jobs}
+    versions: dict[tuple[Any, ...], Version] = {}
+    for n, (copied, build, since, _) in enumerate(recorded):
         files = {k: v for k, v in copied.items() if before is None or k.startswith(_BEFORE) == before}
         key = (*sorted(files.items()), build)
-        mine = tuple(run for run in runs if of_job.get(run.job, 0) == n)
-        same = made.pop(key, None)  # the newest comes last
-        made[key] = Version(files, build, same.since if same else since, (*(same.runs if same else ()), *mine))
-    return list(made.values())
+        own_runs = tuple(run for run in runs if of_job.get(run.job, 0) == n)
+        previous = versions.pop(key, None)  # the newest comes last
+        versions[key] = Version(
+            files, build, previous.since if previous else since, (*(previous.runs if previous else ()), *own_runs)
+        )
+    return list(versions.values())
 
 
 def _done_versions(ledger: Ledger) -> Iterator[list[tuple[str, Version]]]:
@@ -132,15 +144,15 @@ def _done_versions(ledger: Ledger) -> Iterator[list[tuple[str, Version]]]:
     done = ledger.runs(states=[State.DONE])
     for before in (False, True):
         runs = [run for run in done if _is_before(run) == before]
-        yield _named([version for version in versions_of(ledger, runs, before=before) if version.runs])
+        yield _named_versions([version for version in versions_of(ledger, runs, before=before) if version.runs])
 
 
 def _is_before(run: RunRow) -> bool:
-    found = PROGRAM.match(run.app or "")
-    return found is not None and found[2] is not None
+    match = PROGRAM.match(run.app or "")
+    return match is not None and match[2] is not None
 
 
-def _named(done: Sequence[Version]) -> list[tuple[str, Version]]:
+def _named_versions(done: Sequence[Version]) -> list[tuple[str, Version]]:
     names = sorted({name for version in done for name in version.files})
     changed = [name for name in names if len({version.files.get(name) for version in done}) > 1]
     return [(f"{_name(version, changed)} (since {moment(version.since)})", version) for version in done]
@@ -152,7 +164,7 @@ def _name(version: Version, changed: Sequence[str]) -> str:
         return "an unknown version"
     if not changed:
         return f"build {version.build + 1}"
-    return and_more([f"{name} {version.files.get(name, 'absent')[:_DIGITS]}" for name in changed], _NAMED)
+    return and_more([f"{name} {version.files.get(name, 'absent')[:_DIGITS]}" for name in changed], _FILES_IN_NAME)
 
 
 def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | None, str, str, str | None]]:
@@ -166,20 +178,24 @@ def problems(folder: CampaignFolder, ledger: Ledger) -> list[tuple[str, str | No
 
 def findings(folder: CampaignFolder, ledger: Ledger) -> list[Finding]:
     """What a reader must know of numbers of several versions: one sentence, and one a case that mixes them."""
-    return [finding for done in _done_versions(ledger) if len(done) > 1 for finding in _of_several(folder, done)]
+    return [
+        finding for done in _done_versions(ledger) if len(done) > 1 for finding in _mixed_version_findings(folder, done)
+    ]
 
 
-def _of_several(folder: CampaignFolder, done: Sequence[tuple[str, Version]]) -> list[Finding]:
-    of = "; ".join(f"{name} in {_some_cases(version.cases)}" for name, version in done)
+def _mixed_version_findings(folder: CampaignFolder, done: Sequence[tuple[str, Version]]) -> list[Finding]:
+    listing = "; ".join(f"{name} in {_some_cases(version.cases)}" for name, version in done)
     cases = tuple(dict.fromkeys(case for _, version in done for case in version.cases))
-    told = f"The numbers are of {len(done)} versions of the program: {of}. Compare cases of one version only;"
-    made = [_finding(f"{told} {_remedy(folder)}.", cases)]
+    sentence = f"The numbers are of {len(done)} versions of the program: {listing}. Compare cases of one version only;"
+    sentences = [_finding(f"{sentence} {_remedy(folder)}.", cases)]
     for case in cases:
         mixed = [name for name, version in done if case in version.cases]
         if len(mixed) > 1:
-            of = ", ".join(mixed)
-            made.append(_finding(f"In {case} runs of {len(mixed)} versions of the program are mixed: {of}.", (case,)))
-    return made
+            listing = ", ".join(mixed)
+            sentences.append(
+                _finding(f"In {case} runs of {len(mixed)} versions of the program are mixed: {listing}.", (case,))
+            )
+    return sentences
 
 
 def _finding(text: str, cases: tuple[str, ...]) -> Finding:
@@ -189,23 +205,23 @@ def _finding(text: str, cases: tuple[str, ...]) -> Finding:
 
 
 def _some_cases(cases: Sequence[str]) -> str:
-    more = len(cases) - _NAMED
-    return ", ".join(cases[:_NAMED]) + (f" and {plural(more, 'more case')}" if more > 0 else "")
+    omitted = len(cases) - _FILES_IN_NAME
+    return ", ".join(cases[:_FILES_IN_NAME]) + (f" and {plural(omitted, 'more case')}" if omitted > 0 else "")
 
 
 def _remedy(folder: CampaignFolder) -> str:
     """What does the runs of older versions again."""
     recipe = shlex.quote(str(folder.recipe))
-    return f"`nsw run {recipe} --into {as_named(folder)}` does the runs of older versions again"
+    return f"`nsw run {recipe} --into {campaign_argument(folder)}` does the runs of older versions again"
 
 
 def origins(files: Iterable[tuple[str, str]], recipe: Path | None) -> list[tuple[str, list[tuple[str, str]]]]:
     """What is written down when a program is copied: its recipe's file and its own, with their hashes."""
     sources = [*([recipe] if recipe else []), *(Path(source) for source, _ in files)]
-    return [(str(source.absolute()), list(_made_by_people(source).items())) for source in sources]
+    return [(str(source.absolute()), list(_hashes_of_authored(source).items())) for source in sources]
 
 
-def sources_of(ledger: Ledger) -> list[tuple[str, str]]:
+def program_sources(ledger: Ledger) -> list[tuple[str, str]]:
     """Where the application's files came from, each with its name beside the program.
 
     Raises:
@@ -228,17 +244,17 @@ def warning(ledger: Ledger) -> str | None:
     names = _changed_since(ledger)
     if not names:
         return None
-    began = time.strftime("%Y-%m-%d %H:%M", time.localtime(ledger.created()))
-    copies = f"its copy of {began} is" if len(names) == 1 else f"their copies of {began} are"
+    start_time = time.strftime("%Y-%m-%d %H:%M", time.localtime(ledger.created()))
+    copies = f"its copy of {start_time} is" if len(names) == 1 else f"their copies of {start_time} are"
     have = "has" if len(names) == 1 else "have"
-    told = f"{and_more(names, _CHANGED)} {have} changed since this campaign began: {copies} used here"
-    recipe = _shown(Path(ledger.meta(RECIPE) or ""))
+    sentence = f"{and_more(names, _CHANGED)} {have} changed since this campaign began: {copies} used here"
+    recipe = _path_from_here(Path(ledger.meta(RECIPE) or ""))
     if program := [name for name in names if name != recipe]:
         new = "the new one" if len(program) == 1 else "the new ones"
-        told += f"; `nsw retry --update-app` takes {new}" + (" of the program" if recipe in names else "")
+        sentence += f"; `nsw retry --update-app` takes {new}" + (" of the program" if recipe in names else "")
     if recipe in names:
-        return f"{told}; `nsw run {shlex.quote(recipe)} --into CAMPAIGN` repeats what the new recipe changes"
-    return f"{told}, and so does a new `nsw run`"
+        return f"{sentence}; `nsw run {shlex.quote(recipe)} --into CAMPAIGN` repeats what the new recipe changes"
+    return f"{sentence}, and so does a new `nsw run`"
 
 
 def _changed_since(ledger: Ledger) -> list[str]:
@@ -246,19 +262,19 @@ def _changed_since(ledger: Ledger) -> list[str]:
     changed: list[str] = []
     for source, before in ledger.meta(ORIGINS):
         try:
-            now = _made_by_people(Path(source))
+            now = _hashes_of_authored(Path(source))
         except OSError:
             continue
         if now:
-            changed += (_shown(Path(source) / name) for name in differing(dict(before), now))
+            changed += (_path_from_here(Path(source) / name) for name in differing(dict(before), now))
     return changed
 
 
-def _made_by_people(source: Path) -> dict[str, str]:
+def _hashes_of_authored(source: Path) -> dict[str, str]:
     """Every file of it with its hash; the name of a file that is no folder is empty."""
-    return {name: hash_of(file) for file, name in files_in(source, "") if not _MADE.intersection(file.parts)}
+    return {name: hash_of(file) for file, name in files_in(source, "") if not _GENERATED.intersection(file.parts)}
 
 
-def _shown(path: Path) -> str:
+def _path_from_here(path: Path) -> str:
     """The path as a person in the present folder would name it."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

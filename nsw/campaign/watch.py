@@ -20,7 +20,7 @@ from nsw.campaign.folder import LEDGER, run_folder
 from nsw.campaign.ledger import ENDED, Ledger, RunRow, State
 from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
 from nsw.campaign.look import clean_copy, look
-from nsw.campaign.selection import as_named
+from nsw.campaign.selection import campaign_argument
 from nsw.errors import NswError
 from nsw.site.names import LOCAL
 
@@ -69,10 +69,10 @@ class Onlooker:
 
         flying = [run for run in self.ledger.runs() if run.state in IN_FLIGHT]
         answers, unknown = self._answers(flying), Answer(Phase.UNKNOWN)
-        said = {run.id: answers.get(run.submission or "", {}).get(run.task, unknown) for run in flying}
+        answer_by_run = {run.id: answers.get(run.submission or "", {}).get(run.task, unknown) for run in flying}
         scratch = self.ledger.meta(SCRATCH)
-        begun = [run for run in flying if said[run.id].phase is not Phase.QUEUED]
-        homes = {run.id: run_folder(scratch, run.id, run.attempt) for run in begun}
+        begun_runs = [run for run in flying if answer_by_run[run.id].phase is not Phase.QUEUED]
+        homes = {run.id: run_folder(scratch, run.id, run.attempt) for run in begun_runs}
         statuses = read_statuses(self._transport, homes.values()) if homes else {}
         with self.ledger.transaction():
             for run in flying:
@@ -80,8 +80,8 @@ class Onlooker:
                 # whether something was submitted is looked up by who drives the campaign
                 if isinstance(status, Unreadable) or (run.state is State.INTENT and status is None):
                     continue
-                verdict = judge(said[run.id], status)
-                if (verdict.state, verdict.reason) != (run.state, Reason.of(run.detail, run.cause)):
+                verdict = judge(answer_by_run[run.id], status)
+                if (verdict.state, verdict.reason) != (run.state, Reason.from_text(run.detail, run.cause)):
                     times = {} if status is None else {"started": status.started, "ended": status.ended}
                     self.ledger.update_tasks([run.id], state=verdict.state, reason=verdict.reason, **times)
                     self.changed_any = True
@@ -91,8 +91,8 @@ class Onlooker:
         names = {run.submission for run in flying}
         if self._scheduler is None or not names:
             return {}
-        known = self.ledger.submissions("submitted", defaultdict(Path))  # a look needs no script
-        submitted = [submission for submission in known if submission.name in names]
+        submissions = self.ledger.submissions("submitted", defaultdict(Path))  # a look needs no script
+        submitted = [submission for submission in submissions if submission.name in names]
         return self._scheduler.look(submitted) if submitted else {}
 
     def flying(self) -> int:
@@ -113,8 +113,8 @@ def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[
         copy = Path(temporary, LEDGER)
         with look(folder) as ledger:
             copy.write_bytes(ledger.snapshot())
-            scratch, own = ledger.meta(SCRATCH), ledger.meta(OWNED_BY)
-        elsewhere = _owner_elsewhere(transport, scratch, own) if own is not None else None
+            scratch, own_token = ledger.meta(SCRATCH), ledger.meta(OWNED_BY)
+        elsewhere = _owner_elsewhere(transport, scratch, own_token) if own_token is not None else None
         if elsewhere is not None:
             copy.unlink()
             kept_there(transport, scratch, Path(temporary))  # its ledger is the one that knows
@@ -125,17 +125,17 @@ def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[
             yield Onlooker(ledger, elsewhere, _SITE_S if transport.remote else _LEDGER_S, transport, batch)
 
 
-def _owner_elsewhere(transport: Transport, scratch: str, own: str) -> str | None:
+def _owner_elsewhere(transport: Transport, scratch: str, own_token: str) -> str | None:
     """Who owns the campaign, as its site has it; None where that is this nsw."""
     from nsw.transport.model import read
 
     if not transport.remote:
         return None
     text = (read(transport, f"{scratch}/owner", _OWNER_BYTES) or b"").decode(errors="replace")
-    token, _, about = text.partition("\n")
-    if token in {"", own}:
+    token, _, owner_description = text.partition("\n")
+    if token in {"", own_token}:
         return None
-    return about.partition("\n")[0].strip() or "who that is, the site does not say"
+    return owner_description.partition("\n")[0].strip() or "who that is, the site does not say"
 
 
 @contextmanager
@@ -147,8 +147,8 @@ def ledger_now(folder: folders.CampaignFolder) -> Iterator[tuple[Ledger, Onlooke
     """
     with look(folder) as ledger:
         site, counts = ledger.site(), ledger.counts()
-        here = site["scheduler"] == LOCAL and site["transport"]["kind"] == LOCAL
-        left = here and any(counts.get(state) for state in IN_FLIGHT) and not folders.is_driven(folder)
+        is_local = site["scheduler"] == LOCAL and site["transport"]["kind"] == LOCAL
+        left = is_local and any(counts.get(state) for state in IN_FLIGHT) and not folders.is_driven(folder)
         if not left or not folder.trusted:
             yield ledger, None
             return
@@ -215,7 +215,7 @@ class Watching:
 
     def _look(self, ledger: Ledger, onlooker: Onlooker | None) -> Generator[Event, None, bool]:
         """Look at a ledger that another nsw writes, or at the site; False when it is time to look anew."""
-        self._ledger, begun, first = ledger, time.monotonic(), True
+        self._ledger, start_time, first = ledger, time.monotonic(), True
         try:
             yield Started(self.folder.id, self.counts())
             rows = ledger.runs()
@@ -235,7 +235,7 @@ class Watching:
                     self.advice = self._advice(onlooker) if onlooker else None
                     return True
                 time.sleep(onlooker.pause_s if onlooker else _LEDGER_S)
-                reload = onlooker is not None and onlooker.elsewhere and time.monotonic() - begun > _RELOAD_S
+                reload = onlooker is not None and onlooker.elsewhere and time.monotonic() - start_time > _RELOAD_S
                 if reload or folders.is_driven(self.folder) == (onlooker is not None):
                     return False
         finally:
@@ -246,7 +246,10 @@ class Watching:
             back = f"`nsw attach {self.folder.id}` takes it back"
             return f"an nsw on another machine drives it: {onlooker.elsewhere}; {back}"
         if onlooker.changed_any or onlooker.flying() or onlooker.ledger.counts().get(State.PLANNED):
-            return f"nobody drives it: `nsw resume {as_named(self.folder)}` continues, and reads the runs that are done"
+            return (
+                f"nobody drives it: `nsw resume {campaign_argument(self.folder)}` continues, and reads"
+                " the runs that are done"
+            )
         return None
 
     def _changed(self, rows: list[RunRow]) -> Generator[Event]:

@@ -178,9 +178,9 @@ def folder_to_extend(context: typer.Context, campaign: str, root: Path | None) -
     source, named_site = context.get_parameter_source("site"), context.params.get("site")
     if source is None or source.name != "COMMANDLINE":
         return folder
-    from nsw.campaign.attach import site_of_campaign_here
+    from nsw.campaign.attach import site_of_local_campaign
 
-    own_site = site_of_campaign_here(campaign, root)
+    own_site = site_of_local_campaign(campaign, root)
     if named_site != own_site:
         raise UsageError(
             f"a campaign stays on its site: {folder.id} is on {own_site}, and --site names {named_site}",

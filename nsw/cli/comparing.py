@@ -133,7 +133,7 @@ def baseline(action: str, name: str | None, campaign: str | None, root: Path | N
     """Name a campaign to compare with, list the names, or forget one."""
     parent = folders.root(root)
     if action == "ls":
-        rows = [{"baseline": name, "campaign": id_} for name, id_ in sorted(baselines.listed(parent).items())]
+        rows = [{"baseline": name, "campaign": id_} for name, id_ in sorted(baselines.read_baselines(parent).items())]
         columns = ("baseline", "campaign")
 
         def show() -> None:

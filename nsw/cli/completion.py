@@ -381,7 +381,7 @@ def _campaigns(values_given: ParameterValues, _: str) -> list[str]:
 def _baselines(values_given: ParameterValues, _: str) -> list[str]:
     from nsw.campaign import baselines
 
-    return sorted(baselines.listed(_root(values_given)))
+    return sorted(baselines.read_baselines(_root(values_given)))
 
 
 def _sides(values_given: ParameterValues, typed: str) -> list[str]:
@@ -398,11 +398,11 @@ def _of_campaign(kind: Literal["run", "retry", "case"]) -> Callable[[ParameterVa
     """Names that the campaign of the command line knows."""
 
     def find(values_given: ParameterValues, typed: str) -> list[str]:
-        from nsw.campaign.selection import known_names
+        from nsw.campaign.selection import complete_names
 
         campaign_words = values_given.get("campaign") or values_given.get("named")
-        return known_names(
-            _root(values_given), campaign_words[-1] if campaign_words else None, kind, typed, most=_MOST_RUNS
+        return complete_names(
+            _root(values_given), campaign_words[-1] if campaign_words else None, kind, typed, limit=_MOST_RUNS
         )
 
     return find

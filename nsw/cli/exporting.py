@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.apart import Limits
-    from nsw.campaign.selection import Which
+    from nsw.campaign.selection import RunsOption
     from nsw.campaign.summarize import Results
     from nsw.cli.output import Target
 
@@ -33,13 +33,13 @@ __all__ = ["export_tables", "export_trace", "steps_of"]
 _LARGE: Final = 200_000_000  # bytes that a browser takes long to open
 
 
-def export_tables(option_values: Which, target: Target, limits: Limits) -> int:
+def export_tables(option_values: RunsOption, target: Target, limits: Limits) -> int:
     """Write all tables into a folder, a file each, as `nsw summarize -o FOLDER/` does; 1 when some runs failed."""
     return summarize(option_values, None, target, limits, None)
 
 
 def export_trace(
-    option_values: Which,
+    option_values: RunsOption,
     file: Path,
     limits: Limits,
     *,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger_rows import ENDED, what_lacks
-from nsw.campaign.logs import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, follow, row_named
-from nsw.campaign.selection import as_named, as_option, campaign_of_words
+from nsw.campaign.ledger_rows import ENDED, missing_results
+from nsw.campaign.logs import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, find_row, follow
+from nsw.campaign.selection import campaign_argument, campaign_of_words, campaign_option
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def logs(
         UnreachableError: The site does not answer and nothing was brought.
     """
     folder, words = campaign_of_words([run] if run is not None else [], campaign, root)
-    row = row_named(folder, words[0] if words else None, selection, follow=follow)
+    row = find_row(folder, words[0] if words else None, selection, follow=follow)
     if follow and can_be_followed(folder, row):
         return _follow(folder, row, lines)
     _show(folder, row, lines)
@@ -50,15 +50,15 @@ def _show(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
         out.print("it has not begun")
     with Output(folder, row) as output:
         for name in ("stdout", "stderr"):
-            _show_end(out, output.of(name), name, lines)
+            _show_end(out, output.read_end(name), name, lines)
         _show_end(out, output.job_log(), "job script", lines)
     for note in output.notes:
         out.print(note, style="dim")
 
 
 def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
-    lacks = what_lacks(row)
-    reason = f"{lacks} (`nsw problems{as_option(folder)}`)" if lacks else row.reason
+    lacks = missing_results(row)
+    reason = f"{lacks} (`nsw problems{campaign_option(folder)}`)" if lacks else row.reason
     reason_text = f", {reason}" if reason else ""
     return f"{row.id}: {row.state}{reason_text}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
 
@@ -101,7 +101,9 @@ def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
                 case LeftAlone(over=over):
                     printer.end()
                     ending = "is over" if over else "is not over"
-                    out.print(f"{row.id} {ending}, and no nsw drives its campaign: `nsw resume {as_named(folder)}`")
+                    out.print(
+                        f"{row.id} {ending}, and no nsw drives its campaign: `nsw resume {campaign_argument(folder)}`"
+                    )
                 case now:
                     if (text := _headline(folder, now)) == last_headline:
                         continue

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.selection import Which
+    from nsw.campaign.selection import RunsOption
     from nsw.cli.output import Target
 
 _WIDE = 100  # columns of a terminal from which there is room for the time, which is in the id too
@@ -23,7 +23,7 @@ _NOTE = 36  # characters of a note in a list
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
-def status(option_values: Which, every_run: bool, target: Target) -> int:
+def status(option_values: RunsOption, every_run: bool, target: Target) -> int:
     """The state of a campaign, or of some of its runs."""
     from nsw.campaign import status as states
     from nsw.present import status_view
@@ -57,7 +57,7 @@ def status(option_values: Which, every_run: bool, target: Target) -> int:
     return Exit.GOOD
 
 
-def problems(option_values: Which, target: Target) -> int:
+def problems(option_values: RunsOption, target: Target) -> int:
     """Everything that is wrong with a campaign's reports, with what to do."""
     from nsw.campaign.status import problems_of
     from nsw.present.problems import show_problems

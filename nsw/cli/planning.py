@@ -138,7 +138,7 @@ def init_site(name: str, host: str | None, output: Path | None, force: bool) -> 
         _say(first_site.text.rstrip())  # for a person to put in
         raise
     _say(f"{first_site.path}: site {name}" + (f", reached by `ssh {host}`" if host else ""))
-    for line in first_site.found:
+    for line in first_site.answers_shown:
         _say(f"  found    {line}")
     for line in first_site.todo:
         _say(f"  fill in  {line}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign import folder as folders
 from nsw.campaign.events import Message
 from nsw.campaign.ledger_rows import Reading, State
-from nsw.campaign.selection import Selection, as_named, as_option, campaign_of_words
+from nsw.campaign.selection import Selection, campaign_argument, campaign_of_words, campaign_option
 from nsw.campaign.summarize import Results, results
 from nsw.cli.output import show_message, tell
 from nsw.errors import Exit, UsageError
@@ -81,16 +81,16 @@ def begin(
 ) -> CampaignFolder:
     """Plan, ask when it is dear, make the campaign."""
     from nsw.campaign import start
-    from nsw.campaign.planning import make_plan, noted
+    from nsw.campaign.planning import make_plan, with_note
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
     from nsw.site_check.facts import warnings
 
     home = folders.root(root)
-    planned = noted(make_plan(recipe, site, sites, options, show_message), note)
+    planned = with_note(make_plan(recipe, site, sites, options, show_message), note)
     lock, differences = start.lock_of(planned)
     kinds = {run.pass_kind for run in planned.plan.runs}
-    site_warnings = warnings(planned.place.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
+    site_warnings = warnings(planned.site.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
     warning_lines = [*(w.render() for w in planned.recipe.warnings), *differences, *site_warnings]
     expected = start.expected_cost(home, planned.plan)
     show_plan(console(sys.stderr), planned.plan, warning_lines, expected=expected)
@@ -98,7 +98,7 @@ def begin(
     for text in ready.warnings:
         _warn(text)
     if not yes:
-        _confirm_cost(start.too_dear(planned, expected))
+        _confirm_cost(start.cost_question(planned, expected))
     folder = start.start(home, ready, lock, _warn)
     tell(f"campaign {folder.path}")
     return folder
@@ -109,7 +109,7 @@ def run_into(
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
     from nsw.campaign import start
-    from nsw.campaign.extend import extend, extension
+    from nsw.campaign.extend import apply_extension, extension
     from nsw.campaign.running import Running
     from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console
@@ -128,8 +128,8 @@ def run_into(
         expected=expected,
     )
     if not yes:
-        _confirm_cost(start.too_dear(campaign_extension.planned, expected))
-    extend(campaign_extension)
+        _confirm_cost(start.cost_question(campaign_extension.planned, expected))
+    apply_extension(campaign_extension)
     return carry_out(Running(folder), now=now)
 
 
@@ -202,13 +202,13 @@ def attach(
         CampaignError: There is no such campaign, or it cannot be taken over.
         UnreachableError: The site cannot be reached.
     """
-    from nsw.campaign.attach import campaigns_on_site, site_of_campaign_here
+    from nsw.campaign.attach import campaigns_on_site, site_of_local_campaign
 
     if site is None and campaign is not None:
-        site = site_of_campaign_here(campaign, root)
+        site = site_of_local_campaign(campaign, root)
     with campaigns_on_site(site, sites) as site_campaigns:
         if campaign is None:
-            _list_campaigns(site_campaigns.campaigns, f"{site_campaigns.place.site.name}:{site_campaigns.base}")
+            _list_campaigns(site_campaigns.campaigns, f"{site_campaigns.loaded_site.site.name}:{site_campaigns.base}")
             return Exit.GOOD
         attached = site_campaigns.attach(campaign, root, _consent(yes=yes), _warn)
     if attached.taken_over:
@@ -264,7 +264,7 @@ def cancel(folder: CampaignFolder, selection: Selection) -> int:
     """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
     from nsw.campaign import cancel as cancelling
 
-    chosen = cancelling.to_cancel(folder, selection) if selection else None
+    chosen = cancelling.cancellable_runs(folder, selection) if selection else None
     if chosen == []:
         tell("nothing to cancel: these runs have ended")
         return Exit.GOOD
@@ -306,7 +306,7 @@ def throttle(running: int, folder: CampaignFolder) -> int:
         if unheld and waiting:
             say(f"nsw cannot hold jobs of {unheld}: the {waiting} that it has may begin")
     if not folders.is_driven(folder):
-        tell(f"`nsw resume {as_named(folder)}` continues it")
+        tell(f"`nsw resume {campaign_argument(folder)}` continues it")
     return Exit.GOOD
 
 
@@ -330,7 +330,7 @@ def carry_out(running: Running, *, now: bool) -> int:
         waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}" + (
             f", since {stopped}" if stopped else ""
         )
-        tell(f"{waits}: `nsw resume {as_named(folder)}` continues with the rest")
+        tell(f"{waits}: `nsw resume {campaign_argument(folder)}` continues with the rest")
     return code
 
 
@@ -357,26 +357,26 @@ def _tell_of_interruption(folder: CampaignFolder) -> None:
 
     counts = standing_of(folder).counts
     going, left = sum(counts.get(s, 0) for s in ("submitted", "queued", "running")), counts.get(State.PLANNED, 0)
-    resume = f"`nsw resume {as_named(folder)}` goes on"
+    resume = f"`nsw resume {campaign_argument(folder)}` goes on"
     if going:
         in_flight = f"ended, with {plural(going, 'run')} in flight that nsw leaves alone"
-        text = f"{in_flight}: {resume}, `nsw cancel {as_named(folder)}` ends them."
+        text = f"{in_flight}: {resume}, `nsw cancel {campaign_argument(folder)}` ends them."
     else:
         text = "ended; no run is in flight" + ("" if left else f": {resume}")
     tell("")
     tell(text)
     if left:  # what no scheduler has yet: nothing of it begins while nsw is away
-        tell(f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {as_named(folder)}`")
+        tell(f"{plural(left, 'run')} {'waits' if left == 1 else 'wait'} for `nsw resume {campaign_argument(folder)}`")
 
 
 def _show_sides(folder: CampaignFolder, next_command: str) -> bool:
     """Print the verdict over both sides of a campaign; False where it has not both."""
     from nsw.analysis.compared_screen import blocks_of_comparison
-    from nsw.campaign.compare import beside
+    from nsw.campaign.compare import compare_own_sides
     from nsw.present.summary_view import show_first_screen
     from nsw.present.terminal import console
 
-    both = beside(folder)
+    both = compare_own_sides(folder)
     if both is not None:
         show_first_screen(console(), blocks_of_comparison(both), next_command)
     return both is not None
@@ -389,13 +389,13 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
     from nsw.present.terminal import console
     from nsw.recipe.sides import SIDE
 
-    next_command = f"`nsw summarize {as_named(campaign_results.folder)} --full` has all tables"
+    next_command = f"`nsw summarize {campaign_argument(campaign_results.folder)} --full` has all tables"
     if SIDE not in campaign_results.parameters or not _show_sides(campaign_results.folder, next_command):
         from nsw.present.summary_view import show_summary
 
         show_summary(console(), campaign_results.summary, full=False, next_command=next_command)
     err = console(sys.stderr)
-    show_short(err, campaign_results.problems, f"nsw problems {as_named(campaign_results.folder)}")
+    show_short(err, campaign_results.problems, f"nsw problems {campaign_argument(campaign_results.folder)}")
     err.print(campaign_results.headline)
     if calls := calls_line(campaign_results.calls):
         err.print(calls)
@@ -407,10 +407,10 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
 def _next_steps(campaign_results: Results) -> list[str]:
     """What a person may want to see now: why something failed, and what is there."""
     bad = [r for r in campaign_results.runs if r.state in {State.FAILED, State.LOST} or r.reading is Reading.INCOMPLETE]
-    steps, campaign_option = [], as_option(campaign_results.folder)
+    steps, option = [], campaign_option(campaign_results.folder)
     if bad:
-        again = campaign_results.how_to_repeat(campaign_option)
-        steps.append(f"`nsw logs {bad[0].id}{campaign_option}` prints its output; {again}")
+        again = campaign_results.repeat_command(option)
+        steps.append(f"`nsw logs {bad[0].id}{option}` prints its output; {again}")
     return steps
 
 
@@ -446,11 +446,11 @@ def fetch(
         UsageError: No run has such a name, or nobody said yes.
         UnreachableError: The site cannot be reached.
     """
-    from nsw.campaign.fetch import GUI_FILES, on_site
+    from nsw.campaign.fetch import GUI_FILES, files_on_site
     from nsw.present.live import DownloadBar
 
     folder, runs = campaign_of_words(runs, campaign, root)
-    with on_site(folder, runs, patterns, selection) as site_files:
+    with files_on_site(folder, runs, patterns, selection) as site_files:
         for file in site_files.files[:_FETCHED]:
             tell(f"{size(file.size):>12}  {file.name}")
         if len(site_files.files) > _FETCHED:
@@ -490,10 +490,10 @@ def clean(folder: CampaignFolder, selection: Selection, *, include_uncollected: 
     with on_site(folder, selection) as cleaning:
         if cleaning.leftovers.is_gone:
             state_text = "holds nothing of these runs" if selection else "is gone already"
-            tell(f"{cleaning.where} {state_text}")
+            tell(f"{cleaning.location} {state_text}")
             return Exit.GOOD
         _show_leftovers(cleaning, include_uncollected=include_uncollected)
-        if not cleaning.leftovers.files(everything=include_uncollected):
+        if not cleaning.leftovers.files(include_uncollected=include_uncollected):
             tell("nothing to remove")
             return Exit.GOOD
         if dry_run:
@@ -501,23 +501,26 @@ def clean(folder: CampaignFolder, selection: Selection, *, include_uncollected: 
         if not yes:
             alone = "there is no terminal to confirm this on; nothing was removed"
             confirm("Remove them?", alone, "nothing was removed")
-        cleaning.remove(everything=include_uncollected)
+        cleaning.remove(include_uncollected=include_uncollected)
     tell(f"removed; reports and tables are kept in {folder.path}")
     return Exit.GOOD
 
 
 def _show_leftovers(cleaning: Cleaning, *, include_uncollected: bool) -> None:
     left = cleaning.leftovers
-    files = plural(len(left.files(everything=include_uncollected)), "file")
-    tell(f"{cleaning.where}: {files} would be removed, which frees {size(left.freed(everything=include_uncollected))}")
-    if not left.kept:
+    files = plural(len(left.files(include_uncollected=include_uncollected)), "file")
+    tell(
+        f"{cleaning.location}: {files} would be removed, which frees"
+        f" {size(left.freed(include_uncollected=include_uncollected))}"
+    )
+    if not left.uncollected:
         return
-    total = size(sum(file.size for file in left.kept))
+    total = size(sum(file.size for file in left.uncollected))
     verb = "go too" if include_uncollected else "stay"
-    tell(f"{plural(len(left.kept), 'file')} ({total}) never downloaded {verb}:")
-    for file in sorted(left.kept, key=lambda file: -file.size)[:_MAX_KEPT]:
+    tell(f"{plural(len(left.uncollected), 'file')} ({total}) never downloaded {verb}:")
+    for file in sorted(left.uncollected, key=lambda file: -file.size)[:_MAX_KEPT]:
         tell(f"  {size(file.size):>10}  {file.name}")
-    if len(left.kept) > _MAX_KEPT:
-        tell(f"  and {len(left.kept) - _MAX_KEPT} more")
+    if len(left.uncollected) > _MAX_KEPT:
+        tell(f"  and {len(left.uncollected) - _MAX_KEPT} more")
     if not include_uncollected:
         tell("`nsw fetch --file '*'` downloads files of runs; --everything removes these too")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.apart import can_fork, run_isolated
-from nsw.campaign.recipe_lock import recipe_of
-from nsw.campaign.selection import as_named, campaign_and_runs
+from nsw.campaign.recipe_lock import locked_recipe
+from nsw.campaign.selection import campaign_and_runs, campaign_argument
 from nsw.campaign.summarize import Results, prepare, results
 from nsw.campaign.tables import table_files
 from nsw.cli.output import Target, several, tell
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
     from nsw.apart import Limits
     from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.selection import Selection, Which
+    from nsw.campaign.selection import RunsOption, Selection
     from nsw.present.page import EvidenceRows
 
 Rows = list[dict[str, Any]]
@@ -39,9 +39,15 @@ RUNS = "runs"  # a row a run; its parameters are the fields of one column
 
 
 def summarize(
-    option_values: Which, table: str | None, target: Target, limits: Limits, top: int | None, *, full: bool = False,
+    option_values: RunsOption,
+    table: str | None,
+    target: Target,
+    limits: Limits,
+    top: int | None,
+    *,
+    full: bool = False,
     plot: str | None = None,
-) -> int:  # fmt: skip
+) -> int:
     """What a campaign shows; 1 when some of it failed.
 
     Args:
@@ -67,7 +73,7 @@ def summarize(
     return _answer_safely(folder, selection, limits, table=table, target=target, top=top, full=full, plot=plot)
 
 
-def report(option_values: Which, output: Path | None, limits: Limits, timeline: str | None) -> int:
+def report(option_values: RunsOption, output: Path | None, limits: Limits, timeline: str | None) -> int:
     """Write the answer of a campaign as a page, CAMPAIGN.html if no file is named; 1 when some of it failed.
 
     Args:
@@ -198,7 +204,9 @@ class _Tables:
             rows = [{"case": cases.get(row["run"])} | row for row in rows]
         if name == RUNS:
             rows = emit.flat(rows)
-        return EvidenceRows(name, rows, f"nsw summarize {as_named(self._campaign_results.folder)} --table {name}")
+        return EvidenceRows(
+            name, rows, f"nsw summarize {campaign_argument(self._campaign_results.folder)} --table {name}"
+        )
 
     def tables_with_rows(self) -> Iterator[tuple[str, Rows]]:
         """Those that have rows, with them."""
@@ -274,23 +282,23 @@ def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
 def _page(campaign_results: Results, tables: _Tables, timeline: str | None) -> str:
     """The answer as a page, with the rows that its blocks name as their evidence."""
     from nsw.analysis.answer.registry import blocks_of
-    from nsw.campaign.conditions import conditions_of
+    from nsw.campaign.conditions import measured_conditions
     from nsw.present.page import page
 
     folder, blocks = campaign_results.folder, list(blocks_of(campaign_results.summary))
     if SIDE in campaign_results.parameters:
         blocks = _with_verdict(folder, blocks)
-    recipe = recipe_of(folder)
+    recipe = locked_recipe(folder)
     if timeline is not None:
         blocks.append(_timeline(campaign_results, timeline))
     return page(
         f"{folder.id} on site {campaign_results.site}",
         blocks,
         behind=[tables.behind(name) for name in dict.fromkeys(proof.table for b in blocks for proof in b.evidence)],
-        conditions=[(folder.id, {"recipe": recipe.name, **conditions_of(folder, campaign_results, recipe)})],
+        conditions=[(folder.id, {"recipe": recipe.name, **measured_conditions(folder, campaign_results, recipe)})],
         commands=[
             f"nsw run {shlex.quote(str(folder.recipe))} --site {campaign_results.site}",
-            f"nsw summarize {as_named(folder)} --full",
+            f"nsw summarize {campaign_argument(folder)} --full",
         ],
     )
 
@@ -300,9 +308,9 @@ def _with_verdict(folder: CampaignFolder, blocks: list[Block]) -> list[Block]:
     from nsw.analysis.compared_screen import blocks_of_comparison
     from nsw.analysis.first_screen import HEADLINE
     from nsw.analysis.single_case import TABLE
-    from nsw.campaign.compare import beside
+    from nsw.campaign.compare import compare_own_sides
 
-    both = beside(folder)
+    both = compare_own_sides(folder)
     if both is None:
         return blocks
     return [*blocks_of_comparison(both), *(block for block in blocks if block.name not in {HEADLINE, TABLE})]
@@ -350,5 +358,5 @@ def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) 
     if full:
         out.print(f"{folder.id} on site {summary.site}", style="bold")
     summary_view.show_summary(
-        out, summary, full=full, next_command=f"`nsw summarize {as_named(folder)} --full` has all tables"
+        out, summary, full=full, next_command=f"`nsw summarize {campaign_argument(folder)} --full` has all tables"
     )

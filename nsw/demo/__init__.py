@@ -94,10 +94,10 @@ def find(name: str, collection: str = COLLECTION) -> Recording:
     Raises:
         NswError: There is none; the hint names those there are.
     """
-    known = {recording.name: recording for recording in recordings(collection)}
-    if name not in known:
-        raise NswError(f"there is no recording {name}", hint=f"there are: {', '.join(known)}")
-    return known[name]
+    recordings_by_name = {recording.name: recording for recording in recordings(collection)}
+    if name not in recordings_by_name:
+        raise NswError(f"there is no recording {name}", hint=f"there are: {', '.join(recordings_by_name)}")
+    return recordings_by_name[name]
 
 
 def extract(recording: Recording, target: Path) -> list[Path]:
@@ -152,5 +152,5 @@ def _chunks(recording: Recording, file: RecordedFile) -> Iterator[bytes]:
             raise _damaged(file, str(error)) from error
 
 
-def _damaged(file: RecordedFile, why: str) -> NswError:
-    return NswError(f"the recording {file.stored} is damaged: {why}", hint="install nsw again")
+def _damaged(file: RecordedFile, reason: str) -> NswError:
+    return NswError(f"the recording {file.stored} is damaged: {reason}", hint="install nsw again")

@@ -11,13 +11,13 @@ from nsw.plan.command import PRIVATE, RECORD_ENVIRONMENT, Box, words
 from nsw.plan.jobs import (
     WARM_UP,
     Blocks,
-    apart,
     build_job,
     in_blocks,
     is_interleaved,
     pack,
     reductions,
     repeats_of,
+    separate_warm_up_note,
     side_by_side,
     too_many_runs,
 )
@@ -59,7 +59,7 @@ _MOST_REASONS = 3  # in one line, where nothing of a recipe can be done
 
 
 def build_plan(
-    loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit: bool = False, part: Part | None = None
+    loaded: LoadedRecipe, loaded_site: LoadedSite, facts: SiteFacts, *, fit: bool = False, part: Part | None = None
 ) -> Plan:
     """Plan a recipe on a site: all of it, or a part that is added to a campaign.
 
@@ -69,9 +69,9 @@ def build_plan(
     cases = loaded.cases
     if (too_many := too_many_runs(loaded)) is not None:
         raise InputError([too_many])
-    faults = [*_axis_faults(loaded), *faults_on_site(loaded, place, facts)]
+    faults = [*_axis_faults(loaded), *faults_on_site(loaded, loaded_site, facts)]
     faults += counters.unknown_sources(loaded)
-    builder = _Builder(loaded, place, facts, fit=fit, part=part)
+    builder = _Builder(loaded, loaded_site, facts, fit=fit, part=part)
     runs: list[Run] = []
     for case in cases:
         runs += [run for run in builder.runs_of(case) if part is None or run.id in part.runs]
@@ -82,15 +82,15 @@ def build_plan(
         faults.append(builder.nothing_fault())
     if faults:
         raise InputError(_unique(faults))
-    recipe, site = loaded.recipe, place.site
+    recipe, site = loaded.recipe, loaded_site.site
     name = f"{recipe.name}-{part.number}" if part else recipe.name
-    told = loaded.before.notes if loaded.before else ()
+    sentences = loaded.before.notes if loaded.before else ()
     node_gpus = (facts.gpus_per_node or 0) if site.whole_nodes else 0
     per_task = None if site.limits.runs_per_job == FILL else int(site.limits.runs_per_job)
-    blocks = _blocks(loaded, place, name, runs)
-    in_order = [job for some in blocks for job in some.jobs]
-    others = [run for run in runs if not is_interleaved(recipe, run.pass_kind)]
-    jobs = pack(name, others, runs_per_task=per_task,
+    blocks = _blocks(loaded, loaded_site, name, runs)
+    in_order = [job for group in blocks for job in group.jobs]
+    not_interleaved = [run for run in runs if not is_interleaved(recipe, run.pass_kind)]
+    jobs = pack(name, not_interleaved, runs_per_task=per_task,
                 max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus,
                 around_s=around_s(site.limits.grace), first=len(in_order) + 1)  # fmt: skip
     return Plan(
@@ -98,38 +98,43 @@ def build_plan(
         site=site.name,
         cases=tuple(case.id for case in cases),
         jobs=(*in_order, *jobs),
-        absent=tuple(Absent(what, reason, tuple(ids)) for (what, reason), ids in builder.absent.items()),
+        absent=tuple(Absent(subject, reason, tuple(ids)) for (subject, reason), ids in builder.absent.items()),
         note=facts.note,
-        notes=(*builder.notes, *filter(None, [apart(recipe, site, per_task)]), *dict.fromkeys(map(str, blocks)), *told),
+        notes=(
+            *builder.notes,
+            *filter(None, [separate_warm_up_note(recipe, site, per_task)]),
+            *dict.fromkeys(map(str, blocks)),
+            *sentences,
+        ),
         files=builder.files(recipe.app.files),
         before=builder.files(recipe.app.before),
         setup=() if facts.replay else tuple(recipe.app.setup),
         modules=() if facts.replay else tuple(site.modules),
         builds=tuple(job for app, job in builder.builds.items() if app in apps and app not in built),
         reductions=reductions(f"{recipe.name}-{part.number}" if part else recipe.name, runs, site),
-        marks=marks(loaded, place, gpus=max((run.resources.gpus for run in runs), default=0)),
+        marks=marks(loaded, loaded_site, gpus=max((run.resources.gpus for run in runs), default=0)),
         secrets=tuple(builder.secrets),
         replay=facts.replay is not None,
         share=site.share,
         node_gpus=node_gpus,
-    )  # fmt: skip
+    )
 
 
-def _blocks(loaded: LoadedRecipe, place: LoadedSite, name: str, runs: list[Run]) -> list[Blocks]:
+def _blocks(loaded: LoadedRecipe, loaded_site: LoadedSite, name: str, runs: list[Run]) -> list[Blocks]:
     """The runs that the recipe wants in blocks.
 
     Raises:
         InputError: The site has no job that is long enough for one of them.
     """
-    recipe, site = loaded.recipe, place.site
+    recipe, site = loaded.recipe, loaded_site.site
     if recipe.interleave is None:
         return []
     timed = [run for run in runs if is_interleaved(recipe, run.pass_kind)]
     longest = site.limits.max_walltime
     blocks = in_blocks(name, timed, recipe.interleave.seed, longest_s=longest, around_s=around_s(site.limits.grace))
-    most = max((job.walltime_s for some in blocks for job in some.jobs), default=0)
-    if longest is not None and most > longest:
-        message = f"a block needs a job of {clock(most)}, but site {site.name} allows {clock(longest)}"
+    longest_block = max((job.walltime_s for group in blocks for job in group.jobs), default=0)
+    if longest is not None and longest_block > longest:
+        message = f"a block needs a job of {clock(longest_block)}, but site {site.name} allows {clock(longest)}"
         hint = "runs of a block are never in two jobs: fewer cases (`--case`), or a shorter resources.time"
         raise InputError([loaded.document.diagnostic(("interleave",), message, hint=hint)])
     return blocks
@@ -139,7 +144,13 @@ class _Builder:
     """Makes runs case by case and gathers what is wrong or absent on the way."""
 
     def __init__(
-        self, loaded: LoadedRecipe, place: LoadedSite, facts: SiteFacts, *, fit: bool = False, part: Part | None = None
+        self,
+        loaded: LoadedRecipe,
+        loaded_site: LoadedSite,
+        facts: SiteFacts,
+        *,
+        fit: bool = False,
+        part: Part | None = None,
     ) -> None:
         self._fit = fit
         self._base = part.app if part else APP
@@ -152,12 +163,16 @@ class _Builder:
         self.notes: dict[str, None] = {}
         self._too_many = (0, 1)
         self._loaded = loaded
-        self._place = place
+        self._loaded_site = loaded_site
         self._facts = facts
-        known = {"name": place.site.name, "python": place.site.python, "account": place.site.account}
-        self._site_values = {key: value for key, value in known.items() if value is not None}
+        site_values = {
+            "name": loaded_site.site.name,
+            "python": loaded_site.site.python,
+            "account": loaded_site.site.account,
+        }
+        self._site_values = {key: value for key, value in site_values.items() if value is not None}
         self._resolver = Resolver()
-        self._chip = place.site.gpus.chip or facts.chip
+        self._chip = loaded_site.site.gpus.chip or facts.chip
         self._passes = tuple(loaded.recipe.passes) if facts.replay else counters.passes_of(loaded.recipe)
 
     def runs_of(self, case: Case) -> list[Run]:
@@ -166,39 +181,39 @@ class _Builder:
         values = {**case.params, "case": case.id, "site": self._site_values}
         try:
             program = self._case_program(case, values)
-            limits = [self._limit(number, one, program.needs, values) for number, one in enumerate(self._passes)]
-            commands = [self._profiled(number, one, program) for number, one in enumerate(self._passes)]
+            limits = [self._limit(number, pass_, program.needs, values) for number, pass_ in enumerate(self._passes)]
+            commands = [self._profiled(number, pass_, program) for number, pass_ in enumerate(self._passes)]
         except UnresolvedError as fault:
             self._of_cases.setdefault((fault.path, fault.message, fault.hint), []).append(case.id)
             return []
         if self._fit and (too_many := self._too_many_for(program.needs)):
-            names = [id_ for one in self._passes for id_, _ in repeats_of(recipe, one, case.id)]
+            names = [id_ for pass_ in self._passes for id_, _ in repeats_of(recipe, pass_, case.id)]
             self.absent.setdefault((f"case {case.id}", too_many), []).extend(names)
             return []
         self._check_gpus(program.needs)
         self.notes |= dict.fromkeys(notes_of(program.launch))
-        impossible = {one.name: done.impossible for one, (_, done) in zip(self._passes, commands, strict=True)}
+        impossible = {pass_.name: done.impossible for pass_, (_, done) in zip(self._passes, commands, strict=True)}
         runs: list[Run] = []
-        for one, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
-            where = ("resources", "time") if one.time is None else ("passes",)
-            self._check_time(limit, where, alone=is_interleaved(recipe, one.kind))
-            source = None if self._facts.replay else counters.source_of(one, self._passes)
-            why = done.impossible
-            if why is None and source is not None and impossible[source] is not None:
-                why = f"pass {source}, which chooses its kernels, is not here either: {impossible[source]}"
-            if why is not None:
-                names = [id_ for id_, _ in repeats_of(recipe, one, case.id)]
-                self.absent.setdefault((f"pass {one.name}", why), []).extend(names)
+        for pass_, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
+            key_path = ("resources", "time") if pass_.time is None else ("passes",)
+            self._check_time(limit, key_path, alone=is_interleaved(recipe, pass_.kind))
+            source = None if self._facts.replay else counters.source_of(pass_, self._passes)
+            reason = done.impossible
+            if reason is None and source is not None and impossible[source] is not None:
+                reason = f"pass {source}, which chooses its kernels, is not here either: {impossible[source]}"
+            if reason is not None:
+                names = [id_ for id_, _ in repeats_of(recipe, pass_, case.id)]
+                self.absent.setdefault((f"pass {pass_.name}", reason), []).extend(names)
                 continue
-            if isinstance(one, CountersPass):
-                self.notes |= dict.fromkeys(counters.notes(one, tool, self._chip))
-            run = self._run(program, one, tool, done)
+            if isinstance(pass_, CountersPass):
+                self.notes |= dict.fromkeys(counters.notes(pass_, tool, self._chip))
+            run = self._run(program, pass_, tool, done)
             run = replace(run, resources=limit, needs=f"{case.id}.{source}" if source else "")
-            runs += self._repeated(run, one)
+            runs += self._repeated(run, pass_)
         return runs
 
     def _case_program(self, case: Case, values: Mapping[str, Any]) -> CaseProgram:
-        site = self._place.site
+        site = self._loaded_site.site
         needs = self._resolver.resources(self._loaded.recipe.resources, site, values)
         env, secrets = self._env(values)
         words = self._program(values)
@@ -208,13 +223,13 @@ class _Builder:
         box = self._box(app, values, secrets)
         return CaseProgram(case, needs, env=env, secrets=secrets, words=words, launch=launch, app=app, box=box)
 
-    def _run(self, program: CaseProgram, one: Any, tool: str | None, done: Profiled) -> Run:
+    def _run(self, program: CaseProgram, pass_: Any, tool: str | None, done: Profiled) -> Run:
         return Run(
             id="",
             case_id=program.case.id,
             params=program.case.params,
-            pass_name=one.name,
-            pass_kind=one.kind,
+            pass_name=pass_.name,
+            pass_kind=pass_.kind,
             tool=tool,
             repeat=1,
             command=done.command,
@@ -229,16 +244,16 @@ class _Builder:
             before=(*done.before, *functions_before(done.command)),
         )
 
-    def _repeated(self, run: Run, one: Any) -> Iterator[Run]:
-        for id_, repeat in repeats_of(self._loaded.recipe, one, run.case_id):
+    def _repeated(self, run: Run, pass_: Any) -> Iterator[Run]:
+        for id_, repeat in repeats_of(self._loaded.recipe, pass_, run.case_id):
             # of a warm-up nothing is read, so nothing is reduced
             reports = () if repeat == WARM_UP and run.reduction else run.reports
             yield replace(run, id=id_, repeat=repeat, reports=reports)
 
     def files(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Files that the recipe names: where they are, their name beside the program."""
-        found = [source(self._loaded.folder, name) for name in names]
-        return tuple((str(path), path.name) for path in found)
+        paths = [source(self._loaded.folder, name) for name in names]
+        return tuple((str(path), path.name) for path in paths)
 
     def _app(self, case: Case, needs: Resources, values: Mapping[str, Any]) -> str:
         """The folder of the application that a case uses; a build step is done once for each."""
@@ -247,7 +262,7 @@ class _Builder:
         step = app.build
         if step is None or self._facts.replay is not None:
             return base
-        name, site = self._loaded.recipe.name, self._place.site
+        name, site = self._loaded.recipe.name, self._loaded_site.site
         folder, job = build_job(name, step, case, needs, values, self._resolver, site, base)
         self.builds.setdefault(folder, job)
         return folder
@@ -261,17 +276,17 @@ class _Builder:
 
     def _env(self, values: Mapping[str, Any]) -> tuple[dict[str, str], int]:
         """The environment of a case's runs, and which of the plan's `secrets` belongs to it (from 1; 0: none)."""
-        found = dict(self._place.site.env)
+        variables = dict(self._loaded_site.site.env)
         for name, value in self._loaded.recipe.app.env.items():
             with standing_at("app", "env", name):
                 if not isinstance(value, Secret):
-                    found[name] = as_text(self._resolver.value(value, values))
+                    variables[name] = as_text(self._resolver.value(value, values))
                 elif value.from_env is not None:
-                    found[name] = value
+                    variables[name] = value
                 else:
-                    found[name] = self._secret(value.value, values)
-        env = {name: value for name, value in found.items() if not isinstance(value, Secret)}
-        secret = {name: value for name, value in found.items() if isinstance(value, Secret)}
+                    variables[name] = self._secret(value.value, values)
+        env = {name: value for name, value in variables.items() if not isinstance(value, Secret)}
+        secret = {name: value for name, value in variables.items() if isinstance(value, Secret)}
         if not secret or self._facts.replay is not None:
             return env, 0
         if secret not in self.secrets:
@@ -296,15 +311,15 @@ class _Builder:
     def _launch(self, values: Mapping[str, Any], needs: Resources) -> Launch:
         from nsw.recipe.fields import whole_number
 
-        site, asked = self._place.site, self._loaded.recipe.resources
+        site, requested = self._loaded_site.site, self._loaded.recipe.resources
         launcher = self._loaded.recipe.app.launcher
         with standing_at("app", "launcher"):
-            given = self._resolver.value(launcher.processes, values)
+            process_count = self._resolver.value(launcher.processes, values)
             prefix = () if launcher.prefix is None else words(self._resolver.parse(launcher.prefix), values)
             options = tuple(as_text(self._resolver.value(option, values)) for option in launcher.options)
-            count = None if given is None else whole_number(given, 1)
+            count = None if process_count is None else whole_number(process_count, 1)
         with standing_at("resources", "tasks_per_node"):
-            each = self._resolver.value(asked.tasks_per_node, values)
+            each = self._resolver.value(requested.tasks_per_node, values)
             each = None if each is None else whole_number(each, 1)
         if self._facts.replay is not None:  # one process prints what was recorded
             return Launch(Layout(tasks=needs.tasks, nodes=needs.nodes))
@@ -317,7 +332,7 @@ class _Builder:
                     processes=count or processes_in(launcher.kind, options),
                     tasks_per_node=each,
                     gpus=needs.gpus,
-                    gpus_written=asked.gpus is not None,
+                    gpus_written=requested.gpus is not None,
                     cpus=needs.cpus_per_task,
                     sees=launcher.gpus,
                     share_gpus=launcher.share_gpus,
@@ -337,14 +352,14 @@ class _Builder:
             node_values = {**values, "nodes": needs.nodes}
             node_words = () if starter is None else words(self._resolver.parse(starter), node_values)
             shared = site.whole_nodes and site.limits.runs_per_job != 1
-            place = PlaceFacts(
+            place_facts = PlaceFacts(
                 scheduler=site.scheduler,
                 mpi=mpi,
                 node_launcher=node_words,
                 gres=needs.gres,
                 steps_share_nodes=shared and side_by_side(needs, self._facts.gpus_per_node or 0) > 1,
             )
-            return Launch(layout, place, options, prefix)
+            return Launch(layout, place_facts, options, prefix)
 
     def _check_slurm(self, layout: Layout, needs: Resources) -> None:
         """See that what the recipe and the site write in Slurm's own words agrees with the layout.
@@ -352,7 +367,7 @@ class _Builder:
         Raises:
             LayoutError: It does not.
         """
-        asked, site = self._loaded.recipe.resources, self._place.site
+        asked, site = self._loaded.recipe.resources, self._loaded_site.site
         for number, line in enumerate(asked.extra):
             check_line(line, layout, ("resources", "extra", number))
         for line in site.extra:
@@ -374,57 +389,57 @@ class _Builder:
                 "let the site's gres take the number from the recipe, such as `gres: 'gpu:{{ gpus }}'`",
             )
 
-    def _limit(self, number: int, one: Any, needs: Resources, values: Mapping[str, Any]) -> Resources:
+    def _limit(self, number: int, pass_: Any, needs: Resources, values: Mapping[str, Any]) -> Resources:
         """What a pass needs: the run's own, with the pass's time."""
         from nsw.recipe.units import parse_duration
 
         if self._time_s is not None:
             return replace(needs, time_s=self._time_s)
-        if one.time is None:
+        if pass_.time is None:
             return needs
-        with standing_at("passes", number, one.kind, "time"):
-            time = self._resolver.value(one.time, values)
+        with standing_at("passes", number, pass_.kind, "time"):
+            time = self._resolver.value(pass_.time, values)
             return replace(needs, time_s=int(parse_duration(time) if isinstance(time, str) else time))
 
     def _box(self, app: str, values: Mapping[str, Any], secret: int) -> Box | None:
-        given = self._loaded.recipe.app.container
-        if given is None:
+        container = self._loaded.recipe.app.container
+        if container is None:
             return None
         with standing_at("app", "container", "image"):
-            image = as_text(self._resolver.value(given.image, values))
+            image = as_text(self._resolver.value(container.image, values))
         with standing_at("app", "container", "options"):
-            options = tuple(as_text(self._resolver.value(option, values)) for option in given.options)
+            options = tuple(as_text(self._resolver.value(option, values)) for option in container.options)
         recipe = self._loaded.recipe.app
         folders = ([app] if recipe.files or recipe.build else []) + ([PRIVATE] if secret else [])
-        return Box(given.runtime, image, options, given.profiler == "inside", (*folders, SCRIPTS))
+        return Box(container.runtime, image, options, container.profiler == "inside", (*folders, SCRIPTS))
 
-    def _profiled(self, number: int, one: Any, program: CaseProgram) -> tuple[str | None, Profiled]:
+    def _profiled(self, number: int, pass_: Any, program: CaseProgram) -> tuple[str | None, Profiled]:
         if self._facts.replay is not None:
-            command = self._facts.replay(program.case.params, one.kind)
+            command = self._facts.replay(program.case.params, pass_.kind)
             if command is None:
                 return None, Profiled(
                     impossible="was not recorded; the demo replays recipes/alexnet_scaling.yaml under nsys"
                 )
             return self._facts.replayed_tool, Profiled(command, self._facts.replayed_reports)
-        recipe, site = self._loaded.recipe, self._place.site
-        with standing_at("passes", number, one.kind, "ranks"):
-            return profiled(one, program, recipe, site, self._facts, chooses=counters.chooses(one, self._passes))
+        recipe, site = self._loaded.recipe, self._loaded_site.site
+        with standing_at("passes", number, pass_.kind, "ranks"):
+            return profiled(pass_, program, recipe, site, self._facts, chooses=counters.chooses(pass_, self._passes))
 
-    def _check_time(self, limit: Resources, where: tuple[str | int, ...], *, alone: bool) -> None:
+    def _check_time(self, limit: Resources, key_path: tuple[str | int, ...], *, alone: bool) -> None:
         """Remember a pass whose jobs would be too long; of blocks, that are looked at later, a single run is meant."""
-        limits = self._place.site.limits
+        limits = self._loaded_site.site.limits
         runs = 1 if alone or limits.runs_per_job == FILL else int(limits.runs_per_job)
-        if self._place.site.whole_nodes:
+        if self._loaded_site.site.whole_nodes:
             runs = -(-runs // side_by_side(limit, self._facts.gpus_per_node or 0))
         around = around_s(limits.grace)
         needed = limit.time_s * runs + around
         if limits.max_walltime is None or needed <= limits.max_walltime:
             return
         several = f" for {runs} runs of {clock(limit.time_s)}" if runs > 1 else ""
-        name = self._place.site.name
+        name = self._loaded_site.site.name
         self.faults.append(
             self._loaded.document.diagnostic(
-                where,
+                key_path,
                 f"a job would need {clock(needed)}{several}, but site {name} allows {clock(limits.max_walltime)}",
                 hint=f"a job needs {around} s in addition to its runs; the limit is the site's limits.max_walltime",
             )
@@ -438,7 +453,7 @@ class _Builder:
         return self._gpus_asked(needs.gpus, needs.nodes)
 
     def _gpus_asked(self, gpus: int, nodes: int) -> str:
-        site, has = self._place.site, self._facts.gpus_per_node
+        site, has = self._loaded_site.site, self._facts.gpus_per_node
         key = f" (gpus.per_node: {has})" if has and site.gpus.per_node == has else ""
         each = f" on each of the {nodes} nodes" if nodes > 1 else " on a node" if key else ""
         return f"{gpus} GPU{'s' if gpus != 1 else ''} asked, but site {site.name} has {has or 'none'}{each}{key}"
@@ -460,41 +475,41 @@ class _Builder:
 
     def gpu_faults(self) -> list[Diagnostic]:
         """The fault of asking for more GPUs than the site has, once."""
-        most, nodes = self._too_many
-        if not most:
+        max_gpus, nodes = self._too_many
+        if not max_gpus:
             return []
         has = self._facts.gpus_per_node
-        what = self._gpus_asked(most, nodes)
+        message = self._gpus_asked(max_gpus, nodes)
         document = self._loaded.document
         if document.node(("resources", "gpus")) is None:
-            what += ", and a recipe that does not say how many asks for 1"
+            message += ", and a recipe that does not say how many asks for 1"
             if nodes > 1:
-                what += " on each node"
+                message += " on each node"
             hint = "write `resources: {gpus: 0}` if the program needs none"
         elif has:
             hint = "`--fit` skips the cases that the site cannot hold, `--set gpus=...` asks for others"
-            if self._place.site.scheduler != LOCAL:
-                hint = f"`nodes: {-(-most // has)}` in resources spreads them over nodes; {hint}"
+            if self._loaded_site.site.scheduler != LOCAL:
+                hint = f"`nodes: {-(-max_gpus // has)}` in resources spreads them over nodes; {hint}"
         else:
             hint = "name a site with GPUs (`--site`), or use its CPUs: `resources: {gpus: 0}`, baseline and host passes"
         if demo := self._demo_hint():
             hint += f"; {demo}"
-        return [document.diagnostic(("resources", "gpus"), what, hint=hint)]
+        return [document.diagnostic(("resources", "gpus"), message, hint=hint)]
 
     def nothing_fault(self) -> Diagnostic:
         """The fault of a recipe of which no run can be done here, with the first reasons."""
-        reasons = [f"{what}: {reason}" for (what, reason) in self.absent]
-        more = [f"and {len(reasons) - _MOST_REASONS} more"] if reasons[_MOST_REASONS:] else []
-        why = "; ".join([*reasons[:_MOST_REASONS], *more])
+        reasons = [f"{subject}: {reason}" for (subject, reason) in self.absent]
+        omitted = [f"and {len(reasons) - _MOST_REASONS} more"] if reasons[_MOST_REASONS:] else []
+        explanation = "; ".join([*reasons[:_MOST_REASONS], *omitted])
         return self._loaded.document.diagnostic(
             ("passes",),
-            f"nothing of this recipe can be done on site {self._place.site.name}: {why}",
+            f"nothing of this recipe can be done on site {self._loaded_site.site.name}: {explanation}",
             hint=self._demo_hint() if self._fit else None,
         )
 
     def _demo_hint(self) -> str | None:
         """What can be looked at without a GPU; None where this machine has one, or another is asked."""
-        if self._facts.gpus_per_node or self._place.site.name != LOCAL:
+        if self._facts.gpus_per_node or self._loaded_site.site.name != LOCAL:
             return None
         return "`nsw run alexnet_scaling --site demo` shows recorded results on a machine without a GPU"
 

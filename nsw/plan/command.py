@@ -89,11 +89,11 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
     Raises:
         UsageError: It is too long, or a quote or a backslash of it has no end.
     """
-    kept: list[str] = []
+    values_in_order: list[str] = []
 
     def keep(value: object) -> str:
-        kept.append(as_text(value))
-        return f"{_OPEN}{len(kept) - 1}{_CLOSE}"
+        values_in_order.append(as_text(value))
+        return f"{_OPEN}{len(values_in_order) - 1}{_CLOSE}"
 
     text = expression.render(values, wrap=keep)
     if len(text) > LONGEST:
@@ -110,8 +110,16 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
         hint = f"close it, or write a literal one as \\{quote}"
         raise UsageError(f"the command opens a quote {quote} but never closes it", hint=hint) from None
     if parts is None:
-        return ("bash", "-o", "pipefail", "-c", _as_parameters(text, _contexts(text), kept), "nsw", *kept)
-    return tuple(_restore(part, kept) for part in parts)
+        return (
+            "bash",
+            "-o",
+            "pipefail",
+            "-c",
+            _as_parameters(text, _contexts(text), values_in_order),
+            "nsw",
+            *values_in_order,
+        )
+    return tuple(_restore(part, values_in_order) for part in parts)
 
 
 @lru_cache(maxsize=256)
@@ -120,8 +128,8 @@ def _taken_apart(text: str) -> tuple[str, ...] | None:
     return None if _needs_shell(text, _contexts(text)) else tuple(shlex.split(text, comments=False))
 
 
-def _restore(text: str, kept: list[str]) -> str:
-    return _VALUE.sub(lambda m: kept[int(m[1])], text)
+def _restore(text: str, values: list[str]) -> str:
+    return _VALUE.sub(lambda m: values[int(m[1])], text)
 
 
 def _contexts(text: str) -> str:
@@ -151,11 +159,11 @@ def _needs_shell(text: str, states: str) -> bool:
     )
 
 
-def _as_parameters(text: str, states: str, kept: list[str]) -> str:
+def _as_parameters(text: str, states: str, values: list[str]) -> str:
     """The text with each value as `$N`, quoted for its place; plain values stay readable."""
 
     def reference(match: re.Match[str]) -> str:
-        before, value, state = match[1], kept[int(match[2])], states[match.start() + len(match[1])]
+        before, value, state = match[1], values[int(match[2])], states[match.start() + len(match[1])]
         if _PLAIN.fullmatch(value):
             return f"{before}{value}"
         parameter = f"${{{int(match[2]) + 1}}}"

@@ -22,8 +22,20 @@ if TYPE_CHECKING:
     from nsw.site.model import Site
 
 __all__ = [
-    "WARM_UP", "Blocks", "apart", "are_tasks", "build_job", "command_of", "fitting", "in_blocks",
-    "is_interleaved", "pack", "reductions", "repeats_of", "side_by_side", "too_many_runs",
+    "WARM_UP",
+    "Blocks",
+    "are_tasks",
+    "build_job",
+    "command_of",
+    "fitting",
+    "in_blocks",
+    "is_interleaved",
+    "pack",
+    "reductions",
+    "repeats_of",
+    "separate_warm_up_note",
+    "side_by_side",
+    "too_many_runs",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -84,8 +96,8 @@ class Blocks:
 
     def __str__(self) -> str:
         nodes = self.jobs[0].resources.nodes
-        where = "one node" if nodes == 1 else f"{nodes} nodes"
-        jobs = f"one job on {where}" if len(self.jobs) == 1 else f"{len(self.jobs)} jobs, each on {where}"
+        nodes_text = "one node" if nodes == 1 else f"{nodes} nodes"
+        jobs = f"one job on {nodes_text}" if len(self.jobs) == 1 else f"{len(self.jobs)} jobs, each on {nodes_text}"
         blocks = f"{plural(self.blocks, 'block')} of {plural(self.cases, 'case')}"
         return f"{blocks}, in random order, in {jobs}; seed {self.seed}"
 
@@ -106,17 +118,17 @@ def in_blocks(
     groups: dict[Resources, dict[int, list[Run]]] = {}
     for run in runs:
         groups.setdefault(_but_time(run.resources), {}).setdefault(run.repeat, []).append(run)
-    made: list[Blocks] = []
+    groups_of_blocks: list[Blocks] = []
     for group in groups.values():
         # random() is what Python promises never to change; shuffle is not
         ordered = [sorted(group[repeat], key=lambda _: chance.random()) for repeat in sorted(group)]
-        before = sum(len(some.jobs) for some in made)
+        before = sum(len(blocks.jobs) for blocks in groups_of_blocks)
         tasks = _filled(ordered, None if longest_s is None else longest_s - around_s)
         jobs = (Job(f"{name}-j{before + n}", task[0].resources, (task,), around_s=around_s)
                 for n, task in enumerate(tasks, 1))  # fmt: skip
         cases = {run.case_id for block in ordered for run in block}
-        made.append(Blocks(len(cases), len(group) - (WARM_UP in group), tuple(jobs), seed))
-    return made
+        groups_of_blocks.append(Blocks(len(cases), len(group) - (WARM_UP in group), tuple(jobs), seed))
+    return groups_of_blocks
 
 
 def _filled(blocks: Sequence[Sequence[Run]], seconds: int | None) -> list[tuple[Run, ...]]:
@@ -148,18 +160,18 @@ WARM_UP = 0  # the repeat of every run that is thrown away from the statistics
 MOST_RUNS: Final = 200_000
 
 
-def repeats_of(recipe: Recipe, one: Pass, case: str) -> list[tuple[str, int]]:
+def repeats_of(recipe: Recipe, pass_: Pass, case: str) -> list[tuple[str, int]]:
     """The id and the repeat (from 1; WARM_UP) of each run of a pass, in order."""
-    begin = f"{case}.{one.name}"
-    warm = [(f"{begin}.w{n}", WARM_UP) for n in range(1, warm_ups(recipe, one) + 1)]
-    return [*warm, *((f"{begin}.r{n}", n) for n in range(1, (one.repeats or recipe.repeats) + 1))]
+    begin = f"{case}.{pass_.name}"
+    warm = [(f"{begin}.w{n}", WARM_UP) for n in range(1, warm_ups(recipe, pass_) + 1)]
+    return [*warm, *((f"{begin}.r{n}", n) for n in range(1, (pass_.repeats or recipe.repeats) + 1))]
 
 
-def warm_ups(recipe: Recipe, one: Pass) -> int:
+def warm_ups(recipe: Recipe, pass_: Pass) -> int:
     """How many warm-up runs a pass has; counters, for which each kernel is replayed, have only their own."""
-    if one.warmup is not None:
-        return one.warmup
-    return 0 if isinstance(one, CountersPass) else recipe.warmup
+    if pass_.warmup is not None:
+        return pass_.warmup
+    return 0 if isinstance(pass_, CountersPass) else recipe.warmup
 
 
 def is_interleaved(recipe: Recipe, kind: str) -> bool:
@@ -170,15 +182,15 @@ def is_interleaved(recipe: Recipe, kind: str) -> bool:
 def too_many_runs(loaded: LoadedRecipe) -> Diagnostic | None:
     """The fault of a recipe that asks for more runs than are planned; found before any of them is made."""
     recipe = loaded.recipe
-    a_case = sum((one.repeats or recipe.repeats) + warm_ups(recipe, one) for one in recipe.passes)
+    a_case = sum((pass_.repeats or recipe.repeats) + warm_ups(recipe, pass_) for pass_ in recipe.passes)
     if len(loaded.cases) * a_case <= MOST_RUNS:
         return None
-    place = ("repeats",) if loaded.document.node(("repeats",)) is not None else ("passes",)
+    key_path = ("repeats",) if loaded.document.node(("repeats",)) is not None else ("passes",)
     message = f"cases, passes and repeats make more than {MOST_RUNS:,} runs"
-    return loaded.document.diagnostic(place, message, hint="`--case` and `--pass` choose some; repeats: 3 is usual")
+    return loaded.document.diagnostic(key_path, message, hint="`--case` and `--pass` choose some; repeats: 3 is usual")
 
 
-def apart(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
+def separate_warm_up_note(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
     """A sentence where warm-ups may not warm what the repeats use; None where they do.
 
     Args:
@@ -186,9 +198,11 @@ def apart(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
         site: The site.
         per_task: How many runs follow each other in one task; None: as many as fit.
     """
-    most = max((warm_ups(recipe, one) for one in recipe.passes if not is_interleaved(recipe, one.kind)), default=0)
-    here = site.scheduler == "local" and site.limits.max_in_flight == 1
-    if not most or here or per_task is None or per_task > most:
+    warm_up_count = max(
+        (warm_ups(recipe, pass_) for pass_ in recipe.passes if not is_interleaved(recipe, pass_.kind)), default=0
+    )
+    one_at_a_time = site.scheduler == "local" and site.limits.max_in_flight == 1
+    if not warm_up_count or one_at_a_time or per_task is None or per_task > warm_up_count:
         return None
     return (
         "warm-up runs and repeats are jobs of their own here: they may run on different nodes, or at the same time"
@@ -196,7 +210,7 @@ def apart(recipe: Recipe, site: Site, per_task: int | None) -> str | None:
     )
 
 
-_THERE = 'cd "../../../$0" && exec "$@"'  # from the folder that the job claims for it
+_CHANGE_FOLDER = 'cd "../../../$0" && exec "$@"'  # from the folder that the job claims for it
 
 
 def build_job(
@@ -230,12 +244,21 @@ def build_job(
     suffix = folder.removeprefix(APP)
     gpus = _gpus(step, values, resolver)
     gres = site_gres(site, 1, gpus, values, resolver)
-    asked = replace(needs, nodes=1, tasks=1, gpus=gpus, gres=gres, exclusive=False, time_s=int(step.time))
+    resources = replace(needs, nodes=1, tasks=1, gpus=gpus, gres=gres, exclusive=False, time_s=int(step.time))
     run = Run(
-        f"build{suffix}", case.id, used, "build", "build", None, 1, ("bash", "-c", _THERE, folder, *command), {},
-        asked, app=folder,
-    )  # fmt: skip
-    return folder, Job(f"{name}-build{suffix}", asked, ((run,),), build=step.where)
+        f"build{suffix}",
+        case.id,
+        used,
+        "build",
+        "build",
+        None,
+        1,
+        ("bash", "-c", _CHANGE_FOLDER, folder, *command),
+        {},
+        resources,
+        app=folder,
+    )
+    return folder, Job(f"{name}-build{suffix}", resources, ((run,),), build=step.where)
 
 
 def _gpus(step: Any, values: Mapping[str, Any], resolver: Resolver) -> int:
@@ -268,21 +291,21 @@ def reductions(name: str, runs: Sequence[Run], site: Site) -> tuple[Job, ...]:
     """
     reduced = [run for run in runs if run.reduction and run.repeat]
     # a login node is shared: two go there at a time, and a few are over in minutes
-    place = "job" if site.scheduler == "local" or len(reduced) > site.limits.login_reductions else "login"
+    location = "job" if site.scheduler == "local" or len(reduced) > site.limits.login_reductions else "login"
     longest = site.limits.max_walltime
     time_s = _TIME_S if longest is None else max(1, min(_TIME_S, int(longest) - AROUND_S))
-    some = [_reduction(run, time_s) for run in reduced]
-    jobs = pack(f"{name}-reduce", some, runs_per_task=1, max_array=site.limits.max_array)
-    return tuple(replace(job, reduction=place) for job in jobs)
+    reduction_runs = [_reduction(run, time_s) for run in reduced]
+    jobs = pack(f"{name}-reduce", reduction_runs, runs_per_task=1, max_array=site.limits.max_array)
+    return tuple(replace(job, reduction=location) for job in jobs)
 
 
 def _reduction(run: Run, time_s: int) -> Run:
     needs = run.resources
-    asked = Resources(
+    resources = Resources(
         time_s=time_s, queue=needs.queue, account=needs.account, qos=needs.qos, reservation=needs.reservation,
         constraint=needs.constraint, extra=needs.extra,
     )  # fmt: skip
     return Run(
         f"{run.id}{REDUCTION}", run.case_id, run.params, run.pass_name, "reduction", run.tool, run.repeat,
-        (*run.reduction, run.id), {}, asked, app=run.app,
+        (*run.reduction, run.id), {}, resources, app=run.app,
     )  # fmt: skip

@@ -60,7 +60,7 @@ class Launch:
     """
 
     layout: Layout
-    place: PlaceFacts = field(default_factory=PlaceFacts)
+    place_facts: PlaceFacts = field(default_factory=PlaceFacts)
     options: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()
     python: str | None = None
@@ -123,28 +123,28 @@ _WORDS: Final = {
 
 def layout_options(kind: str, options: Sequence[str]) -> Iterator[tuple[str, str | None, int]]:
     """What a launcher's options say of the layout: (what, value, place in the list)."""
-    known = _SAYS.get(kind, {})
+    meanings = _SAYS.get(kind, {})
     at = 0
     while at < len(options):
-        word, here = options[at], at
+        word, position = options[at], at
         at += 1
         if not word.startswith("-"):
             continue
         name, equals, value = word.partition("=")
         if kind == "torchrun":
             name = name.replace("_", "-")
-        if name not in known and word[:2] in known and (word[2:].isdigit() or kind == "srun"):  # -n4, -mcyclic
+        if name not in meanings and word[:2] in meanings and (word[2:].isdigit() or kind == "srun"):  # -n4, -mcyclic
             name, equals, value = word[:2], "=", word[2:]
-        if kind in _ABBREVIATING and name not in known and len(name) > len("--n"):
-            longer = {known[one] for one in known if one.startswith(name)}
-            name = next(one for one in known if one.startswith(name)) if len(longer) == 1 else name
-        if name not in known:
+        if kind in _ABBREVIATING and name not in meanings and len(name) > len("--n"):
+            longer = {meanings[one] for one in meanings if one.startswith(name)}
+            name = next(one for one in meanings if one.startswith(name)) if len(longer) == 1 else name
+        if name not in meanings:
             continue
-        what = known[name]
-        if not equals and what not in _WITHOUT_VALUE and at < len(options):
+        meaning = meanings[name]
+        if not equals and meaning not in _WITHOUT_VALUE and at < len(options):
             value = options[at]
             at += 1
-        yield what, value or None, here
+        yield meaning, value or None, position
 
 
 _GRES: Final = re.compile(r"(?:gres[/:])?gpu(?:[:/][A-Za-z][\w.-]*)?(?:[:=](\d+))?(?:\([^)]*\))?")
@@ -268,23 +268,23 @@ def _spelled(options: Sequence[str], one: Asked) -> str:
 _Part = tuple[str, tuple[str, ...]]  # what it says of the layout, and the words
 
 
-def _srun(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:
+def _srun(layout: Layout, place_facts: PlaceFacts) -> Iterator[_Part]:
     yield "nodes", (f"--nodes={layout.nodes}",)
     yield "processes", (f"--ntasks={layout.total}",)
     yield "per_node", (f"--ntasks-per-node={layout.per_node}",)
     if layout.cpus:
         yield "cpus", (f"--cpus-per-task={layout.cpus}",)
     if layout.node_gpus:
-        yield "gpus", (f"--gres={place.gres}" if place.gres else f"--gpus-per-node={layout.node_gpus}",)
+        yield "gpus", (f"--gres={place_facts.gres}" if place_facts.gres else f"--gpus-per-node={layout.node_gpus}",)
     if layout.nodes > 1:
         yield "distribution", (f"--distribution={_order(layout)}",)
     if layout.cpus:  # without a number srun would bind a process to one core, whatever the job has
         yield "binding", ("--cpu-bind=cores",)
-    if place.steps_share_nodes:
+    if place_facts.steps_share_nodes:
         yield "exact", ("--exact",)
 
 
-def _aprun(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:  # noqa: ARG001  as the others
+def _aprun(layout: Layout, place_facts: PlaceFacts) -> Iterator[_Part]:  # noqa: ARG001  as the others
     yield "processes", ("-n", f"{layout.total}")
     yield "per_node", ("-N", f"{layout.per_node}")
     if layout.cpus:
@@ -292,104 +292,109 @@ def _aprun(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:  # noqa: ARG00
         yield "binding", ("-cc", "depth")
 
 
-def _jsrun(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:  # noqa: ARG001  as the others
+def _jsrun(layout: Layout, place_facts: PlaceFacts) -> Iterator[_Part]:  # noqa: ARG001  as the others
     """A resource set a rank where each rank sees its own GPU, else a resource set a node."""
-    own = bool(layout.variable)
-    ranks = 1 if own else layout.per_node
-    yield "sets", ("-n", f"{layout.total if own else layout.nodes}")
-    yield "node_sets", ("-r", f"{layout.per_node if own else 1}")
+    own_gpu = bool(layout.variable)
+    ranks = 1 if own_gpu else layout.per_node
+    yield "sets", ("-n", f"{layout.total if own_gpu else layout.nodes}")
+    yield "node_sets", ("-r", f"{layout.per_node if own_gpu else 1}")
     yield "set_ranks", ("-a", f"{ranks}")
     yield "set_cpus", ("-c", f"{ranks * (layout.cpus or 1)}")
     if layout.node_gpus:
-        yield "set_gpus", ("-g", f"{layout.node_gpus // layout.per_node if own else layout.node_gpus}")
+        yield "set_gpus", ("-g", f"{layout.node_gpus // layout.per_node if own_gpu else layout.node_gpus}")
 
 
-def _openmpi(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:
+def _openmpi(layout: Layout, place_facts: PlaceFacts) -> Iterator[_Part]:
     cores = f":PE={layout.cpus}" if layout.cpus and not layout.bound else ""  # it refuses cores with another binding
     if cores or layout.nodes > 1:
         yield "mapping", ("--map-by", f"ppr:{layout.per_node}:node{cores}")
     if cores:
         yield "binding", ("--bind-to", "core")
     if layout.nodes > 1:
-        if place.scheduler in NODE_FILES:
+        if place_facts.scheduler in NODE_FILES:
             yield "hosts", ("--host", HOSTS)
         yield "environment", (_FORWARD,)
 
 
-def _mpich(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:
+def _mpich(layout: Layout, place_facts: PlaceFacts) -> Iterator[_Part]:
     if layout.nodes > 1:
         yield "per_node", ("-ppn", f"{layout.per_node}")
     if layout.cpus:
         yield "binding", ("-bind-to", f"core:{layout.cpus}")
-    if layout.nodes > 1 and place.scheduler in NODE_FILES:
-        yield "hosts", ("-f", NODE_FILES[place.scheduler])
+    if layout.nodes > 1 and place_facts.scheduler in NODE_FILES:
+        yield "hosts", ("-f", NODE_FILES[place_facts.scheduler])
 
 
-def _pals(layout: Layout, place: PlaceFacts) -> Iterator[_Part]:  # noqa: ARG001  as the others
+def _pals(layout: Layout, place_facts: PlaceFacts) -> Iterator[_Part]:  # noqa: ARG001  as the others
     yield "per_node", ("--ppn", f"{layout.per_node}")
     if layout.cpus:
         yield "cpus", (f"--depth={layout.cpus}",)
         yield "binding", ("--cpu-bind", "depth")
 
 
-def _mpi(kind: str, layout: Layout, place: PlaceFacts) -> Iterator[_Part]:
+def _mpi(kind: str, layout: Layout, place_facts: PlaceFacts) -> Iterator[_Part]:
     yield "processes", ("-np" if kind == "mpirun" else "-n", f"{layout.total}")
-    if place.mpi is None and layout.nodes > 1 and place.scheduler == "cobalt":
+    if place_facts.mpi is None and layout.nodes > 1 and place_facts.scheduler == "cobalt":
         raise LayoutError(
             ("app", "launcher"),
             f"it is not known which MPI this site's {kind} is of, and so not how it gets the {layout.nodes} nodes of"
             " a job",
             f"write `mpi:` of the site: {', '.join(FAMILIES)}; `nsw sites check` finds out",
         )
-    if place.mpi is not None:
-        yield from {"openmpi": _openmpi, "mpich": _mpich, "pals": _pals}[place.mpi](layout, place)
+    if place_facts.mpi is not None:
+        yield from {"openmpi": _openmpi, "mpich": _mpich, "pals": _pals}[place_facts.mpi](layout, place_facts)
 
 
-def _parts(kind: str, layout: Layout, place: PlaceFacts) -> list[_Part]:
-    made = {"srun": _srun, "aprun": _aprun, "jsrun": _jsrun}.get(kind)
-    return list(_mpi(kind, layout, place) if made is None else made(layout, place))
+def _parts(kind: str, layout: Layout, place_facts: PlaceFacts) -> list[_Part]:
+    parts_of_kind = {"srun": _srun, "aprun": _aprun, "jsrun": _jsrun}.get(kind)
+    return list(_mpi(kind, layout, place_facts) if parts_of_kind is None else parts_of_kind(layout, place_facts))
 
 
-def launch(how: Launch, program: Sequence[str]) -> tuple[str, ...]:
+def launch(start: Launch, program: Sequence[str]) -> tuple[str, ...]:
     """The program's words under its launcher.
 
     Raises:
         LayoutError: An option of the recipe contradicts the layout.
     """
     words = tuple(program)
-    if how.kind == "none":
+    if start.kind == "none":
         return words
-    if how.kind == "custom":
-        return (*how.prefix, *words)
-    if how.kind == "torchrun":
-        return _torchrun(how, words)
-    given = _checked(how)
-    own = [word for what, part in _parts(how.kind, how.layout, how.place) if what not in given for word in part]
-    return (how.kind, *own, *how.options, *words)
+    if start.kind == "custom":
+        return (*start.prefix, *words)
+    if start.kind == "torchrun":
+        return _torchrun(start, words)
+    stated = _checked(start)
+    own_words = [
+        word
+        for meaning, part in _parts(start.kind, start.layout, start.place_facts)
+        if meaning not in stated
+        for word in part
+    ]
+    return (start.kind, *own_words, *start.options, *words)
 
 
-def _checked(how: Launch) -> frozenset[str]:
+def _checked(launch: Launch) -> frozenset[str]:
     """What the recipe's own options say, which nsw's then need not.
 
     Raises:
         LayoutError: One contradicts the layout.
     """
-    layout = how.layout
-    asked = asked_for(how.kind, how.options)
+    layout = launch.layout
+    asked = asked_for(launch.kind, launch.options)
     for one in asked:
         wanted = _planned(layout).get(one.what)
         if wanted is not None and one.count is not None and one.count != wanted:
             raise LayoutError(
                 (*_OPTIONS, one.at),
-                f"the option {how.options[one.at]} asks for {one.count} {_WORDS[one.what]}, and the recipe for"
+                f"the option {launch.options[one.at]} asks for {one.count} {_WORDS[one.what]}, and the recipe for"
                 f" {wanted}",
                 "leave the option out: nsw writes it",
             )
         if one.what == "alone" and layout.nodes > 1:
             raise LayoutError((*_OPTIONS, one.at), f"--standalone is for one node, and the run has {layout.nodes}")
     given = {one.what for one in asked}
-    if how.kind == "jsrun" and given & _OF_SETS:
-        _check_sets(how, asked)
+    if launch.kind == "jsrun" and given & _OF_SETS:
+        _check_sets(launch, asked)
         given |= _OF_SETS
     if given & {"all_gpus", "rank_gpus"}:
         given |= {"gpus"}
@@ -450,12 +455,12 @@ def _check_sets(how: Launch, asked: Sequence[Asked]) -> None:
     numbers = {one.what: one.count for one in asked if one.count is not None}
     if "sets" not in numbers:
         return
-    found = numbers["sets"] * numbers.get("set_ranks", 1)
-    if found != how.layout.total:
+    process_count = numbers["sets"] * numbers.get("set_ranks", 1)
+    if process_count != how.layout.total:
         at = next(one.at for one in asked if one.what == "sets")
         raise LayoutError(
             (*_OPTIONS, at),
-            f"{numbers['sets']} resource sets of {numbers.get('set_ranks', 1)} are {found} processes,"
+            f"{numbers['sets']} resource sets of {numbers.get('set_ranks', 1)} are {process_count} processes,"
             f" and the recipe asks for {how.layout.total}",
             "jsrun's -n counts resource sets, -a the processes of each",
         )
@@ -464,52 +469,52 @@ def _check_sets(how: Launch, asked: Sequence[Asked]) -> None:
 # --- torchrun ------------------------------------------------------------------------------------------------------
 
 
-def _torchrun(how: Launch, words: tuple[str, ...]) -> tuple[str, ...]:
+def _torchrun(launch: Launch, words: tuple[str, ...]) -> tuple[str, ...]:
     """`python train.py` is started by that same python: the torchrun on PATH may be another's."""
-    given = _checked(how)
-    own: list[_Part] = [("per_node", (f"--nproc_per_node={how.layout.per_node}",))]
-    if how.over_nodes:
+    stated = _checked(launch)
+    own_parts: list[_Part] = [("per_node", (f"--nproc_per_node={launch.layout.per_node}",))]
+    if launch.over_nodes:
         meeting = ("--rdzv_backend=c10d", "--rdzv_endpoint", _MEETING, "--rdzv_id", Variable("nsw_job_id"))
-        own = [("nodes", (f"--nnodes={how.layout.nodes}",)), *own, ("meeting", meeting)]
-    elif not given & {"meeting", "nodes"}:  # else it listens on port 29500, and of two runs of a node one fails
-        own = [("alone", ("--standalone",)), *own]
-    count = tuple(word for what, part in own if what not in given for word in part)
+        own_parts = [("nodes", (f"--nnodes={launch.layout.nodes}",)), *own_parts, ("meeting", meeting)]
+    elif not stated & {"meeting", "nodes"}:  # else it listens on port 29500, and of two runs of a node one fails
+        own_parts = [("alone", ("--standalone",)), *own_parts]
+    count = tuple(word for meaning, part in own_parts if meaning not in stated for word in part)
     if words and is_python(words[0]) and len(words) > 1 and not words[1].startswith("-"):
-        return (words[0], "-m", "torch.distributed.run", *count, *how.options, *words[1:])
-    start = ("torchrun",) if how.python is None else (how.python, "-m", "torch.distributed.run")
-    return (*start, *count, *how.options, "--no-python", *words)
+        return (words[0], "-m", "torch.distributed.run", *count, *launch.options, *words[1:])
+    start = ("torchrun",) if launch.python is None else (launch.python, "-m", "torch.distributed.run")
+    return (*start, *count, *launch.options, "--no-python", *words)
 
 
-def start_on_nodes(how: Launch, words: Sequence[str], secrets: int = 0) -> tuple[str, ...]:
+def start_on_nodes(launch: Launch, words: Sequence[str], secrets: int = 0) -> tuple[str, ...]:
     """Words that start others once on each node of the run, as torchrun over several nodes needs.
 
     Raises:
         LayoutError: nsw knows no launcher for it on this site.
     """
-    layout, place = how.layout, how.place
+    layout, place_facts = launch.layout, launch.place_facts
     node = ("bash", MACHINERY, "on_node", *words)
-    if place.node_launcher:
-        return (*place.node_launcher, *node)
+    if place_facts.node_launcher:
+        return (*place_facts.node_launcher, *node)
     cores = layout.cpus and layout.cpus * layout.per_node
     each = replace(
         layout, kind="", ranks=(1,) * layout.nodes, tasks=layout.nodes, cpus=cores, variable="", cyclic=False, bound=""
     )
-    if place.scheduler == "slurm":
+    if place_facts.scheduler == "slurm":
         kind = "srun"
-    elif place.mpi is not None:
-        kind = "mpirun" if place.mpi == "openmpi" else "mpiexec"
-    elif place.scheduler == "pbs":
+    elif place_facts.mpi is not None:
+        kind = "mpirun" if place_facts.mpi == "openmpi" else "mpiexec"
+    elif place_facts.scheduler == "pbs":
         number = str(secrets) if secrets else ""
-        kept = ("--from", _ENVIRONMENT, number)
-        return ("pbsdsh", "--", "bash", MACHINERY, "on_node", *kept, *words)
+        environment_words = ("--from", _ENVIRONMENT, number)
+        return ("pbsdsh", "--", "bash", MACHINERY, "on_node", *environment_words, *words)
     else:
         raise LayoutError(
             ("app", "launcher"),
             f"nsw knows no command of this site that starts torchrun once on each of {layout.nodes} nodes",
             "write the site's `mpi:` or `node_launcher:`, such as `mpiexec -n {{ nodes }} --ppn 1`",
         )
-    own = [word for _, part in _parts(kind, each, place) for word in part]
-    return (kind, *own, *node)
+    own_words = [word for _, part in _parts(kind, each, place_facts) for word in part]
+    return (kind, *own_words, *node)
 
 
 # --- ranks ---------------------------------------------------------------------------------------------------------
@@ -527,33 +532,34 @@ def rank_words(ranks: str | Sequence[int], profiled: Sequence[str], program: Seq
         return ("bash", MACHINERY, "rank", *profiled)
     if ranks == "first":
         ranks = (0,)
-    named = ranks if isinstance(ranks, str) else ",".join(str(rank) for rank in sorted(set(ranks)))
-    return ("bash", MACHINERY, "rank", "--profile", named, str(len(program)), *profiled, *program)
+    rank_names = ranks if isinstance(ranks, str) else ",".join(str(rank) for rank in sorted(set(ranks)))
+    return ("bash", MACHINERY, "rank", "--profile", rank_names, str(len(program)), *profiled, *program)
 
 
 def functions_before(command: Sequence[str]) -> tuple[str, ...]:
     """The functions of the job's machinery that set the variables of a command, in the order of their calls."""
     needed = {HOSTS: "nsw_list_hosts", _FORWARD: "nsw_forward", _ENVIRONMENT: "nsw_keep_environment"}
-    found = {word for word in command if isinstance(word, Variable)}
-    return tuple(name for variable, name in needed.items() if variable in found)
+    variables = {word for word in command if isinstance(word, Variable)}
+    return tuple(name for variable, name in needed.items() if variable in variables)
 
 
-def notes_of(how: Launch) -> tuple[str, ...]:
+def notes_of(launch: Launch) -> tuple[str, ...]:
     """What a person should know of how the ranks are started, beyond the layout."""
     notes = []
-    if how.kind == "none" and how.layout.tasks > how.layout.nodes:
+    if launch.kind == "none" and launch.layout.tasks > launch.layout.nodes:
         notes.append(
-            f"the job has room for {how.layout.tasks} processes (tasks_per_node), and no launcher starts them: one"
+            f"the job has room for {launch.layout.tasks} processes (tasks_per_node), and no launcher starts them: one"
             " runs; `app: {launcher: srun}`, or another that the site has, starts one for each"
         )
-    if how.layout.variable:
+    if launch.layout.variable:
         notes.append(
-            f"each rank sees its own GPU as number 0 ({how.layout.variable}); a program that picks by its local rank"
+            f"each rank sees its own GPU as number 0 ({launch.layout.variable}); a program that picks by its local rank"
             " itself (such as SLURM_LOCALID) needs `launcher: {gpus: node}`"
         )
-    if how.kind in {"mpirun", "mpiexec"} and how.place.mpi is None and how.layout.nodes > 1:
+    if launch.kind in {"mpirun", "mpiexec"} and launch.place_facts.mpi is None and launch.layout.nodes > 1:
         notes.append(
-            f"it is not known which MPI this site's {how.kind} is of: nsw leaves it to {how.kind} where ranks go, and"
+            f"it is not known which MPI this site's {launch.kind} is of: nsw leaves it to {launch.kind} where"
+            " ranks go, and"
             " checks where they landed; write the site's `mpi:`, which `nsw sites check` finds out"
         )
     return tuple(notes)

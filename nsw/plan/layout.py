@@ -320,13 +320,13 @@ def _check_division(demand: Demand, ranks: Sequence[int], node_gpus: int) -> Non
     odd = next((count for count in ranks if node_gpus % count), None)
     if odd is None:
         return
-    where = "a node" if demand.nodes > 1 else "the node"
+    subject = "a node" if demand.nodes > 1 else "the node"
     many = odd > node_gpus
     gpus = sum(ranks) if many else odd * demand.nodes
     message = (
-        f"{odd} processes would share the {_gpus(node_gpus)} of {where}"
+        f"{odd} processes would share the {_gpus(node_gpus)} of {subject}"
         if many
-        else f"{odd} processes cannot divide the {_gpus(node_gpus)} of {where} equally"
+        else f"{odd} processes cannot divide the {_gpus(node_gpus)} of {subject} equally"
     )
     raise _ContradictionError(
         ("resources", "gpus"),
@@ -362,17 +362,17 @@ def sentence(layout: Layout) -> str | None:
     if total == 1:
         return None
     if layout.nodes == 1:
-        where = f"{total} ranks on one node"
+        distribution = f"{total} ranks on one node"
     elif len(set(layout.ranks)) == 1:
         each = layout.ranks[0]
-        where = f"{total} ranks: {each if each > 1 else 'one'} on each of {layout.nodes} nodes"
+        distribution = f"{total} ranks: {each if each > 1 else 'one'} on each of {layout.nodes} nodes"
     else:
-        where = f"{total} ranks: {' + '.join(map(str, layout.ranks))} on {layout.nodes} nodes"
+        distribution = f"{total} ranks: {' + '.join(map(str, layout.ranks))} on {layout.nodes} nodes"
     if layout.cyclic:
-        where += f", which take them in turn (0, {layout.nodes}, ... on the first)"
+        distribution += f", which take them in turn (0, {layout.nodes}, ... on the first)"
     cpus = f", {layout.cpus} CPU core{'s' if layout.cpus > 1 else ''} each" if layout.cpus else ""
     bound = f", bound to cores only as `{layout.bound}` says" if layout.bound and layout.cpus else ""
-    return f"{where}{_gpus_in_words(layout, gpus)}{cpus}{bound}"
+    return f"{distribution}{_gpus_in_words(layout, gpus)}{cpus}{bound}"
 
 
 def _gpus_in_words(layout: Layout, node_gpus: int) -> str:

@@ -48,18 +48,18 @@ class Resolver:
 
     def __init__(self) -> None:
         self._parsed: dict[str, Expression] = {}
-        self._known: dict[tuple[str, tuple[Any, ...]], Any] = {}
+        self._values: dict[tuple[str, tuple[Any, ...]], Any] = {}
         self._resource_names: list[str] | None = None
         self._resources: dict[tuple[str, ...], Resources] = {}
 
     def parse(self, text: str) -> Expression:
         """The expression of a text."""
-        found = self._parsed.get(text)
-        if found is None:
+        expression = self._parsed.get(text)
+        if expression is None:
             from nsw.recipe.expressions import Expression
 
-            found = self._parsed[text] = Expression.parse(text)
-        return found
+            expression = self._parsed[text] = Expression.parse(text)
+        return expression
 
     def value(self, value: Any, values: Mapping[str, Any]) -> Any:
         """A literal as it is; a text with `{{ }}` filled in."""
@@ -67,26 +67,26 @@ class Resolver:
             return value
         expression = self.parse(value)
         key = (value, tuple(repr(values.get(name)) for name in sorted(expression.names)))
-        if key not in self._known:
-            self._known[key] = expression.value(values)
-        return self._known[key]
+        if key not in self._values:
+            self._values[key] = expression.value(values)
+        return self._values[key]
 
-    def resources(self, asked: Any, site: Any, values: Mapping[str, Any]) -> Resources:
+    def resources(self, requested: Any, site: Any, values: Mapping[str, Any]) -> Resources:
         """The resources of one case; cases that differ in nothing they are made of share them."""
         if self._resource_names is None:
-            texts = [text for text in asked.model_dump().values() if isinstance(text, str) and "{" in text]
+            texts = [text for text in requested.model_dump().values() if isinstance(text, str) and "{" in text]
             self._resource_names = sorted({name for text in texts for name in self.parse(text).names})
         key = tuple(repr(values.get(name)) for name in self._resource_names)
         if key not in self._resources:
-            self._resources[key] = resources(asked, site, values, self)
+            self._resources[key] = resources(requested, site, values, self)
         return self._resources[key]
 
 
-def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolver) -> Resources:
+def resources(requested: Any, site: Any, values: Mapping[str, Any], resolver: Resolver) -> Resources:
     """The resources of one case, with what the site says where the recipe is silent; its tasks follow from the layout.
 
     Args:
-        asked: The recipe's `resources`.
+        requested: The recipe's `resources`.
         site: The site, for queue and account.
         values: What expressions may name.
         resolver: Evaluates them.
@@ -96,13 +96,13 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
 
     def get(name: str, parse: Callable[[Any], Any] = str) -> Any:
         with standing_at("resources", name):
-            value = resolver.value(getattr(asked, name), values)
+            value = resolver.value(getattr(requested, name), values)
             return None if value is None else parse(value)
 
     at_least_one = partial(whole_number, minimum=1)
     nodes = get("nodes", at_least_one)
-    given = get("gpus", whole_number)
-    gpus = _GPUS * nodes if given is None else given
+    requested_gpus = get("gpus", whole_number)
+    gpus = _GPUS * nodes if requested_gpus is None else requested_gpus
     return Resources(
         nodes=nodes,
         gpus=gpus,
@@ -116,7 +116,7 @@ def resources(asked: Any, site: Any, values: Mapping[str, Any], resolver: Resolv
         gres=get("gres") or site_gres(site, nodes, gpus, values, resolver),
         reservation=get("reservation"),
         constraint=get("constraint"),
-        extra=(*site.extra, *asked.extra),
+        extra=(*site.extra, *requested.extra),
     )
 
 

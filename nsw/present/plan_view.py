@@ -34,8 +34,12 @@ def show_changes(out: Console, campaign: str, changes: Changes) -> None:
         reasons.setdefault(reason, []).append(run)
     for reason, runs in reasons.items():
         out.print(f"does {plural(len(runs), 'run')} again, since {reason}: {first_of(runs, _RUNS_NAMED)}")
-    if changes.same:
-        out.print(f"leaves {plural(changes.same, 'run')} as they are" if changes.same > 1 else "leaves 1 run as it is")
+    if changes.unchanged:
+        out.print(
+            f"leaves {plural(changes.unchanged, 'run')} as they are"
+            if changes.unchanged > 1
+            else "leaves 1 run as it is"
+        )
     if changes.absent:
         verb_phrase = "is not in the recipe, and stays" if changes.absent == 1 else "are not in the recipe, and stay"
         out.print(f"{plural(changes.absent, 'run')} of the campaign {verb_phrase}")
@@ -44,7 +48,7 @@ def show_changes(out: Console, campaign: str, changes: Changes) -> None:
 def changes_data(campaign: str, changes: Changes) -> dict[str, Any]:
     """The same as JSON data."""
     return {
-        "campaign": campaign, "added": list(changes.added), "again": dict(changes.again), "same": changes.same,
+        "campaign": campaign, "added": list(changes.added), "again": dict(changes.again), "same": changes.unchanged,
         "not_in_recipe": changes.absent,
     }  # fmt: skip
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger_rows import Cause, State, what_lacks
+from nsw.campaign.ledger_rows import Cause, State, missing_results
 from nsw.present.problems import show_problems
 from nsw.present.terminal import seconds, table
 from nsw.wording import absent_lines, headline
@@ -156,11 +156,11 @@ def _cells(run: RunRow, jobs: Mapping[str, str], last_lines: Mapping[str, str]) 
 
 def _held_by_nsw(run: RunRow) -> RunRow:
     """While nsw holds a campaign, the scheduler's advice to release the job by hand would only undo that."""
-    return replace(run, detail="held by `nsw throttle 0`") if run.cause is Cause.HELD else run
+    return replace(run, detail="held by `nsw throttle 0`") if run.cause is Cause.HELD_BY_SCHEDULER else run
 
 
 def _run_reason(run: RunRow) -> str | None:
-    return "; ".join(filter(None, (what_lacks(run), run.reason))) or None
+    return "; ".join(filter(None, (missing_results(run), run.reason))) or None
 
 
 def _took(run: RunRow) -> str | None:

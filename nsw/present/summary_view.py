@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.answer.kernels import of_kernels
+from nsw.analysis.answer.kernels import kernel_blocks
 from nsw.analysis.answer.registry import blocks_of
 from nsw.analysis.blocks import (
     NUMBERS,
@@ -334,7 +334,7 @@ def _printed(out: Console, block: Block) -> str:
 
 def show_kernels(out: Console, kernels: Sequence[KernelRow]) -> None:
     """Print the most expensive kernels, and how much the others take."""
-    show_blocks(out, of_kernels(kernels), "always")
+    show_blocks(out, kernel_blocks(kernels), "always")
 
 
 def summary_markdown(summary: Summary) -> str:

@@ -24,8 +24,8 @@ nsw_aps_report() {    # APS RESULT: the report as text, and its page
 
 def profile(request: Request) -> Profiled:
     """`aps --result-dir=RESULT -- PROGRAM`, and then `aps --report=RESULT`."""
-    if (why := unknown_analysis(request, "APS", _ANALYSES)) is not None:
-        return Profiled(impossible=why)
+    if (reason := unknown_analysis(request, "APS", _ANALYSES)) is not None:
+        return Profiled(impossible=reason)
     mode = (f"--collection-mode={request.analysis}",) if request.analysis else ()
     command = (request.path, *mode, *long_options(request.knobs), *request.options, f"--result-dir={_RESULT}", "--",
                *request.program)  # fmt: skip

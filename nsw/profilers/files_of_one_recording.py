@@ -56,39 +56,39 @@ _FUNCTIONS: Final = ".perf.txt"  # printed from the samples where the program's 
 
 def parts(names: Iterable[str]) -> dict[str, Part]:
     """The files of one folder that are read, in order of their names."""
-    there = sorted(names)
-    return {name: part for name in there if (part := _part(name, frozenset(there))) is not None}
+    sorted_names = sorted(names)
+    return {name: part for name in sorted_names if (part := _part(name, frozenset(sorted_names))) is not None}
 
 
-def _part(name: str, there: frozenset[str]) -> Part | None:
-    if name.endswith(_PACKED) and name.removesuffix(_PACKED) in there:  # unpacked, and kept
+def _part(name: str, names: frozenset[str]) -> Part | None:
+    if name.endswith(_PACKED) and name.removesuffix(_PACKED) in names:  # unpacked, and kept
         return None
-    if name.endswith(_RESULT) or (name.startswith(_PAGE) and any(other.endswith(_SNAPSHOT) for other in there)):
+    if name.endswith(_RESULT) or (name.startswith(_PAGE) and any(sibling.endswith(_SNAPSHOT) for sibling in names)):
         return None
     for ending, only in _PAGES.items():
-        if name.endswith(ending) and (stem := name.removesuffix(ending)) + _RAW in there:
-            return Part(_source(stem, there), only)
-    if name.endswith(_SUMMARY) and name.removesuffix(_SUMMARY) + _HOTSPOTS in there:
+        if name.endswith(ending) and (stem := name.removesuffix(ending)) + _RAW in names:
+            return Part(_source(stem, names), only)
+    if name.endswith(_SUMMARY) and name.removesuffix(_SUMMARY) + _HOTSPOTS in names:
         return Part(name, frozenset({"facts"}))
     if name.endswith(_RAW):
-        return Part(_source(name.removesuffix(_RAW), there))
-    if name.endswith(_REPORT) and name.removesuffix(_REPORT) + _RAW in there:
+        return Part(_source(name.removesuffix(_RAW), names))
+    if name.endswith(_REPORT) and name.removesuffix(_REPORT) + _RAW in names:
         return None
     if name.endswith(_TIMELINE):
         export = name.removesuffix(_TIMELINE) + _EXPORT
-        return None if {export, export + _PACKED} & there else Part(name)
+        return None if {export, export + _PACKED} & names else Part(name)
     plain = name.removesuffix(_PACKED)
-    if plain.endswith(_EXPORT) and (report := plain.removesuffix(_EXPORT) + _TIMELINE) in there:
+    if plain.endswith(_EXPORT) and (report := plain.removesuffix(_EXPORT) + _TIMELINE) in names:
         return Part(report)
-    if name.endswith(_VISUAL) and name.removesuffix(_VISUAL) + _PRINTED in there:
+    if name.endswith(_VISUAL) and name.removesuffix(_VISUAL) + _PRINTED in names:
         return None
-    if name.endswith(_SAMPLES) and name.removesuffix(_SAMPLES) + _FUNCTIONS in there:
+    if name.endswith(_SAMPLES) and name.removesuffix(_SAMPLES) + _FUNCTIONS in names:
         return None
-    if name.endswith(_TRACE) and name.removesuffix(_TRACE) + _OPERATORS in there:
+    if name.endswith(_TRACE) and name.removesuffix(_TRACE) + _OPERATORS in names:
         return Part(name, without=frozenset({"operators"}))
     return Part(name)
 
 
-def _source(stem: str, there: frozenset[str]) -> str:
+def _source(stem: str, names: frozenset[str]) -> str:
     """The report that pages were exported from, where it was brought along."""
-    return stem + _REPORT if stem + _REPORT in there else stem + _RAW
+    return stem + _REPORT if stem + _REPORT in names else stem + _RAW

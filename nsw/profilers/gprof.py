@@ -28,8 +28,8 @@ _STARTED: Final = ("bash", "-c", 'export GMON_OUT_PREFIX="$PWD/$0"; exec "$@"') 
 
 def profile(request: Request) -> Profiled:
     """The program itself, which profiles itself, and gprof after it; options and knobs are gprof's."""
-    if (why := unknown_analysis(request, TOOL, ())) is not None:
-        return Profiled(impossible=why)
+    if (reason := unknown_analysis(request, TOOL, ())) is not None:
+        return Profiled(impossible=reason)
     options = (*long_options(request.knobs), *request.options)
     return Profiled(
         with_report(request, _STARTED, f"{_REPORT}.gmon", request.program),

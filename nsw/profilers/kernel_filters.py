@@ -53,8 +53,8 @@ def _between(first: int, last: int) -> Iterator[str]:
 def _block(head: int, blocks: int, free: int) -> str:
     """`blocks` heads from `head` on, which share all but their last digit, with `free` digits of any value behind."""
     prefix, digit = str(head)[:-1], head % 10
-    own = str(digit) if blocks == 1 else f"[{digit}-{digit + blocks - 1}]"
-    return prefix + own + ("" if free == 0 else "[0-9]" if free == 1 else f"[0-9]{{{free}}}")
+    digits = str(digit) if blocks == 1 else f"[{digit}-{digit + blocks - 1}]"
+    return prefix + digits + ("" if free == 0 else "[0-9]" if free == 1 else f"[0-9]{{{free}}}")
 
 
 _SPECIAL: Final = re.compile(r"[\\.^$|()\[\]{}*+?]")
@@ -63,7 +63,7 @@ _NVTX_SPECIAL: Final = re.compile(r"[\\@,\[\]/*+]")
 
 def escaped(name: str) -> str:
     """A name as a regular expression that fits it alone."""
-    return _SPECIAL.sub(lambda found: "\\" + found[0], name)
+    return _SPECIAL.sub(lambda match: "\\" + match[0], name)
 
 
 def any_name(names: Iterable[str]) -> str:
@@ -73,13 +73,13 @@ def any_name(names: Iterable[str]) -> str:
 
 def name_pattern(names: Sequence[str] | None, regex: str | None, exclude: Sequence[str]) -> str | None:
     """One regular expression for all that is asked of a kernel's name; None: nothing is."""
-    kept = None if not names else any_name(names)
+    pattern = None if not names else any_name(names)
     if regex is not None:
-        kept = _without_colons(regex)
+        pattern = _without_colons(regex)
     if not exclude:
-        return kept
+        return pattern
     left_out = f"^(?!.*({'|'.join(_without_colons(e) for e in exclude)}))"
-    return left_out if kept is None else f"{left_out}.*({kept})"
+    return left_out if pattern is None else f"{left_out}.*({pattern})"
 
 
 def stretch(launches: Launches) -> str:
@@ -97,8 +97,8 @@ def kernel_filter(counting: Counting, *, legacy: bool) -> tuple[str, ...]:
         counting: What is asked.
         legacy: Whether it is a version of 2019 or 2020, whose -k is an expression without `regex:` before it.
     """
-    kernels, launches = counting.wanted.kernels, counting.wanted.launches
-    pattern = name_pattern(kernels.names, kernels.regex, counting.wanted.left_out)
+    kernels, launches = counting.counters_pass.kernels, counting.counters_pass.launches
+    pattern = name_pattern(kernels.names, kernels.regex, counting.counters_pass.left_out)
     if launches.warmup:
         skip = ("--launch-skip-before-match", str(launches.warmup))
         if pattern is None:
@@ -120,7 +120,7 @@ def chosen_filter(mangled: Sequence[str], ordinals: Sequence[int]) -> tuple[str,
 
 def range_filter(counting: Counting) -> tuple[str, ...]:
     """The arguments that choose an NVTX range and its instances."""
-    within = counting.wanted.within
+    within = counting.counters_pass.within
     if within is None:
         return ()
     domain = "" if within.domain is None else f"{_nvtx(within.domain)}@"
@@ -131,7 +131,7 @@ def range_filter(counting: Counting) -> tuple[str, ...]:
 
 
 def _nvtx(name: str) -> str:
-    return _NVTX_SPECIAL.sub(lambda found: "\\" + found[0], name)
+    return _NVTX_SPECIAL.sub(lambda match: "\\" + match[0], name)
 
 
 def _without_colons(regex: str) -> str:

@@ -43,13 +43,13 @@ class Counting:
 
     Attributes:
         metrics: What it measures, in the tool's own names.
-        wanted: The recipe's pass: kernels, launches, ranges, and how they are run again.
+        counters_pass: The recipe's pass: kernels, launches, ranges, and how they are run again.
         chosen: The word that stands for the arguments which a timeline decides, in place of kernels and launches;
             None: it decides nothing.
     """
 
     metrics: MetricRequest
-    wanted: CountersPass
+    counters_pass: CountersPass
     chosen: str | None = None
 
 
@@ -125,8 +125,8 @@ def with_report(request: Request, before: tuple[str, ...], report: str, after: t
         return (*before, report, *after)
     name, _, ending = report.partition(".")
     # the name needs a variable of the rank's own shell; $1 is how many words are before it
-    named = f'{name}.{request.part}"${{{request.rank_variable}:-0}}".{ending}'
-    text = f'n=$1; shift; exec "${{@:1:n}}" {named} "${{@:n+1}}"'
+    file_name = f'{name}.{request.part}"${{{request.rank_variable}:-0}}".{ending}'
+    text = f'n=$1; shift; exec "${{@:1:n}}" {file_name} "${{@:n+1}}"'
     return ("bash", "-c", text, "nsw", str(len(before)), *before, *after)
 
 
@@ -135,9 +135,9 @@ def long_options(knobs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
     return tuple(f"--{name}" if value == "true" else f"--{name}={value}" for name, value in knobs if value != "false")
 
 
-def unknown_analysis(request: Request, tool: str, known: tuple[str, ...]) -> str | None:
+def unknown_analysis(request: Request, tool: str, analyses: tuple[str, ...]) -> str | None:
     """Why a tool cannot do the analysis that is asked for; None where it can."""
-    if request.analysis is None or request.analysis in known:
+    if request.analysis is None or request.analysis in analyses:
         return None
-    does = f"it does {' and '.join(known)}" if known else "it has one way to profile: leave `analysis` out"
+    does = f"it does {' and '.join(analyses)}" if analyses else "it has one way to profile: leave `analysis` out"
     return f"{tool} has no analysis {request.analysis!r}; {does}"

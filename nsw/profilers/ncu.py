@@ -59,14 +59,14 @@ nsw_ncu_pages() {    # NCU NAME: the pages of its reports as CSV
 
 def named_version(path: str) -> str | None:
     """The version that an installation's folder names, such as 2022.3; None: it names none."""
-    found = _VERSION.search(path)
-    return found[0] if found else None
+    match = _VERSION.search(path)
+    return match[0] if match else None
 
 
 def version_of(path: str) -> tuple[int, int] | None:
     """The version that an installation's path tells, such as (2022, 3); None: it tells none."""
-    if (named := named_version(path)) is not None:
-        year, _, release = named.partition(".")
+    if (folder_version := named_version(path)) is not None:
+        year, _, release = folder_version.partition(".")
         return int(year), int(release)
     return (2019, 5) if PurePosixPath(path).name == _OLD_NAME else None
 
@@ -80,69 +80,69 @@ def profile(request: Request) -> Profiled:
     if counting is None:
         return Profiled(impossible="ncu measures counters; a timeline is nsys's")
     version = version_of(request.path)
-    if (why := _impossible(counting, version)) is not None:
-        return Profiled(impossible=why)
+    if (reason := _impossible(counting, version)) is not None:
+        return Profiled(impossible=reason)
     legacy = version is not None and version < (2020, 1)
     renamed = version is None or version >= _RENAMED
     command = (
         request.path,
-        *_how(counting),
+        *_replay_options(counting),
         *range_filter(counting),
         *(kernel_filter(counting, legacy=not renamed) if counting.chosen is None else (counting.chosen,)),
-        *_what(counting.metrics),
+        *_metric_options(counting.metrics),
         *request.options,
         "--force-overwrite",
     )
     if request.per_rank and legacy:  # which knows no %q{}
-        named = f'"{REPORT}.{request.part}${{{request.rank_variable}:-0}}"'
+        export_name = f'"{REPORT}.{request.part}${{{request.rank_variable}:-0}}"'
         # $1: how many words are the program's; those before may be more in the job
-        text = f'n=$1; shift; exec "${{@:1:$#-n}}" --export {named} "${{@:$#-n+1}}"'
+        text = f'n=$1; shift; exec "${{@:1:$#-n}}" --export {export_name} "${{@:$#-n+1}}"'
         command = ("bash", "-c", text, "nsw", str(len(request.program)), *command, *request.program)
     else:
         rank = f".{request.part}%q{{{request.rank_variable}}}" if request.per_rank else ""
         command = (*command, "--export", f"{REPORT}{rank}", *request.program)
     pages = tuple(f"{REPORT}*.{page}.csv" for page in PAGES)
-    kept = (f"{REPORT}*.ncu-rep", *(() if renamed else (f"{REPORT}*.nsight-cuprof-report",)))
+    report_patterns = (f"{REPORT}*.ncu-rep", *(() if renamed else (f"{REPORT}*.nsight-cuprof-report",)))
     after = ("bash", MACHINERY, "ncu_pages", request.path, REPORT)
     return Profiled(
         command if renamed else ("bash", "-c", _OLD_WORDS, "nsw", *command),
-        reports=pages if request.export_here else (*kept, *pages),
+        reports=pages if request.export_here else (*report_patterns, *pages),
         after=(after,),
         before=("nsw_ncu_lock",),
     )
 
 
 def _impossible(counting: Counting, version: tuple[int, int] | None) -> str | None:
-    wanted = counting.wanted
+    counters_pass = counting.counters_pass
     if counting.metrics.events:
         return "ncu has no events; nvprof measures them"
     if version is None:
         return None
-    for asked, first, what in (
+    for is_requested, first, feature in (
         (counting.metrics.sets, (2019, 5), "set:"),
-        (wanted.cache, (2019, 5), "cache:"),
-        (wanted.replay == "application", (2020, 3), "replay: application"),
-        (wanted.replay == "range", (2021, 3), "replay: range"),
-        (wanted.replay == "app-range", (2023, 1), "replay: app-range"),
-        (wanted.within is not None and wanted.within.instances, (2023, 1), "within: instances"),
+        (counters_pass.cache, (2019, 5), "cache:"),
+        (counters_pass.replay == "application", (2020, 3), "replay: application"),
+        (counters_pass.replay == "range", (2021, 3), "replay: range"),
+        (counters_pass.replay == "app-range", (2023, 1), "replay: app-range"),
+        (counters_pass.within is not None and counters_pass.within.instances, (2023, 1), "within: instances"),
     ):
-        if asked and version < first:
-            return f"{what} needs ncu {first[0]}.{first[1]}, and the site's is {version[0]}.{version[1]}"
+        if is_requested and version < first:
+            return f"{feature} needs ncu {first[0]}.{first[1]}, and the site's is {version[0]}.{version[1]}"
     return None
 
 
-def _how(counting: Counting) -> tuple[str, ...]:
+def _replay_options(counting: Counting) -> tuple[str, ...]:
     """How launches are run again, and under which conditions."""
-    wanted = counting.wanted
+    counters_pass = counting.counters_pass
     return (
-        *("--target-processes", "all" if wanted.processes == "all" else "application-only"),
-        *(() if wanted.replay == "kernel" else ("--replay-mode", wanted.replay)),
-        *(() if wanted.clocks is None else ("--clock-control", wanted.clocks)),
-        *(() if wanted.cache is None else ("--cache-control", wanted.cache)),
+        *("--target-processes", "all" if counters_pass.processes == "all" else "application-only"),
+        *(() if counters_pass.replay == "kernel" else ("--replay-mode", counters_pass.replay)),
+        *(() if counters_pass.clocks is None else ("--clock-control", counters_pass.clocks)),
+        *(() if counters_pass.cache is None else ("--cache-control", counters_pass.cache)),
     )
 
 
-def _what(measured: MetricRequest) -> tuple[str, ...]:
+def _metric_options(measured: MetricRequest) -> tuple[str, ...]:
     """What is measured: sets, sections, metrics together; without a set or section nothing but the metrics."""
     return (
         *(word for name in measured.sets for word in ("--set", name)),

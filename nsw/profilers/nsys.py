@@ -55,15 +55,15 @@ def profile(request: Request) -> Profiled:
     still exits with 0. CPU sampling and context switches are off unless the recipe's options ask for them:
     they cost time and hang some versions (2022.4 with default options on recent kernels).
     """
-    given = {option.split("=")[0] for option in request.options}
-    quiet = [f"{name}=none" for name, *short in _QUIET if not given & {name, *short}]
+    option_names = {option.split("=")[0] for option in request.options}
+    quiet = [f"{name}=none" for name, *short in _QUIET if not option_names & {name, *short}]
     output = f"{_REPORT}.{request.part}%q{{{request.rank_variable}}}" if request.per_rank else _REPORT
     command = (
         request.path,
         "profile",
         f"--trace={','.join(request.trace) or 'cuda,nvtx'}",
         *quiet,
-        *(("--cuda-graph-trace=node",) if request.graph_nodes and "--cuda-graph-trace" not in given else ()),
+        *(("--cuda-graph-trace=node",) if request.graph_nodes and "--cuda-graph-trace" not in option_names else ()),
         *request.options,
         "--force-overwrite=true",
         f"--output={output}",

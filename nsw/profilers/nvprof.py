@@ -28,8 +28,8 @@ def profile(request: Request) -> Profiled:
     if request.counting is not None:
         return _counters(request, request.counting)
     if request.report == "file":
-        kept = ("--export-profile", _file(_TIMELINE, request, "nvvp"), "--force-overwrite")
-        command = (request.path, "--profile-child-processes", *kept, *request.options, *request.program)
+        export_options = ("--export-profile", _file(_TIMELINE, request, "nvvp"), "--force-overwrite")
+        command = (request.path, "--profile-child-processes", *export_options, *request.options, *request.program)
         return Profiled(command, reports=(f"{_TIMELINE}*.nvvp",))
     trace = ("--print-gpu-trace", "--print-api-trace") if request.report == "trace" else ()
     command = (request.path, "--profile-child-processes", *_csv(_TIMELINE, request), *trace, *request.options,
@@ -38,13 +38,13 @@ def profile(request: Request) -> Profiled:
 
 
 def _counters(request: Request, counting: Counting) -> Profiled:
-    if (why := _impossible(counting)) is not None:
-        return Profiled(impossible=why)
-    application = counting.wanted.replay == "application"
+    if (reason := _impossible(counting)) is not None:
+        return Profiled(impossible=reason)
+    application = counting.counters_pass.replay == "application"
     exported = ANALYSIS in counting.metrics.sets
     command = (
         request.path,
-        *(("--profile-child-processes",) if counting.wanted.processes == "all" and not application else ()),
+        *(("--profile-child-processes",) if counting.counters_pass.processes == "all" and not application else ()),
         *(("--replay-mode", "application") if application else ()),
         *_csv(_COUNTERS, request),
         *(("--export-profile", _file(_COUNTERS, request, "nvvp"), "--force-overwrite") if exported else ()),
@@ -63,18 +63,21 @@ def _counters(request: Request, counting: Counting) -> Profiled:
 
 def _impossible(counting: Counting) -> str | None:
     """What nvprof cannot do, in the words of the recipe."""
-    wanted, launches = counting.wanted, counting.wanted.launches
-    for asked, why in (
-        (wanted.within, "nvprof cannot measure within an NVTX range: choose kernels by name or launches by number"),
-        (wanted.replay in {"range", "app-range"}, f"nvprof has no replay: {wanted.replay}"),
+    counters_pass, launches = counting.counters_pass, counting.counters_pass.launches
+    for is_requested, reason in (
+        (
+            counters_pass.within,
+            "nvprof cannot measure within an NVTX range: choose kernels by name or launches by number",
+        ),
+        (counters_pass.replay in {"range", "app-range"}, f"nvprof has no replay: {counters_pass.replay}"),
         (launches.warmup, "nvprof counts the launches of each kernel: write launches: {skip: N} in place of warmup"),
-        (wanted.clocks == "base", "nvprof does not lock clocks: clocks: none is what it does"),
-        (wanted.cache == "all", "nvprof does not flush caches: cache: none is what it does"),
+        (counters_pass.clocks == "base", "nvprof does not lock clocks: clocks: none is what it does"),
+        (counters_pass.cache == "all", "nvprof does not flush caches: cache: none is what it does"),
         (counting.metrics.sections, "nvprof has no sections"),
         (set(counting.metrics.sets) - {ANALYSIS}, "nvprof has no sets of ncu's"),
     ):
-        if asked:
-            return why
+        if is_requested:
+            return reason
     return None
 
 
@@ -84,17 +87,17 @@ def _scoped(counting: Counting) -> tuple[str, ...]:
 
 def _scopes(counting: Counting) -> list[tuple[str, ...]]:
     """`--kernels` of each part of the recipe's choice; it holds for the metrics behind it."""
-    kernels, exclude = counting.wanted.kernels, counting.wanted.left_out
-    ordinals = stretch(counting.wanted.launches)
-    patterns = [_named(name) for name in kernels.names or ()]
+    kernels, exclude = counting.counters_pass.kernels, counting.counters_pass.left_out
+    ordinals = stretch(counting.counters_pass.launches)
+    patterns = [_function_pattern(name) for name in kernels.names or ()]
     if not patterns:
         left_out = f"^(?!.*({'|'.join(exclude)}))" if exclude else ""
-        wanted = "" if kernels.regex is None else f".*({kernels.regex})" if left_out else kernels.regex
-        patterns = [f"{left_out}{wanted}".replace("(?:", "(")]
+        name_pattern = "" if kernels.regex is None else f".*({kernels.regex})" if left_out else kernels.regex
+        patterns = [f"{left_out}{name_pattern}".replace("(?:", "(")]
     return [("--kernels", f"::{pattern}:{ordinals}") if pattern or ordinals else () for pattern in patterns]
 
 
-def _named(name: str) -> str:
+def _function_pattern(name: str) -> str:
     """An expression for a function's name within what nvprof knows of a kernel: namespaces, template arguments too."""
     return f"(^|[^A-Za-z0-9_]){escaped(name)}($|[^A-Za-z0-9_])"
 

@@ -40,8 +40,8 @@ exit "$status"
 
 def profile(request: Request) -> Profiled:
     """The program with its environment, and its output split in two."""
-    if (why := unknown_analysis(request, "oneDNN", tuple(_LEVELS))) is not None:
-        return Profiled(impossible=why)
+    if (reason := unknown_analysis(request, "oneDNN", tuple(_LEVELS))) is not None:
+        return Profiled(impossible=reason)
     if request.options or request.knobs:
         return Profiled(
             impossible="oneDNN's tracing takes no options: `analysis: create` adds the making of primitives"

@@ -29,23 +29,28 @@ nsw_perf_table() {    # PERF NAME
 _REPORT: Final = "host"
 _ANALYSES: Final = ("record", "stat")
 _HZ: Final = "99"  # not 100: samples would keep step with what programs do ten times a second
-_KEPT: Final = ("sh", "-c", '"$@"; exit "$?"', "nsw")  # perf stat ends with 0 where a signal ends the program
+_KEEP_EXIT_STATUS: Final = (
+    "sh",
+    "-c",
+    '"$@"; exit "$?"',
+    "nsw",
+)  # perf stat ends with 0 where a signal ends the program
 _RATES: Final = frozenset({"freq", "count"})  # knobs that say how often
 
 
 def profile(request: Request) -> Profiled:
     """`perf record ... PROGRAM`, or `perf stat ... PROGRAM`."""
-    if (why := unknown_analysis(request, TOOL, _ANALYSES)) is not None:
-        return Profiled(impossible=why)
-    given, program = long_options(request.knobs), ("--", *request.program)
+    if (reason := unknown_analysis(request, TOOL, _ANALYSES)) is not None:
+        return Profiled(impossible=reason)
+    knob_options, program = long_options(request.knobs), ("--", *request.program)
     if request.analysis == "stat":
-        counted = (request.path, "stat", "-j", *given, *request.options, "-o")
-        words = with_report(request, counted, _REPORT + COUNTS, ("--", *_KEPT, *request.program))
+        counted = (request.path, "stat", "-j", *knob_options, *request.options, "-o")
+        words = with_report(request, counted, _REPORT + COUNTS, ("--", *_KEEP_EXIT_STATUS, *request.program))
         return Profiled(words, reports=(f"{_REPORT}*{COUNTS}",))
-    named = {name for name, _ in request.knobs}
+    knob_names = {name for name, _ in request.knobs}
     sampled = (
-        request.path, "record", *(() if "call-graph" in named else ("-g",)),
-        *(() if named & _RATES else ("--freq", _HZ)), *given, *request.options,
+        request.path, "record", *(() if "call-graph" in knob_names else ("-g",)),
+        *(() if knob_names & _RATES else ("--freq", _HZ)), *knob_options, *request.options,
         "-o",
     )  # fmt: skip
     return Profiled(

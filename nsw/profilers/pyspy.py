@@ -18,7 +18,7 @@ _ALWAYS: Final = ("--format", "raw", "--subprocesses", "--function", "--full-fil
 # py-spy ends with 0 whatever the program ended with, and kills what it started once no Python is left: a child of that,
 # which it does not kill, writes the status into a pipe. $1: how many words are py-spy's; $2: the end of the report's
 # name
-_KEPT: Final = """\
+_KEEP_EXIT_STATUS: Final = """\
 n=$1 report=%s$2; shift 2
 exec 4>&1
 code=$("${@:1:n}" --output "$report" -- bash -c '("$@" 3>&- 4>&-; echo "$?" >&3); :' nsw "${@:n+1}" 3>&1 >&4)
@@ -28,8 +28,8 @@ exit "${code:-1}"
 
 def profile(request: Request) -> Profiled:
     """`py-spy record ... PROGRAM`, with the program's own exit status."""
-    if (why := unknown_analysis(request, TOOL, ())) is not None:
-        return Profiled(impossible=why)
+    if (reason := unknown_analysis(request, TOOL, ())) is not None:
+        return Profiled(impossible=reason)
     knobs = dict(request.knobs)
     rate = knobs.pop("rate", _HZ)
     command = (
@@ -37,5 +37,14 @@ def profile(request: Request) -> Profiled:
     )  # fmt: skip
     rank = f'.{request.part}"${{{request.rank_variable}:-0}}"' if request.per_rank else ""
     ending = f"{RATE}{rate}{STACKS}"
-    words = ("bash", "-c", _KEPT % f"{_REPORT}{rank}", "nsw", str(len(command)), ending, *command, *request.program)
+    words = (
+        "bash",
+        "-c",
+        _KEEP_EXIT_STATUS % f"{_REPORT}{rank}",
+        "nsw",
+        str(len(command)),
+        ending,
+        *command,
+        *request.program,
+    )
     return Profiled(words, reports=(f"{_REPORT}*{STACKS}",))

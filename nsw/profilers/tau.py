@@ -34,8 +34,8 @@ _EXEC, _PYTHON = "tau_exec", "tau_python"
 
 def profile(request: Request) -> Profiled:
     """`tau_exec OPTION... PROGRAM`; knobs are TAU's variables, such as TAU_METRICS."""
-    if (why := unknown_analysis(request, TOOL, ())) is not None:
-        return Profiled(impossible=why)
+    if (reason := unknown_analysis(request, TOOL, ())) is not None:
+        return Profiled(impossible=reason)
     variables = tuple(f"{name}={_NUMBERS.get(value, value)}" for name, value in request.knobs)
     command = (*(("env", *variables) if variables else ()), *_tau(request))
     return Profiled(

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 def record(words: str) -> Callable[[], None]:
     """Start the profiler; returns a function that ends it and writes the reports once."""
-    name, variable, skip, count, wanted = words.split(":")
+    name, variable, skip, count, record_names = words.split(":")
     if variable:
         name += ".rank" + os.environ.get(variable, "0")
-    asked = set(filter(None, wanted.split(",")))
+    recorded = set(filter(None, record_names.split(",")))
     import torch
     from torch import profiler as tp
 
@@ -38,7 +38,7 @@ def record(words: str) -> Callable[[], None]:
             return
         done.append(True)
         profile.export_chrome_trace(name + ".pt.trace.json")
-        events = profile.key_averages(group_by_input_shape="shapes" in asked)
+        events = profile.key_averages(group_by_input_shape="shapes" in recorded)
         table = events.table(row_limit=-1, max_name_column_width=200, max_shapes_column_width=200)
         Path(name + ".operators.txt").write_text(table)
 
@@ -47,10 +47,10 @@ def record(words: str) -> Callable[[], None]:
         activities=activities,
         schedule=plan,
         on_trace_ready=write if steps else None,
-        record_shapes="shapes" in asked or "flops" in asked,
-        profile_memory="memory" in asked,
-        with_stack="stacks" in asked,
-        with_flops="flops" in asked,
+        record_shapes="shapes" in recorded or "flops" in recorded,
+        profile_memory="memory" in recorded,
+        with_stack="stacks" in recorded,
+        with_flops="flops" in recorded,
     )
     if steps:
         from torch.optim.optimizer import register_optimizer_step_post_hook

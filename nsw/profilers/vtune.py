@@ -56,9 +56,9 @@ nsw_vtune_reduce() {    # VTUNE NAME RUN: the tables of each result of the run, 
 
 def profile(request: Request) -> Profiled:
     """`vtune -collect ANALYSIS -knob NAME=VALUE ... -result-dir RESULT -- PROGRAM`."""
-    known = (*_ANALYSES, *_BEFORE_2019) if PurePath(request.path).name == _OLD else _ANALYSES
-    if (why := unknown_analysis(request, "VTune", known)) is not None:
-        return Profiled(impossible=why)
+    analyses = (*_ANALYSES, *_BEFORE_2019) if PurePath(request.path).name == _OLD else _ANALYSES
+    if (reason := unknown_analysis(request, "VTune", analyses)) is not None:
+        return Profiled(impossible=reason)
     deferred = not any(option.startswith((_FINALIZATION, f"-{_FINALIZATION}")) for option in request.options)
     before = (
         request.path,

@@ -63,7 +63,7 @@ class Watched:
     tasks: tuple[int, ...] = (0,)
 
     @classmethod
-    def of(cls, submission: Submission, jobs: str) -> Watched:
+    def of_submission(cls, submission: Submission, jobs: str) -> Watched:
         """A submission, with the folder of logs."""
         native = Native.parse(submission.native_id)
         return cls(submission.name, native, f"{jobs}/{submission.name}", tuple(submission.tasks))
@@ -94,7 +94,7 @@ class Refusal:
     any doubt, and believes them when they came several times.
     """
 
-    said: str
+    message: str
     key: str | None = None
     hint: str | None = None
     certain: bool = True
@@ -135,20 +135,20 @@ class Queue:
     other_kinds: tuple[str, ...] = ()
 
 
-Known: TypeAlias = "tuple[str, str | None, str | None]"  # as `explained` takes it
+KnownRefusal: TypeAlias = "tuple[str, str | None, str | None]"  # as `explained` takes it
 
 
-def explained(said: str, known: Iterable[Known]) -> Refusal | None:
+def explain_refusal(message: str, known_refusals: Iterable[KnownRefusal]) -> Refusal | None:
     """The refusal in these words, with the key and the hint of the first pattern that fits; None where none does."""
-    for pattern, key, hint in known:
-        if re.search(pattern, said, re.IGNORECASE):
-            return Refusal(said, key, hint)
+    for pattern, key, hint in known_refusals:
+        if re.search(pattern, message, re.IGNORECASE):
+            return Refusal(message, key, hint)
     return None
 
 
-def refused_option(option: str, why: str, hint: str | None = None) -> RefusedError:
+def refused_option(option: str, reason: str, hint: str | None = None) -> RefusedError:
     """The fault of a line of `extra` that sets what nsw sets itself."""
-    return RefusedError(f"resources.extra cannot hold {option}: {why}", key="extra", hint=hint)
+    return RefusedError(f"resources.extra cannot hold {option}: {reason}", key="extra", hint=hint)
 
 
 def directive_value(option: str, value: str, plain: str, reader: str) -> str:
@@ -184,27 +184,29 @@ def limit_words(text: str) -> str | None:
 
 def job_ids(watched: Iterable[Watched]) -> list[str]:
     """The ids of these, each once."""
-    return list(dict.fromkeys(one.native.job for one in watched if one.native))
+    return list(dict.fromkeys(job.native.job for job in watched if job.native))
 
 
-def task_words(watched: Iterable[Watched], word: Callable[[str, str], str], *, apart: bool = False) -> list[str]:
+def task_words(
+    watched: Iterable[Watched], word: Callable[[str, str], str], *, word_per_range: bool = False
+) -> list[str]:
     """What a command takes for these jobs, of an array only the tasks named: `word` is given its id and `0-3,7`.
 
     `apart`: a word for each range.
     """
     words: list[str] = []
-    for one in watched:
-        if one.native is None:
+    for job in watched:
+        if job.native is None:
             continue
-        ranges = spans(index for task in one.tasks if (index := one.native.index(task)) is not None)
-        named = ranges if apart else [",".join(ranges)]
-        words += [word(one.native.job, part) for part in named] if ranges else [one.native.job]
+        ranges = spans(index for task in job.tasks if (index := job.native.index(task)) is not None)
+        range_words = ranges if word_per_range else [",".join(ranges)]
+        words += [word(job.native.job, part) for part in range_words] if ranges else [job.native.job]
     return words
 
 
-def in_parts(words: Sequence[str], most: int = 200) -> list[Sequence[str]]:
+def split_words(words: Sequence[str], size: int = 200) -> list[Sequence[str]]:
     """Lists that fit on a command line each."""
-    return [words[at : at + most] for at in range(0, len(words), most)]
+    return [words[at : at + size] for at in range(0, len(words), size)]
 
 
 # how lines of batch systems begin, also of those unknown here; #BB and #DW, of burst buffers, several of them read
@@ -241,8 +243,8 @@ class Adapter(ABC):
     # the same for systems that have these commands, and that this adapter does not drive
     relatives: ClassVar[Mapping[str, str]] = MappingProxyType({})
     # prefixes of environment variables that would change what the commands do or print, and those that stay
-    cleared: ClassVar[tuple[str, ...]] = ()
-    kept: ClassVar[tuple[str, ...]] = ()
+    cleared_variables: ClassVar[tuple[str, ...]] = ()
+    kept_variables: ClassVar[tuple[str, ...]] = ()
     # keys of `resources` and of a site that it understands beyond nodes, gpus, tasks, cpus, memory, time, extra
     keys: ClassVar[frozenset[str]] = frozenset({"queue", "account"})
 
@@ -324,10 +326,10 @@ class Adapter(ABC):
         except ValueError:  # a quote that does not end
             return _options(line.removeprefix(self.marker).split(), self.asks, self.flags)
 
-    def asked(self, option: str, value: str) -> list[tuple[str, str]]:
+    def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
         """What an option asks for, with words of `asks`; [] where nsw has no key for it."""
-        what = self.asks.get(option)
-        return [] if what is None else [(what, value)]
+        key = self.asks.get(option)
+        return [] if key is None else [(key, value)]
 
     def directives(self, job: Job, scratch: str) -> list[str]:
         """The directive lines of one job script; each task of an array gets what they ask for.
@@ -406,7 +408,7 @@ class Adapter(ABC):
         """Change how many tasks of an array run at a time; None where that cannot be changed."""
         return None
 
-    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:  # noqa: ARG002
+    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:  # noqa: ARG002
         """Keep what waits of these from starting, or let it go; None where there is nothing to hold."""
         return None
 
@@ -498,7 +500,7 @@ class Adapter(ABC):
         had_ended = bool(lines) and all(_holds(self.over, line) for line in lines)
         return not result.timed_out and (result.returncode == 0 or had_ended)
 
-    def held(self, result: CommandResult) -> bool:
+    def is_hold_accepted(self, result: CommandResult) -> bool:
         """Whether everything named is held or released; jobs that had ended before are no fault."""
         return self.cancelled(result)
 
@@ -507,13 +509,13 @@ def _holds(pattern: str, text: str) -> bool:
     return bool(pattern) and re.search(pattern, text, re.IGNORECASE) is not None
 
 
-def _options(words: list[str], known: Container[str], flags: Container[str]) -> list[tuple[str, str]]:
+def _options(words: list[str], with_value: Container[str], flags: Container[str]) -> list[tuple[str, str]]:
     """Options with their values: `--name=value`, `--name value`, `-n value` and, of those that are known, `-nvalue`."""
     pairs = []
     while words:
         word = words.pop(0)
         option, equals, value = word.partition("=")
-        if not option.startswith("--") and len(word) > 2 and word[:2] in known and option not in known:
+        if not option.startswith("--") and len(word) > 2 and word[:2] in with_value and option not in with_value:
             pairs.append((word[:2], word[2:]))
         elif equals:
             pairs.append((option, value))

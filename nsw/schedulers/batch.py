@@ -63,27 +63,29 @@ class Throttles:
         self._change = change
         self._natives: dict[str, Native] = {}  # arrays with tasks that wait
         self._set: dict[str, int] = {}  # what each of them may run, where that is known
-        self._taken = 0  # what all others run
+        self._running_elsewhere = 0  # what all others run
 
-    def make_way(self, wanted: int) -> int:
+    def make_way(self, requested: int) -> int:
         """What a new submission may run at the same time, 1 to `wanted`: what is free, else half of the widest."""
         free = self._free()
         widest = max(self._set, key=self._set.__getitem__, default=None)
         if free > 0 or widest is None:
-            return max(1, min(wanted, free))
-        gets = min(wanted, self._set[widest] // 2)
+            return max(1, min(requested, free))
+        gets = min(requested, self._set[widest] // 2)
         return gets if gets and self._throttle(widest, self._set[widest] - gets) else 1
 
-    def begun(self, submission: Submission, native: Native, share: int) -> None:
+    def add(self, submission: Submission, native: Native, share: int) -> None:
         """A submission was taken, with this throttle."""
         if native.offset is None:
-            self._taken += 1
+            self._running_elsewhere += 1
         else:
             self._natives[submission.name], self._set[submission.name] = native, share
 
-    def rebalance(self, submissions: Sequence[Submission], told: Mapping[str, Mapping[int, Answer]]) -> None:
+    def rebalance(self, submissions: Sequence[Submission], answers: Mapping[str, Mapping[int, Answer]]) -> None:
         """Share anew after a poll where something is unused, too much, or not known."""
-        living = {s.name: [a.phase for a in told[s.name].values() if a.phase is not Phase.ENDED] for s in submissions}
+        living = {
+            s.name: [a.phase for a in answers[s.name].values() if a.phase is not Phase.ENDED] for s in submissions
+        }
         self._natives = {
             s.name: native
             for s in submissions
@@ -93,16 +95,16 @@ class Throttles:
             return
         wants = {name: len(living[name]) for name in self._natives}
         self._set = {name: min(self._set[name], wants[name]) for name in wants if name in self._set}
-        self._taken = sum(len(phases) for name, phases in living.items() if name not in wants)
-        wanted = any(self._set.get(name, 0) < wants[name] for name in wants)
-        if len(self._set) == len(wants) and (self._free() == 0 or (self._free() > 0 and not wanted)):
+        self._running_elsewhere = sum(len(phases) for name, phases in living.items() if name not in wants)
+        some_want_more = any(self._set.get(name, 0) < wants[name] for name in wants)
+        if len(self._set) == len(wants) and (self._free() == 0 or (self._free() > 0 and not some_want_more)):
             return
-        for name, share in shares(wants, self.limit - self._taken).items():
+        for name, share in shares(wants, self.limit - self._running_elsewhere).items():
             if self._set.get(name) != share:
                 self._throttle(name, share)
 
     def _free(self) -> int:
-        return self.limit - self._taken - sum(self._set.values())
+        return self.limit - self._running_elsewhere - sum(self._set.values())
 
     def _throttle(self, name: str, share: int) -> bool:
         if not self._change(name, self._natives[name], share):
@@ -113,11 +115,11 @@ class Throttles:
 
 def shares(wants: Mapping[str, int], total: int) -> dict[str, int]:
     """Split `total` as evenly as it goes: nobody gets more than it wants, and everybody at least one."""
-    given: dict[str, int] = {}
+    shares_by_name: dict[str, int] = {}
     for at, name in enumerate(sorted(wants, key=wants.__getitem__)):
-        fair = max(1, (total - sum(given.values())) // (len(wants) - at))
-        given[name] = min(wants[name], fair)
-    return given
+        fair = max(1, (total - sum(shares_by_name.values())) // (len(wants) - at))
+        shares_by_name[name] = min(wants[name], fair)
+    return shares_by_name
 
 
 class BatchScheduler:
@@ -173,8 +175,8 @@ class BatchScheduler:
             transport,
             transient=adapter.transient,
             plain=adapter.plain,
-            without=adapter.cleared,
-            keep=adapter.kept,
+            without=adapter.cleared_variables,
+            keep=adapter.kept_variables,
             fence=fence,
             sleep=sleep,
             draw=draw,
@@ -182,16 +184,16 @@ class BatchScheduler:
         self._pace = Pace(clock, draw)
         self._polling = Polling(adapter, self._runner, self._pace, transport, self._jobs, say, limits.lost_after_s)
         self._throttles = Throttles(limits.in_flight, self._throttle)
-        self._most: int | None = None  # learnt from a refusal for want of room
+        self._array_limit: int | None = None  # learnt from a refusal for want of room
         self._full_until = 0.0
         self._failed_in_a_row = 0  # remote commands of which no submission came through, by faults of the moment
         self._waited_for: float | None = None
         self._said_slow = False
-        self._others: set[str] = set()  # ids that are other jobs now, as the user was told
+        self._reused_ids: set[str] = set()  # ids that are other jobs now, as the user was told
         self._limited_to: int | None = None  # as the site knows
         self._limit_again = 0.0
 
-    def beside(self, adapter: Adapter, limits: Limits) -> BatchScheduler:
+    def sibling(self, adapter: Adapter, limits: Limits) -> BatchScheduler:
         """Another batch system of the same campaign, reached the same way."""
         return BatchScheduler(
             adapter, self._transport, self._scratch, self._campaign, limits, fence=self._fence, say=self._say
@@ -212,7 +214,7 @@ class BatchScheduler:
             limit = min(limit, longest)
         if not self._throttled():
             limit = min(limit, self._throttles.limit)
-        return max(1, min(limit, self._most or limit))
+        return max(1, min(limit, self._array_limit or limit))
 
     def room(self, in_flight: Sequence[Submission]) -> int:
         """With throttled arrays an array's worth, else what may still run at the same time."""
@@ -236,18 +238,21 @@ class BatchScheduler:
             for submission, share, result in zip(submissions, shares, results, strict=True)
         ]
         self._rest_after_faults(outcomes, results)
-        return self._looked_up(submissions, outcomes)
+        return self._look_up_refused(submissions, outcomes)
 
-    def _looked_up(self, submissions: Sequence[Submission], outcomes: Sequence[Outcome]) -> list[Outcome]:
+    def _look_up_refused(self, submissions: Sequence[Submission], outcomes: Sequence[Outcome]) -> list[Outcome]:
         """The outcomes, with a refusal only where the system knows no job of that name: one look-up for all of them."""
         refused = {s.name: o.refused for s, o in zip(submissions, outcomes, strict=True) if o.refused is not None}
         try:
-            found = self._look_up([s for s in submissions if s.name in refused]) if refused else {}
+            native_ids = self._look_up([s for s in submissions if s.name in refused]) if refused else {}
         except UnreachableError as fault:
-            doubts = {name: Doubt(fault.message, why=said.message) for name, said in refused.items()}
+            doubts = {
+                name: Doubt(fault.message, short_reason=refused_fault.message)
+                for name, refused_fault in refused.items()
+            }
             instead = {name: Outcome(doubt=doubt) for name, doubt in doubts.items()}
         else:
-            instead = {name: Outcome(native=native) for name, native in found.items()}
+            instead = {name: Outcome(native=native) for name, native in native_ids.items()}
         return [instead.get(s.name, outcome) for s, outcome in zip(submissions, outcomes, strict=True)]
 
     def _command(self, submission: Submission, share: int | None) -> list[str]:
@@ -271,8 +276,8 @@ class BatchScheduler:
         job = self._adapter.parse_submitted(result) if result.returncode == 0 and not result.timed_out else None
         if job is None:
             return self._not_submitted(submission, result)
-        native = Native.of(submission, job, self.can.first_index)
-        self._throttles.begun(submission, native, share or len(submission.tasks))
+        native = Native.of_submission(submission, job, self.can.first_index)
+        self._throttles.add(submission, native, share or len(submission.tasks))
         self._polling.unlisted.add(submission.name)
         self._pace.reset()
         return Outcome(native=str(native))
@@ -286,24 +291,24 @@ class BatchScheduler:
         Raises:
             UnreachableError: One of them could not be asked.
         """
-        found = self._look_up(submissions)
+        native_ids = self._look_up(submissions)
         for pause in () if self.can.unique_names else _ARRIVES_S:  # one that arrives later makes no second job
-            missing = [s for s in submissions if s.name not in found]
+            missing = [s for s in submissions if s.name not in native_ids]
             if not missing:
                 break
             self._sleep(pause)
-            found |= self._look_up(missing)
-        return found
+            native_ids |= self._look_up(missing)
+        return native_ids
 
     def _look_up(self, submissions: Sequence[Submission]) -> dict[str, str]:
         lines = self._polling.find([self._watched(s) for s in submissions], _FIND_MINUTES)
-        found: dict[str, str] = {}
+        native_ids: dict[str, str] = {}
         for submission in submissions:
             jobs = {line.job for line in lines if line.name == submission.name}
             if jobs:  # the first of several: a run's claim says which of them did it
                 first = min(jobs, key=lambda job: (len(job), job))
-                found[submission.name] = str(Native.of(submission, first, self.can.first_index))
-        return found
+                native_ids[submission.name] = str(Native.of_submission(submission, first, self.can.first_index))
+        return native_ids
 
     def job_of(self, submission: Submission, task: int) -> str | None:
         """What the system calls a task, as the job's own script writes it down; None without an id."""
@@ -320,17 +325,17 @@ class BatchScheduler:
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """One question for all; what may run at the same time is shared out anew by the answers."""
-        told = self._polling.poll(submissions)
-        if told is None:
+        answers = self._polling.poll(submissions)
+        if answers is None:
             return _unknown(submissions)
         if self.can.throttle:
-            self._throttles.rebalance(submissions, told)
-        return told
+            self._throttles.rebalance(submissions, answers)
+        return answers
 
     def look(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """As `poll`, and nothing is changed by it."""
-        told = self._polling.poll(submissions)
-        return _unknown(submissions) if told is None else told
+        answers = self._polling.poll(submissions)
+        return _unknown(submissions) if answers is None else answers
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """One command, with all other jobs of these names and those that runs' claims name.
@@ -368,7 +373,7 @@ class BatchScheduler:
         if self._runner.run(argv, timeout=60, changes=True).returncode == 0:
             self._limited_to = running
 
-    def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
+    def hold(self, submissions: Sequence[Submission], *, hold: bool) -> None:
         """One command, where the system can hold jobs that wait.
 
         Raises:
@@ -377,12 +382,12 @@ class BatchScheduler:
         """
         if not self.can.hold:
             return
-        argv = self._adapter.hold_command(self._own(self._all_of(submissions)), held=held)
+        argv = self._adapter.hold_command(self._own(self._all_of(submissions)), hold=hold)
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
-        if not self._adapter.held(result):
-            raise self._fault(result, f"jobs could not be {'held' if held else 'released'}")
+        if not self._adapter.is_hold_accepted(result):
+            raise self._fault(result, f"jobs could not be {'held' if hold else 'released'}")
         self._pace.reset()
 
     def wait(self, seconds: float) -> None:
@@ -410,31 +415,31 @@ class BatchScheduler:
             CommandError: They could not be listed.
             UnreachableError: The system gave no answer.
         """
-        known = [one for one in watched if one.native is not None]
-        command = self._adapter.owners_command(known) if known else None
+        submitted = [job for job in watched if job.native is not None]
+        command = self._adapter.owners_command(submitted) if submitted else None
         if command is None:
             return list(watched)
         result = self._runner.run(command, timeout=120, retry=PATIENT)
         lines = self._adapter.parse_queue(result)
         if lines is None:
-            what = f"{self._adapter.queue} could not list the jobs to be changed, and nsw changed none"
-            raise self._fault(result, what)
+            message = f"{self._adapter.queue} could not list the jobs to be changed, and nsw changed none"
+            raise self._fault(result, message)
         listed = {line.job: line for line in lines}
-        own = []
-        for one in known:
-            line = listed.get(one.native.job) if one.native else None
+        own_jobs = []
+        for job in submitted:
+            line = listed.get(job.native.job) if job.native else None
             if line is None:
                 continue  # it is over
-            if line.name in {None, one.name} and (line.owner is None or line.owner == self._user):
-                own.append(one)
-            elif line.job not in self._others:
-                self._others.add(line.job)
-                whose = f" of {line.owner}" if line.owner else ""
+            if line.name in {None, job.name} and (line.owner is None or line.owner == self._user):
+                own_jobs.append(job)
+            elif line.job not in self._reused_ids:
+                self._reused_ids.add(line.job)
+                owner_text = f" of {line.owner}" if line.owner else ""
                 self._say(
-                    f"id {line.job} is now job {line.name}{whose}, and no longer this campaign's:"
+                    f"id {line.job} is now job {line.name}{owner_text}, and no longer this campaign's:"
                     f" {self._adapter.name} gave the id out again, and nsw leaves that job alone"
                 )
-        return own
+        return own_jobs
 
     def _fault(self, result: CommandResult, what: str) -> NswError:
         """The error of a command that changed nothing; a system that gave no answer may do so later."""
@@ -459,7 +464,7 @@ class BatchScheduler:
         return f"{self._jobs}/{name}"
 
     def _watched(self, submission: Submission) -> Watched:
-        return Watched.of(submission, self._jobs)
+        return Watched.of_submission(submission, self._jobs)
 
     def _make_folder(self) -> None:
         if not self._has_folder:  # without it Slurm ends jobs before they begin, without a word
@@ -473,17 +478,17 @@ class BatchScheduler:
             return Outcome()
         refusal = adapter.refusal(result)
         if refusal is not None and refusal.certain:
-            message = f"{adapter.submit} refused the job: {refusal.said}"
+            message = f"{adapter.submit} refused the job: {refusal.message}"
             return Outcome(refused=RefusedError(message, key=refusal.key, hint=refusal.hint))
         self._pace.now()  # it is looked up at once
         message = CommandError(result, subject=f"{adapter.submit} printed no job id").message
         passing = result.timed_out or result.killed or adapter.transient(result)
-        return Outcome(doubt=Doubt(message, passing, f"{adapter.submit}: {self._how_it_failed(result)}"))
+        return Outcome(doubt=Doubt(message, passing, f"{adapter.submit}: {self._describe_failure(result)}"))
 
-    def _how_it_failed(self, result: CommandResult) -> str:
+    def _describe_failure(self, result: CommandResult) -> str:
         """`exit status 1; Unable to contact slurm controller`, in one line."""
-        how = "timed out" if result.timed_out else f"exit status {result.returncode}"
-        return "; ".join(["it was killed" if result.killed else how, *self._adapter.complaints(result)])
+        ending = "timed out" if result.timed_out else f"exit status {result.returncode}"
+        return "; ".join(["it was killed" if result.killed else ending, *self._adapter.complaints(result)])
 
     def _rest_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
         """Try less often where command after command fails by faults of the moment, and say so once."""
@@ -494,28 +499,28 @@ class BatchScheduler:
         if self._failed_in_a_row < _IN_A_ROW:
             return
         if self._failed_in_a_row == _IN_A_ROW:
-            how = self._how_it_failed(results[-1])
+            failure = self._describe_failure(results[-1])
             self._say(
-                f"{self._adapter.submit} failed {_IN_A_ROW} times in a row ({how}); nsw keeps trying, once a minute"
+                f"{self._adapter.submit} failed {_IN_A_ROW} times in a row ({failure}); nsw keeps trying, once a minute"
             )
         self._full_until = self._clock() + MOST_S
 
     def _learn_room(self, tasks: int, result: CommandResult) -> None:
         """The queue takes no more for now: smaller arrays next, and a rest when even one task was too much."""
         if tasks > 1:
-            self._most = tasks // 2
+            self._array_limit = tasks // 2
             return
         if not self._full_until:
-            said = "; ".join(self._adapter.complaints(result))
-            self._say(f"the queue accepts no more of your jobs for now ({said}); nsw keeps trying")
+            complaints = "; ".join(self._adapter.complaints(result))
+            self._say(f"the queue accepts no more of your jobs for now ({complaints}); nsw keeps trying")
         self._full_until = self._clock() + MOST_S
 
     def _throttle(self, name: str, native: Native, limit: int) -> bool:
         try:
-            own = self._throttled() and self._own([Watched(name, native, self._log(name))])
+            own_jobs = self._throttled() and self._own([Watched(name, native, self._log(name))])
         except (CommandError, UnreachableError):
             return False
-        argv = self._adapter.throttle_command(native, limit) if own else None
+        argv = self._adapter.throttle_command(native, limit) if own_jobs else None
         return argv is not None and self._runner.run(argv, timeout=60, changes=True).returncode == 0
 
 
@@ -523,7 +528,7 @@ def _unknown(submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
     return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
 
 
-class Places:
+class LoginAndJobs:
     """The batch system for most tasks, the login node for those that are small.
 
     Both are asked as `nsw.schedulers.model.Scheduler` says, each at its own pace: what the login node does is no
@@ -547,9 +552,9 @@ class Places:
         )
         self._jobs = jobs
         self._place_of = place_of
-        self._places: dict[str, str] = {}
-        self._asked: set[str] = set(self.parts)  # the places that had something in flight
-        self._said: dict[str, dict[int, Answer]] = {}
+        self._location_of_job: dict[str, str] = {}
+        self._polled: set[str] = set(self.parts)  # the places that had something in flight
+        self._last_answers: dict[str, dict[int, Answer]] = {}
 
     @property
     def after(self) -> Callable[[str], tuple[str, ...]]:
@@ -560,15 +565,15 @@ class Places:
     def after(self, after: Callable[[str], tuple[str, ...]]) -> None:
         self._jobs.after = after
 
-    def place(self, submission: Submission) -> str:
+    def location(self, submission: Submission) -> str:
         """Where a submission goes."""
-        if submission.job not in self._places:
-            self._places[submission.job] = self._place_of(submission.job)
-        return self._places[submission.job]
+        if submission.job not in self._location_of_job:
+            self._location_of_job[submission.job] = self._place_of(submission.job)
+        return self._location_of_job[submission.job]
 
-    def of_place(self, place: str, submissions: Iterable[Submission]) -> list[Submission]:
+    def at_location(self, location: str, submissions: Iterable[Submission]) -> list[Submission]:
         """Those of these that are in a place."""
-        return [one for one in submissions if self.place(one) == place]
+        return [submission for submission in submissions if self.location(submission) == location]
 
     def most_tasks(self) -> int:
         """How many tasks one submission to the batch system may hold."""
@@ -576,11 +581,11 @@ class Places:
 
     def room(self, in_flight: Sequence[Submission]) -> int:
         """How many tasks the batch system takes now."""
-        return self._jobs.room(self.of_place(JOB, in_flight))
+        return self._jobs.room(self.at_location(JOB, in_flight))
 
     def room_on_login(self, in_flight: Sequence[Submission]) -> int:
         """How many tasks may be begun on the login node now."""
-        return self.parts[LOGIN].room(self.of_place(LOGIN, in_flight))
+        return self.parts[LOGIN].room(self.at_location(LOGIN, in_flight))
 
     def limit(self, running: int) -> None:
         """How many tasks of the batch system may run at the same time; with 0 nothing begins on the login node."""
@@ -589,11 +594,14 @@ class Places:
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Hand these over, each to its place; an outcome for each, in their order."""
-        found: dict[str, Outcome] = {}
-        for place, some in self._split(submissions):
-            self._asked.add(place)
-            found |= {one.name: got for one, got in zip(some, self.parts[place].submit(some), strict=True)}
-        return [found[one.name] for one in submissions]
+        outcomes: dict[str, Outcome] = {}
+        for location, group in self._split(submissions):
+            self._polled.add(location)
+            outcomes |= {
+                submission.name: outcome
+                for submission, outcome in zip(group, self.parts[location].submit(group), strict=True)
+            }
+        return [outcomes[submission.name] for submission in submissions]
 
     def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
         """The ids of those that exist, by name.
@@ -601,33 +609,39 @@ class Places:
         Raises:
             UnreachableError: One place could not tell.
         """
-        return {k: v for place, some in self._split(submissions) for k, v in self.parts[place].find(some).items()}
+        return {
+            k: v for location, group in self._split(submissions) for k, v in self.parts[location].find(group).items()
+        }
 
     def job_of(self, submission: Submission, task: int) -> str | None:
         """The id that the job script of a task writes into its claim."""
-        return self.parts[self.place(submission)].job_of(submission, task)
+        return self.parts[self.location(submission)].job_of(submission, task)
 
     def follow(self, submission: Submission, task: int, job: str) -> None:
         """Believe this job about a task from now on."""
-        self.parts[self.place(submission)].follow(submission, task, job)
+        self.parts[self.location(submission)].follow(submission, task, job)
 
     def due(self) -> bool:
         """Whether it is time to ask a place that has something in flight."""
-        return any(self.parts[place].due() for place in self._asked)
+        return any(self.parts[location].due() for location in self._polled)
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """Ask the places whose time it is, and all when it is nobody's: of the others what they said last."""
         parts = self._split(submissions)
-        self._asked = {place for place, _ in parts}
-        due = {place for place, some in parts if self.parts[place].due()}
-        said: dict[str, dict[int, Answer]] = {}
-        for place, some in parts:
-            if due and place not in due:
-                said |= {one.name: self._said[one.name] for one in some if one.name in self._said}
+        self._polled = {location for location, _ in parts}
+        due = {location for location, group in parts if self.parts[location].due()}
+        answers: dict[str, dict[int, Answer]] = {}
+        for location, group in parts:
+            if due and location not in due:
+                answers |= {
+                    submission.name: self._last_answers[submission.name]
+                    for submission in group
+                    if submission.name in self._last_answers
+                }
             else:
-                said |= self.parts[place].poll(some)
-        self._said = said
-        return said
+                answers |= self.parts[location].poll(group)
+        self._last_answers = answers
+        return answers
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """End what is queued or running of these.
@@ -635,17 +649,17 @@ class Places:
         Raises:
             CommandError: It failed.
         """
-        for place, some in self._split(submissions):
-            self.parts[place].cancel(some)
+        for location, group in self._split(submissions):
+            self.parts[location].cancel(group)
 
-    def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
+    def hold(self, submissions: Sequence[Submission], *, hold: bool) -> None:
         """Keep what waits of these in the batch system from starting, or let it go again.
 
         Raises:
             NswError: It could not be asked.
         """
-        if some := self.of_place(JOB, submissions):
-            self._jobs.hold(some, held=held)
+        if waiting := self.at_location(JOB, submissions):
+            self._jobs.hold(waiting, hold=hold)
 
     def wait(self, seconds: float) -> None:
         """Return when it is time to ask, at the latest after so many seconds."""
@@ -657,4 +671,4 @@ class Places:
         return self._jobs.calls() | ({"login node": login} if login else {})
 
     def _split(self, submissions: Sequence[Submission]) -> list[tuple[str, list[Submission]]]:
-        return [(place, some) for place in self.parts if (some := self.of_place(place, submissions))]
+        return [(location, group) for location in self.parts if (group := self.at_location(location, submissions))]

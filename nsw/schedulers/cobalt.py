@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.schedulers.adapter import (
     Adapter,
-    Known,
+    KnownRefusal,
     Line,
     Queue,
     Refusal,
     Request,
     Watched,
-    explained,
-    in_parts,
+    explain_refusal,
     job_ids,
     refused_option,
+    split_words,
     told_limit,
 )
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
@@ -55,13 +55,13 @@ _TELLING: Final = (
 )
 
 
-_HELD: Final = "held by its user, or by the site because a file system is down"
+_HELD_TEXT: Final = "held by its user, or by the site because a file system is down"
 _DEPENDS: Final = "waits for a job that it depends on"
 
 # a state of qstat -> what it says of the job
 _STATES: Final = {
     "queued": Answer(Phase.QUEUED),
-    "user_hold": Answer(Phase.QUEUED, f"{_HELD} (user_hold); `qrls JOB` releases it", held=True),
+    "user_hold": Answer(Phase.QUEUED, f"{_HELD_TEXT} (user_hold); `qrls JOB` releases it", held=True),
     "admin_hold": Answer(Phase.QUEUED, "held by an administrator (admin_hold)"),
     "dep_hold": Answer(Phase.QUEUED, f"{_DEPENDS} (dep_hold)"),
     "dep_fail": Answer(
@@ -89,7 +89,7 @@ _STARTS: Final = {
 
 # what qsub says when it refuses -> the key of `resources` that asks for it, and what to do; the first that fits
 # counts, and nothing was submitted when one of them is printed
-_REFUSALS: Final[tuple[Known, ...]] = (
+_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
     (r"non-existent queue|queue is (draining|dead)|queue \S+ does not exist", "queue",
      "`qstat -Q` lists the queues, their states and limits"),
     (r"not (a member|allowed|permitted|in).*queue|queue.*(not permitted|access)", "queue",
@@ -115,7 +115,7 @@ _LEAST_MINUTES: Final = 5  # Cobalt refuses less
 _CHANGED: Final = r"\s$'\"\\"  # characters of paths that it drops or replaces, as in `[...]` of a regular expression
 
 # options that a line of the recipe's own may not have, each with the reason
-_OWN: Final = {
+_FORBIDDEN_OPTIONS: Final = {
     ("-n", "--nodecount"): "nsw asks for the nodes that resources.nodes says",
     ("-t", "--time"): "nsw requests the time that a job's runs need: set resources.time, the time of one run",
     ("--jobname",): "nsw finds its jobs by the names that it gives them",
@@ -132,7 +132,7 @@ _OWN: Final = {
     ("-v", "-d", "--debug", "--verbose"): "qsub would print more than the job's id",
 }  # fmt: skip
 _KEYS: Final = {"-q": "queue", "-A": "account"}  # of `resources`
-_REFUSED: Final = {option: why for options, why in _OWN.items() for option in options}
+_REFUSED: Final = {option: reason for options, reason in _FORBIDDEN_OPTIONS.items() for option in options}
 
 
 class Cobalt(Adapter):
@@ -178,19 +178,19 @@ class Cobalt(Adapter):
             )
         needs = job.resources
         attrs: list[str] = []
-        own: list[str] = []
+        own_lines: list[str] = []
         for line in extra:
-            words, some = _words(line)
-            attrs += some
-            own += [f"#COBALT {' '.join(words)}"] if words else []
-        asked = {
+            words, line_attrs = _words(line)
+            attrs += line_attrs
+            own_lines += [f"#COBALT {' '.join(words)}"] if words else []
+        option_values = {
             "-n": needs.nodes,
             "-t": minutes(job.walltime_s),
             "-q": needs.queue,
             "-A": needs.account,
             "--attrs": ":".join(dict.fromkeys(attrs)) or None,  # Cobalt takes only one
         }
-        return [*(directive(option, value) for option, value in asked.items() if value is not None), *own]
+        return [*(directive(option, value) for option, value in option_values.items() if value is not None), *own_lines]
 
     def submit_command(self, request: Request) -> list[str]:
         """The qsub of one task: what the job prints goes to LOG.output, Cobalt's own record to LOG.cobaltlog."""
@@ -209,8 +209,8 @@ class Cobalt(Adapter):
         ids = [line for line in lines if re.fullmatch(r"[0-9]+", line)]
         if ids:
             return ids[-1]
-        begun = {match[1] for line in lines if (match := re.match(r"([0-9]+) ", line))}
-        return begun.pop() if len(begun) == 1 else None
+        leading_numbers = {match[1] for line in lines if (match := re.match(r"([0-9]+) ", line))}
+        return leading_numbers.pop() if len(leading_numbers) == 1 else None
 
     def refusal(self, result: CommandResult) -> Refusal | None:
         """Why qsub refused, when it certainly did: it printed no id, and an error that comes before any submission."""
@@ -222,8 +222,10 @@ class Cobalt(Adapter):
         # the queue manager's own sentence goes before what a filter that let the job pass has printed
         faults = [match["said"] for match in _FAULT.finditer(result.stderr)]
         reason = "; ".join(faults or [line for line in complaints if not _FILTER.fullmatch(line)])
-        found = explained(reason, _REFUSALS) or explained(result.stderr, (known for known in _REFUSALS if not known[1]))
-        return replace(found, said="; ".join(complaints)) if found else None
+        matched_refusal = explain_refusal(reason, _REFUSALS) or explain_refusal(
+            result.stderr, (pattern for pattern in _REFUSALS if not pattern[1])
+        )
+        return replace(matched_refusal, message="; ".join(complaints)) if matched_refusal else None
 
     def plain(self, result: CommandResult) -> CommandResult:
         """Of a dead component's traceback the exception; the note on handlers only where nothing else is said."""
@@ -233,24 +235,24 @@ class Cobalt(Adapter):
     def complaints(self, result: CommandResult) -> list[str]:
         """The lines in which a command said what is wrong, each once: faults without what is around them."""
         lines = [line.strip() for line in result.stderr.splitlines() if line.strip() and not _NOISE.search(line)]
-        said = [_FAULT.sub(lambda match: match["said"], line) for line in lines]
-        return list(dict.fromkeys(re.sub(r"^qsub\.py: error: ", "", line) for line in said))
+        messages = [_FAULT.sub(lambda match: match["said"], line) for line in lines]
+        return list(dict.fromkeys(re.sub(r"^qsub\.py: error: ", "", line) for line in messages))
 
     # --- asking -------------------------------------------------------------------------------------------
 
     def parse_queues(self, result: CommandResult) -> list[Queue]:
         """Those that run jobs, with their MaxTime, the one that qsub takes without -q first; none says its GPUs."""
-        found = []
+        queues = []
         for line in result.stdout.splitlines():
             fields = line.split()
             if len(fields) == _QUEUE_COLUMNS and fields[-1] == "running":
                 longest = told_limit(fields[4])
-                found.append(Queue(fields[0], walltime=longest, is_default=fields[0] == "default"))
-        return sorted(found, key=lambda queue: not queue.is_default)
+                queues.append(Queue(fields[0], walltime=longest, is_default=fields[0] == "default"))
+        return sorted(queues, key=lambda queue: not queue.is_default)
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One qstat for the jobs with ids; for all of the user's where one has none."""
-        if watched and all(one.native for one in watched):
+        if watched and all(job.native for job in watched):
             return [*_LISTING, *job_ids(watched)]
         return ["bash", "-c", _BY_USER, *_LISTING]
 
@@ -269,9 +271,9 @@ class Cobalt(Adapter):
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """What the .cobaltlog files say; they need no ids."""
-        logs = [f"{one.log}.cobaltlog" for one in watched]
+        logs = [f"{job.log}.cobaltlog" for job in watched]
         # -s: a file that is not there yet is no error
-        return [["grep", "-aHsE", "--color=never", "-e", _TELLING, "--", *part] for part in in_parts(logs)]
+        return [["grep", "-aHsE", "--color=never", "-e", _TELLING, "--", *part] for part in split_words(logs)]
 
     def parse_history(self, result: CommandResult) -> list[Line] | None:
         """A line for each job that a file names; one that has not ended there is known, and gone.
@@ -280,19 +282,19 @@ class Cobalt(Adapter):
         """
         if result.timed_out or result.returncode not in {0, 1, 2}:
             return None
-        found: dict[tuple[str, str], Answer] = {}
+        answers: dict[tuple[str, str], Answer] = {}
         current: tuple[str, str] | None = None
         for text in result.stdout.splitlines():
-            path, colon, said = text.partition(".cobaltlog:")
+            path, colon, log_line = text.partition(".cobaltlog:")
             if not colon:
                 continue
             name = path.rpartition("/")[2]
-            if match := _JOB.fullmatch(said):
+            if match := _JOB.fullmatch(log_line):
                 current = (name, match[1])
-                found[current] = Answer(Phase.GONE)
-            elif current is not None and current[0] == name and (answer := ended(said)) is not None:
-                found[current] = answer
-        return [Line(job, None, name, answer) for (name, job), answer in found.items()]
+                answers[current] = Answer(Phase.GONE)
+            elif current is not None and current[0] == name and (answer := ended(log_line)) is not None:
+                answers[current] = answer
+        return [Line(job, None, name, answer) for (name, job), answer in answers.items()]
 
     # --- ending -------------------------------------------------------------------------------------------
 
@@ -301,12 +303,12 @@ class Cobalt(Adapter):
         ids = job_ids(watched)
         return ["qdel", *ids] if ids else None
 
-    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:
         """One qhold or qrls for all of these; Cobalt refuses it for jobs that run, which go on."""
         ids = job_ids(watched)
-        return ["qhold" if held else "qrls", *ids] if ids else None
+        return ["qhold" if hold else "qrls", *ids] if ids else None
 
-    def held(self, result: CommandResult) -> bool:
+    def is_hold_accepted(self, result: CommandResult) -> bool:
         """Whether the queue manager answered: the jobs that it then could not hold run, are held or have ended."""
         return result.returncode == 0 and not self.transient(result)
 
@@ -384,17 +386,17 @@ def _words(line: str) -> tuple[list[str], list[str]]:
             key="extra",
         )
     words = line.removeprefix("#COBALT").split()
-    kept: list[str] = []
+    kept_words: list[str] = []
     attrs: list[str] = []
     while words:
         word = words.pop(0)
         option, equals, value = word.partition("=")
         if not option.startswith("--") and option.startswith("-"):
             option, value = word[:2], word[2:]
-        if why := _REFUSED.get(option):
-            raise refused_option(option, why)
+        if reason := _REFUSED.get(option):
+            raise refused_option(option, reason)
         if option == "--attrs":
             attrs += (value if equals else words.pop(0) if words else "").split(":")
         else:
-            kept.append(word)
-    return kept, [attr for attr in attrs if attr]
+            kept_words.append(word)
+    return kept_words, [attr for attr in attrs if attr]

@@ -34,8 +34,8 @@ def adapter_of(scheduler: str) -> Adapter | None:
     path = adapter_path(scheduler)
     if path is None:
         raise NotYetError(f"scheduler {scheduler}: not yet")
-    found: Adapter = resolve_name(path)()
-    return found
+    adapter: Adapter = resolve_name(path)()
+    return adapter
 
 
 def batch_commands_here() -> list[str]:
@@ -62,38 +62,44 @@ class Owner:
 
 def adapters() -> dict[str, Adapter]:
     """Every batch system that a sites file may name."""
-    return {name: one for name in schedulers() if (one := adapter_of(name)) is not None}
+    return {name: adapter for name in schedulers() if (adapter := adapter_of(name)) is not None}
 
 
 def commands() -> set[str]:
     """The commands whose presence says something."""
-    return {command for one in adapters().values() for command in (one.submit, one.known_by) if command}
+    return {command for adapter in adapters().values() for command in (adapter.submit, adapter.known_by) if command}
 
 
 def is_shared(adapter: Adapter) -> bool:
     """Whether another system has a command of the same name as this one's for submission."""
-    others = (one for one in adapters().values() if type(one) is not type(adapter))
-    return bool(adapter.relatives) or any(one.submit == adapter.submit for one in others)
+    other_adapters = (
+        other_adapter for other_adapter in adapters().values() if type(other_adapter) is not type(adapter)
+    )
+    return bool(adapter.relatives) or any(other_adapter.submit == adapter.submit for other_adapter in other_adapters)
 
 
-def there(found: Collection[str]) -> list[str]:
+def schedulers_of_commands(present_commands: Collection[str]) -> list[str]:
     """The schedulers whose command for submission is among these, those first that no other system could have.
 
     Slurm's package brings a qsub of its own, so a command that several systems have counts only where it is alone. Of
     those that share it one is certain whose `known_by` is there.
     """
-    some = {name: one for name, one in adapters().items() if one.submit in found}
-    own = [name for name, one in some.items() if not is_shared(one)]
-    return own or [name for name, one in some.items() if one.known_by in found] or list(some)
+    candidates = {name: adapter for name, adapter in adapters().items() if adapter.submit in present_commands}
+    unshared = [name for name, adapter in candidates.items() if not is_shared(adapter)]
+    return (
+        unshared
+        or [name for name, adapter in candidates.items() if adapter.known_by in present_commands]
+        or list(candidates)
+    )
 
 
 def owner_of(submit: str, printed: str) -> Owner | None:
     """Whose command for submission prints this when it is asked for its version; None where that cannot be told."""
     signs = [
-        (Owner(product, known), sign)
-        for name, one in adapters().items()
-        if one.submit == submit
-        for signs_of, known in ((one.products, name), (one.relatives, ""))
+        (Owner(product, owner_name), sign)
+        for name, adapter in adapters().items()
+        if adapter.submit == submit
+        for signs_of, owner_name in ((adapter.products, name), (adapter.relatives, ""))
         for product, sign in signs_of.items()
     ]
     signs.sort(key=lambda sign: not sign[0].scheduler)  # what nsw drives before what only looks like it
@@ -107,12 +113,12 @@ def with_login_node(jobs: Scheduler, place_of: Callable[[str], str]) -> Schedule
         jobs: The site's scheduler, as `create` made it; one that is no batch system is given back as it is.
         place_of: Where the tasks of a job are done: job or login.
     """
-    from nsw.schedulers.batch import ON_LOGIN, BatchScheduler, Limits, Places
+    from nsw.schedulers.batch import ON_LOGIN, BatchScheduler, Limits, LoginAndJobs
     from nsw.schedulers.host import Host
 
     if not isinstance(jobs, BatchScheduler):
         return jobs
-    return Places(jobs, jobs.beside(Host(), Limits(in_flight=ON_LOGIN, array=1)), place_of)
+    return LoginAndJobs(jobs, jobs.sibling(Host(), Limits(in_flight=ON_LOGIN, array=1)), place_of)
 
 
 def create(

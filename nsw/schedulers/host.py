@@ -46,24 +46,24 @@ class Host(Adapter):
 
     def submit_command(self, request: Request) -> list[str]:
         """Start the supervisor of one task."""
-        one = request.submission
-        needs = "any" if one.gpus is None else str(one.gpus)
-        if self._cpu_runs and not one.gpus:
+        submission = request.submission
+        needs = "any" if submission.gpus is None else str(submission.gpus)
+        if self._cpu_runs and not submission.gpus:
             needs += f"/{self._cpu_runs}"
-        return _words("submit", request.log, needs, request.script, one.attempt, one.tasks[0])
+        return _words("submit", request.log, needs, request.script, submission.attempt, submission.tasks[0])
 
     def refusal(self, result: CommandResult) -> Refusal | None:
         """Too many GPUs, or no way to wait for them."""
-        said = [line[5:] for line in result.stderr.splitlines() if line.startswith("nsw: ")]
-        if result.returncode != 3 or not said:
+        messages = [line[5:] for line in result.stderr.splitlines() if line.startswith("nsw: ")]
+        if result.returncode != 3 or not messages:
             return None
-        if "flock" in said[0]:
-            return Refusal(said[0], None, "install util-linux there, or put its flock on PATH")
-        return Refusal(said[0], "gpus", "`nvidia-smi -L` there lists what the machine has")
+        if "flock" in messages[0]:
+            return Refusal(messages[0], None, "install util-linux there, or put its flock on PATH")
+        return Refusal(messages[0], "gpus", "`nvidia-smi -L` there lists what the machine has")
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """The states of all of these."""
-        return _words("list", *(one.log for one in watched))
+        return _words("list", *(job.log for job in watched))
 
     def owners_command(self, watched: Sequence[Watched]) -> None:
         """None: a job is known by its files, which bear its name."""
@@ -78,11 +78,11 @@ class Host(Adapter):
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """End every process of these jobs."""
-        return _words("cancel", *(one.log for one in watched)) if watched else None
+        return _words("cancel", *(job.log for job in watched)) if watched else None
 
-    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:
         """Keep the jobs that wait from beginning, or let them."""
-        return _words("hold" if held else "release", *(one.log for one in watched)) if watched else None
+        return _words("hold" if hold else "release", *(job.log for job in watched)) if watched else None
 
     def limit_command(self, jobs: str, running: int) -> list[str] | None:
         """Let the supervisors of a campaign start only so many at a time; none on a login node."""
@@ -95,7 +95,7 @@ def _answer(state: str) -> Answer:
         return Answer(Phase.QUEUED, _WAITS.get(rest, "waits for its GPUs"))
     if word == "running":
         return Answer(Phase.RUNNING)
-    code, _, said = rest.strip().partition(" ")
+    code, _, message = rest.strip().partition(" ")
     if word != "ended":
         return Answer(Phase.UNKNOWN)
     if code == "0":
@@ -104,7 +104,7 @@ def _answer(state: str) -> Answer:
         return Answer(Phase.ENDED, "its processes were killed, or the machine restarted")
     if code == _CANCELLED:
         return Answer(Phase.ENDED, "the job was cancelled", cancelled=True)
-    return Answer(Phase.ENDED, said) if said else ended_by_itself(int(code))
+    return Answer(Phase.ENDED, message) if message else ended_by_itself(int(code))
 
 
 def _words(*words: object) -> list[str]:

@@ -104,7 +104,7 @@ class LocalScheduler(Scheduler):
         """So many tasks at a time from now on; what runs goes on."""
         self._parallel = running
 
-    def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
+    def hold(self, submissions: Sequence[Submission], *, hold: bool) -> None:
         """Nothing: what was started here runs."""
 
     def follow(self, submission: Submission, task: int, job: str) -> None:
@@ -137,15 +137,15 @@ class LocalScheduler(Scheduler):
         lock = self._lock(submission)
         if lock is None:  # somebody started it already and it lives
             return self._find(submission)
-        held: list[int] = []
+        gpu_locks: list[int] = []
         try:
             claimed = self._claim(needs) if needs else ([], [])
             if claimed is None:
                 return None
-            taken, held = claimed
+            claimed_gpus, gpu_locks = claimed
             environment = os.environ | {"NSW_CAMPAIGN": str(self._jobs.parent)}
             if submission.gpus is not None:
-                environment["CUDA_VISIBLE_DEVICES"] = ",".join(g.index for g in taken)
+                environment["CUDA_VISIBLE_DEVICES"] = ",".join(g.index for g in claimed_gpus)
             with (self._jobs / f"{submission.name}.log").open("ab") as log:
                 child = subprocess.Popen(
                     [*self._bash, str(submission.script), str(submission.attempt), str(submission.tasks[0])],
@@ -154,12 +154,12 @@ class LocalScheduler(Scheduler):
                     stderr=subprocess.STDOUT,
                     env=environment,
                     start_new_session=True,
-                    pass_fds=(lock, *held),
+                    pass_fds=(lock, *gpu_locks),
                 )
             native = f"{child.pid}.{_start_time(child.pid) or 0}"
             os.pwrite(lock, native.encode().ljust(64), 0)
         finally:
-            for descriptor in (lock, *held):
+            for descriptor in (lock, *gpu_locks):
                 os.close(descriptor)
         self._children[submission.name] = child
         self._watch(submission.name, child.pid)
@@ -180,8 +180,8 @@ class LocalScheduler(Scheduler):
 
     def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
         """The processes of submissions in doubt, by name."""
-        found = {s.name: self._find(s) for s in submissions}
-        return {name: native for name, native in found.items() if native is not None}
+        natives = {s.name: self._find(s) for s in submissions}
+        return {name: native for name, native in natives.items() if native is not None}
 
     def _find(self, submission: Submission) -> str | None:
         """The process of a submission in doubt: alive if its lock is held, else there is none."""
@@ -247,13 +247,13 @@ class LocalScheduler(Scheduler):
                 native = submission.native_id or ""
                 if _start_time(pid) == native.partition(".")[2]:
                     return True
-            elif self._held(submission):
+            elif self._is_locked(submission):
                 return True
         self._forget(submission.name)
         self._ended = True
         return False
 
-    def _held(self, submission: Submission) -> bool:
+    def _is_locked(self, submission: Submission) -> bool:
         lock = self._lock(submission)
         if lock is None:
             return True
@@ -265,10 +265,14 @@ class LocalScheduler(Scheduler):
 
         Then it holds the task's lock. A process that looks at the lock in passing leads no session, or is this one's.
         """
-        if (known := self._process(submission)) is not None:
-            return [known]
+        if (recorded_pid := self._process(submission)) is not None:
+            return [recorded_pid]
         lock = str((self._jobs / f"{submission.name}.lock").resolve())
-        holders = [int(one) for one in (e.name for e in os.scandir("/proc")) if one.isdigit() and _has_open(one, lock)]
+        holders = [
+            int(pid_text)
+            for pid_text in (e.name for e in os.scandir("/proc"))
+            if pid_text.isdigit() and _has_open(pid_text, lock)
+        ]
         return [pid for pid in holders if (fields := _stat(str(pid))) and fields[3] == str(pid) and pid != os.getsid(0)]
 
     def _process(self, submission: Submission) -> int | None:
@@ -350,17 +354,17 @@ def detect() -> list[Gpu]:
         done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return []
-    found = [Gpu(m["index"], m["name"], m["uuid"]) for m in map(_LINE.match, done.stdout.splitlines()) if m]
+    gpus = [Gpu(m["index"], m["name"], m["uuid"]) for m in map(_LINE.match, done.stdout.splitlines()) if m]
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
-        return found
+        return gpus
     chosen: list[Gpu] = []
     for name in (v.strip() for v in visible.split(",")):
-        named = next((g for g in found if name and (name == g.index or g.uuid.startswith(name))), None)
-        if named is None:  # CUDA looks no further than the first that there is not
+        gpu = next((g for g in gpus if name and (name == g.index or g.uuid.startswith(name))), None)
+        if gpu is None:  # CUDA looks no further than the first that there is not
             break
-        if named not in chosen:
-            chosen.append(named)
+        if gpu not in chosen:
+            chosen.append(gpu)
     return chosen
 
 
@@ -410,23 +414,23 @@ def _open_own(folder: Path) -> int:
         if folder.is_symlink():
             raise OSError(fault.errno, "it is a symbolic link") from None
         raise
-    found = os.fstat(descriptor)
-    why = ""
-    if found.st_uid != os.getuid():
-        why = f"it belongs to user {found.st_uid}"
-    elif found.st_mode & 0o022:
-        why = f"others may write there (mode {stat.S_IMODE(found.st_mode):04o})"
-    if why:
+    status = os.fstat(descriptor)
+    objection = ""
+    if status.st_uid != os.getuid():
+        objection = f"it belongs to user {status.st_uid}"
+    elif status.st_mode & 0o022:
+        objection = f"others may write there (mode {stat.S_IMODE(status.st_mode):04o})"
+    if objection:
         os.close(descriptor)
-        raise PermissionError(errno.EPERM, why)
+        raise PermissionError(errno.EPERM, objection)
     return descriptor
 
 
-def out_of_the_way(descriptor: int) -> int:
+def with_high_number(descriptor: int) -> int:
     """The same open file under a number that scripts do not use: `exec 9>file` of a site's set-up ends no lock."""
     try:
-        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, min(_FIRST_OF_OURS, most // 2))
+        file_limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, min(_FIRST_OF_OURS, file_limit // 2))
     finally:
         os.close(descriptor)
 
@@ -434,7 +438,7 @@ def out_of_the_way(descriptor: int) -> int:
 def locked(path: str | Path, folder: int | None = None) -> int | None:
     """A descriptor of the file that holds its lock, made where it is not there; None while another has the lock."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = out_of_the_way(os.open(path, flags, 0o600, dir_fd=folder))
+    descriptor = with_high_number(os.open(path, flags, 0o600, dir_fd=folder))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as fault:
@@ -455,17 +459,17 @@ def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[in
     Raises:
         OSError: The folder is not safe, or its file system has no locks.
     """
-    taken: dict[int, Gpu] = {}
+    gpu_by_lock: dict[int, Gpu] = {}
     with ExitStack() as always, ExitStack() as too_few:
         within = _open_own(folder)
         always.callback(os.close, within)
         for gpu in gpus:
-            if len(taken) < count and (lock := locked(f"{gpu.uuid}.lock", within)) is not None:
+            if len(gpu_by_lock) < count and (lock := locked(f"{gpu.uuid}.lock", within)) is not None:
                 too_few.callback(os.close, lock)
-                taken[lock] = gpu
-        if len(taken) == count:
+                gpu_by_lock[lock] = gpu
+        if len(gpu_by_lock) == count:
             too_few.pop_all()
-            return list(taken.values()), list(taken)
+            return list(gpu_by_lock.values()), list(gpu_by_lock)
     return None
 
 
@@ -509,24 +513,24 @@ class Turn:
         self._me = me
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         self._file = os.open(claims_folder()[0] / _FILE, flags, 0o600)
-        self._mine = False
+        self._has_turn = False
 
     def take(self) -> str | None:
         """Try to get the turn: None when this campaign has it, else what it waits for."""
-        if not self._mine:
+        if not self._has_turn:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                other = self._owner()
-                if other is not None and other.process == os.getpid():
+                owner = self._owner()
+                if owner is not None and owner.process == os.getpid():
                     return None  # a program that drives several campaigns at a time means it
                 return "another campaign runs on this machine" + (
-                    f": {other.campaign} ({other.folder})" if other else ""
+                    f": {owner.campaign} ({owner.folder})" if owner else ""
                 )
-            self._mine = True
+            self._has_turn = True
         last = self._owner()
-        mine = last is None or last.jobs == self._me.jobs or last.process == os.getpid()
-        if last is not None and not mine and held_locks(Path(last.jobs)):
+        is_own = last is None or last.jobs == self._me.jobs or last.process == os.getpid()
+        if last is not None and not is_own and held_locks(Path(last.jobs)):
             return f"runs of another campaign go on on this machine: {last.campaign} ({last.folder})"
         data = json.dumps([self._me.campaign, self._me.folder, self._me.jobs, os.getpid()]).encode()
         os.ftruncate(self._file, 0)
@@ -540,13 +544,13 @@ class Turn:
 
     def _owner(self) -> Owner | None:
         try:
-            found = json.loads(os.pread(self._file, _LONGEST, 0))
+            fields = json.loads(os.pread(self._file, _LONGEST, 0))
         except ValueError:  # nobody had it yet, or an nsw was killed while it wrote
             return None
         kinds = (str, str, str, int)
-        if not isinstance(found, list) or len(found) != len(kinds) or not all(map(isinstance, found, kinds)):
+        if not isinstance(fields, list) or len(fields) != len(kinds) or not all(map(isinstance, fields, kinds)):
             return None
-        return Owner(*found)
+        return Owner(*fields)
 
 
 def is_inside_a_run() -> bool:

@@ -15,15 +15,15 @@ from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import (
     Adapter,
     Facts,
-    Known,
+    KnownRefusal,
     Line,
     Refusal,
     Request,
     Watched,
     directive_value,
-    explained,
-    in_parts,
+    explain_refusal,
     job_ids,
+    split_words,
     task_words,
 )
 from nsw.schedulers.model import Answer, Capabilities, Native, Phase, ended_by_itself, spans
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _NOT_SUBMITTED: Final = "Job not submitted."  # how bsub ends a refusal
 _ABSENT: Final = re.compile(r"^Job <(\d+)(?:\[\d+\])?> is not found", re.MULTILINE)
-_NONE: Final = re.compile(r"^No (?:\w+ )?job found|^No matching job found|^Job <[^>]*> is not found", re.MULTILINE)
+_NO_JOB: Final = re.compile(r"^No (?:\w+ )?job found|^No matching job found|^Job <[^>]*> is not found", re.MULTILINE)
 # bstop suspends what runs: a job that began a moment ago is let go on at once
 _HOLD: Final = (
     'bstop "$@"; code=$?; bjobs -noheader -o "jobid jobindex stat" "$@" 2>/dev/null | while read -r job index stat; do'
@@ -44,7 +44,7 @@ _HOLD: Final = (
 _LONGEST_ARRAY: Final = 1000  # MAX_JOB_ARRAY_SIZE unless the cluster says otherwise
 _BY_NAME: Final = 'code=0; for name; do bhist -a -n 0 -l -J "$name" || code=$?; done; exit "$code"'
 # what bsub refuses -> the key of `resources` that asks for it, and what to do; the first that fits counts
-_REFUSALS: Final[tuple[Known, ...]] = (
+_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
     (r"no such queue|use the queue|queue is closed", "queue", "`bqueues -u $USER` lists the queues that you may use"),
     (r"run ?(?:time)? ?limit|RUNLIMIT", "time", "`bqueues -l QUEUE` lists RUNLIMIT"),
     (r"project", "account", "set account in the recipe's resources or for the site"),
@@ -183,8 +183,8 @@ class Lsf(Adapter):
         unsure = self.transient(result) or result.returncode == 0
         if unsure or _NOT_SUBMITTED not in result.stderr or self.parse_submitted(result) is not None:
             return None
-        said = "; ".join(self.complaints(result))
-        return explained(said, _REFUSALS) or Refusal(said)
+        complaints = "; ".join(self.complaints(result))
+        return explain_refusal(complaints, _REFUSALS) or Refusal(complaints)
 
     def transient(self, result: CommandResult) -> bool:
         """Not where it went on in the end: `LSF is down. Please wait ...`."""
@@ -203,22 +203,22 @@ class Lsf(Adapter):
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One bjobs, also for jobs that ended a moment ago (-a): those with ids, else all of the user's."""
-        asked = in_parts(job_ids(watched)) if all(one.native for one in watched) else []
-        some = asked[0] if len(asked) == 1 else ()  # more do not fit on one command line
-        return ["bjobs", "-a", "-noheader", "-o", f"{' '.join(_FIELDS)} delimiter='{_DELIMITER}'", *some]
+        id_groups = split_words(job_ids(watched)) if all(job.native for job in watched) else []
+        ids = id_groups[0] if len(id_groups) == 1 else ()  # more do not fit on one command line
+        return ["bjobs", "-a", "-noheader", "-o", f"{' '.join(_FIELDS)} delimiter='{_DELIMITER}'", *ids]
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
         """The listed jobs. bjobs exits with 255 when one of several is not found, and names that one."""
         if not self._answered(result):
             return None
         lines = _listed(result.stdout)
-        known = {line.job for line in lines} | set(_ABSENT.findall(result.stderr))
-        asked = [word for word in result.argv if word.isdigit()]
-        return lines if all(job in known for job in asked) else None
+        accounted = {line.job for line in lines} | set(_ABSENT.findall(result.stderr))
+        requested = [word for word in result.argv if word.isdigit()]
+        return lines if all(job in accounted for job in requested) else None
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """Bhist over all of its log files."""
-        return [["bhist", "-a", "-n", "0", "-l", *part] for part in in_parts(job_ids(watched))]
+        return [["bhist", "-a", "-n", "0", "-l", *part] for part in split_words(job_ids(watched))]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:  # noqa: ARG002  names are unique
         """A bhist for each name: it takes only one."""
@@ -229,7 +229,7 @@ class Lsf(Adapter):
         return ended_lines(result.stdout) if self._answered(result) else None
 
     def _answered(self, result: CommandResult) -> bool:
-        return not self.transient(result) and (result.returncode == 0 or _NONE.search(result.stderr) is not None)
+        return not self.transient(result) and (result.returncode == 0 or _NO_JOB.search(result.stderr) is not None)
 
     # --- ending -------------------------------------------------------------------------------------------
 
@@ -238,10 +238,10 @@ class Lsf(Adapter):
         words = task_words(watched, self.element.format)
         return ["bkill", *words] if words else None
 
-    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:
         """One bstop for all of these, of an array only the elements named, which wait; or one bresume."""
         words = task_words(watched, self.element.format)
-        return [*(("bash", "-c", _HOLD, "nsw") if held else ("bresume",)), *words] if words else None
+        return [*(("bash", "-c", _HOLD, "nsw") if hold else ("bresume",)), *words] if words else None
 
 
 def _minutes(seconds: int) -> int:
@@ -260,12 +260,14 @@ def _lines(needs: Resources) -> list[str]:
     processes = max(1, -(-needs.tasks // needs.nodes))
     slots = processes * (needs.cpus_per_task or 1)
     size = None if needs.memory_bytes is None else f"{format_memory(needs.memory_bytes)}B"
-    asked = (
+    option_values = (
         ("n", str(slots * needs.nodes)), ("R", f"span[ptile={slots}]"),
         ("R", size and f"rusage[mem={size}]"), ("M", size), ("gpu", needs.gpus and f"num={needs.gpus // needs.nodes}"),
         ("q", needs.queue), ("P", needs.account), ("U", needs.reservation),
     )  # fmt: skip
-    lines = [f"#BSUB -{option} {directive_value(option, value, _PLAIN, 'bsub')}" for option, value in asked if value]
+    lines = [
+        f"#BSUB -{option} {directive_value(option, value, _PLAIN, 'bsub')}" for option, value in option_values if value
+    ]
     return [*lines, *(["#BSUB -x"] if needs.exclusive else [])]
 
 
@@ -276,8 +278,8 @@ def _listed(stdout: str) -> list[Line]:
         fields = [field.strip() for field in text.split(_DELIMITER, len(_FIELDS) - 1)]
         if len(fields) == len(_FIELDS) and fields[0].isdigit() and fields[1].isdigit():
             job, index, stat, code, name, owner, *reasons = fields
-            said = answer(stat, *("" if word == "-" else word for word in (code, *reasons)))
-            lines.append(_line(job, index, name, said, owner))
+            job_answer = answer(stat, *("" if word == "-" else word for word in (code, *reasons)))
+            lines.append(_line(job, index, name, job_answer, owner))
     return lines
 
 
@@ -287,10 +289,10 @@ def ended_lines(stdout: str) -> list[Line]:
     return [_line(job, index, name, _last(events)) for job, index, name, events in jobs]
 
 
-def _line(job: str, index: str, name: str, said: Answer, owner: str | None = None) -> Line:
+def _line(job: str, index: str, name: str, answer: Answer, owner: str | None = None) -> Line:
     """A job, to bjobs index 0, or an element of an array, which is called `name[3]`."""
     bare = re.sub(r"\[[\d,:-]+\](?:%\d+)?$", "", name)
-    return Line(job, (int(index),) if index.strip("0") else None, bare or None, said, owner=owner)
+    return Line(job, (int(index),) if index.strip("0") else None, bare or None, answer, owner=owner)
 
 
 @lru_cache(maxsize=4096)  # the same words give the same object, by which it is known that nothing is new
@@ -314,8 +316,8 @@ def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
 
 def _exited(code: str, reason: str) -> Answer:
     if by := _CANCELLED.search(reason):
-        who = "its owner" if by[1] == "OWNER" else "an administrator"
-        return Answer(Phase.ENDED, f"the job was killed by {who}", cancelled=True)
+        killer = "its owner" if by[1] == "OWNER" else "an administrator"
+        return Answer(Phase.ENDED, f"the job was killed by {killer}", cancelled=True)
     if word := _TERM.search(reason):
         return _ENDED_BY.get(word[0], Answer(Phase.ENDED, f"LSF ended the job ({reason})"))
     if not code.isdigit() or code == "0":
@@ -325,12 +327,12 @@ def _exited(code: str, reason: str) -> Answer:
 
 def _last(events: str) -> Answer:
     """What the events of one job come to."""
-    said, killed, reason = Answer(Phase.QUEUED), None, next(iter(_TERM.findall(events)), "")
+    outcome, killed, reason = Answer(Phase.QUEUED), None, next(iter(_TERM.findall(events)), "")
     for event in _EVENT.finditer(events):
         killed = event["killed"] or killed
         if event["EXIT"] and killed and not reason:
-            said = Answer(Phase.ENDED, f"the job was killed by {killed}", cancelled=True)
+            outcome = Answer(Phase.ENDED, f"the job was killed by {killed}", cancelled=True)
         elif event["killed"] is None:
             code = event["code"] or (str(128 + int(event["signal"])) if event["signal"] else "")
-            said = answer(str(event.lastgroup), code, reason, "")
-    return said
+            outcome = answer(str(event.lastgroup), code, reason, "")
+    return outcome

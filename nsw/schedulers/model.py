@@ -69,9 +69,9 @@ FAULTS: Final = {
 }
 
 
-def ended_by_itself(code: int, more: str = "") -> Answer:
+def ended_by_itself(code: int, addition: str = "") -> Answer:
     """The answer for a job that ended with an exit status other than 0; `more` stands behind it."""
-    return Answer(Phase.ENDED, f"the job failed: exit status {code}{more}", fault=FAULTS.get(code), by_itself=True)
+    return Answer(Phase.ENDED, f"the job failed: exit status {code}{addition}", fault=FAULTS.get(code), by_itself=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Native:
         return cls(match["job"], int(match["offset"])) if match else cls(text)
 
     @classmethod
-    def of(cls, submission: Submission, job: str, first_index: int = 0) -> Native:
+    def of_submission(cls, submission: Submission, job: str, first_index: int = 0) -> Native:
         """The id of a submission; `first_index` is the array index of its first task."""
         return cls(job, submission.tasks[0] - first_index if len(submission.tasks) > 1 else None)
 
@@ -162,7 +162,7 @@ class Doubt:
 
     message: str
     passing: bool = True
-    why: str = ""
+    short_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +275,7 @@ class Scheduler(Protocol):
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """End what is queued or running of these, of each only the tasks that it names."""
 
-    def hold(self, submissions: Sequence[Submission], *, held: bool) -> None:
+    def hold(self, submissions: Sequence[Submission], *, hold: bool) -> None:
         """Keep what waits of these from starting, or let it go again, where the scheduler can.
 
         Raises:

@@ -19,18 +19,18 @@ from nsw.recipe.units import clock, format_memory
 from nsw.schedulers.adapter import (
     Adapter,
     Facts,
-    Known,
+    KnownRefusal,
     Line,
     Queue,
     Refusal,
     Request,
     Watched,
     directive_value,
-    explained,
-    in_parts,
+    explain_refusal,
     job_ids,
     limit_words,
     refused_option,
+    split_words,
     task_words,
     told_limit,
 )
@@ -113,7 +113,7 @@ _TRIED_TOO_OFTEN = "too many failed attempts"
 
 # what qsub says when it refuses -> the key of `resources` that asks for it, and what to do; the first that fits
 # counts; sites' hooks write sentences of their own, often of several lines
-_REFUSALS: Final[tuple[Known, ...]] = (
+_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
     (r"cannot be used with|Resource invalid in|duplicated resource", "extra",  # before its line's own words
      "nsw writes -l select; write what the line asks for into a select of your own, or into resources"),
     (r"filesystem", "extra", "such as extra: ['#PBS -l filesystems=home:eagle'], in the recipe or for the site"),
@@ -249,10 +249,10 @@ class Pbs(Adapter):
                 " or put campaigns elsewhere with --root",
             )
         needs = job.resources
-        own = {name for line in extra for name in _resources(line)}
-        lines = [] if "select" in own else [directive("l", f"select={select(needs)}")]
-        if "place" not in own and (where := place(needs)) is not None:
-            lines.append(directive("l", f"place={where}"))
+        requested = {name for line in extra for name in _resources(line)}
+        lines = [] if "select" in requested else [directive("l", f"select={select(needs)}")]
+        if "place" not in requested and (placement := placement_words(needs)) is not None:
+            lines.append(directive("l", f"place={placement}"))
         lines.append(directive("l", f"walltime={clock(job.walltime_s)}"))
         lines += [directive(letter, value) for letter, value in (("q", needs.queue), ("A", needs.account)) if value]
         return [*lines, directive("j", "oe"), directive("o", f"{scratch}/jobs/"), *extra]
@@ -264,10 +264,10 @@ class Pbs(Adapter):
             for part in ([value] if option != "-l" or value.startswith("select=") else re.split(r",(?=\w+=)", value))
         ]  # fmt: skip
 
-    def asked(self, option: str, value: str) -> list[tuple[str, str]]:
+    def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
         """What an option asks for; of -l the walltime, and chunks that are all alike."""
         if option != "-l":
-            return super().asked(option, value)
+            return super().requested_keys(option, value)
         name, _, rest = value.partition("=")
         if name == "select" and "+" not in rest:
             return _asked_chunks(rest)
@@ -276,14 +276,14 @@ class Pbs(Adapter):
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option or attribute that is nsw's own."""
         for letter, value in _options(line):
-            why = _REFUSED.get(letter)
+            reason = _REFUSED.get(letter)
             if letter == "W":
-                why = next((_REFUSED_ATTRIBUTES[n] for n in _names(value) if n in _REFUSED_ATTRIBUTES), None)
+                reason = next((_REFUSED_ATTRIBUTES[n] for n in _names(value) if n in _REFUSED_ATTRIBUTES), None)
             if letter == "l" and "walltime" in _names(value):
-                why = "nsw requests the time that a job's runs need"
-                raise refused_option("-l walltime", why, "set resources.time, the time of one run")
-            if why:
-                return f"-{letter}", why
+                reason = "nsw requests the time that a job's runs need"
+                raise refused_option("-l walltime", reason, "set resources.time, the time of one run")
+            if reason:
+                return f"-{letter}", reason
         return None
 
     def submit_command(self, request: Request) -> list[str]:
@@ -311,8 +311,8 @@ class Pbs(Adapter):
         begin = re.search(r"^qsub: ", result.stderr, re.MULTILINE)  # before it a site's wrapper may have talked
         if self.transient(result) or begin is None:
             return None
-        said = "; ".join(self.complaints(replace(result, stderr=result.stderr[begin.start() :])))
-        return explained(said, _REFUSALS) or Refusal(said)
+        complaints = "; ".join(self.complaints(replace(result, stderr=result.stderr[begin.start() :])))
+        return explain_refusal(complaints, _REFUSALS) or Refusal(complaints)
 
     def throttle_command(self, native: Native, limit: int) -> list[str]:
         """Change how many subjobs of an array run at a time."""
@@ -324,14 +324,14 @@ class Pbs(Adapter):
         """Those that are enabled and started; PBS does not say which nodes are whose, so GPUs are the most of any."""
         gpus = max((int(n) for n in re.findall(r"resources_available\.ngpus = (\d+)", result.stdout)), default=None)
         default = re.search(r"^ +default_queue = (\S+)", result.stdout, re.MULTILINE)
-        found = []
+        queues = []
         for name, body in re.findall(r"^Queue: *(\S+)\n((?:[ \t]+.*\n?)*)", result.stdout, re.MULTILINE):
-            said = dict(re.findall(r"^\s+([\w.]+) = (.*)$", body, re.MULTILINE))
-            if said.get("enabled") == "True" == said.get("started"):
-                longest = told_limit(said.get("resources_max.walltime", ""))
+            attributes = dict(re.findall(r"^\s+([\w.]+) = (.*)$", body, re.MULTILINE))
+            if attributes.get("enabled") == "True" == attributes.get("started"):
+                longest = told_limit(attributes.get("resources_max.walltime", ""))
                 is_default = default is not None and default[1] == name
-                found.append(Queue(name, gpus, walltime=longest, is_default=is_default))
-        return found
+                queues.append(Queue(name, gpus, walltime=longest, is_default=is_default))
+        return queues
 
     def parse_facts(self, result: CommandResult) -> Facts:
         """The settings that matter here. That there is no history qstat says itself, whatever the settings show.
@@ -339,26 +339,26 @@ class Pbs(Adapter):
         Raises:
             UsageError: It is Torque.
         """
-        said = dict(re.findall(r"^ +(\w+) = (.*)$", result.stdout, re.MULTILINE))
-        version = said.get("pbs_version", "").strip()
+        settings = dict(re.findall(r"^ +(\w+) = (.*)$", result.stdout, re.MULTILINE))
+        version = settings.get("pbs_version", "").strip()
         if is_torque(f"Version: {version}"):
             raise UsageError(
                 f"the server is Torque {version}: its commands have PBS's names but work differently",
                 hint="docs/schedulers.md lists the differences; nsw knows PBS Professional and OpenPBS",
             )
-        size = re.match(r"\d+", said.get("max_array_size", ""))
+        size = re.match(r"\d+", settings.get("max_array_size", ""))
         return Facts(
             version=version,
             longest_array=int(size[0]) if size else _LONGEST_ARRAY,
-            history=said.get("job_history_enable", "True").strip().lower() in {"true", "1"},
+            history=settings.get("job_history_enable", "True").strip().lower() in {"true", "1"},
             throttle=version_of(version) >= _THROTTLES_SINCE,
         )
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:  # noqa: ARG002
         """One qstat for the jobs with ids, their subjobs included; by name where there are none."""
-        if all(one.native for one in watched):
+        if all(job.native for job in watched):
             return ["qstat", "-t", "-f", *job_ids(watched)] if watched else ["qstat", "-B"]
-        return _by_name("", [one.name for one in watched])
+        return _by_name("", [job.name for job in watched])
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
         """The listed jobs, where each that was asked for is listed or said to be over.
@@ -371,13 +371,13 @@ class Pbs(Adapter):
         over = {match["unknown"] or match["finished"] for match in _ABSENT.finditer(result.stderr)}
         if result.returncode != 0 and not over:
             return None
-        known = {line.job for line in lines} | over
-        asked = [word for word in result.argv if re.fullmatch(_ID, word)]
-        return lines if all(job in known for job in asked) else None
+        accounted = {line.job for line in lines} | over
+        requested = [word for word in result.argv if re.fullmatch(_ID, word)]
+        return lines if all(job in accounted for job in requested) else None
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """The same question with -x."""
-        return [["qstat", "-x", "-t", "-f", *part] for part in in_parts(job_ids(watched))]
+        return [["qstat", "-x", "-t", "-f", *part] for part in split_words(job_ids(watched))]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:  # noqa: ARG002  names are unique
         """The jobs of these names, also those that are over."""
@@ -417,13 +417,13 @@ class Pbs(Adapter):
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One qdel for all of these; of an array the ranges that hold the named tasks."""
-        words = task_words(watched, subjob, apart=True)
+        words = task_words(watched, subjob, word_per_range=True)
         return ["qdel", *words] if words else None
 
-    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:
         """One qhold or qrls for all of these. Of an array the subjobs that run go on; a subjob alone cannot be held."""
         ids = job_ids(watched)
-        return ["qhold" if held else "qrls", *ids] if ids else None
+        return ["qhold" if hold else "qrls", *ids] if ids else None
 
 
 def is_torque(version: str) -> bool:
@@ -437,12 +437,12 @@ def is_torque(version: str) -> bool:
 
 def version_of(text: str) -> tuple[int, ...]:
     """`23.06.06` in numbers; of what is none the newest, whose options are then tried."""
-    found = tuple(int(number) for number in re.findall(r"\d+", text)[:3])
-    return found or (99,)
+    numbers = tuple(int(number) for number in re.findall(r"\d+", text)[:3])
+    return numbers or (99,)
 
 
-def _by_name(how: str, names: Iterable[str]) -> list[str]:
-    return ["bash", "-c", _BY_NAME, "nsw", how, *names]
+def _by_name(option: str, names: Iterable[str]) -> list[str]:
+    return ["bash", "-c", _BY_NAME, "nsw", option, *names]
 
 
 def array_of(job: str) -> tuple[str, int | None]:
@@ -463,16 +463,16 @@ def listed_lines(stdout: str) -> list[Line]:
 
     A job without a state (an answer cut short) is left out. A subjob that waits says nothing of a hold of its array.
     """
-    found: list[Line] = []
-    held: dict[str, Answer] = {}
+    listed: list[Line] = []
+    answers_of_held: dict[str, Answer] = {}
     for job, attributes in listed_jobs(stdout):
         lines = list(_lines(job, attributes))
         if attributes["job_state"] == "H":
-            held |= {line.job: line.answer for line in lines if line.job == job}
+            answers_of_held |= {line.job: line.answer for line in lines if line.job == job}
         elif attributes["job_state"] == "Q":
-            lines = [replace(line, answer=held.get(line.job, line.answer)) for line in lines]
-        found += lines
-    return found
+            lines = [replace(line, answer=answers_of_held.get(line.job, line.answer)) for line in lines]
+        listed += lines
+    return listed
 
 
 def listed_jobs(stdout: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -480,30 +480,30 @@ def listed_jobs(stdout: str) -> Iterator[tuple[str, dict[str, str]]]:
     starts = list(_JOB.finditer(stdout))
     for number, start in enumerate(starts):
         end = starts[number + 1].start() if number + 1 < len(starts) else len(stdout)
-        found = {name: value.replace("\n\t", "") for name, value in _ATTRIBUTE.findall(stdout, start.end(), end)}
-        if "job_state" in found:
-            yield start[1], found
+        attributes = {name: value.replace("\n\t", "") for name, value in _ATTRIBUTE.findall(stdout, start.end(), end)}
+        if "job_state" in attributes:
+            yield start[1], attributes
 
 
 def _lines(job: str, attributes: dict[str, str]) -> Iterator[Line]:
     name, owner = attributes.get("Job_Name"), attributes.get("Job_Owner", "").partition("@")[0] or None
-    told = answer(
+    job_answer = answer(
         attributes["job_state"], attributes.get("substate", ""), attributes.get("Exit_status", ""),
         attributes.get("Stageout_status", ""), attributes.get("comment", ""), attributes.get("Hold_Types", ""),
         "depend" in attributes, attributes.get("Resource_List.walltime", ""),
     )  # fmt: skip
     array, index = array_of(job)
     if index is not None:
-        if "run_count" not in attributes and "exec_host" not in attributes and told.phase is not Phase.RUNNING:
-            told = _without_record(attributes)
-        yield Line(array, (index,), name, told, owner=owner)
+        if "run_count" not in attributes and "exec_host" not in attributes and job_answer.phase is not Phase.RUNNING:
+            job_answer = _without_record(attributes)
+        yield Line(array, (index,), name, job_answer, owner=owner)
     elif "array" not in attributes and "[]" not in job:
-        yield Line(job, None, name, told, owner=owner)
+        yield Line(job, None, name, job_answer, owner=owner)
     elif attributes["job_state"] in "FMX":
         submitted = parse_spans(attributes.get("array_indices_submitted", ""))
         yield Line(job, submitted, name, _array_over(attributes), owner=owner)
     else:
-        yield Line(job, parse_spans(attributes.get("array_indices_remaining", "")), name, told, owner=owner)
+        yield Line(job, parse_spans(attributes.get("array_indices_remaining", "")), name, job_answer, owner=owner)
 
 
 def _without_record(attributes: dict[str, str]) -> Answer:
@@ -542,7 +542,7 @@ def answer(
         case "Q" | "T" | "B":
             return _queued(comment, status)
         case "H":
-            return _held(comment, hold, depends=depends)
+            return _held_answer(comment, hold, depends=depends)
         case "W":
             return Answer(Phase.QUEUED, "its start time lies ahead")
         case "R":
@@ -560,14 +560,15 @@ def answer(
 
 def _queued(comment: str, status: str) -> Answer:
     if comment.startswith(_CANNOT):
-        said = comment.removeprefix(_CANNOT)
-        if _NONE_THERE.search(said):  # as after a restart of the server, before its nodes have reported
-            reason = f"not running yet: PBS sees none of what it needs on any node now: {said}"
+        obstacle = comment.removeprefix(_CANNOT)
+        if _NONE_THERE.search(obstacle):  # as after a restart of the server, before its nodes have reported
+            reason = f"not running yet: PBS sees none of what it needs on any node now: {obstacle}"
             return Answer(Phase.QUEUED, reason)
         return Answer(
-            Phase.QUEUED, f"it can never run: {said}; ask for less in the recipe's resources, or name another queue",
+            Phase.QUEUED,
+            f"it can never run: {obstacle}; ask for less in the recipe's resources, or name another queue",
             never=True,
-        )  # fmt: skip
+        )
     if comment.startswith(_WAITS):
         return Answer(Phase.QUEUED, f"not running yet: {comment.removeprefix(_WAITS).rstrip('.')}")
     if status:
@@ -575,14 +576,14 @@ def _queued(comment: str, status: str) -> Answer:
     return Answer(Phase.QUEUED)
 
 
-def _held(comment: str, hold: str, *, depends: bool) -> Answer:
+def _held_answer(comment: str, hold: str, *, depends: bool) -> Answer:
     if _TRIED_TOO_OFTEN in comment:
         reason = f"PBS holds it: {comment}; report it to the site's support; `nsw retry` submits it again"
         return Answer(Phase.QUEUED, reason, never=True, may_run=True)
     if "s" in hold and depends:
         return Answer(Phase.QUEUED, "waits for the job that it depends on")
-    held = "; ".join(_HOLDS[letter] for letter in hold if letter in _HOLDS)
-    return Answer(Phase.QUEUED, held or "held", held="u" in hold)
+    holders = "; ".join(_HOLDS[letter] for letter in hold if letter in _HOLDS)
+    return Answer(Phase.QUEUED, holders or "held", held="u" in hold)
 
 
 def _ended(substate: str, status: str, stageout: str, comment: str, limit: str, *, depends: bool) -> Answer:
@@ -664,18 +665,18 @@ def select(needs: Resources) -> str:
 def _asked_chunks(text: str) -> list[tuple[str, str]]:
     """What chunks such as `2:ncpus=8:ngpus=4:gputype=A100:mem=32gb:mpiprocs=4` ask for."""
     count, *parts = text.split(":")
-    held = dict(part.partition("=")[::2] for part in parts)
-    if not count.isdecimal() or not all(held.values()):
+    resources = dict(part.partition("=")[::2] for part in parts)
+    if not count.isdecimal() or not all(resources.values()):
         return []
     names = {"mpiprocs": "per_node", "ncpus": "node_cpus", "ngpus": "node_gpus", "mem": "memory"}
-    keys = [("nodes", count), *((names[name], value) for name, value in held.items() if name in names)]
-    others = [f"{name}={value}" for name, value in held.items() if name not in names]
-    if others and "ngpus" in held:
-        return [*keys, ("gres", ":".join(["ngpus={{ gpus }}", *others]))]
-    return [*keys, ("chunk", ":".join(others))] if others else keys
+    keys = [("nodes", count), *((names[name], value) for name, value in resources.items() if name in names)]
+    unknown_resources = [f"{name}={value}" for name, value in resources.items() if name not in names]
+    if unknown_resources and "ngpus" in resources:
+        return [*keys, ("gres", ":".join(["ngpus={{ gpus }}", *unknown_resources]))]
+    return [*keys, ("chunk", ":".join(unknown_resources))] if unknown_resources else keys
 
 
-def place(needs: Resources) -> str | None:
+def placement_words(needs: Resources) -> str | None:
     """How the chunks are placed: each on a node of its own. None for the queue's default."""
     words = [*(["scatter"] if needs.nodes > 1 else []), *(["exclhost"] if needs.exclusive else [])]
     return ":".join(words) or None

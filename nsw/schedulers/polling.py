@@ -40,7 +40,7 @@ class Pace:
     interval: float = FIRST_S
     next: float = 0.0
     failing_since: float | None = None
-    said: bool = False
+    is_reported: bool = False
 
     def reset(self) -> None:
         """Something was changed: ask soon."""
@@ -51,17 +51,17 @@ class Pace:
         """Ask at once."""
         self.next = self.clock()
 
-    def answered(self) -> None:
+    def record_answer(self) -> None:
         """There was an answer."""
-        self.failing_since, self.said = None, False
+        self.failing_since, self.is_reported = None, False
 
     def failing(self) -> float:
         """There was none; for how many seconds that goes on."""
-        self.asked(changed=False)
+        self.record_poll(changed=False)
         self.failing_since = self.clock() if self.failing_since is None else self.failing_since
         return self.clock() - self.failing_since
 
-    def asked(self, *, changed: bool) -> None:
+    def record_poll(self, *, changed: bool) -> None:
         """It was asked, and something had changed or not."""
         self.interval = FIRST_S if changed else min(MOST_S, self.interval * 2)
         self.next = self.clock() + self.interval * (0.8 + 0.4 * self.draw())
@@ -82,7 +82,7 @@ class _Silence:
     """Since when the history, of which something must be asked, gives no answer."""
 
     since: float | None = None
-    said: bool = False
+    is_reported: bool = False
 
 
 class Polling:
@@ -134,12 +134,12 @@ class Polling:
         result = self._runner.run(self._adapter.facts_command, timeout=120, retry=PATIENT)
         if result.returncode != 0 or result.timed_out:
             raise self._unreachable(result, "asking the cluster for its settings")
-        self._pace.answered()
+        self._pace.record_answer()
         return self._adapter.parse_facts(result)
 
-    def _unreachable(self, result: CommandResult, what: str) -> UnreachableError:
+    def _unreachable(self, result: CommandResult, failure: str) -> UnreachableError:
         self._unanswered(result)
-        message = CommandError(result, subject=what).message
+        message = CommandError(result, subject=failure).message
         return UnreachableError(message, hint="`nsw resume` continues when it answers again")
 
     def follow(self, name: str, task: int, job: str, index: int | None) -> None:
@@ -174,14 +174,14 @@ class Polling:
         listed = adapter.parse_queue(result)
         if listed is None:
             raise self._unreachable(result, f"asking {adapter.queue} for jobs by their names")
-        self._pace.answered()
-        names = {one.name for one in watched}
+        self._pace.record_answer()
+        names = {job.name for job in watched}
         lines = [line for line in listed if line.name in names]
         missing = sorted(names - {line.name for line in lines})
         if not missing or not self.facts.history:
             return lines
         if adapter.capabilities.history_in_file:  # a file bears the name of its submission
-            commands = adapter.history_commands([one for one in watched if one.name in missing])
+            commands = adapter.history_commands([job for job in watched if job.name in missing])
         else:
             commands = [command] if (command := adapter.history_by_name_command(missing, minutes)) else []
         for command in commands:
@@ -201,23 +201,23 @@ class Polling:
         if lines is None:
             self._unanswered(result)
             return None
-        self._pace.answered()
-        told = _sorted_out(lines, submissions, self._followed)
-        self._note_twins(lines, submissions, told)
-        self._ask_statuses(submissions, told)
-        self.unlisted.difference_update(name for name, answers in told.items() if answers)
-        absent = {s.name: [t for t in s.tasks if t not in told[s.name]] for s in submissions}
+        self._pace.record_answer()
+        answers_by_name = _answers_by_name(lines, submissions, self._followed)
+        self._note_twins(lines, submissions, answers_by_name)
+        self._ask_statuses(submissions, answers_by_name)
+        self.unlisted.difference_update(name for name, answers in answers_by_name.items() if answers)
+        absent = {s.name: [t for t in s.tasks if t not in answers_by_name[s.name]] for s in submissions}
         try:
             listed = {(line.job, line.name) for line in lines if line.indices is not None}
             arrays = {s.name for s in submissions if _is_listed(s, listed)}
-            self._look_back([s for s in submissions if absent[s.name]], absent, told, arrays)
-            self._explain(submissions, told, absent)
+            self._look_back([s for s in submissions if absent[s.name]], absent, answers_by_name, arrays)
+            self._explain(submissions, answers_by_name, absent)
         except UnreachableError:  # it is reported when that lasts
             return None
-        self._wait_before_never(told)
-        self._pace.asked(changed=self._moved(told))
-        self._memory.answers = told
-        return told
+        self._wait_before_never(answers_by_name)
+        self._pace.record_poll(changed=self._moved(answers_by_name))
+        self._memory.answers = answers_by_name
+        return answers_by_name
 
     def _ask_statuses(self, submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]) -> None:
         """With the exit statuses of what failed, where the queue's listing has none: nsw's own say what is wrong."""
@@ -227,7 +227,7 @@ class Polling:
         command = self._adapter.ends_command(known) if known else None
         if command is None:
             return
-        ends = _sorted_out(self._adapter.parse_ends(self._runner.run(command, timeout=60)), some, self._followed)
+        ends = _answers_by_name(self._adapter.parse_ends(self._runner.run(command, timeout=60)), some, self._followed)
         for name, answers in ends.items():
             told[name] |= {task: end for task, end in answers.items() if told[name].get(task, _UNKNOWN).by_itself}
 
@@ -250,17 +250,22 @@ class Polling:
                 waiting = {task for task, answer in answers.items() if answer.phase is Phase.QUEUED}
                 answers.update(dict.fromkeys(waiting.intersection(native.tasks(line.indices, tasks)), line.answer))
 
-    def _wait_before_never(self, told: dict[str, dict[int, Answer]]) -> None:
+    def _wait_before_never(self, answers_by_name: dict[str, dict[int, Answer]]) -> None:
         """A system that was started again may say "never" of what it will run: only an answer that lasts is one."""
         now, since = self._pace.clock(), self._memory.never
-        vain = [(name, task) for name, answers in told.items() for task, answer in answers.items() if answer.never]
+        vain = [
+            (name, task)
+            for name, answers in answers_by_name.items()
+            for task, answer in answers.items()
+            if answer.never
+        ]
         self._memory.never = {key: since.get(key, now) for key in vain}
         for name, task in vain:
             if now - self._memory.never[name, task] < self._lost_after_s:
-                told[name][task] = _not_yet(told[name][task])
+                answers_by_name[name][task] = _not_yet(answers_by_name[name][task])
 
     def _watched(self, submission: Submission) -> Watched:
-        return Watched.of(submission, self._jobs)
+        return Watched.of_submission(submission, self._jobs)
 
     def _queue(self, watched: Sequence[Watched]) -> tuple[list[Line] | None, CommandResult]:
         """What the queue lists, None when it could not be asked; in detail where a plain listing is vague."""
@@ -268,7 +273,7 @@ class Polling:
             self._memory.detail -= 1
             return self._lines(watched, detail=True)
         lines, result = self._lines(watched, detail=False)
-        names = {one.name for one in watched}
+        names = {job.name for job in watched}
         if lines is None or not any(line.vague for line in lines if line.name in names):
             return lines, result
         self._memory.detail = _DETAIL
@@ -278,9 +283,9 @@ class Polling:
         result = self._runner.run(self._adapter.queue_command(watched, detail=detail), timeout=60)
         return self._adapter.parse_queue(result), result
 
-    def _moved(self, told: dict[str, dict[int, Answer]]) -> bool:
+    def _moved(self, answers_by_name: dict[str, dict[int, Answer]]) -> bool:
         """Whether anything is in another phase than at the last poll; why it waits may change every minute."""
-        for name, answers in told.items():
+        for name, answers in answers_by_name.items():
             before = self._memory.answers.get(name, {})
             for task, answer in answers.items():
                 old = before.get(task)
@@ -290,8 +295,8 @@ class Polling:
 
     def _unanswered(self, result: CommandResult) -> None:
         """Nothing is known for now; after some minutes of that the user hears of it."""
-        if self._pace.failing() >= _SAY_AFTER_S and not self._pace.said:
-            self._pace.said = True
+        if self._pace.failing() >= _SAY_AFTER_S and not self._pace.is_reported:
+            self._pace.is_reported = True
             error = CommandError(result, subject="the last try")
             self._say(
                 "the scheduler has not answered for some minutes. This does not mean that"
@@ -300,9 +305,9 @@ class Polling:
 
     def _look_back(
         self,
-        some: Sequence[Submission],
+        submissions: Sequence[Submission],
         absent: dict[str, list[int]],
-        told: dict[str, dict[int, Answer]],
+        answers_by_name: dict[str, dict[int, Answer]],
         arrays: Collection[str],
     ) -> None:
         """Ask the history for what the queue did not list; what leaves no trace for long enough is lost.
@@ -311,29 +316,34 @@ class Polling:
         history knows a task are added where the queue lists nothing that is over.
         """
         now = self._pace.clock()
-        asked = True
-        history: dict[str, dict[int, Answer]] = {s.name: {} for s in some}
-        known = [w for w in (*map(self._watched, some), *self.followed(some)) if w.native]
-        if known and self.facts.history:
-            results = [self._runner.run(argv, timeout=120) for argv in self._adapter.history_commands(known)]
+        has_answered = True
+        history: dict[str, dict[int, Answer]] = {s.name: {} for s in submissions}
+        watched = [w for w in (*map(self._watched, submissions), *self.followed(submissions)) if w.native]
+        if watched and self.facts.history:
+            results = [self._runner.run(argv, timeout=120) for argv in self._adapter.history_commands(watched)]
             parsed = [self._adapter.parse_history(result) for result in results]
-            asked = self._told(results, parsed)
+            has_answered = self._history_answered(results, parsed)
             lines = [line for some_lines in parsed for line in some_lines or ()]
-            said = [line for line in lines if line.answer.phase is not Phase.GONE]  # a file that does not say its end
-            history = _sorted_out(said, some, self._followed)
+            decisive_lines = [
+                line for line in lines if line.answer.phase is not Phase.GONE
+            ]  # a file that does not say its end
+            history = _answers_by_name(decisive_lines, submissions, self._followed)
             if not self._adapter.capabilities.lists_ended:
-                recorded = {(line.job, line.name) for line in said if line.indices is not None}
-                arrays = {*arrays, *(s.name for s in some if _is_listed(s, recorded) or any(history[s.name].values()))}
-        missing = {(s.name, t): history[s.name].get(t) for s in some for t in absent[s.name]}
-        alone = {s.name for s in some if s.name in arrays or told[s.name]}
+                recorded = {(line.job, line.name) for line in decisive_lines if line.indices is not None}
+                arrays = {
+                    *arrays,
+                    *(s.name for s in submissions if _is_listed(s, recorded) or any(history[s.name].values())),
+                }
+        missing = {(s.name, t): history[s.name].get(t) for s in submissions for t in absent[s.name]}
+        alone = {s.name for s in submissions if s.name in arrays or answers_by_name[s.name]}
         since = self._memory.absent
         # while the history cannot be asked, nothing is known to be absent
-        self._memory.absent = {key: since.get(key, now) if asked else now for key in missing}
-        for (name, task), found in missing.items():
+        self._memory.absent = {key: since.get(key, now) if has_answered else now for key in missing}
+        for (name, task), past_answer in missing.items():
             seconds = now - self._memory.absent[name, task]
-            told[name][task] = self._absent_answer(name, seconds, found, siblings=name in alone)
+            answers_by_name[name][task] = self._absent_answer(name, seconds, past_answer, siblings=name in alone)
 
-    def _told(self, results: Sequence[CommandResult], parsed: Sequence[list[Line] | None]) -> bool:
+    def _history_answered(self, results: Sequence[CommandResult], parsed: Sequence[list[Line] | None]) -> bool:
         """Whether the history answered. Where it never will, it counts no more; of a long silence the user hears."""
         failed = next((result for result, lines in zip(results, parsed, strict=True) if lines is None), None)
         if failed is None:
@@ -344,8 +354,8 @@ class Polling:
             return True
         now, quiet = self._pace.clock(), self._history
         quiet.since = now if quiet.since is None else quiet.since
-        if now - quiet.since >= _SAY_AFTER_S and not quiet.said:
-            quiet.said = True
+        if now - quiet.since >= _SAY_AFTER_S and not quiet.is_reported:
+            quiet.is_reported = True
             self._say(
                 f"{self._adapter.queue} does not list some jobs any more, and {self._adapter.history}, which could say"
                 " how they ended, has not answered for some minutes; nsw keeps asking."
@@ -353,28 +363,28 @@ class Polling:
             )
         return False
 
-    def _absent_answer(self, name: str, seconds: float, found: Answer | None, *, siblings: bool) -> Answer:
+    def _absent_answer(self, name: str, seconds: float, past_answer: Answer | None, *, siblings: bool) -> Answer:
         """What it means that the queue has not listed a task of a submission for so many seconds."""
-        if found is not None and found.phase is Phase.ENDED:
-            return found
+        if past_answer is not None and past_answer.phase is Phase.ENDED:
+            return past_answer
         queue, history = self._adapter.queue, self._adapter.history
         late = self._adapter.capabilities.late_end_s  # until then an end may be on its way to the history
         lost = max(self._lost_after_s, late)
-        if found is None and siblings and seconds >= max(lost * _ALONE, late):
+        if past_answer is None and siblings and seconds >= max(lost * _ALONE, late):
             reason = f"{queue} lists other tasks of its array and not this one"
-            begun = Answer(Phase.LOST, reason) if seconds >= lost else _UNKNOWN
-            return Answer(Phase.ENDED, f"{reason}: it was cancelled or removed", cancelled=True, if_begun=begun)
-        if found is None and seconds >= lost:
-            who = f"{queue} and {history} do" if self.facts.history else f"{queue} does"
-            forgot = Answer(Phase.LOST, f"{who} not know its job any more")
+            once_begun = Answer(Phase.LOST, reason) if seconds >= lost else _UNKNOWN
+            return Answer(Phase.ENDED, f"{reason}: it was cancelled or removed", cancelled=True, if_begun=once_begun)
+        if past_answer is None and seconds >= lost:
+            subject = f"{queue} and {history} do" if self.facts.history else f"{queue} does"
+            forgot = Answer(Phase.LOST, f"{subject} not know its job any more")
             if self._adapter.vanished and self.facts.history and name in self.unlisted:
                 return Answer(Phase.ENDED, self._adapter.vanished, if_begun=forgot)
             return forgot
         if seconds >= lost * _STALE:
             return Answer(Phase.LOST, f"{queue} does not know its job any more, though {history} never saw it end")
-        most = format_duration(int(lost if found is None else lost * _STALE))
+        patience = format_duration(int(lost if past_answer is None else lost * _STALE))
         seen = f", and {history} has no end of it" if self.facts.history else ""
-        return Answer(Phase.UNKNOWN, f"{queue} does not list its job{seen}; nsw keeps asking for {most}")
+        return Answer(Phase.UNKNOWN, f"{queue} does not list its job{seen}; nsw keeps asking for {patience}")
 
     def _explain(
         self,
@@ -424,11 +434,11 @@ def _with_id(answer: Answer, job: str) -> Answer:
 
 def _is_listed(submission: Submission, listed: Collection[tuple[str, str | None]]) -> bool:
     """Whether a task of this submission's array is among these, by job and name."""
-    own = Native.parse(submission.native_id)
-    return own is not None and not {(own.job, submission.name), (own.job, None)}.isdisjoint(listed)
+    native = Native.parse(submission.native_id)
+    return native is not None and not {(native.job, submission.name), (native.job, None)}.isdisjoint(listed)
 
 
-def _sorted_out(
+def _answers_by_name(
     lines: Iterable[Line], submissions: Iterable[Submission], followed: Mapping[tuple[str, int], Native]
 ) -> dict[str, dict[int, Answer]]:
     """Answers by submission and task.
@@ -436,24 +446,26 @@ def _sorted_out(
     Both id and name must be right: ids are used again, and sacct's first rows of a job (named `allocation`, of an
     array without its index) may speak of another task.
     """
-    told: dict[str, dict[int, Answer]] = {}
+    answers_by_name: dict[str, dict[int, Answer]] = {}
     by_job: dict[str, list[tuple[str, Native, tuple[int, ...]]]] = {}
     for submission in submissions:
-        told[submission.name] = {}
-        own = Native.parse(submission.native_id)
-        others = {t: followed[submission.name, t] for t in submission.tasks if (submission.name, t) in followed}
-        if own is not None:
-            mine = tuple(t for t in submission.tasks if t not in others) if others else submission.tasks
-            by_job.setdefault(own.job, []).append((submission.name, own, mine))
-        for task, native in others.items():
+        answers_by_name[submission.name] = {}
+        own_native = Native.parse(submission.native_id)
+        followed_tasks = {t: followed[submission.name, t] for t in submission.tasks if (submission.name, t) in followed}
+        if own_native is not None:
+            own_tasks = (
+                tuple(t for t in submission.tasks if t not in followed_tasks) if followed_tasks else submission.tasks
+            )
+            by_job.setdefault(own_native.job, []).append((submission.name, own_native, own_tasks))
+        for task, native in followed_tasks.items():
             by_job.setdefault(native.job, []).append((submission.name, native, (task,)))
     for line in lines:
         for name, native, tasks in by_job.get(line.job, ()):
             if line.name is not None and line.name != name:
                 continue
-            wanted = set(tasks)
-            answers, answer = told[name], _naming(line.answer, line.job)
+            task_set = set(tasks)
+            answers, answer = answers_by_name[name], _naming(line.answer, line.job)
             for task in native.tasks(line.indices, tasks):
-                if task in wanted:
+                if task in task_set:
                     answers[task] = answer
-    return told
+    return answers_by_name

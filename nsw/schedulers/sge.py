@@ -14,14 +14,14 @@ from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import (
     Adapter,
-    Known,
+    KnownRefusal,
     Line,
     Refusal,
     Request,
     Watched,
-    explained,
-    in_parts,
+    explain_refusal,
     job_ids,
+    split_words,
     task_words,
 )
 from nsw.schedulers.model import Answer, Capabilities, Native, Phase, ended_by_itself, parse_spans
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job
 
 _REFUSED: Final = re.compile(r"^(?:Unable to run job: (?!warning)|qsub: (?=Unknown option))(.+)", re.MULTILINE)
-_REFUSALS: Final[tuple[Known, ...]] = (
+_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
     ("queue", "queue", None),
     ("project", "account", None),
     ("resource|parallel environment", "extra", None),
@@ -94,13 +94,13 @@ class Sge(Adapter):
                 f"{slots} slots on {needs.nodes} hosts need a parallel environment, which only the site can name",
                 key="extra", hint=f"such as extra: ['#$ -pe smp {slots}']; `qconf -spl` lists them",
             )  # fmt: skip
-        asked = {
+        option_values = {
             "l h_rt": str(job.walltime_s),
             "l gpu": str(needs.gpus) if needs.gpus and not any("gpu" in line for line in extra) else None,
             "l h_vmem": None if needs.memory_bytes is None else format_memory(needs.memory_bytes),
             "l exclusive": "true" if needs.exclusive else None,
         }
-        lines = [f"#$ -{option}={value}" for option, value in asked.items() if value is not None]
+        lines = [f"#$ -{option}={value}" for option, value in option_values.items() if value is not None]
         for letter, value in (("q", needs.queue), ("P", needs.account)):
             if value is not None:
                 if not re.fullmatch(r"[\w.,@*+-]+", value):
@@ -120,23 +120,23 @@ class Sge(Adapter):
 
     def submit_command(self, request: Request) -> list[str]:
         """The qsub of a submission: an array from index 1 when it holds several tasks."""
-        one = request.submission
-        words = ["qsub", "-terse", "-N", one.name, "-j", "y"]
+        submission = request.submission
+        words = ["qsub", "-terse", "-N", submission.name, "-j", "y"]
         if request.walltime_s is not None:
             words += ["-l", f"h_rt={request.walltime_s}"]
-        if len(one.tasks) > 1:
-            words += ["-t", f"1-{len(one.tasks)}", "-o", f"{request.log}.$TASK_ID.log"]
+        if len(submission.tasks) > 1:
+            words += ["-t", f"1-{len(submission.tasks)}", "-o", f"{request.log}.$TASK_ID.log"]
             words += ["-tc", str(request.limit)] if request.limit else []
         else:
             words += ["-o", f"{request.log}.log"]
-        return [*words, request.script, str(one.attempt), str(one.tasks[0])]
+        return [*words, request.script, str(submission.attempt), str(submission.tasks[0])]
 
     def refusal(self, result: CommandResult) -> Refusal | None:
         """Why qsub refused, in its own sentence."""
         match = _REFUSED.search(result.stderr)
         if match is None or result.returncode == 0 or self.transient(result) or self.parse_submitted(result):
             return None
-        return explained(match[1].strip(), _REFUSALS) or Refusal(match[1].strip())
+        return explain_refusal(match[1].strip(), _REFUSALS) or Refusal(match[1].strip())
 
     def transient(self, result: CommandResult) -> bool:
         """Not where it went on in the end."""
@@ -165,7 +165,7 @@ class Sge(Adapter):
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """A qacct for each, in one command: it takes only one."""
-        return [["bash", "-c", _EACH, "nsw", *part] for part in in_parts(job_ids(watched), 100)]
+        return [["bash", "-c", _EACH, "nsw", *part] for part in split_words(job_ids(watched), 100)]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:  # noqa: ARG002  names are unique
         """The same by names."""
@@ -180,23 +180,25 @@ class Sge(Adapter):
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One qdel for all of these, of an array the ranges that hold the named tasks."""
-        words = task_words(watched, "{}.{}".format, apart=True)
+        words = task_words(watched, "{}.{}".format, word_per_range=True)
         return ["qdel", *words] if words else None
 
-    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:
         """One qhold or qrls for all of these; what runs goes on, and only a restart of it would be held."""
         ids = job_ids(watched)
-        return ["qhold" if held else "qrls", ",".join(ids)] if ids else None
+        return ["qhold" if hold else "qrls", ",".join(ids)] if ids else None
 
 
 def _record(text: str) -> Line | None:
     """One job, or one task, of qacct."""
-    said = dict(re.findall(r"^(\w+) +(.*?) *$", text, re.MULTILINE))
-    number, task = said.get("jobnumber", ""), said.get("taskid", "undefined")
+    fields = dict(re.findall(r"^(\w+) +(.*?) *$", text, re.MULTILINE))
+    number, task = fields.get("jobnumber", ""), fields.get("taskid", "undefined")
     if not number.isdigit():
         return None
     indices = (int(task),) if task.isdigit() else None
-    return Line(number, indices, said.get("jobname"), _ended(said.get("failed", "0"), said.get("exit_status", "")))
+    return Line(
+        number, indices, fields.get("jobname"), _ended(fields.get("failed", "0"), fields.get("exit_status", ""))
+    )
 
 
 def _line(job: ET.Element) -> Line | None:
@@ -214,8 +216,8 @@ def _live(state: str) -> Answer:
             Phase.QUEUED, f"Grid Engine could not start it ({state}): `qstat -explain E -j JOB` says why", never=True
         )
     if "q" in state:
-        held = "h" in state
-        return Answer(Phase.QUEUED, "held: `qrls JOB` releases it" if held else None, held=held)
+        is_held = "h" in state
+        return Answer(Phase.QUEUED, "held: `qrls JOB` releases it" if is_held else None, held=is_held)
     if set(state) & set("rtdRsST"):
         return Answer(Phase.RUNNING, "suspended" if set(state) & set("sST") else None)
     return Answer(Phase.UNKNOWN, f"Grid Engine says {state}, which nsw does not know")

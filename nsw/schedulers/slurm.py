@@ -15,16 +15,16 @@ from nsw.schedulers import slurm_nodes
 from nsw.schedulers.adapter import (
     Adapter,
     Facts,
-    Known,
+    KnownRefusal,
     Line,
     Queue,
     Refusal,
     Request,
     Watched,
-    explained,
-    in_parts,
+    explain_refusal,
     job_ids,
     limit_words,
+    split_words,
     task_words,
     told_limit,
 )
@@ -66,7 +66,7 @@ _UNUSABLE: Final = (
     "|Incompatible versions of client and server code"
 )
 # options that a line of the recipe's own may not have, each with the reason
-_OWN: Final = {
+_FORBIDDEN_OPTIONS: Final = {
     ("--array", "-a"): "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
     ("--clusters", "--cluster", "-M"): "nsw asks the cluster of its own login node, and would take the job for lost",
     ("--test-only",): "nothing would be submitted; `nsw plan` asks whether the jobs would be accepted",
@@ -76,12 +76,12 @@ _OWN: Final = {
     ("--comment",): "it holds the campaign's id, by which all jobs of a campaign are known",
     ("--open-mode",): "what a job printed before it was put back into the queue is kept",
 }
-_REFUSED: Final = {option: why for options, why in _OWN.items() for option in options}
+_REFUSED: Final = {option: reason for options, reason in _FORBIDDEN_OPTIONS.items() for option in options}
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:@%+/=*|&()\[\]~^!<>-]+")
 
 _RELEASE: Final = "`scontrol release JOB` would have released it; `nsw retry` submits it again"
 # states in which a job waits until somebody lets it go, with what to do
-_HELD: Final = {
+_HOLD_HINTS: Final = {
     "REQUEUE_HOLD": _RELEASE,
     "SPECIAL_EXIT": _RELEASE,
     "RESV_DEL_HOLD": "name another one, or none, in resources.reservation",
@@ -123,8 +123,14 @@ _STATES: Final[dict[str, tuple[Phase, str | None]]] = {
 
 
 # what squeue gives as the reason of an end and its state has said already
-_SAID = {"TIMEOUT": "TimeLimit", "OUT_OF_MEMORY": "OutOfMemory", "NODE_FAIL": "NodeFail", "PREEMPTED": "Preempted",
-        "DEADLINE": "DeadLine", "FAILED": "NonZeroExitCode"}  # fmt: skip
+_STATE_REASONS = {
+    "TIMEOUT": "TimeLimit",
+    "OUT_OF_MEMORY": "OutOfMemory",
+    "NODE_FAIL": "NodeFail",
+    "PREEMPTED": "Preempted",
+    "DEADLINE": "DeadLine",
+    "FAILED": "NonZeroExitCode",
+}
 # the reasons of ends; after a hold, a requeue or a wait for others Slurm keeps that one, be the job over
 _OF_ENDS: Final = frozenset(
     {"DependencyNeverSatisfied", "JobLaunchFailure", "NonZeroExitCode", "TimeLimit", "OutOfMemory", "SystemFailure",
@@ -229,33 +235,56 @@ _REASONS: Final[dict[str, Reason]] = {
 }  # fmt: skip
 
 # how a resource is called in a reason -> how it is asked for, what its minutes are called
-_WHAT = {
+_RESOURCE_WORDS = {
     "CPU": ("CPUs", "CPU"), "Cpu": ("CPUs", "CPU"), "GRES": ("GPUs", "GPU"), "Mem": ("memory", "memory"),
     "Memory": ("memory", "memory"), "Node": ("nodes", "node"), "License": ("licences", "licence"),
     "BB": ("burst buffer", "burst buffer"), "Billing": ("billing units", "billing"), "Energy": ("energy", "energy"),
     "Unknown": ("of a resource", "resource"),
 }  # fmt: skip
-_WHO = {"Assoc": "account", "QOS": "QOS"}
-_ANY = rf"(?P<what>{'|'.join(_WHAT)})"
-_OF = rf"(?P<who>Assoc|QOS)(?:Grp|Max){_ANY}"
-_ENDS = "it starts when other jobs of it end"
-_YOURS = "it starts when your other jobs end"
+_LIMIT_OWNERS = {"Assoc": "account", "QOS": "QOS"}
+_RESOURCE_PATTERN = rf"(?P<what>{'|'.join(_RESOURCE_WORDS)})"
+_LIMIT_PATTERN = rf"(?P<who>Assoc|QOS)(?:Grp|Max){_RESOURCE_PATTERN}"
+_STARTS_AFTER_OTHERS = "it starts when other jobs of it end"
+_STARTS_AFTER_YOURS = "it starts when your other jobs end"
 
 # families of which Slurm has dozens: what is in braces comes from the reason's name; the first that fits counts
 _FAMILIES: tuple[tuple[str, str, str | None], ...] = (
-    (rf"{_OF}RunMinutes\w*", "the running jobs of the {who} have claimed its {unit} minutes; " + _ENDS, None),
+    (
+        rf"{_LIMIT_PATTERN}RunMinutes\w*",
+        "the running jobs of the {who} have claimed its {unit} minutes; " + _STARTS_AFTER_OTHERS,
+        None,
+    ),
     (r"(?P<who>Assoc|QOS)GrpWallLimit", "the {who} has used up its time", _OTHER_ACCOUNT),
-    (rf"{_OF}MinutesPerJob\w*", "it may use more {unit} minutes than the {who} allows a job", _SMALLER),
-    (r"(?P<who>Assoc|QOS)MaxWallDurationPerJobLimit", "it asks for more time than the {who} allows a job",
-     "lower resources.time"),
-    (rf"{_OF}Minutes\w*", "the {who} has used up its {unit} minutes", _OTHER_ACCOUNT),
-    (rf"{_OF}Per(?P<one>Job|Node)(Limit)?", "it asks for more {what} than the {who} allows a {one}", _SMALLER),
-    (rf"QOSMin{_ANY}\w*", "the QOS wants jobs that ask for more {what}", "ask for more, or name another qos"),
-    (r"AssocGrp\w+|Association\w+Limit|Max\w+PerAccount", "a limit of the account is reached; " + _ENDS, None),
-    (r"AssocMax\w+", "a limit of your account's association is reached; " + _YOURS, None),
-    (r"QOSGrp\w+", "a limit of the QOS is reached; " + _ENDS, None),
-    (r"QOSMax\w+|QOS(Job|Resource|Time)Limit", "a limit of the QOS for a user is reached; " + _YOURS, None),
-)  # fmt: skip
+    (rf"{_LIMIT_PATTERN}MinutesPerJob\w*", "it may use more {unit} minutes than the {who} allows a job", _SMALLER),
+    (
+        r"(?P<who>Assoc|QOS)MaxWallDurationPerJobLimit",
+        "it asks for more time than the {who} allows a job",
+        "lower resources.time",
+    ),
+    (rf"{_LIMIT_PATTERN}Minutes\w*", "the {who} has used up its {unit} minutes", _OTHER_ACCOUNT),
+    (
+        rf"{_LIMIT_PATTERN}Per(?P<one>Job|Node)(Limit)?",
+        "it asks for more {what} than the {who} allows a {one}",
+        _SMALLER,
+    ),
+    (
+        rf"QOSMin{_RESOURCE_PATTERN}\w*",
+        "the QOS wants jobs that ask for more {what}",
+        "ask for more, or name another qos",
+    ),
+    (
+        r"AssocGrp\w+|Association\w+Limit|Max\w+PerAccount",
+        "a limit of the account is reached; " + _STARTS_AFTER_OTHERS,
+        None,
+    ),
+    (r"AssocMax\w+", "a limit of your account's association is reached; " + _STARTS_AFTER_YOURS, None),
+    (r"QOSGrp\w+", "a limit of the QOS is reached; " + _STARTS_AFTER_OTHERS, None),
+    (
+        r"QOSMax\w+|QOS(Job|Resource|Time)Limit",
+        "a limit of the QOS for a user is reached; " + _STARTS_AFTER_YOURS,
+        None,
+    ),
+)
 
 # sentences that go on with what differs
 _BEGINNINGS = {
@@ -266,7 +295,7 @@ _BEGINNINGS = {
 }
 
 # what sbatch says when it refuses -> the key of `resources` that asks for it, and what to do
-_REFUSALS: Final[tuple[Known, ...]] = (
+_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
     ("invalid partition", "partition", "`sinfo -s` lists the partitions"),
     ("not permitted to use this partition", "partition", "`scontrol show partition` says who may use it"),
     ("Required partition not available", "partition", "`sinfo -s` says which partitions are up"),
@@ -316,8 +345,8 @@ class Slurm(Adapter):
         arrays=True, restarts="counted", lists_ended=True, dependencies=True, throttle=True, hold=True
     )
     # SLURM_CONF says which cluster and stays
-    cleared = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
-    kept = ("SLURM_CONF", "SLURM_CONF_SERVER")
+    cleared_variables = ("SBATCH_", "SQUEUE_", "SALLOC_", "SACCT_", "SCANCEL_", "SINFO_", "SCONTROL_", "SLURM_")
+    kept_variables = ("SLURM_CONF", "SLURM_CONF_SERVER")
     keys = frozenset({"queue", "partition", "account", "qos", "gres", "constraint", "reservation", "exclusive"})
     asks = MappingProxyType({
         "-p": "partition", "--partition": "partition", "-A": "account", "--account": "account", "-q": "qos",
@@ -360,7 +389,7 @@ class Slurm(Adapter):
     def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:
         """The `#SBATCH` lines."""
         needs = job.resources
-        asked = {
+        option_values = {
             "output": f"{scratch.replace('%', '%%')}/jobs/%x.%j.log",  # nsw names it anew when it submits
             "time": clock(job.walltime_s),
             "nodes": needs.nodes,
@@ -376,20 +405,20 @@ class Slurm(Adapter):
             "constraint": needs.constraint,
             "reservation": needs.reservation,
         }
-        lines = [directive(option, value) for option, value in asked.items() if value is not None]
+        lines = [directive(option, value) for option, value in option_values.items() if value is not None]
         return [*lines, *(["#SBATCH --exclusive"] if needs.exclusive else []), *extra]
 
-    def asked(self, option: str, value: str) -> list[tuple[str, str]]:
+    def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
         """What an option asks for; a kind of GPU becomes the site's gres."""
-        what = self.asks.get(option)
-        if what not in {"gpus", "node_gpus", "task_gpus"}:
-            return super().asked(option, value)
+        key = self.asks.get(option)
+        if key not in {"gpus", "node_gpus", "task_gpus"}:
+            return super().requested_keys(option, value)
         match = _ASKED_GPUS.fullmatch(value)
         if match is None or (option == "--gres") != value.startswith("gpu"):
             return []
         kind = match[1] or match[3]
         of_kind = [("gpu_kind", kind), ("gres", f"gpu:{kind}:{{{{ gpus }}}}")] if kind else []
-        return [(what, match[2] or "1"), *of_kind]
+        return [(key, match[2] or "1"), *of_kind]
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""
@@ -424,8 +453,8 @@ class Slurm(Adapter):
             return None
         if self.transient(result) or not_sent(result) or not _VERDICT.search(result.stderr):
             return None
-        said = "; ".join(self.complaints(result))
-        return explained(said, _REFUSALS) or Refusal(said, certain=False)
+        complaints = "; ".join(self.complaints(result))
+        return explain_refusal(complaints, _REFUSALS) or Refusal(complaints, certain=False)
 
     def test_command(self, script: str) -> list[str]:
         """Ask whether and when a script could run, without submitting it."""
@@ -456,7 +485,7 @@ class Slurm(Adapter):
 
     def parse_queues(self, result: CommandResult) -> list[Queue]:
         """`gpu*|up|gpu:a100:4(S:0-1)|1-00:00:00`; of a partition's kinds of nodes that with most GPUs."""
-        found: dict[str, Queue] = {}
+        queues: dict[str, Queue] = {}
         kinds: dict[str, set[str]] = {}
         for line in result.stdout.splitlines():
             name, up, gres, longest, *_ = (*line.strip().split("|"), "", "", "", "")
@@ -464,9 +493,9 @@ class Slurm(Adapter):
             most, kind = max(gpus, default=(0, ""))
             bare = name.removesuffix("*")
             kinds.setdefault(bare, set()).update(kind for _, kind in gpus if kind and up == "up")
-            if bare and up == "up" and (bare not in found or most > (found[bare].gpus or 0)):
-                found[bare] = Queue(bare, most, kind, told_limit(longest), name.endswith("*"))
-        return [replace(one, other_kinds=tuple(sorted(kinds[one.name] - {one.kind}))) for one in found.values()]
+            if bare and up == "up" and (bare not in queues or most > (queues[bare].gpus or 0)):
+                queues[bare] = Queue(bare, most, kind, told_limit(longest), name.endswith("*"))
+        return [replace(one, other_kinds=tuple(sorted(kinds[one.name] - {one.kind}))) for one in queues.values()]
 
     def parse_facts(self, result: CommandResult) -> Facts:
         """The settings that matter here; what is not said is taken as Slurm's default."""
@@ -516,7 +545,7 @@ class Slurm(Adapter):
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """The sacct of jobs that squeue does not know any more; without -S it looks at all of history for an id."""
-        return [[*_SACCT, "-j", ",".join(part)] for part in in_parts(job_ids(watched), _LONGEST_LIST)]
+        return [[*_SACCT, "-j", ",".join(part)] for part in split_words(job_ids(watched), _LONGEST_LIST)]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:
         """The sacct of names: a relative start, since clocks and time zones differ and the default is midnight."""
@@ -536,10 +565,10 @@ class Slurm(Adapter):
 
     # --- ending -------------------------------------------------------------------------------------------
 
-    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
+    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:
         """One scontrol for all of these; the tasks of an array that run already go on."""
         jobs = job_ids(watched)
-        return ["scontrol", "hold" if held else "release", ",".join(jobs)] if jobs else None
+        return ["scontrol", "hold" if hold else "release", ",".join(jobs)] if jobs else None
 
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One scancel for all of these; of unknown and finished jobs scancel says nothing."""
@@ -622,13 +651,13 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
     phase, ended = _STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
     why = reason_of(reason)
     if phase is Phase.ENDED:
-        more = why.sentence if why and reason != _SAID.get(word) and _is_of_an_end(word, reason) else ""
+        more = why.sentence if why and reason != _STATE_REASONS.get(word) and _is_of_an_end(word, reason) else ""
         said = None if ended is None else f"{ended}: {more}" if more and more not in ended else ended
         if said is not None and (words := limit_words(limit)):
             said = said.replace("its time limit", f"its time limit of {words}", 1)
         return Answer(phase, said, clean=word == "COMPLETED", by_itself=word == "FAILED", over_time=word == "TIMEOUT")
-    if word in _HELD:
-        return Answer(phase, f"{ended} ({word}); {_HELD[word]}", never=True)
+    if word in _HOLD_HINTS:
+        return Answer(phase, f"{ended} ({word}); {_HOLD_HINTS[word]}", never=True)
     if word == "PENDING" and why is not None:
         said = f"{why.sentence} ({reason})" if why.sentence else None
         said = f"{said}; {why.todo}" if why.todo else said
@@ -658,8 +687,8 @@ def reason_of(text: str) -> Reason | None:
     for pattern, sentence, todo in _FAMILIES:
         if match := re.fullmatch(pattern, bare):
             found = match.groupdict()
-            what, unit = _WHAT.get(found.get("what") or "", ("", ""))
-            who, one = _WHO.get(found.get("who") or "", ""), (found.get("one") or "").lower()
+            what, unit = _RESOURCE_WORDS.get(found.get("what") or "", ("", ""))
+            who, one = _LIMIT_OWNERS.get(found.get("who") or "", ""), (found.get("one") or "").lower()
             return Reason(sentence.format(who=who, what=what, unit=unit, one=one), todo)
     return Reason(bare) if bare else None
 

@@ -53,8 +53,8 @@ def secrets_text(sets: Sequence[Mapping[str, Secret]], environment: Mapping[str,
         return ""
     cases = [
         f"{number})\n"
-        + "".join(f"  export {name}={quote(_text(secret, environment))}\n" for name, secret in one.items())
-        for number, one in enumerate(sets, 1)
+        + "".join(f"  export {name}={quote(_text(secret, environment))}\n" for name, secret in secrets_set.items())
+        for number, secrets_set in enumerate(sets, 1)
     ]
     return f"{_SECRETS_HEAD}case $1 in\n" + "  ;;\n".join(cases) + "  ;;\n*) return 1 ;;\nesac\n"
 

@@ -55,10 +55,10 @@ def render_job(
     """
     import jinja2
 
-    own = tuple(sorted((overrides or {}).items()))
-    template = _template(scheduler, own)
+    site_templates = tuple(sorted((overrides or {}).items()))
+    template = _template(scheduler, site_templates)
     try:
-        with limited(_whose(own)) if own else nullcontext():
+        with limited(_template_owner(site_templates)) if site_templates else nullcontext():
             text = template.render(
                 plan=plan,
                 job=job,
@@ -73,13 +73,13 @@ def render_job(
                 grace=grace_s,
             )
     except jinja2.TemplateError as fault:  # nsw's own templates are tested; a site's may name what there is not
-        raise NswError(f"{_whose(own)}: {fault.message or fault}") from None
+        raise NswError(f"{_template_owner(site_templates)}: {fault.message or fault}") from None
     except NswError:
         raise
     except Exception as fault:  # whatever a site's arithmetic raises is its author's to see
-        if not own:
+        if not site_templates:
             raise
-        raise NswError(f"{_whose(own)}: {type(fault).__name__}: {fault}") from None
+        raise NswError(f"{_template_owner(site_templates)}: {type(fault).__name__}: {fault}") from None
     return text.rstrip("\n") + "\n"
 
 
@@ -93,19 +93,19 @@ def _template(scheduler: str, overrides: tuple[tuple[str, Path], ...]) -> jinja2
         return environment.get_template(name)
     from nsw.scripts.sandbox import read_template
 
-    known = {*environment.get_template("job/base.sh.j2").blocks, *environment.get_template(name).blocks}
+    block_names = {*environment.get_template("job/base.sh.j2").blocks, *environment.get_template(name).blocks}
     parts = [f'{{% extends "job/{scheduler}.sh.j2" %}}']
     for block, file in overrides:
-        if block not in known:
-            hint = did_you_mean(block, known) or f"blocks: {', '.join(sorted(known))}"
+        if block not in block_names:
+            hint = did_you_mean(block, block_names) or f"blocks: {', '.join(sorted(block_names))}"
             raise NswError(f"the job script has no block {block}, for which the site names {file}", hint=hint)
         parts.append(f"{{% block {block} %}}{read_template(file)}{{% endblock %}}")
     try:
         return environment.from_string("\n".join(parts))
     except jinja2.TemplateError as fault:
-        raise NswError(f"{_whose(overrides)}: {fault.message or fault}") from None
+        raise NswError(f"{_template_owner(overrides)}: {fault.message or fault}") from None
     except (SyntaxError, RecursionError, MemoryError, ValueError, OverflowError) as fault:
-        raise NswError(f"{_whose(overrides)}: {type(fault).__name__}: {fault}") from None
+        raise NswError(f"{_template_owner(overrides)}: {type(fault).__name__}: {fault}") from None
 
 
 _OF_PROFILERS = "# --- what profilers bring along ---\n"
@@ -135,7 +135,7 @@ def write_machinery(folder: Path) -> Path:
     return file
 
 
-def _whose(overrides: Sequence[tuple[str, Path]]) -> str:
+def _template_owner(overrides: Sequence[tuple[str, Path]]) -> str:
     """Whose fault a template's is, as far as can be told."""
     files = ", ".join(f"{file} (block {block})" for block, file in overrides)
     return f"the site's templates for the job script, {files}" if files else "the job script"

@@ -41,9 +41,9 @@ class SiteEnvironment(ImmutableSandboxedEnvironment):
     def is_safe_callable(self, obj: Any) -> bool:
         """Whether a template may call it."""
         bound = getattr(obj, "__wrapped__", obj)  # the sandbox's own str.format
-        of = obj if isinstance(obj, _OF_JINJA) else getattr(bound, "__self__", None)
-        known = isinstance(of, (*_PLAIN, *_OF_JINJA)) or any(obj is function for function in self._functions)
-        return known and super().is_safe_callable(obj)
+        owner = obj if isinstance(obj, _OF_JINJA) else getattr(bound, "__self__", None)
+        is_known = isinstance(owner, (*_PLAIN, *_OF_JINJA)) or any(obj is function for function in self._functions)
+        return is_known and super().is_safe_callable(obj)
 
 
 def read_template(file: Path) -> str:
@@ -59,5 +59,5 @@ def read_template(file: Path) -> str:
             raise NswError(f"the site's template {file} is larger than {LARGEST} bytes")
         return content.decode()
     except (OSError, UnicodeDecodeError) as fault:
-        why = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
-        raise NswError(f"the site's template {file} cannot be read: {why}") from None
+        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
+        raise NswError(f"the site's template {file} cannot be read: {reason}") from None

@@ -34,13 +34,13 @@ class LoadedSite:
         site: The site, its name filled in and `scratch` rendered (variables of the shell left as they are).
         document: The file; `document.diagnostic(("sites", site.name, key), ...)` points at a key.
         origin: Where it comes from, for people: the file's path, or `built in`.
-        named: Whether its file was asked for by name.
+        requested: Whether its file was asked for by name.
     """
 
     site: Site
     document: Document
     origin: str
-    named: bool = False
+    requested: bool = False
 
     @property
     def folder(self) -> Path:
@@ -62,18 +62,18 @@ def load_site(
         InputError: One of the files cannot be read or has faults, wherever the site is.
         UsageError: No file has it; the message lists those there are.
     """
-    known = {one.site.name: one for one in list_sites(files, warn)}
+    sites_by_name = {loaded.site.name: loaded for loaded in list_sites(files, warn)}
     if name is None:
-        name = next((one.site.name for one in known.values() if one.site.default), None)
+        name = next((loaded.site.name for loaded in sites_by_name.values() if loaded.site.default), None)
         if name is None and (text := not_searched(files)):
             warn(f"no site is named, so {LOCAL} is used: {text}")
         name = name or LOCAL
-    if name in known:
-        return known[name]
-    listed = "".join(f"\n  {one.site.name} ({one.origin})" for one in known.values())
-    near = " ".join(filter(None, (did_you_mean(name, known), not_searched(files))))
-    own = f"in {path}" if (path := user_file()) is not None else "in a file that `--sites` or NSW_SITES names"
-    raise UsageError(f"there is no site {show_value(name)}; there are:{listed}", hint=near or f"define it {own}")
+    if name in sites_by_name:
+        return sites_by_name[name]
+    listed = "".join(f"\n  {loaded.site.name} ({loaded.origin})" for loaded in sites_by_name.values())
+    near = " ".join(filter(None, (did_you_mean(name, sites_by_name), not_searched(files))))
+    own_file = f"in {path}" if (path := user_file()) is not None else "in a file that `--sites` or NSW_SITES names"
+    raise UsageError(f"there is no site {show_value(name)}; there are:{listed}", hint=near or f"define it {own_file}")
 
 
 def list_sites(
@@ -88,7 +88,7 @@ def list_sites(
     Raises:
         InputError: One of the files cannot be read or has faults; all of them are told.
     """
-    found: dict[str, LoadedSite] = {}
+    sites: dict[str, LoadedSite] = {}
     faults: list[Diagnostic] = []
     for source in sources(files):
         if source.unsafe:
@@ -98,16 +98,16 @@ def list_sites(
             )
             continue
         try:
-            for site in read_sites(source.path, named=source.named):
-                found.setdefault(site.site.name, site)
+            for site in read_sites(source.path, requested=source.requested):
+                sites.setdefault(site.site.name, site)
         except InputError as error:
             faults += error.diagnostics
     if faults:
         raise InputError(faults)
-    return list(found.values())
+    return list(sites.values())
 
 
-def read_sites(path: Path, *, named: bool = False) -> list[LoadedSite]:
+def read_sites(path: Path, *, requested: bool = False) -> list[LoadedSite]:
     """The sites of one file; `named` as in LoadedSite.
 
     Raises:
@@ -122,7 +122,7 @@ def read_sites(path: Path, *, named: bool = False) -> list[LoadedSite]:
     faults += _faults(read_as, path.parent)
     if parsed is None or faults:
         raise InputError(in_order(faults))
-    return [LoadedSite(_complete(site, name), document, origin, named) for name, site in parsed.sites.items()]
+    return [LoadedSite(_complete(site, name), document, origin, requested) for name, site in parsed.sites.items()]
 
 
 def _complete(site: Site, name: str) -> Site:
@@ -146,8 +146,8 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
     """Faults of a site's parts taken together, and of the sites taken together."""
     defaults = [path for path, value in document.find("sites", "*", "default") if value is True]
     for path in defaults if len(defaults) > 1 else ():
-        others = ", ".join(show_value(other[1])[1:-1] for other in defaults if other != path)
-        hint = f"{others} is the default too" if len(defaults) == 2 else f"{others} are too"
+        other_names = ", ".join(show_value(other_path[1])[1:-1] for other_path in defaults if other_path != path)
+        hint = f"{other_names} is the default too" if len(defaults) == 2 else f"{other_names} are too"
         yield document.diagnostic(path, "only one site in a file can be the default", hint=hint)
     for path, site in document.find("sites", "*"):
         if not isinstance(site, dict):
@@ -188,22 +188,22 @@ def _gres_names(document: Document, site_path: KeyPath, site: dict[str, object])
 
 def _scratch_names(document: Document, site_path: KeyPath, site: dict[str, object]) -> Iterator[Diagnostic]:
     scratch = site.get("scratch")
-    known = _scalars(site | {"name": site_path[-1]})
+    scalars = _scalars(site | {"name": site_path[-1]})
     if not isinstance(scratch, str):
         return
     path = (*site_path, "scratch")
     try:
         names = Expression.parse(scratch).names
-        if names <= known.keys():
-            Expression.parse(scratch).render(known)
+        if names <= scalars.keys():
+            Expression.parse(scratch).render(scalars)
     except Fault as fault:
         yield document.diagnostic(path, fault.message, hint=fault.hint)
         return
-    for name in sorted(names - known.keys()):
+    for name in sorted(names - scalars.keys()):
         offset = find_name(document.raw(path), name)
         mark = document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
         hint = (
-            did_you_mean(name, known) or f"set '{name}' of this site"
+            did_you_mean(name, scalars) or f"set '{name}' of this site"
             if name in _SCALARS
             else did_you_mean(name, _SCALARS)
         )

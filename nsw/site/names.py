@@ -79,9 +79,9 @@ def template_folders() -> list[Path]:
     """
     folders = []
     for path in registered("nsw.schedulers").values():
-        found = find_spec(path.partition(":")[0])
-        if found is not None and found.origin is not None:
-            folders.append(Path(found.origin).parent / "templates")
+        spec = find_spec(path.partition(":")[0])
+        if spec is not None and spec.origin is not None:
+            folders.append(Path(spec.origin).parent / "templates")
     return folders
 
 
@@ -92,7 +92,7 @@ class Source(NamedTuple):
     """
 
     path: Path
-    named: bool = False
+    requested: bool = False
     unsafe: str | None = None
 
 
@@ -102,11 +102,11 @@ def sources(files: Sequence[Path] | None = None) -> list[Source]:
     Files that were asked for by name are listed whether they exist or not. A FIFO or folder in the place of the user's
     is listed too, since ignoring it would choose another site: reading it is an error.
     """
-    named = [*(files or ()), *(Path(p) for p in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if p)]
-    own = user_file()
+    requested = [*(files or ()), *(Path(p) for p in os.environ.get(ENVIRONMENT, "").split(os.pathsep) if p)]
+    own_file = user_file()
     order = [
-        *(Source(path, named=True) for path in named),
-        *([Source(own, unsafe=unsafe(own))] if own is not None and own.exists() else []),
+        *(Source(path, requested=True) for path in requested),
+        *([Source(own_file, unsafe=untrusted_reason(own_file))] if own_file is not None and own_file.exists() else []),
         Source(BUILTIN),
     ]
     unique: dict[Path, Source] = {}
@@ -117,8 +117,8 @@ def sources(files: Sequence[Path] | None = None) -> list[Source]:
 
 def not_searched(files: Sequence[Path] | None = None) -> str | None:
     """What to do about a sites file of the current folder that no search reads; None: there is none."""
-    beside = Path(FILE_NAME).absolute()
-    if not beside.exists() or any(source.path.absolute() == beside for source in sources(files)):
+    local_file = Path(FILE_NAME).absolute()
+    if not local_file.exists() or any(source.path.absolute() == local_file for source in sources(files)):
         return None
     return (
         f"{FILE_NAME} in the current folder is read only if you name it: `--sites {FILE_NAME}`, or"
@@ -126,19 +126,19 @@ def not_searched(files: Sequence[Path] | None = None) -> str | None:
     )
 
 
-def unsafe(path: Path) -> str | None:
+def untrusted_reason(path: Path) -> str | None:
     """Why others may have written what a file holds: it, its folder, what these link to; or made a link on the way."""
     real = path.resolve()
     for link in filter(Path.is_symlink, (*path.absolute().parents, path.absolute())):
         if (owner := link.lstat().st_uid) not in {os.geteuid(), 0}:  # who could make it where others may write above
             return f"{link} is a link that {user_name(owner)} made"
-    for one in dict.fromkeys((real, real.parent, path.absolute().parent)):
+    for checked_path in dict.fromkeys((real, real.parent, path.absolute().parent)):
         try:
-            why = who_else_writes(one)
+            reason = who_else_writes(checked_path)
         except OSError as fault:
-            why = f"cannot be looked at ({fault.strerror})"
-        if why:
-            return f"{'it' if one == real else f'its folder {one}'} {why}"
+            reason = f"cannot be looked at ({fault.strerror})"
+        if reason:
+            return f"{'it' if checked_path == real else f'its folder {checked_path}'} {reason}"
     return None
 
 

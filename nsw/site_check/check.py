@@ -59,12 +59,12 @@ sed -n 's/^RmProfilingAdminOnly: /nsw-admin /p' /proc/driver/nvidia/params 2>/de
 true
 """
 _VERSION: Final = re.compile(r"[Vv]ersion (\d+(?:\.\d+)+)")
-_NAMED: Final = "profilers: {%s: ...} names another one, or modules: the module that brings it"
+_NAME_IT_HINT: Final = "profilers: {%s: ...} names another one, or modules: the module that brings it"
 
 
-def skew_of(checks: Iterable[Check]) -> float:
+def clock_skew(checks: Iterable[Check]) -> float:
     """Seconds that the site's clock is ahead, where a check found that it is wrong; else 0."""
-    return next((one.ahead_s for one in checks if one.what == "clock"), 0.0)
+    return next((site_check.ahead_s for site_check in checks if site_check.what == "clock"), 0.0)
 
 
 def check_site(
@@ -84,7 +84,7 @@ def check_site(
     if alive.returncode != 0 or len(lines) != 4:
         kind = (site.get("transport") or {}).get("kind", "local")
         fix = (alive.unreachable and alive.unreachable.hint) or f"see docs/remote.md: transport {kind}"
-        yield Check(_failed_step(alive.unreachable), Verdict.BAD, _said(alive), fix)
+        yield Check(_failed_step(alive.unreachable), Verdict.BAD, _first_line(alive), fix)
         return
     yield Check("connection", Verdict.GOOD, f"{lines[2]}, bash {lines[0]}")
     if transport.host_key is not None:
@@ -97,8 +97,8 @@ def check_site(
     yield from _scratch(site, transport)
     shell = ["bash", "-lc" if site.get("login_shell") else "-c"]  # as the site's jobs start
     load = f"module load {quote_all(site['modules'])} 2>/dev/null\n" if site.get("modules") else ""
-    done = transport.run([*shell, load + PROBE, *_named(site)], timeout=_PROBE_S)
-    yield from _machine_checks(site, _said_by(done.stdout), "here", has_nodes=adapter is not None)
+    done = transport.run([*shell, load + PROBE, *_profiler_words(site)], timeout=_PROBE_S)
+    yield from _machine_checks(site, _node_facts(done.stdout), "here", has_nodes=adapter is not None)
 
 
 def _failed_step(fault: UnreachableError | None) -> str:
@@ -108,16 +108,16 @@ def _failed_step(fault: UnreachableError | None) -> str:
     return "login" if isinstance(fault, LoginError) else "connection"
 
 
-def host_key_check(told: HostKeyCheck) -> Check:
+def host_key_check(key_check: HostKeyCheck) -> Check:
     """Whether somebody else could answer for the host."""
-    if told.verified:
-        return Check("host key", Verdict.GOOD, told.found)
+    if key_check.verified:
+        return Check("host key", Verdict.GOOD, key_check.evidence)
     return Check(
-        "host key", Verdict.WARNING, told.found, "remove that line, so that ssh refuses a key that has changed"
+        "host key", Verdict.WARNING, key_check.evidence, "remove that line, so that ssh refuses a key that has changed"
     )
 
 
-def _said(result: CommandResult) -> str:
+def _first_line(result: CommandResult) -> str:
     text = (result.stderr.strip() or result.stdout.strip() or f"exit status {result.returncode}").splitlines()
     return text[0] if text else "no answer"
 
@@ -130,8 +130,8 @@ def _clock(theirs: str, before: float, after: float) -> Check:
     slack = (after - before) / 2
     if abs(skew) > _SKEW_S + slack:
         fix = "times of runs are the site's own; ask its administrators about NTP"
-        found = f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}"
-        return Check("clock", Verdict.WARNING, found, fix, ahead_s=round(skew))
+        difference = f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}"
+        return Check("clock", Verdict.WARNING, difference, fix, ahead_s=round(skew))
     return Check("clock", Verdict.GOOD, f"within {_SKEW_S + slack:.0f} s of this machine's")
 
 
@@ -143,11 +143,11 @@ def _scheduler(
         yield Check("scheduler", Verdict.GOOD, "none: runs are started on the machine itself")
         return None
     command = adapter.sign_of_life_command()
-    alive = transport.run(command, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+    alive = transport.run(command, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables)
     owner = None
     if is_shared(adapter):
-        told = transport.run([adapter.submit, "--version"], timeout=_SECONDS)
-        owner = owner_of(adapter.submit, told.stdout + told.stderr)
+        version_output = transport.run([adapter.submit, "--version"], timeout=_SECONDS)
+        owner = owner_of(adapter.submit, version_output.stdout + version_output.stderr)
     if owner and owner.scheduler != site.get("scheduler"):  # whatever its commands answer
         of_site = f"`scheduler:` says {site.get('scheduler')}"
         fix = f"{of_site}; write {owner.scheduler}" if owner.scheduler else f"nsw does not support it, though {of_site}"
@@ -155,11 +155,13 @@ def _scheduler(
         return None
     if alive.returncode != 0 or alive.timed_out:
         fix = f"are {adapter.name}'s commands on PATH? transport: {{login_shell: true}} where only a login has them"
-        yield Check("scheduler", Verdict.BAD, f"`{command[0]}`: {_said(adapter.plain(alive))}", fix)
+        yield Check("scheduler", Verdict.BAD, f"`{command[0]}`: {_first_line(adapter.plain(alive))}", fix)
         return None
     facts = Facts()
-    if asked := adapter.facts_command:
-        answer = transport.run(asked, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+    if facts_command := adapter.facts_command:
+        answer = transport.run(
+            facts_command, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables
+        )
         facts = adapter.parse_facts(answer) if answer.returncode == 0 else facts
     name = owner.product if owner else adapter.name
     yield Check("scheduler", Verdict.GOOD, " ".join(filter(None, (name, facts.version))))
@@ -167,15 +169,17 @@ def _scheduler(
 
 
 def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
-    given = site.get("scratch")
-    if given is None:
+    scratch = site.get("scratch")
+    if scratch is None:
         yield Check("scratch", Verdict.SKIPPED, "runs work in the campaign's own folder")
         return
     try:
-        path = transport.expand(given)
+        path = transport.expand(scratch)
         transport.make_folders([path])
     except CommandError as fault:
-        yield Check("scratch", Verdict.BAD, _said(fault.result), "name a folder of yours that compute nodes see too")
+        yield Check(
+            "scratch", Verdict.BAD, _first_line(fault.result), "name a folder of yours that compute nodes see too"
+        )
         return
     except UnreachableError as fault:
         yield Check("scratch", Verdict.BAD, fault.message)
@@ -184,20 +188,22 @@ def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
         yield Check("scratch", Verdict.BAD, fault.message, "an absolute path, whose variables are set on the site")
         return
     script = 'file=$1/.nsw-check-$$; : >"$file" && rm -f "$file" && df -P -k "$1" | tail -n 1'
-    told = transport.run(["bash", "-c", script, "nsw", path], timeout=_SECONDS)
-    fields = (told.stdout.splitlines() or [""])[0].split()
+    df_output = transport.run(["bash", "-c", script, "nsw", path], timeout=_SECONDS)
+    fields = (df_output.stdout.splitlines() or [""])[0].split()
     if len(fields) < 4 or not fields[3].isdigit():
-        yield Check("scratch", Verdict.BAD, f"{path}: {_said(told)}", "it must be a folder that you may write")
+        yield Check(
+            "scratch", Verdict.BAD, f"{path}: {_first_line(df_output)}", "it must be a folder that you may write"
+        )
         return
     free = int(fields[3]) << 10
     verdict = Verdict.GOOD if free >= _LEAST_FREE else Verdict.WARNING
     fix = "" if verdict is Verdict.GOOD else "profiles of GPUs take gigabytes: make room, or name another folder"
     yield Check("scratch", verdict, f"{path}, {free / (1 << 30):,.1f} GiB free", fix)
     quota = transport.run(["bash", "-c", _QUOTA, "nsw", path], timeout=_SECONDS)
-    none = Check(
+    no_quota = Check(
         "quota", Verdict.SKIPPED, "`quota` and `lfs quota` list no limit", "ask the site: jobs fail at its limit"
     )
-    yield (quota_check(quota.stdout) if quota.returncode == 0 else None) or none
+    yield (quota_check(quota.stdout) if quota.returncode == 0 else None) or no_quota
 
 
 def quota_check(printed: str) -> Check | None:
@@ -216,60 +222,62 @@ def quota_check(printed: str) -> Check | None:
             fullest = (used / min(limits), words[0], used, min(limits))
     if fullest is None:
         return None
-    share, where, used, most = fullest
-    found = f"{where}: {used / (1 << 20):,.1f} of {most / (1 << 20):,.1f} GiB used"
+    share, file_system, used, allowed = fullest
+    usage = f"{file_system}: {used / (1 << 20):,.1f} of {allowed / (1 << 20):,.1f} GiB used"
     if share < _FULL:
-        return Check("quota", Verdict.GOOD, found)
-    return Check("quota", Verdict.WARNING, found, "jobs fail when it is full: `nsw clean`, or name another scratch")
+        return Check("quota", Verdict.GOOD, usage)
+    return Check("quota", Verdict.WARNING, usage, "jobs fail when it is full: `nsw clean`, or name another scratch")
 
 
 def probe_words(site: Mapping[str, Any]) -> list[str]:
     """The program that asks a node, with the profilers as the site names them."""
-    return ["bash", "-c", PROBE, *_named(site)]
+    return ["bash", "-c", PROBE, *_profiler_words(site)]
 
 
-def _named(site: Mapping[str, Any]) -> list[str]:
-    named = site.get("profilers") or {}
-    return ["nsw", *(word for tool in _tools(named) for word in (tool, str(named.get(tool) or tool)))]
+def _profiler_words(site: Mapping[str, Any]) -> list[str]:
+    configured = site.get("profilers") or {}
+    return ["nsw", *(word for tool in _tools(configured) for word in (tool, str(configured.get(tool) or tool)))]
 
 
-def _tools(named: Mapping[str, Any]) -> tuple[str, ...]:
+def _tools(configured: Mapping[str, Any]) -> tuple[str, ...]:
     """The profilers to look for: those that every site may have, and what this one names."""
-    return tuple(dict.fromkeys((*PROGRAMS, *named)))
+    return tuple(dict.fromkeys((*PROGRAMS, *configured)))
 
 
-def _said_by(output: str) -> dict[str, list[str]]:
+def _node_facts(output: str) -> dict[str, list[str]]:
     """What a node said of itself, by its words."""
-    said: dict[str, list[str]] = {}
+    facts_by_word: dict[str, list[str]] = {}
     for line in output.splitlines():
         word, _, value = line.partition(" ")
         if word.startswith("nsw-"):
-            said.setdefault(word.removeprefix("nsw-"), []).append(value.strip())
-    return said
+            facts_by_word.setdefault(word.removeprefix("nsw-"), []).append(value.strip())
+    return facts_by_word
 
 
 def _machine_checks(
-    site: Mapping[str, Any], said: Mapping[str, list[str]], where: str, *, has_nodes: bool
+    site: Mapping[str, Any], node_facts: Mapping[str, list[str]], location: str, *, has_nodes: bool
 ) -> Iterator[Check]:
     """What a node's answer means: its profilers, MPI and GPUs."""
-    named = site.get("profilers") or {}
-    there, failed = ({t: v for t, _, v in (x.partition(" ") for x in said.get(k, ()))} for k in ("tool", "failed"))
-    for tool in _tools(named):
-        if tool in there or (tool not in PROGRAMS and failed.get(tool, "not found") != "not found"):
-            yield Check(tool, Verdict.GOOD, there.get(tool) or str(named[tool]))
-        elif tool in named:
+    configured = site.get("profilers") or {}
+    present, failed = (
+        {t: v for t, _, v in (x.partition(" ") for x in node_facts.get(k, ()))} for k in ("tool", "failed")
+    )
+    for tool in _tools(configured):
+        if tool in present or (tool not in PROGRAMS and failed.get(tool, "not found") != "not found"):
+            yield Check(tool, Verdict.GOOD, present.get(tool) or str(configured[tool]))
+        elif tool in configured:
             fix = f"correct profilers.{tool}, or name the module that provides it"
-            yield Check(tool, Verdict.BAD, f"{named[tool]}: {failed.get(tool, 'no answer')}", fix)
+            yield Check(tool, Verdict.BAD, f"{configured[tool]}: {failed.get(tool, 'no answer')}", fix)
         else:
             nodes = "; compute nodes may have it all the same" if has_nodes else ""
             fix = f"name its path: profilers: {{{tool}: ...}}, or its module{nodes}"
-            yield Check(tool, Verdict.SKIPPED, f"not on PATH {where}", fix)
+            yield Check(tool, Verdict.SKIPPED, f"not on PATH {location}", fix)
     mpi: dict[str, str] = {}
-    for line in said.get("mpi", ()):
+    for line in node_facts.get("mpi", ()):
         name, _, text = line.partition(" ")
         mpi[name] = f"{mpi[name]}\n{text}" if name in mpi else text
     yield mpi_check(site, mpi)
-    yield from _gpu_checks(said, has_nodes=has_nodes)
+    yield from _gpu_checks(node_facts, has_nodes=has_nodes)
 
 
 def mpi_check(site: Mapping[str, Any], printed: Mapping[str, str]) -> Check:
@@ -286,22 +294,24 @@ def mpi_check(site: Mapping[str, Any], printed: Mapping[str, str]) -> Check:
     for name, text in printed.items():
         path, _, version = text.partition("\n")
         families[name] = family_of(version) or family_of(path)
-    of = ", ".join(f"{name} is {_PRODUCTS[one] if one else 'of an unknown MPI'}" for name, one in families.items())
-    told = site.get("mpi")
-    known = {one for one in families.values() if one}
-    if told and known and told not in known:
+    description = ", ".join(
+        f"{name} is {_PRODUCTS[mpi] if mpi else 'of an unknown MPI'}" for name, mpi in families.items()
+    )
+    stated = site.get("mpi")
+    known_families = {mpi for mpi in families.values() if mpi}
+    if stated and known_families and stated not in known_families:
         fix = "correct `mpi:`, or name the module of the other MPI in `modules:`"
-        return Check(_MPI, Verdict.WARNING, f"the site says `mpi: {told}`, but {of}", fix)
-    if len(known) == 1 or told in known:
-        family = told or next(iter(known))
-        return Check(_MPI, Verdict.GOOD, f"{of} (mpi: {family})", mpi=family)
+        return Check(_MPI, Verdict.WARNING, f"the site says `mpi: {stated}`, but {description}", fix)
+    if len(known_families) == 1 or stated in known_families:
+        family = stated or next(iter(known_families))
+        return Check(_MPI, Verdict.GOOD, f"{description} (mpi: {family})", mpi=family)
     fix = f"write the site's `mpi:` for the one that recipes use: {', '.join(FAMILIES)}"
-    return Check(_MPI, Verdict.WARNING if known else Verdict.SKIPPED, of, fix)
+    return Check(_MPI, Verdict.WARNING if known_families else Verdict.SKIPPED, description, fix)
 
 
-def _gpu_checks(said: Mapping[str, list[str]], *, has_nodes: bool) -> Iterator[Check]:
+def _gpu_checks(node_facts: Mapping[str, list[str]], *, has_nodes: bool) -> Iterator[Check]:
     """The GPUs of a node, and who may read their counters; `has_nodes`: there are compute nodes beside this one."""
-    names = _gpu_names(said)
+    names = _gpu_names(node_facts)
     if not names and not has_nodes:
         fix = "is NVIDIA's driver installed there, with nvidia-smi on PATH?"
         yield Check("GPUs", Verdict.SKIPPED, "`nvidia-smi -L` lists none", fix)
@@ -314,7 +324,7 @@ def _gpu_checks(said: Mapping[str, list[str]], *, has_nodes: bool) -> Iterator[C
         return
     kinds = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
     yield Check("GPUs", Verdict.GOOD, kinds, gpus=tuple(names))
-    only_root = said.get("admin")
+    only_root = node_facts.get("admin")
     if only_root == ["1"]:
         fix = "counters passes fail with ERR_NVGPUCTRPERM: sites lift it with NVreg_RestrictProfilingToAdminUsers=0"
         yield Check(_COUNTERS, Verdict.WARNING, "for administrators only", fix)
@@ -325,8 +335,8 @@ def _gpu_checks(said: Mapping[str, list[str]], *, has_nodes: bool) -> Iterator[C
         yield Check(_COUNTERS, Verdict.SKIPPED, "the driver does not say who may read them", fix)
 
 
-def _gpu_names(said: Mapping[str, list[str]]) -> list[str]:
-    return re.findall(r"^GPU \d+: (.*?) \(UUID", "\n".join(said.get("gpu", ())), re.MULTILINE)
+def _gpu_names(node_facts: Mapping[str, list[str]]) -> list[str]:
+    return re.findall(r"^GPU \d+: (.*?) \(UUID", "\n".join(node_facts.get("gpu", ())), re.MULTILINE)
 
 
 def node_checks(
@@ -341,41 +351,41 @@ def node_checks(
         latest: Unix seconds here when its end was known.
         skew: Seconds that the login node's clock is ahead of this machine's.
     """
-    said = _said_by(output)
-    host = said.get("host", ["?"])[0]
+    node_facts = _node_facts(output)
+    host = node_facts.get("host", ["?"])[0]
     yield Check("node", Verdict.GOOD, f"{host} ran the shortest job")
-    yield _node_clock(said.get("time", [""])[0], earliest + skew, latest + skew)
-    seen = _gpu_names(said)
-    for one in _machine_checks(site, said, f"on {host}", has_nodes=False):
-        if (one.what != _MPI or "mpi" in said) and (one.what not in {"GPUs", _COUNTERS} or seen):
-            yield replace(one, what=f"{one.what} (node)")
-    wanted = (site.get("gpus") or {}).get("per_node")
-    if wanted and not seen:
+    yield _node_clock(node_facts.get("time", [""])[0], earliest + skew, latest + skew)
+    seen = _gpu_names(node_facts)
+    for site_check in _machine_checks(site, node_facts, f"on {host}", has_nodes=False):
+        if (site_check.what != _MPI or "mpi" in node_facts) and (site_check.what not in {"GPUs", _COUNTERS} or seen):
+            yield replace(site_check, what=f"{site_check.what} (node)")
+    promised = (site.get("gpus") or {}).get("per_node")
+    if promised and not seen:
         fix = "does the job ask for GPUs as the site wants it? `resources: extra:` takes the site's own lines"
-        yield Check("GPUs (node)", Verdict.WARNING, f"the site promises {wanted} a node; the job saw none", fix)
-    if len(seen) > 1 and said.get("given") == [""] and not site.get("whole_nodes"):
+        yield Check("GPUs (node)", Verdict.WARNING, f"the site promises {promised} a node; the job saw none", fix)
+    if len(seen) > 1 and node_facts.get("given") == [""] and not site.get("whole_nodes"):
         fix = "runs on one node would use the same GPU: `whole_nodes: true`, or `resources: {exclusive: true}`"
-        found = f"a job of one GPU is not told which of the {len(seen)} is its own"
-        yield Check("own GPU (node)", Verdict.WARNING, found, fix)
+        message = f"a job of one GPU is not told which of the {len(seen)} is its own"
+        yield Check("own GPU (node)", Verdict.WARNING, message, fix)
 
 
 def _node_clock(text: str, earliest: float, latest: float) -> Check:
     try:
-        told = float(text)
+        node_time = float(text)
     except ValueError:
         return Check("clock (node)", Verdict.SKIPPED, "it did not report the time")
-    off = told - latest if told > latest else told - earliest if told < earliest else 0.0
+    off = node_time - latest if node_time > latest else node_time - earliest if node_time < earliest else 0.0
     if abs(off) > _SKEW_S:
         fix = "times of runs are the node's own, and may not fit those of the login node; ask about NTP"
-        way = "ahead of" if off > 0 else "behind"
-        return Check("clock (node)", Verdict.WARNING, f"{abs(off):.0f} s {way} the login node's", fix)
+        direction = "ahead of" if off > 0 else "behind"
+        return Check("clock (node)", Verdict.WARNING, f"{abs(off):.0f} s {direction} the login node's", fix)
     return Check("clock (node)", Verdict.GOOD, "agrees with the login node's")
 
 
 def _limits_checks(site: Mapping[str, Any], transport: Transport, adapter: Adapter, facts: Facts) -> Iterator[Check]:
     """Ask for queues and accounts, and compare them with the site."""
     if command := adapter.queues_command:
-        done = transport.run(command, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+        done = transport.run(command, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables)
         yield limits_check(site, adapter.parse_queues(done), facts.longest_array)
     else:
         fix = "`--node` tries the queue with a job; `limits: {max_walltime: ...}` says how long one may be"
@@ -393,28 +403,36 @@ def limits_check(site: Mapping[str, Any], queues: Sequence[Queue], longest_array
         longest_array: Tasks that an array may have; None where it is not known.
     """
     name = site.get("partition") or site.get("queue")
-    queue = next((one for one in queues if (one.name == name if name else one.is_default)), None)
+    queue = next(
+        (candidate for candidate in queues if (candidate.name == name if name else candidate.is_default)), None
+    )
     if queue is None:
-        known = ", ".join(one.name for one in queues[:_MOST_NAMES]) or "none"
-        found = f"{name} is not among the queues listed: {known}" if name else f"no default queue; listed: {known}"
-        return Check("limits", Verdict.SKIPPED, found, "`partition:` or `queue:` of the site names the queue")
+        queue_names = ", ".join(candidate.name for candidate in queues[:_MOST_NAMES]) or "none"
+        message = (
+            f"{name} is not among the queues listed: {queue_names}"
+            if name
+            else f"no default queue; listed: {queue_names}"
+        )
+        return Check("limits", Verdict.SKIPPED, message, "`partition:` or `queue:` of the site names the queue")
     limits = site.get("limits") or {}
     longest = None if limits.get("max_walltime") is None else parse_duration(limits["max_walltime"])
     per_node = (site.get("gpus") or {}).get("per_node")
     if longest is not None and queue.walltime is not None and longest > queue.walltime:
-        found = f"limits.max_walltime is {seconds(longest)}, and {queue.name} takes jobs of {seconds(queue.walltime)}"
-        return Check("limits", Verdict.WARNING, found, "correct limits.max_walltime, or name another queue")
+        message = f"limits.max_walltime is {seconds(longest)}, and {queue.name} takes jobs of {seconds(queue.walltime)}"
+        return Check("limits", Verdict.WARNING, message, "correct limits.max_walltime, or name another queue")
     if isinstance(per_node, int) and queue.gpus is not None and per_node > queue.gpus:
-        found = f"gpus.per_node is {per_node}, and nodes of {queue.name} have {queue.gpus or 'none'}"
-        return Check("limits", Verdict.WARNING, found, "correct gpus.per_node, or name the queue with GPUs")
-    most = limits.get("max_array")
-    if most and longest_array is not None and most > longest_array:
-        found = f"limits.max_array is {most}, and an array may have {longest_array} tasks"
-        return Check("limits", Verdict.GOOD, f"{found}: nsw makes none longer")
-    told = [f"jobs of at most {seconds(queue.walltime)}" if queue.walltime is not None else "no longest time listed"]
-    told += [f"{queue.gpus} GPUs a node"] if queue.gpus else []
-    told += [f"arrays of at most {longest_array}"] if longest_array is not None else []
-    return Check("limits", Verdict.GOOD, f"{queue.name}: {', '.join(told)}")
+        message = f"gpus.per_node is {per_node}, and nodes of {queue.name} have {queue.gpus or 'none'}"
+        return Check("limits", Verdict.WARNING, message, "correct gpus.per_node, or name the queue with GPUs")
+    max_array = limits.get("max_array")
+    if max_array and longest_array is not None and max_array > longest_array:
+        message = f"limits.max_array is {max_array}, and an array may have {longest_array} tasks"
+        return Check("limits", Verdict.GOOD, f"{message}: nsw makes none longer")
+    queue_facts = [
+        f"jobs of at most {seconds(queue.walltime)}" if queue.walltime is not None else "no longest time listed"
+    ]
+    queue_facts += [f"{queue.gpus} GPUs a node"] if queue.gpus else []
+    queue_facts += [f"arrays of at most {longest_array}"] if longest_array is not None else []
+    return Check("limits", Verdict.GOOD, f"{queue.name}: {', '.join(queue_facts)}")
 
 
 def account_check(site: Mapping[str, Any], accounts: Sequence[str]) -> Check:
@@ -426,14 +444,14 @@ def account_check(site: Mapping[str, Any], accounts: Sequence[str]) -> Check:
     """
     account = site.get("account")
     if not accounts:
-        found = f"{account}: not compared, " if account else ""
+        not_compared = f"{account}: not compared, " if account else ""
         fix = "the line `queue` shows whether the scheduler takes jobs so"
-        return Check("account", Verdict.SKIPPED, f"{found}the batch system lists no accounts", fix)
-    yours = ", ".join(accounts[:_MOST_NAMES])
+        return Check("account", Verdict.SKIPPED, f"{not_compared}the batch system lists no accounts", fix)
+    own_accounts = ", ".join(accounts[:_MOST_NAMES])
     if account and account not in accounts:
         fix = "correct `account:` of the site, or ask its administrators"
-        return Check("account", Verdict.WARNING, f"{account} is not among yours: {yours}", fix)
-    return Check("account", Verdict.GOOD, f"{account}" if account else f"the default one; yours: {yours}")
+        return Check("account", Verdict.WARNING, f"{account} is not among yours: {own_accounts}", fix)
+    return Check("account", Verdict.GOOD, f"{account}" if account else f"the default one; yours: {own_accounts}")
 
 
 def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
@@ -443,38 +461,49 @@ def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
         site: The site as data.
         checks: What was found of the site so far.
     """
-    good = {one.what: one for one in checks if one.verdict is Verdict.GOOD}
-    found = {what: one.found for what, one in good.items()}
-    gpus = next((good[what].gpus for what in ("GPUs (node)", "GPUs") if what in good), ())
+    good = {site_check.what: site_check for site_check in checks if site_check.verdict is Verdict.GOOD}
+    findings = {subject: site_check.found for subject, site_check in good.items()}
+    gpus = next((good[subject].gpus for subject in ("GPUs (node)", "GPUs") if subject in good), ())
     seen = list(dict.fromkeys(gpus))
-    named = (site.get("gpus") or {}).get("chip")
-    if not named and not seen:
+    stated = (site.get("gpus") or {}).get("chip")
+    if not stated and not seen:
         fix = "gpus: {chip: ...} of the site names it, such as H100"
         if site.get("scheduler") != LOCAL:
             fix = f"`--node` looks at a compute node's; {fix}"
         return Check("chip", Verdict.SKIPPED, "no GPU was seen, and the site names none", fix)
-    text = seen[0] if seen else str(named)
+    text = seen[0] if seen else str(stated)
     chip = find_chip(text)
     if chip is None:
         fix = "recipes are checked once jobs have run; `nsw metrics` lists the chips that nsw knows"
         return Check("chip", Verdict.SKIPPED, f"{text}: no chip that nsw knows", fix)
-    others = [one for one in seen if (other := find_chip(one)) is not None and other is not chip]
-    said = find_chip(str(named)) if named else None
-    if others or (seen and said is not None and said is not chip):
-        found_here = ", ".join([text, *others])
+    other_gpus = [
+        site_check
+        for site_check in seen
+        if (other_chip := find_chip(site_check)) is not None and other_chip is not chip
+    ]
+    stated_chip = find_chip(str(stated)) if stated else None
+    if other_gpus or (seen and stated_chip is not None and stated_chip is not chip):
+        found_here = ", ".join([text, *other_gpus])
         fix = "correct gpus.chip; a queue with one kind of GPU each is a site each"
-        return Check("chip", Verdict.WARNING, f"the site says {named or 'nothing'}, and its node has {found_here}", fix)
+        return Check(
+            "chip", Verdict.WARNING, f"the site says {stated or 'nothing'}, and its node has {found_here}", fix
+        )
     reasons = []
     for tool in tools_for(chip):
-        printed = found.get(f"{tool} (node)") or found.get(tool)
+        printed = findings.get(f"{tool} (node)") or findings.get(tool)
         if printed is None:
             continue
         version = _VERSION.search(printed)
-        why = unsupported(tool, chip, version[1] if version else None)
-        if why is None:
+        reason = unsupported(tool, chip, version[1] if version else None)
+        if reason is None:
             return Check("chip", Verdict.GOOD, f"{chip.name}: {tool}{f' {version[1]}' if version else ''} measures it")
-        reasons.append(why)
-    wanted = tool_for(chip)
+        reasons.append(reason)
+    needed_tool = tool_for(chip)
     if reasons:
-        return Check("chip", Verdict.WARNING, "; ".join(reasons), _NAMED % wanted)
-    return Check("chip", Verdict.SKIPPED, f"{chip.name}: counters need {wanted}, which was not found", _NAMED % wanted)
+        return Check("chip", Verdict.WARNING, "; ".join(reasons), _NAME_IT_HINT % needed_tool)
+    return Check(
+        "chip",
+        Verdict.SKIPPED,
+        f"{chip.name}: counters need {needed_tool}, which was not found",
+        _NAME_IT_HINT % needed_tool,
+    )

@@ -25,8 +25,8 @@ from nsw.recipe.shell_script import Piece, Text, parse_script, shell_names
 from nsw.recipe.starter import as_text, program_name, words_of
 from nsw.recipe.units import format_duration
 from nsw.site.names import LOCAL
-from nsw.site_check.job_directives import asked_of
-from nsw.site_check.profiler_words import PassWords, pass_of, reads_reports
+from nsw.site_check.job_directives import read_directives
+from nsw.site_check.profiler_words import PassWords, parse_pass, reads_reports
 from nsw.site_check.starter import scalar
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ _PRINTS_ONLY: Final = "left out: it measures nothing"
 _KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--nrs"})
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
-_SHOWN: Final = 120  # characters of a line
+_MAX_SHOWN: Final = 120  # characters of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class _Start:
     kind: str = "none"
     processes: int = 1
     options: Sequence[str] = ()
-    said: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, int] = field(default_factory=dict)
 
 
 def convert(
@@ -154,8 +154,8 @@ def convert(
     """
     conversion = _Conversion(parse_script(text, str(script)), script)
     if conversion.is_local:
-        conversion.asked.resources["gpus"] = gpus()
-    return conversion.made(site, sites, recipe)
+        conversion.directives.resources["gpus"] = gpus()
+    return conversion.convert(site, sites, recipe)
 
 
 class _Conversion:
@@ -164,8 +164,8 @@ class _Conversion:
     def __init__(self, script: Script, path: Path) -> None:
         self._script = script
         self._path = path
-        self.asked = asked_of(script.comments, "\n".join(statement.text for statement in script.statements))
-        self._lines = [Line(b.line, b.line, b.text, b.what, b.is_understood) for b in self.asked.became]
+        self.directives = read_directives(script.comments, "\n".join(statement.text for statement in script.statements))
+        self._lines = [Line(b.line, b.line, b.text, b.what, b.is_understood) for b in self.directives.became]
         self._modules: list[str] = []
         self._setup: list[str] = []
         self._setup_names: set[str] = set()
@@ -175,32 +175,32 @@ class _Conversion:
         self._runs: list[_Run] = []
         self._folder: Text | None = None
         self._unknown: dict[Block, bool] = {}  # blocks that are not understood: whether there are runs in them
-        self._told: set[Block] = set()
+        self._reported_blocks: set[Block] = set()
         self._in_condition = False
         self._take_statements()
 
     @property
     def is_local(self) -> bool:
         """Whether the script is for no batch system."""
-        return self.asked.scheduler == LOCAL
+        return self.directives.scheduler == LOCAL
 
-    def made(self, site: str | None, sites: str, recipe: str) -> Converted:
+    def convert(self, site: str | None, sites: str, recipe: str) -> Converted:
         """The texts."""
         has_site = not self.is_local or site is not None or bool(self._paths)
-        name = site or ("here" if self.is_local else self.asked.scheduler)
+        name = site or ("here" if self.is_local else self.directives.scheduler)
         groups = self._groups()
-        where = f" --site {name} --sites {sites}" if has_site else ""
+        site_options = f" --site {name} --sites {sites}" if has_site else ""
         recipes = []
         for number, group in enumerate(groups, 1):
             end = "" if number == 1 else f"-{number}"
             file = Path(recipe).with_stem(f"{Path(recipe).stem}{end}")
-            recipes.append((end, self._recipe(group, number, f"nsw plan {file}{where}")))
+            recipes.append((end, self._recipe(group, number, f"nsw plan {file}{site_options}")))
         lines = sorted(dict.fromkeys(self._lines), key=lambda line: (line.first, line.is_understood))
         return Converted(recipes, name, self._site(name) if has_site else None, lines)
 
-    def _tell(self, statement: Statement, what: str, *, understood: bool = True, text: str | None = None) -> None:
-        shown = _shown(statement) if text is None else text
-        self._lines.append(Line(statement.line, statement.last, " ".join(shown.split()), what, understood))
+    def _tell(self, statement: Statement, outcome: str, *, understood: bool = True, text: str | None = None) -> None:
+        shown_text = _shown_statement(statement) if text is None else text
+        self._lines.append(Line(statement.line, statement.last, " ".join(shown_text.split()), outcome, understood))
 
     # --- statements ---------------------------------------------------------------------------------------------------
 
@@ -217,12 +217,12 @@ class _Conversion:
             elif run is None:
                 self._take_other(statement, is_late=statement.line > last)
         for block, has_runs in self._unknown.items():
-            why = "nsw takes the runs in it as if each ran once" if has_runs else "not carried over"
-            self._tell_block(block, why, understood=False)
+            reason = "nsw takes the runs in it as if each ran once" if has_runs else "not carried over"
+            self._tell_block(block, reason, understood=False)
 
-    def _tell_block(self, block: Block, what: str, *, understood: bool) -> None:
+    def _tell_block(self, block: Block, outcome: str, *, understood: bool) -> None:
         last = self._script.block_ends.get(block.line, block.line)
-        self._lines.append(Line(block.line, last, block.head, what, understood))
+        self._lines.append(Line(block.line, last, block.head, outcome, understood))
 
     def _take_other(self, statement: Statement, *, is_late: bool) -> None:
         """A statement that is no run and in no block."""
@@ -258,8 +258,8 @@ class _Conversion:
         for name, value in statement.assigns:
             self._assigned[name] = statement
             is_known = value is not None and not any(word.computed for word in value)
-            what = "its value is in what uses it" if is_known else "the shell computes it"
-            self._tell(statement, what, understood=is_known, text=None if is_known else f"{name}=...")
+            outcome = "its value is in what uses it" if is_known else "the shell computes it"
+            self._tell(statement, outcome, understood=is_known, text=None if is_known else f"{name}=...")
 
     def _take_folder(self, statement: Statement) -> None:
         target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
@@ -314,9 +314,11 @@ class _Conversion:
         if len(values) != len(statement.words) - 1 or None in values.values():
             return False
         later = {
-            name for other in self._script.statements if other.line > statement.line and other.program in _SETTING
-            for name in shell_names(other.text)
-        }  # fmt: skip
+            name
+            for later_statement in self._script.statements
+            if later_statement.line > statement.line and later_statement.program in _SETTING
+            for name in shell_names(later_statement.text)
+        }
         if any(name in later or (name.endswith("PATH") and name in self._setup_names) for name in values):
             return False
         self._env |= {name: value for name, value in values.items() if value is not None}
@@ -338,9 +340,9 @@ class _Conversion:
         if not statement.words or statement.is_condition or reads_reports(statement.words):
             return None
         words = list(dropwhile(lambda word: word.literal in _BEFORE, statement.words))
-        outer = pass_of(words)
+        outer = parse_pass(words)
         start, program = _launcher(outer.program if outer else words)
-        inner = None if outer else pass_of(program)
+        inner = None if outer else parse_pass(program)
         profiler = outer or inner
         run = _Run(
             statement, self._folder, start, profiler, inner.program if inner else program,
@@ -356,9 +358,9 @@ class _Conversion:
             if run in profiled or not profiled:
                 groups.setdefault((*run.key, run.is_outside), [])
         for run in self._runs:
-            own = (*run.key, run.is_outside)
+            own_key = (*run.key, run.is_outside)
             key = (
-                own if own in groups else (*run.key, True)
+                own_key if own_key in groups else (*run.key, True)
             )  # the program alone, of one whose profiler starts the launcher
             if key in groups:
                 groups[key].append(run)
@@ -375,39 +377,43 @@ class _Conversion:
 
     def _started(self, run: _Run) -> _Start:
         """How the program of a run is started, less what nsw writes itself."""
-        start, asked = run.start, self.asked
+        start, directives = run.start, self.directives
         if start is None:
-            if (asked.tasks or 1) > 1:
-                what = f"{asked.tasks} processes are asked for, and no launcher starts them: nsw asks for one"
-                self._tell(run.statement, what, understood=False)
+            if (directives.tasks or 1) > 1:
+                message = f"{directives.tasks} processes are asked for, and no launcher starts them: nsw asks for one"
+                self._tell(run.statement, message, understood=False)
             return _Start()
         if start.kind == "jsrun" and (sets := _resource_sets(start)) is not None:
             return sets
         is_mpi = start.kind.startswith("mpi")  # whose own options stay: which MPI it is decides what nsw writes
         options, number = list(start.options), dict[str, int]()
-        for what, value, at in reversed(list(layout_options(start.kind, options))):
-            if what in {"per_node", "cpus", "nodes", "all_gpus"} and value is not None and value.isdecimal():
-                number[what] = int(value)
+        for message, value, at in reversed(list(layout_options(start.kind, options))):
+            if message in {"per_node", "cpus", "nodes", "all_gpus"} and value is not None and value.isdecimal():
+                number[message] = int(value)
                 width = 1 if value in options[at] else 2
                 options[at : at + width] = options[at : at + width] if is_mpi else []
-        nodes = number.get("nodes") or asked.nodes or 1
-        processes = start.processes or number.get("per_node", 0) * nodes or asked.tasks or 1
+        nodes = number.get("nodes") or directives.nodes or 1
+        processes = start.processes or number.get("per_node", 0) * nodes or directives.tasks or 1
         if start.processes is None and _is_count_computed(options):
-            what = f"the number is computed: nsw takes {processes}"
-            self._tell(run.statement, what, understood=False, text=f"{start.kind} -n")
+            message = f"the number is computed: nsw takes {processes}"
+            self._tell(run.statement, message, understood=False, text=f"{start.kind} -n")
         return _Start(start.kind, processes, self._known_options(run, start.kind, options), number)
 
     def _known_options(self, run: _Run, kind: str, options: list[str]) -> list[str]:
         """Options of a launcher whose values are known; those of others are named, but for the number of processes."""
-        kept: list[str] = []
+        kept_words: list[str] = []
         for word in options:
             if FILLED not in word:
-                kept.append(word)
+                kept_words.append(word)
                 continue
-            name = kept.pop() if word == FILLED and kept and kept[-1].startswith("-") else word.replace(FILLED, "...")
+            name = (
+                kept_words.pop()
+                if word == FILLED and kept_words and kept_words[-1].startswith("-")
+                else word.replace(FILLED, "...")
+            )
             if name not in _COUNTS:
                 self._tell(run.statement, "only the job knows its value", understood=False, text=f"{kind} {name}")
-        return kept
+        return kept_words
 
     # --- the texts ----------------------------------------------------------------------------------------------------
 
@@ -417,7 +423,7 @@ class _Conversion:
         start, matrix = self._started(first), self._matrix(group)
         for run in group:
             self._tell_redirects(run)
-        name = _recipe_name(self.asked.name, first, number)
+        name = _recipe_name(self.directives.name, first, number)
         out = [
             f"# Made by `nsw init --from-script {self._path.name}`. Numbers of lines are those of that script.\n",
             f"#\n#   {plan}\nnsw: 1\nname: {_yaml(name)}\n\napp:\n",
@@ -451,12 +457,12 @@ class _Conversion:
 
     def _command(self, run: _Run) -> str:
         line = run.statement.line
-        place = f"line {line} of {self._path.name}"
-        words = [_shell_word(word, f"{place}: write here what stands there") for word in run.program]
+        location = f"line {line} of {self._path.name}"
+        words = [_shell_word(word, f"{location}: write here what stands there") for word in run.program]
         for word in run.program:
             if (piece := word.computed) is not None:
-                what = "the script runs its own arguments" if piece.kind == "list" else piece.name
-                self._tell(run.statement, f"{what}: fill it in in app.command", understood=False, text=piece.text)
+                subject = "the script runs its own arguments" if piece.kind == "list" else piece.name
+                self._tell(run.statement, f"{subject}: fill it in in app.command", understood=False, text=piece.text)
         command = " ".join(words)
         for sign, target in run.statement.redirects:
             if sign.lstrip("0") == "<":
@@ -474,36 +480,41 @@ class _Conversion:
 
     def _own_env(self, run: _Run) -> dict[str, str]:
         """Variables that are set for a run alone."""
-        made = {}
+        variables = {}
         for name, value in run.statement.assigns if run.statement.words else ():
             text = value[0].literal if value else None
             if text is None:
                 self._tell(run.statement, "only the job knows its value", understood=False, text=f"{name}=...")
             else:
-                made[name] = text
-        return made
+                variables[name] = text
+        return variables
 
     def _files(self, group: Sequence[_Run]) -> list[str]:
         """The files beside the script that the program needs, and those that it is built of."""
         words = [word.literal for run in group for word in run.program]
         words += [word.literal for _, built in self._build for word in built.words]
-        made = {PurePosixPath(words[at + 1] or "").name for at, word in enumerate(words[:-1]) if word == "-o"}
+        built_files = {PurePosixPath(words[at + 1] or "").name for at, word in enumerate(words[:-1]) if word == "-o"}
         files = files_of([word for word in words if word], self._path.parent)
-        for where, built in self._build:
+        for folder, built in self._build:
             for word in built.words:
                 name = word.literal or ""
-                if where is None and PurePosixPath(name).suffix in _SOURCES and name not in files and name not in made:
-                    what = f"{name} is not beside the script: list it in app.files"
-                    self._tell(built, what, understood=False)
-        return [name for name in files if not (self._build and name in made)]
+                if (
+                    folder is None
+                    and PurePosixPath(name).suffix in _SOURCES
+                    and name not in files
+                    and name not in built_files
+                ):
+                    message = f"{name} is not beside the script: list it in app.files"
+                    self._tell(built, message, understood=False)
+        return [name for name in files if not (self._build and name in built_files)]
 
     def _build_command(self) -> str:
         """The compilers' lines, in the folder that the script changed to."""
         parts, folder = [], None
-        for where, statement in self._build:
-            if where is not None and where is not folder:
-                parts.append(f"cd {_shell_word(where, 'the folder')}")
-                folder = where
+        for target, statement in self._build:
+            if target is not None and target is not folder:
+                parts.append(f"cd {_shell_word(target, 'the folder')}")
+                folder = target
             parts.append(" ".join(_shell_word(w, f"line {statement.line}") for w in statement.words))
         return " && ".join(parts)
 
@@ -514,15 +525,15 @@ class _Conversion:
         }
         inside = {block: run.statement for run in group for block in run.statement.blocks}
         for block, statement in inside.items():
-            if block.loop is not None and block.loop[0] in statement.loops and block not in self._told:
+            if block.loop is not None and block.loop[0] in statement.loops and block not in self._reported_blocks:
                 name = block.loop[0]
-                self._told.add(block)
-                what = (
+                self._reported_blocks.add(block)
+                outcome = (
                     f"matrix: {name}"
                     if name in used
                     else "the program's words do not name it: nsw takes the runs in it once"
                 )
-                self._tell_block(block, what, understood=name in used)
+                self._tell_block(block, outcome, understood=name in used)
         return {name: values for run in group for name, values in run.statement.loops.items() if name in used}
 
     def _passes(self, group: Sequence[_Run]) -> Iterator[str]:
@@ -546,29 +557,29 @@ class _Conversion:
         keys |= {"tool": words.tool, **words.fields} | ({"options": words.options} if words.options else {})
         yield f"  - {words.kind}: {_flow(keys)} # line {run.statement.line}\n"
         self._tell(run.statement, f"passes: {words.kind} by {words.tool}")
-        for text, why in words.left_out:
-            self._tell(run.statement, why, text=text)
-        for text, why in words.unknown:
-            self._tell(run.statement, why, understood=False, text=text)
+        for text, reason in words.left_out:
+            self._tell(run.statement, reason, text=text)
+        for text, reason in words.unknown:
+            self._tell(run.statement, reason, understood=False, text=text)
         if words.tool == "nsys" and not any(o.startswith(("-s", "--sample", "--cpuctxsw")) for o in words.options):
             yield "    # nsw adds --sample=none --cpuctxsw=none: nsys samples CPUs only where options say so\n"
         if words.tool == "ncu" and "processes" not in words.fields:
             yield "    # nsw adds --target-processes all; processes: application is the older ncu's default\n"
 
     def _resources(self, start: _Start) -> str:
-        asked, said = self.asked, start.said
-        keys: dict[str, Any] = dict(asked.resources)
-        for what, key in (("nodes", "nodes"), ("all_gpus", "gpus"), ("cpus", "cpus_per_task")):
-            if what in said:
-                keys[key] = said[what]
-        if "per_node" in said and said["per_node"] * keys.get("nodes", 1) != start.processes:
-            keys["tasks_per_node"] = said["per_node"]
+        directives, settings = self.directives, start.settings
+        keys: dict[str, Any] = dict(directives.resources)
+        for setting, key in (("nodes", "nodes"), ("all_gpus", "gpus"), ("cpus", "cpus_per_task")):
+            if setting in settings:
+                keys[key] = settings[setting]
+        if "per_node" in settings and settings["per_node"] * keys.get("nodes", 1) != start.processes:
+            keys["tasks_per_node"] = settings["per_node"]
         notes = []
         if seconds := keys.pop("time", None):
-            own = seconds - _MARGIN if seconds > 2 * _MARGIN else seconds
-            keys["time"] = format_duration(own)
-            notes.append(f"nsw asks for {format_duration(own + _MARGIN)}: a minute more, for the job itself")
-        keys |= {"extra": asked.extra} if asked.extra else {}
+            run_seconds = seconds - _MARGIN if seconds > 2 * _MARGIN else seconds
+            keys["time"] = format_duration(run_seconds)
+            notes.append(f"nsw asks for {format_duration(run_seconds + _MARGIN)}: a minute more, for the job itself")
+        keys |= {"extra": directives.extra} if directives.extra else {}
         order = ["nodes", "gpus", "cpus_per_task", "tasks_per_node", "memory", "time"]
         first = {key: keys[key] for key in order if key in keys}
         ordered = first | {key: value for key, value in keys.items() if key not in first}
@@ -582,20 +593,20 @@ class _Conversion:
         lines = sorted((line for line in self._lines if not line.is_understood), key=lambda line: line.first)
         if not lines:
             return ""
-        shown = [
+        shown_lines = [
             f"#   {line.numbers:<8} {_comment(line.text)}: {_comment(line.what)}\n" for line in dict.fromkeys(lines)
         ]
-        return f"\n# Not understood of {self._path.name}, and not done by this recipe:\n{''.join(shown)}"
+        return f"\n# Not understood of {self._path.name}, and not done by this recipe:\n{''.join(shown_lines)}"
 
     def _site(self, name: str) -> str:
-        asked = self.asked
-        keys = [("scheduler", scalar(asked.scheduler))]
-        keys += [(key, scalar(value) if key != "gres" else _yaml(value)) for key, value in asked.site.items()]
+        directives = self.directives
+        keys = [("scheduler", scalar(directives.scheduler))]
+        keys += [(key, scalar(value) if key != "gres" else _yaml(value)) for key, value in directives.site.items()]
         if re.search(r"\s-\w*l|--login", self._script.shebang):
             keys.append(("login_shell", "true"))
         if self._modules:
             keys.append(("modules", _flow(self._modules)))
-        if chip := find_chip(asked.gpu_kind or None):
+        if chip := find_chip(directives.gpu_kind or None):
             keys.append(("gpus", f"{{ chip: {chip.name} }}"))
         if self._paths:
             keys.append(("profilers", _flow(self._paths)))
@@ -643,10 +654,10 @@ def _is_count_computed(options: Sequence[str]) -> bool:
 
 def _resource_sets(start: Launched) -> _Start | None:
     """The resource sets that jsrun is given, which nsw leaves as they are; -n counts them."""
-    said = {what: value for what, value, _ in layout_options(start.kind, start.options)}
-    if not said.keys() & {"set_ranks", "set_cpus", "set_gpus", "node_sets"} or start.processes is None:
+    option_values = {meaning: value for meaning, value, _ in layout_options(start.kind, start.options)}
+    if not option_values.keys() & {"set_ranks", "set_cpus", "set_gpus", "node_sets"} or start.processes is None:
         return None
-    ranks = said.get("set_ranks") or "1"
+    ranks = option_values.get("set_ranks") or "1"
     each = int(ranks) if ranks.isdecimal() else 1
     return _Start(start.kind, start.processes * each, ["-n", str(start.processes), *start.options])
 
@@ -692,23 +703,23 @@ def _makes_folder(statement: Statement) -> bool:
 
 def _shell_word(text: Text, hint: str) -> str:
     """A word as a recipe's command has it; what is not known is an error of the shell, with a hint."""
-    made = ""
+    shell_text = ""
     for piece in text.pieces:
         if piece.kind == "text":
-            made += as_text(shlex.quote(piece.text)) if piece.text or len(text.pieces) == 1 else ""
+            shell_text += as_text(shlex.quote(piece.text)) if piece.text or len(text.pieces) == 1 else ""
         elif piece.kind == "shell":
-            made += as_text(piece.text)
+            shell_text += as_text(piece.text)
         elif piece.kind == "variable":
-            made += f'"{as_text(piece.text)}"'
+            shell_text += f'"{as_text(piece.text)}"'
         elif piece.kind == "parameter":
-            made += f"{{{{ {piece.text} }}}}"
+            shell_text += f"{{{{ {piece.text} }}}}"
         else:
             plain = re.sub(r"[^\w ./:,-]", "", hint)
-            made += f'"${{NSW_FILL_IN:?{plain}}}"'
-    return made
+            shell_text += f'"${{NSW_FILL_IN:?{plain}}}"'
+    return shell_text
 
 
-def _shown(statement: Statement) -> str:
+def _shown_statement(statement: Statement) -> str:
     """A statement as it may be shown: without values that look secret."""
     is_secret = any(looks_secret(name) for name, _ in statement.assigns) or holds_secret(statement.text)
     return _names_only(statement) if is_secret else statement.text
@@ -746,4 +757,4 @@ def _value(text: str) -> str:
 
 
 def _comment(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)[:_SHOWN]
+    return "".join(c if c.isprintable() else "?" for c in text)[:_MAX_SHOWN]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from nsw.schedulers.adapter import Adapter
 
-__all__ = ["Asked", "Became", "asked_of"]
+__all__ = ["Became", "Directives", "read_directives"]
 
 _OF_SITE: Final = frozenset({"partition", "account", "qos", "queue", "gres"})
 _NUMBERS: Final = {
@@ -29,7 +29,7 @@ _NUMBERS: Final = {
     "node_cpus": "resources.cpus_per_task", "gpus": "resources.gpus", "node_gpus": "resources.gpus",
     "task_gpus": "resources.gpus",
 }  # fmt: skip
-_OWN: Final = {
+_HANDLED_BY_NSW: Final = {
     "name": "the name of the recipe: nsw names its jobs itself",
     "output": "nsw keeps what the job prints: `nsw logs`",
     "gpu_bind": "nsw gives each process its own GPUs",
@@ -48,7 +48,7 @@ class Became:
 
 
 @dataclass(slots=True)
-class Asked:
+class Directives:
     """What the directives of a script ask for.
 
     Attributes:
@@ -74,10 +74,10 @@ class Asked:
     @property
     def nodes(self) -> int | None:
         """The nodes; None: they are not counted."""
-        said = self.numbers
-        if "nodes" not in said and {"tasks", "per_node"} <= said.keys():
-            return -(-said["tasks"] // said["per_node"])
-        return said.get("nodes")
+        numbers = self.numbers
+        if "nodes" not in numbers and {"tasks", "per_node"} <= numbers.keys():
+            return -(-numbers["tasks"] // numbers["per_node"])
+        return numbers.get("nodes")
 
     @property
     def tasks(self) -> int | None:
@@ -87,51 +87,51 @@ class Asked:
 
     def finish(self) -> None:
         """Put together what several options say."""
-        said, nodes = self.numbers, self.nodes or 1
+        numbers, nodes = self.numbers, self.nodes or 1
         if self.nodes is not None:
             self.resources["nodes"] = self.nodes
-        each = said.get("cpus", said.get("node_cpus", 0) // said.get("per_node", 1))
-        if each > 1 or "cpus" in said:
+        each = numbers.get("cpus", numbers.get("node_cpus", 0) // numbers.get("per_node", 1))
+        if each > 1 or "cpus" in numbers:
             self.resources["cpus_per_task"] = each
-        of_nodes = said.get("node_gpus", 0) * nodes or said.get("task_gpus", 0) * (self.tasks or 1)
-        self.resources["gpus"] = said.get("gpus", of_nodes)
+        of_nodes = numbers.get("node_gpus", 0) * nodes or numbers.get("task_gpus", 0) * (self.tasks or 1)
+        self.resources["gpus"] = numbers.get("gpus", of_nodes)
 
     def take(self, line: int, adapter: Adapter, option: str, value: str) -> None:
         """Take one option of a directive; `value` is empty where it has none."""
         text = f"{option}{'=' if option.startswith('--') and value else ' ' if value else ''}{value}"
-        asked = adapter.asked(option, value)
-        keys = [self._set(what, some, adapter) for what, some in asked]
-        if asked and None not in keys:
+        requested = adapter.requested_keys(option, value)
+        keys = [self._set(key_name, text_value, adapter) for key_name, text_value in requested]
+        if requested and None not in keys:
             self.became.append(Became(line, text, "; ".join(dict.fromkeys(key for key in keys if key))))
         else:
             self.became.append(self._extra(line, adapter, text))
 
-    def _set(self, what: str, value: str, adapter: Adapter) -> str | None:
+    def _set(self, key_name: str, value: str, adapter: Adapter) -> str | None:
         """Set what is asked for, and say what it became; None: its value is none that nsw can write."""
-        if what in _OWN:
-            self.name = value if what == "name" else self.name
-            return _OWN[what]
-        if what == "gpu_kind":
+        if key_name in _HANDLED_BY_NSW:
+            self.name = value if key_name == "name" else self.name
+            return _HANDLED_BY_NSW[key_name]
+        if key_name == "gpu_kind":
             self.gpu_kind = value
             return ""
-        if what == "chunk":  # also where no GPUs are asked for, whose words the site's gres are
+        if key_name == "chunk":  # also where no GPUs are asked for, whose words the site's gres are
             self.resources["gres"] = value
             return "resources.gres"
-        if what in _OF_SITE:
-            self.site[what] = value
-            return f"site: {what}"
-        if what in _NUMBERS:
+        if key_name in _OF_SITE:
+            self.site[key_name] = value
+            return f"site: {key_name}"
+        if key_name in _NUMBERS:
             if not value.isdecimal():
                 return None
-            self.numbers[what] = int(value)
-            return _NUMBERS[what]
-        made = {"time": _seconds(value, adapter.time_units), "memory": _memory(value), "exclusive": True}.get(
-            what, value
+            self.numbers[key_name] = int(value)
+            return _NUMBERS[key_name]
+        converted = {"time": _seconds(value, adapter.time_units), "memory": _memory(value), "exclusive": True}.get(
+            key_name, value
         )
-        if made is None:
+        if converted is None:
             return None
-        self.resources[what] = made
-        return f"resources.{what}"
+        self.resources[key_name] = converted
+        return f"resources.{key_name}"
 
     def _extra(self, line: int, adapter: Adapter, text: str) -> Became:
         directive = f"{adapter.marker} {text}"
@@ -145,33 +145,37 @@ class Asked:
         return Became(line, text, "resources.extra")
 
 
-def asked_of(comments: Sequence[tuple[int, str]], commands: str) -> Asked:
+def read_directives(comments: Sequence[tuple[int, str]], commands: str) -> Directives:
     """What the directives ask for.
 
     Args:
         comments: The lines that begin with # before the first command, with their numbers.
         commands: The script's commands, whose variables tell the batch system where it has no directive.
     """
-    known = adapters()
-    directives = [(line, text, name) for line, text in comments if (name := _scheduler_of(text, known))]
-    asked = Asked(directives[0][2] if directives else _by_variables(commands, known))
+    adapters_by_name = adapters()
+    directives = [(line, text, name) for line, text in comments if (name := _scheduler_of(text, adapters_by_name))]
+    requested = Directives(directives[0][2] if directives else _by_variables(commands, adapters_by_name))
     for line, text, name in directives:
-        if name != asked.scheduler:
-            asked.became.append(Became(line, text, f"the job is {known[asked.scheduler].name}'s", is_understood=False))
+        if name != requested.scheduler:
+            requested.became.append(
+                Became(line, text, f"the job is {adapters_by_name[requested.scheduler].name}'s", is_understood=False)
+            )
             continue
-        for option, value in known[name].options_in(text):
-            asked.take(line, known[name], option, value)
-    asked.finish()
-    return asked
+        for option, value in adapters_by_name[name].options_in(text):
+            requested.take(line, adapters_by_name[name], option, value)
+    requested.finish()
+    return requested
 
 
-def _scheduler_of(line: str, known: dict[str, Adapter]) -> str:
+def _scheduler_of(line: str, adapters_by_name: dict[str, Adapter]) -> str:
     """The batch system that reads a line; empty: none does."""
-    return next((name for name, one in known.items() if re.match(rf"{re.escape(one.marker)}\s+-", line)), "")
+    return next(
+        (name for name, adapter in adapters_by_name.items() if re.match(rf"{re.escape(adapter.marker)}\s+-", line)), ""
+    )
 
 
-def _by_variables(commands: str, known: dict[str, Adapter]) -> str:
-    prefixes = {adapter.variables: name for name, adapter in known.items() if adapter.variables}
+def _by_variables(commands: str, adapters_by_name: dict[str, Adapter]) -> str:
+    prefixes = {adapter.variables: name for name, adapter in adapters_by_name.items() if adapter.variables}
     match = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
     return prefixes[match[1]] if match else LOCAL
 

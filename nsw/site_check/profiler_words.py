@@ -16,7 +16,7 @@ from nsw.recipe.shell_script import Piece, Text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["PassWords", "pass_of", "reads_reports"]
+__all__ = ["PassWords", "parse_pass", "reads_reports"]
 
 _OWN_REPORT: Final = "nsw names the report itself"
 _OWN_PAGES: Final = "nsw exports the report's pages itself"
@@ -77,7 +77,7 @@ class PassWords:
         """Pass an option on, if it is the same whenever it is run."""
         words = option.words
         if None in words:
-            self.unknown.append((option.shown, _NOT_KNOWN))
+            self.unknown.append((option.text_shown, _NOT_KNOWN))
         else:
             self.options += [word for word in words if word is not None]
 
@@ -103,7 +103,7 @@ class _Option(NamedTuple):
         return [self.name, self.value.literal]
 
     @property
-    def shown(self) -> str:
+    def text_shown(self) -> str:
         if self.value is None:
             return self.name
         return f"{self.name}{'=' if self.joined else ' '}{self.value.source_text}"
@@ -120,47 +120,50 @@ def reads_reports(words: Sequence[Text]) -> bool:
     return tool is not None and any(re.fullmatch(_READING[tool], word.literal or "") for word in words[1:])
 
 
-def pass_of(words: Sequence[Text]) -> PassWords | None:
+def parse_pass(words: Sequence[Text]) -> PassWords | None:
     """The pass that a command line asks for; None where it starts with no profiler that measures."""
     tool = _tool(words)
     if tool is None or reads_reports(words):
         return None
-    made, rest = PassWords(tool, words[0].literal or tool), list(words[1:])
+    pass_words, rest = PassWords(tool, words[0].literal or tool), list(words[1:])
     if tool == "nsys":
         command = rest[0].literal if rest else None
         if command not in {"profile", "nvprof"}:
             return None
         _read(
-            made, rest[1:], "nvprof" if command == "nvprof" else "nsys", _nsys_nvprof if command == "nvprof" else _nsys
+            pass_words,
+            rest[1:],
+            "nvprof" if command == "nvprof" else "nsys",
+            _nsys_nvprof if command == "nvprof" else _nsys,
         )
         if command == "profile":  # nsys's own default
-            made.fields.setdefault("trace", ["cuda", "opengl", "nvtx", "osrt"])
+            pass_words.fields.setdefault("trace", ["cuda", "opengl", "nvtx", "osrt"])
     elif tool == "ncu":
-        made.kind = "counters"
-        made.fields = {"kernels": {"exclude": []}, "launches": {"skip": 0}, "metrics": []}
-        _read(made, rest, tool, _ncu)
-        made.fields["metrics"] = made.fields["metrics"] or ["set:basic"]
+        pass_words.kind = "counters"
+        pass_words.fields = {"kernels": {"exclude": []}, "launches": {"skip": 0}, "metrics": []}
+        _read(pass_words, rest, tool, _ncu)
+        pass_words.fields["metrics"] = pass_words.fields["metrics"] or ["set:basic"]
     elif tool == "nvprof":
-        _read(made, rest, tool, _nvprof)
-        if made.kind == "counters":
-            made.fields = {"launches": {"skip": 0}, **made.fields}
-            made.fields.setdefault("kernels", {"exclude": []})
-            made.fields.pop("report", None)
+        _read(pass_words, rest, tool, _nvprof)
+        if pass_words.kind == "counters":
+            pass_words.fields = {"launches": {"skip": 0}, **pass_words.fields}
+            pass_words.fields.setdefault("kernels", {"exclude": []})
+            pass_words.fields.pop("report", None)
     else:
-        made.kind = "host"
-        _read(made, rest, tool, _vtune if tool == "vtune" else _aps)
-    return made
+        pass_words.kind = "host"
+        _read(pass_words, rest, tool, _vtune if tool == "vtune" else _aps)
+    return pass_words
 
 
-def _read(made: PassWords, words: list[Text], table: str, take: Callable[[PassWords, _Option], None]) -> None:
+def _read(pass_words: PassWords, words: list[Text], table: str, take: Callable[[PassWords, _Option], None]) -> None:
     """Take the options up to the program's first word."""
     while words:
         first = words[0].pieces[0] if words[0].pieces else Piece("text", "")
         if words[0].literal == "--":
-            made.program = words[1:]
+            pass_words.program = words[1:]
             return
         if first.kind == "computed":  # options, or the program: it has more words behind it then
-            made.unknown.append((words.pop(0).source_text, _NOT_KNOWN))
+            pass_words.unknown.append((words.pop(0).source_text, _NOT_KNOWN))
             continue
         if first.kind != "text" or not first.text.startswith("-"):
             break
@@ -170,8 +173,8 @@ def _read(made: PassWords, words: list[Text], table: str, take: Callable[[PassWo
             value: Text | None = Text((Piece("text", rest), *word.pieces[1:]))
         else:
             value = words.pop(0) if words and _has_value(table, name) else None
-        take(made, _Option(name, value, bool(equals)))
-    made.program = words
+        take(pass_words, _Option(name, value, bool(equals)))
+    pass_words.program = words
 
 
 def _has_value(table: str, name: str) -> bool:
@@ -180,22 +183,22 @@ def _has_value(table: str, name: str) -> bool:
     return name not in _FLAGS[table].split()
 
 
-def _nsys(made: PassWords, option: _Option) -> None:
+def _nsys(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"-o", "--output", "-f", "--force-overwrite"}:
-        made.left_out.append((option.shown, _OWN_REPORT))
+        pass_words.left_out.append((option.text_shown, _OWN_REPORT))
     elif option.name in {"-t", "--trace"}:
         domains = option.text.split(",")
         if set(domains) <= set(get_args(TraceDomain)):
-            made.fields["trace"] = domains
+            pass_words.fields["trace"] = domains
         else:
-            made.unknown.append((option.shown, "nsw does not know all of these"))
+            pass_words.unknown.append((option.text_shown, "nsw does not know all of these"))
     else:
-        made.keep(option)
+        pass_words.keep(option)
 
 
-def _nsys_nvprof(made: PassWords, option: _Option) -> None:
-    why = "nsys nvprof translates it: nsys's report has all events"
-    made.unknown.append((option.shown, why))
+def _nsys_nvprof(pass_words: PassWords, option: _Option) -> None:
+    reason = "nsys nvprof translates it: nsys's report has all events"
+    pass_words.unknown.append((option.text_shown, reason))
 
 
 _NCU_FIELDS: Final = {
@@ -206,58 +209,58 @@ _NCU_FIELDS: Final = {
 }
 
 
-def _ncu(made: PassWords, option: _Option) -> None:
+def _ncu(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"-o", "--export", "-f", "--force-overwrite"}:
-        made.left_out.append((option.shown, _OWN_REPORT))
+        pass_words.left_out.append((option.text_shown, _OWN_REPORT))
     elif option.name in {"--csv", "--page", "--log-file", "--print-units", "--print-summary"}:
-        made.left_out.append((option.shown, _OWN_PAGES))
+        pass_words.left_out.append((option.text_shown, _OWN_PAGES))
     elif option.name in {"--set", "--section"} and option.text:
-        made.fields["metrics"].append(f"{option.name[2:]}:{option.text}")
+        pass_words.fields["metrics"].append(f"{option.name[2:]}:{option.text}")
     elif option.name == "--metrics" and option.text:
-        made.fields["metrics"] += option.text.split(",")
+        pass_words.fields["metrics"] += option.text.split(",")
     elif option.name in _NCU_FIELDS and option.text in _NCU_FIELDS[option.name][1]:
         key, values = _NCU_FIELDS[option.name]
-        made.fields[key] = values[option.text]
+        pass_words.fields[key] = values[option.text]
     else:
-        made.keep(option)
+        pass_words.keep(option)
 
 
-def _nvprof(made: PassWords, option: _Option) -> None:
+def _nvprof(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"-o", "--export-profile"}:
-        made.fields["report"] = "file"
-        made.left_out.append((option.shown, _OWN_REPORT))
+        pass_words.fields["report"] = "file"
+        pass_words.left_out.append((option.text_shown, _OWN_REPORT))
     elif option.name in {"-f", "--force-overwrite", "--log-file"}:
-        made.left_out.append((option.shown, _OWN_REPORT))
+        pass_words.left_out.append((option.text_shown, _OWN_REPORT))
     elif option.name in {"--csv", "-u", "--normalized-time-unit", "--profile-child-processes", "--print-summary", "-s"}:
-        made.left_out.append((option.shown, "nsw prints the table as CSV in ns, of each process"))
+        pass_words.left_out.append((option.text_shown, "nsw prints the table as CSV in ns, of each process"))
     elif option.name in {"--print-gpu-trace", "--print-api-trace"}:
-        made.fields.setdefault("report", "trace")
+        pass_words.fields.setdefault("report", "trace")
     elif option.name in {"-m", "--metrics", "-e", "--events", "--analysis-metrics"}:
-        made.kind = "counters"
+        pass_words.kind = "counters"
         event = "event:" if option.name in {"-e", "--events"} else ""
         names = option.text.split(",") if option.value is not None else ["set:analysis"]
-        made.fields.setdefault("metrics", []).extend(f"{event}{name}" for name in names)
+        pass_words.fields.setdefault("metrics", []).extend(f"{event}{name}" for name in names)
     elif option.name == "--kernels" and option.text and ":" not in option.text:
-        made.fields["kernels"] = {"regex": option.text, "exclude": []}
+        pass_words.fields["kernels"] = {"regex": option.text, "exclude": []}
     else:
-        made.keep(option)
+        pass_words.keep(option)
 
 
-def _vtune(made: PassWords, option: _Option) -> None:
+def _vtune(pass_words: PassWords, option: _Option) -> None:
     name = "-" + option.name.lstrip("-")
     if name in {"-r", "-result-dir"}:
-        made.left_out.append((option.shown, _OWN_REPORT))
+        pass_words.left_out.append((option.text_shown, _OWN_REPORT))
     elif name in {"-c", "-collect"} and option.text:
-        made.fields["analysis"] = option.text
+        pass_words.fields["analysis"] = option.text
     elif name == "-knob" and "=" in option.text:
         knob, _, value = option.text.partition("=")
-        made.fields.setdefault("knobs", {})[knob] = value
+        pass_words.fields.setdefault("knobs", {})[knob] = value
     else:
-        made.keep(option)
+        pass_words.keep(option)
 
 
-def _aps(made: PassWords, option: _Option) -> None:
+def _aps(pass_words: PassWords, option: _Option) -> None:
     if option.name in {"-r", "--result-dir"}:
-        made.left_out.append((option.shown, _OWN_REPORT))
+        pass_words.left_out.append((option.text_shown, _OWN_REPORT))
     else:
-        made.keep(option)
+        pass_words.keep(option)

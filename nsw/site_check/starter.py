@@ -107,14 +107,14 @@ class FirstSite:
         path: The sites file that it is for.
         name: Its name.
         text: Its lines as they are below `sites:`.
-        found: What the machine answered, a line each.
+        answers_shown: What the machine answered, a line each.
         todo: What a person has to fill in or check.
     """
 
     path: Path
     name: str
     text: str
-    found: Sequence[str]
+    answers_shown: Sequence[str]
     todo: Sequence[str]
     _before: str
 
@@ -126,19 +126,19 @@ class FirstSite:
         """
         target = self.path.resolve()  # of a link the file, which may be kept elsewhere
         target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, made = mkstemp(dir=target.parent, prefix=".nsw-init-", suffix=".yaml")
+        descriptor, temporary = mkstemp(dir=target.parent, prefix=".nsw-init-", suffix=".yaml")
         try:
             with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
                 file.write((self._before.rstrip("\n") + "\n" if self._before else "nsw: 1\nsites:\n") + self.text)
-            if self.name not in _names(Path(made)):
+            if self.name not in _names(Path(temporary)):
                 raise UsageError(
                     f"{self.path} has a layout to which nsw cannot append a site",
                     hint="add the site's lines by hand",
                 )
-            Path(made).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
-            Path(made).replace(target)
+            Path(temporary).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
+            Path(temporary).replace(target)
         finally:
-            Path(made).unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
 
 
 def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) -> FirstSite:
@@ -162,22 +162,24 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     data = {"transport": {"kind": "local"} if host is None else {"kind": FIRST_TRANSPORT, "host": host}}
     with closing(connect(data)) as transport:
         answers = survey(transport, host)
-    known = known_site(answers)
-    text, found, todo = site_for(name, answers) if known is None else shipped_site(known, name, answers)
-    return FirstSite(target, name, text, found, todo, before)
+    shipped_name = known_site(answers)
+    text, answers_shown, todo = (
+        site_for(name, answers) if shipped_name is None else shipped_site(shipped_name, name, answers)
+    )
+    return FirstSite(target, name, text, answers_shown, todo, before)
 
 
 def sites_before(path: Path, name: str, *, force: bool) -> str:
     """What a sites file holds; nothing where it is to be made, or made anew."""
     if not path.exists():
         return ""
-    known = [one.site.name for one in read_sites(path, named=True)]
-    if name in known:
+    site_names = [loaded.site.name for loaded in read_sites(path, requested=True)]
+    if name in site_names:
         if not force:
             raise UsageError(
                 f"{path} has a site {name}", hint="choose another name or --output FILE; --force replaces the site"
             )
-        if known != [name]:
+        if site_names != [name]:
             raise UsageError(
                 f"{path} has a site {name} and others; nsw does not rewrite the file",
                 hint="delete the site there first, or name another file: --output FILE",
@@ -188,7 +190,7 @@ def sites_before(path: Path, name: str, *, force: bool) -> str:
 
 def _names(path: Path) -> list[str]:
     try:
-        return [one.site.name for one in read_sites(path, named=True)]
+        return [loaded.site.name for loaded in read_sites(path, requested=True)]
     except InputError:
         return []
 
@@ -204,13 +206,15 @@ def survey(transport: Transport, host: str | None) -> Answers:
     plain = transport.run(["bash", "-c", probe], timeout=_SECONDS)
     if plain.returncode != 0:
         raise UnreachableError(plain.stderr.strip() or f"the machine gave no answer (exit status {plain.returncode})")
-    said = _said_by(plain.stdout)
-    login = _said_by(transport.run(["bash", "-lc", probe], timeout=_SECONDS).stdout)
-    login_shell = not create.there(said.get("has", {})) and bool(create.there(login.get("has", {})))
-    has_module = "module" in login and "module" not in said
-    said = login if login_shell else said
+    plain_answers = _parse_answers(plain.stdout)
+    login = _parse_answers(transport.run(["bash", "-lc", probe], timeout=_SECONDS).stdout)
+    login_shell = not create.schedulers_of_commands(plain_answers.get("has", {})) and bool(
+        create.schedulers_of_commands(login.get("has", {}))
+    )
+    has_module = "module" in login and "module" not in plain_answers
+    plain_answers = login if login_shell else plain_answers
     machine = _Machine(transport, login_shell)
-    scheduler, silent = machine.scheduler(said.get("has", {}))
+    scheduler, silent = machine.scheduler(plain_answers.get("has", {}))
     adapter = create.adapter_of(scheduler)
     queues, untold = machine.queues(adapter) if adapter is not None else ((), "")
     gpus = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
@@ -221,25 +225,29 @@ def survey(transport: Transport, host: str | None) -> Answers:
         untold=untold,
         gpus=tuple(re.findall(r"^GPU \d+: (.*?) \(UUID", gpus.stdout, re.MULTILINE)),
         accounts=machine.accounts(adapter) if adapter is not None else (),
-        profilers={tool: path for tool, path in said.get("tool", {}).items() if tool not in said.get("has", {})},
-        scratch=next(iter(said.get("scratch", {})), ""),
+        profilers={
+            tool: path
+            for tool, path in plain_answers.get("tool", {}).items()
+            if tool not in plain_answers.get("has", {})
+        },
+        scratch=next(iter(plain_answers.get("scratch", {})), ""),
         host=host,
         login_shell=login_shell,
         has_module=has_module,
-        names=tuple(said.get("name", {})),
+        names=tuple(plain_answers.get("name", {})),
         silent=silent,
     )
 
 
-def _said_by(output: str) -> dict[str, dict[str, str]]:
+def _parse_answers(output: str) -> dict[str, dict[str, str]]:
     """`nsw-has sbatch /usr/bin/sbatch` as {has: {sbatch: /usr/bin/sbatch}}."""
-    said: dict[str, dict[str, str]] = {}
+    answers: dict[str, dict[str, str]] = {}
     for line in output.splitlines():
         if line.startswith("nsw-"):
-            what, _, rest = line.removeprefix("nsw-").partition(" ")
-            key, _, value = rest.partition(" ") if what in {"has", "tool"} else (rest, "", "")
-            said.setdefault(what, {})[key] = value
-    return said
+            kind, _, rest = line.removeprefix("nsw-").partition(" ")
+            key, _, value = rest.partition(" ") if kind in {"has", "tool"} else (rest, "", "")
+            answers.setdefault(kind, {})[key] = value
+    return answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,22 +259,25 @@ class _Machine:
 
     def _run(self, command: Sequence[str], adapter: Adapter) -> CommandResult:
         words = ["bash", "-lc", '"$@"', "nsw", *command] if self.login_shell else command
-        return self.transport.run(words, timeout=_SECONDS, without=adapter.cleared, keep=adapter.kept)
+        return self.transport.run(
+            words, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables
+        )
 
     def scheduler(self, has: Mapping[str, str]) -> tuple[str, str]:
         """The scheduler of a machine with these commands; what a client said that reaches no server, and counts not."""
         adapters, left, silent = create.adapters(), dict(has), ""
-        while there := create.there(left):
-            adapter = adapters[there[0]]
+        while candidates := create.schedulers_of_commands(left):
+            adapter = adapters[candidates[0]]
             if create.is_shared(adapter):
-                return (there[0] if adapter.known_by else self._owner(adapter)), silent
+                return (candidates[0] if adapter.known_by else self._owner(adapter)), silent
             command = adapter.sign_of_life_command()
             done = self._run(command, adapter)
             if done.returncode == 0 and not done.timed_out:
-                return there[0], silent
-            told = next(iter(reversed(done.stderr.strip().splitlines())), "no answer")
+                return candidates[0], silent
+            server_answer = next(iter(reversed(done.stderr.strip().splitlines())), "no answer")
             silent = (
-                f"{adapter.name}'s {adapter.submit} is here, but `{command[0]}` reaches no server: {told[:_LONGEST]}"
+                f"{adapter.name}'s {adapter.submit} is here, but `{command[0]}` reaches no server:"
+                f" {server_answer[:_LONGEST]}"
             )
             del left[adapter.submit]
         return LOCAL, silent
@@ -274,13 +285,13 @@ class _Machine:
     def _owner(self, adapter: Adapter) -> str:
         """Whose command for submission it is, where several systems have one of that name."""
         shell = ["bash", "-lc"] if self.login_shell else ["bash", "-c"]
-        told = self.transport.run([*shell, f"{adapter.submit} --version"], timeout=_SECONDS)
-        owner = create.owner_of(adapter.submit, told.stdout + told.stderr)
+        version_output = self.transport.run([*shell, f"{adapter.submit} --version"], timeout=_SECONDS)
+        owner = create.owner_of(adapter.submit, version_output.stdout + version_output.stderr)
         if owner is not None and owner.scheduler:
             return owner.scheduler
-        what = f"{owner.product}'s" if owner else "of a batch system that nsw cannot identify"
+        description = f"{owner.product}'s" if owner else "of a batch system that nsw cannot identify"
         hint = f"nsw knows {', '.join(schedulers())}; docs/extending/scheduler.md"
-        raise UsageError(f"the {adapter.submit} of this machine is {what}", hint=hint)
+        raise UsageError(f"the {adapter.submit} of this machine is {description}", hint=hint)
 
     def queues(self, adapter: Adapter) -> tuple[tuple[Queue, ...], str]:
         """The queues, and why there are none."""
@@ -289,8 +300,11 @@ class _Machine:
             return (), f"nsw cannot read a list of {adapter.name}'s queues"
         done = adapter.plain(self._run(command, adapter))
         listed = tuple(adapter.parse_queues(done)[:_MOST_QUEUES])
-        told = next(iter(done.stderr.strip().splitlines()), "it listed none")
-        return listed, "" if listed else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {told[:_LONGEST]}"
+        client_message = next(iter(done.stderr.strip().splitlines()), "it listed none")
+        return (
+            listed,
+            "" if listed else f"`{command[0] if command[0] != 'bash' else adapter.queue}`: {client_message[:_LONGEST]}",
+        )
 
     def accounts(self, adapter: Adapter) -> tuple[str, ...]:
         """The user's accounts, where the batch system tells."""
@@ -303,12 +317,12 @@ class _Draft:
     """A site in the making: its keys; what was found, a line each; what a person has to fill in or check."""
 
     keys: list[str] = field(default_factory=list)
-    found: list[str] = field(default_factory=list)
+    answers_shown: list[str] = field(default_factory=list)
     todo: list[str] = field(default_factory=list)
 
-    def key(self, text: str, why: str = "") -> None:
+    def key(self, text: str, comment: str = "") -> None:
         """Add a key, with a comment on its line."""
-        self.keys.append(f"    {text}" + (f" # {_one_line(why)}" if why else "") + "\n")
+        self.keys.append(f"    {text}" + (f" # {_one_line(comment)}" if comment else "") + "\n")
 
 
 def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
@@ -318,7 +332,7 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
         Its lines as they are below `sites:`; what was found, a line each; what a person has to fill in or check.
     """
     batch = answers.scheduler != LOCAL
-    draft = _Draft(found=[f"scheduler: {answers.scheduler if batch else 'none, runs start on the machine'}"])
+    draft = _Draft(answers_shown=[f"scheduler: {answers.scheduler if batch else 'none, runs start on the machine'}"])
     draft.key(f"scheduler: {answers.scheduler}")
     if answers.silent:
         draft.todo.append(f"scheduler: {answers.silent}; where it should, run `nsw init` again once it does")
@@ -342,24 +356,24 @@ def site_for(name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     if answers.profilers:
         inner = ", ".join(f"{tool}: {scalar(path)}" for tool, path in sorted(answers.profilers.items()))
         draft.key(f"profilers: {{ {inner} }}")
-        draft.found += [f"{tool}: {path}" for tool, path in sorted(answers.profilers.items())]
+        draft.answers_shown += [f"{tool}: {path}" for tool, path in sorted(answers.profilers.items())]
     elif batch:
         draft.key("#- profilers: { nsys: /path/of/nsys, ncu: /path/of/ncu }", "where no module provides them")
     if chosen is not None and chosen.walltime is not None:
         draft.key(f"limits: {{ max_walltime: {format_duration(chosen.walltime)} }}", f"of {chosen.name}")
-    return "".join([f"  {scalar(name)}:\n", *draft.keys]), draft.found, draft.todo
+    return "".join([f"  {scalar(name)}:\n", *draft.keys]), draft.answers_shown, draft.todo
 
 
 def transport_of(answers: Answers) -> str:
     """The value of a site's key `transport`, for one that was reached by its host."""
-    more = ", login_shell: true" if answers.login_shell else ""
-    return f"{{ kind: {FIRST_TRANSPORT}, host: {scalar(answers.host or '')}{more} }}"
+    login_shell = ", login_shell: true" if answers.login_shell else ""
+    return f"{{ kind: {FIRST_TRANSPORT}, host: {scalar(answers.host or '')}{login_shell} }}"
 
 
 def best(queues: Sequence[Queue]) -> Queue | None:
     """The queue for a first campaign: the default or else the first, of those with GPUs where there are any."""
-    some = [one for one in queues if one.gpus] or list(queues)
-    return next((one for one in some if one.is_default), some[0] if some else None)
+    candidates = [queue for queue in queues if queue.gpus] or list(queues)
+    return next((queue for queue in candidates if queue.is_default), candidates[0] if candidates else None)
 
 
 def _scratch(answers: Answers, draft: _Draft) -> None:
@@ -384,38 +398,40 @@ def _account(answers: Answers, draft: _Draft) -> None:
 
 def _queue(answers: Answers, chosen: Queue, draft: _Draft) -> None:
     key = answers.queue_key
-    others = [one.name for one in answers.queues if one.name != chosen.name]
-    draft.key(f"{key}: {scalar(chosen.name)}", f"there are also {_few(others)}" if others else "")
-    for one in answers.queues:
-        told = "number of GPUs unknown" if one.gpus is None else f"{one.gpus} GPUs a node" if one.gpus else "no GPUs"
-        also = f", others {_few(one.other_kinds)}" if one.other_kinds else ""
-        kind = f" ({one.kind}{also})" if one.kind else ""
-        limit = f", at most {format_duration(one.walltime)}" if one.walltime is not None else ""
-        draft.found.append(f"{key} {one.name}: {told}{kind}{limit}")
-    if others:
+    other_names = [queue.name for queue in answers.queues if queue.name != chosen.name]
+    draft.key(f"{key}: {scalar(chosen.name)}", f"there are also {_few(other_names)}" if other_names else "")
+    for queue in answers.queues:
+        gpu_count = (
+            "number of GPUs unknown" if queue.gpus is None else f"{queue.gpus} GPUs a node" if queue.gpus else "no GPUs"
+        )
+        also = f", others {_few(queue.other_kinds)}" if queue.other_kinds else ""
+        kind = f" ({queue.kind}{also})" if queue.kind else ""
+        limit = f", at most {format_duration(queue.walltime)}" if queue.walltime is not None else ""
+        draft.answers_shown.append(f"{key} {queue.name}: {gpu_count}{kind}{limit}")
+    if other_names:
         draft.todo.append(f"{key}: check that {chosen.name} is the one for you")
 
 
 def _gpus(answers: Answers, chosen: Queue | None, draft: _Draft) -> None:
     name, count = "", None
-    others: tuple[str, ...] = ()
+    other_kinds: tuple[str, ...] = ()
     if answers.gpus and (answers.scheduler == LOCAL or chosen is None or chosen.gpus is None):
         name, count = answers.gpus[0], len(answers.gpus)
-        draft.found.append(f"GPUs of this node: {count} x {name}")
+        draft.answers_shown.append(f"GPUs of this node: {count} x {name}")
     elif chosen is not None:
-        name, count, others = chosen.kind, chosen.gpus, chosen.other_kinds
+        name, count, other_kinds = chosen.kind, chosen.gpus, chosen.other_kinds
     elif answers.scheduler == LOCAL:
         count = 0
-        draft.found.append("GPUs: none")
+        draft.answers_shown.append("GPUs: none")
     chip = find_chip(name) if name else None
     inner = [f"chip: {chip.name}"] if chip else []
     if count is not None:
         inner.append(f"per_node: {count}")
     if inner:
         kinds = [name] if chip and chip.name != name else []
-        if others and chosen is not None:
-            kinds = [f"{name}; {chosen.name} also has {_few(others)}: ask for yours with gres or constraint"]
-            draft.todo.append(f"gpus: {chosen.name} has nodes with {_few([name, *others])}; say which are yours")
+        if other_kinds and chosen is not None:
+            kinds = [f"{name}; {chosen.name} also has {_few(other_kinds)}: ask for yours with gres or constraint"]
+            draft.todo.append(f"gpus: {chosen.name} has nodes with {_few([name, *other_kinds])}; say which are yours")
         draft.key(f"gpus: {{ {', '.join(inner)} }}", "".join(kinds))
     if count is None:
         draft.key("#- gpus: { per_node: 4, chip: ga100 }", "how many a node has, and which")
@@ -425,8 +441,8 @@ def _gpus(answers: Answers, chosen: Queue | None, draft: _Draft) -> None:
 
 
 def _few(names: Iterable[str]) -> str:
-    some = list(names)
-    return ", ".join(some[:8]) + (f" and {len(some) - 8} more" if len(some) > 8 else "")
+    listed = list(names)
+    return ", ".join(listed[:8]) + (f" and {len(listed) - 8} more" if len(listed) > 8 else "")
 
 
 def _one_line(text: str) -> str:
@@ -444,7 +460,7 @@ def known_site(answers: Answers) -> str | None:
     """The shipped site of a machine; None where its names are unknown, or it has another batch system than the site."""
     for site, pattern in _NAMES.items():
         if any(re.fullmatch(pattern, name, re.IGNORECASE) for name in answers.names):
-            shipped = next(one.site for one in read_sites(_file(site)) if one.site.name == site)
+            shipped = next(loaded.site for loaded in read_sites(_file(site)) if loaded.site.name == site)
             return site if shipped.scheduler == answers.scheduler else None
     return None
 
@@ -453,19 +469,19 @@ def _file(site: str) -> Path:
     return recipes_folder() / "sites" / f"{site}.yaml"
 
 
-def shipped_site(known: str, name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
+def shipped_site(shipped_name: str, name: str, answers: Answers) -> tuple[str, list[str], list[str]]:
     """A shipped site under another name.
 
     Args:
-        known: The site as `known_site` names it.
+        shipped_name: The site as `known_site` names it.
         name: The name that it gets.
         answers: What its machine answered.
 
     Returns:
         Its lines as they are below `sites:`; what was found, a line each; what a person has to fill in or check.
     """
-    text = _file(known).read_text(encoding="utf-8")
-    lines = re.search(rf"^  {known}:.*\n((?:    .*\n)+)", text, re.MULTILINE)
+    text = _file(shipped_name).read_text(encoding="utf-8")
+    lines = re.search(rf"^  {shipped_name}:.*\n((?:    .*\n)+)", text, re.MULTILINE)
     assert lines is not None  # tested with each of them
     body = lines[1]
     if answers.host is not None:
@@ -477,7 +493,11 @@ def shipped_site(known: str, name: str, answers: Answers) -> tuple[str, list[str
         body = _ACCOUNT.sub(lambda _: f"    account: {scalar(answers.accounts[0])}", body)
         todo = [f"account: one of {', '.join(answers.accounts)}"] if answers.accounts[1:] else []
     todo.append(
-        f"check each line: nsw ships recipes/sites/{known}.yaml as the centre's pages were, and it was not run there"
+        f"check each line: nsw ships recipes/sites/{shipped_name}.yaml as the centre's pages were, and it was"
+        " not run there"
     )
-    found = [f"the machine is {known}: the site is the one that nsw ships for it", f"scheduler: {answers.scheduler}"]
-    return f"  {scalar(name)}: # {known}, as nsw ships it\n{body}", found, todo
+    answers_shown = [
+        f"the machine is {shipped_name}: the site is the one that nsw ships for it",
+        f"scheduler: {answers.scheduler}",
+    ]
+    return f"  {scalar(name)}: # {shipped_name}, as nsw ships it\n{body}", answers_shown, todo

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from nsw.transport.model import Conditions, Transport
 
-__all__ = ["PATIENT", "Fence", "Runner", "take"]
+__all__ = ["PATIENT", "Fence", "Runner", "take_ownership"]
 
 _FENCED: Final = 96
 _BUSY: Final = 97
@@ -99,7 +99,7 @@ class Fence:
         return replace(result, argv=tuple(argv))
 
 
-def take(transport: Transport, scratch: str, campaign: str, token: str, old: str, about: str) -> str:
+def take_ownership(transport: Transport, scratch: str, campaign: str, token: str, old: str, owner_line: str) -> str:
     """Become the owner of a campaign's folder.
 
     Args:
@@ -108,7 +108,7 @@ def take(transport: Transport, scratch: str, campaign: str, token: str, old: str
         campaign: Its id, for messages.
         token: The token to leave there.
         old: The token that may be there; `*`: any, and the new token gets the next epoch.
-        about: Who this is, in one line.
+        owner_line: Who this is, in one line.
 
     Returns:
         The token that is there now.
@@ -119,31 +119,33 @@ def take(transport: Transport, scratch: str, campaign: str, token: str, old: str
             another user's.
         UnreachableError: The site gave no answer.
     """
-    line = " ".join(about.split())
-    done = transport.run(["bash", "-c", _TAKE, "nsw", scratch, token, old, line, str(_PATIENCE_S)], timeout=_TAKE_S)
-    if done.timed_out:
-        raise UnreachableError(f"cannot determine who owns {scratch}: {done.stderr.strip()}")
-    if done.returncode == _FENCED and done.stderr.startswith(_MARK):
-        raise _fenced(campaign, done.stderr)
-    if done.returncode == _NOT_OWN:
+    line = " ".join(owner_line.split())
+    completed = transport.run(
+        ["bash", "-c", _TAKE, "nsw", scratch, token, old, line, str(_PATIENCE_S)], timeout=_TAKE_S
+    )
+    if completed.timed_out:
+        raise UnreachableError(f"cannot determine who owns {scratch}: {completed.stderr.strip()}")
+    if completed.returncode == _FENCED and completed.stderr.startswith(_MARK):
+        raise _fenced(campaign, completed.stderr)
+    if completed.returncode == _NOT_OWN:
         raise CampaignError(
             f"the campaign's folder {scratch} belongs to another user: nsw drives only campaigns of your own"
         )
-    if done.returncode == _BUSY:
+    if completed.returncode == _BUSY:
         raise CampaignError(
             f"the owner of {campaign} has been submitting for {_PATIENCE_S} s", hint="try again when that has ended"
         )
-    if done.returncode == _NO_FLOCK:
+    if completed.returncode == _NO_FLOCK:
         raise CampaignError(f"{campaign} cannot be taken over safely: the site has no flock (util-linux)")
-    now = done.stdout.strip()
-    if done.returncode != 0 or not now:
-        raise CommandError(done, subject=f"{scratch}/owner cannot be written")
+    now = completed.stdout.strip()
+    if completed.returncode != 0 or not now:
+        raise CommandError(completed, subject=f"{scratch}/owner cannot be written")
     return now
 
 
-def _fenced(campaign: str, said: str) -> FencedError:
+def _fenced(campaign: str, message: str) -> FencedError:
     """The error of a former owner, from what the site says of the present one."""
-    lines = said.splitlines()[2:3]
+    lines = message.splitlines()[2:3]
     owner = lines[0][:_LONGEST_OWNER].strip() if lines else ""
     fault = FencedError(
         f"{campaign} was taken over by {owner or 'another nsw'}: nsw submits and cancels nothing more from here",

@@ -47,11 +47,11 @@ class LocalTransport(Transport):
 
     def __init__(self, mark: Path | None = None) -> None:
         self._mark = mark
-        self._held: int | None = None
+        self._mark_descriptor: int | None = None
 
     def left_running(self) -> bool:
         """Whether the mark is held; if not, the commands of this process hold it from now on."""
-        if self._mark is None or self._held is not None:
+        if self._mark is None or self._mark_descriptor is not None:
             return False
         descriptor = open_plain(self._mark, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -59,15 +59,15 @@ class LocalTransport(Transport):
         except BlockingIOError:
             os.close(descriptor)
             return True
-        self._held = descriptor
+        self._mark_descriptor = descriptor
         return False
 
     def close(self) -> None:
         """Let go of the mark, also of what a command left behind: in an orderly end that submits nothing more."""
-        if self._held is not None:
-            fcntl.flock(self._held, fcntl.LOCK_UN)
-            os.close(self._held)
-            self._held = None
+        if self._mark_descriptor is not None:
+            fcntl.flock(self._mark_descriptor, fcntl.LOCK_UN)
+            os.close(self._mark_descriptor)
+            self._mark_descriptor = None
 
     def run(self, argv: Sequence[str], **conditions: Unpack[Conditions]) -> CommandResult:
         """Run one command; one that cannot be started has exit status 127."""
@@ -78,7 +78,7 @@ class LocalTransport(Transport):
             child = subprocess.Popen(
                 argv, stdin=subprocess.PIPE if stdin else subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, bufsize=0, cwd=conditions.get("cwd"), env=_environment(conditions),
-                start_new_session=True, pass_fds=() if self._held is None else (self._held,),
+                start_new_session=True, pass_fds=() if self._mark_descriptor is None else (self._mark_descriptor,),
             )  # fmt: skip
         except OSError as fault:
             return CommandResult(tuple(argv), 127, "", str(fault))
@@ -99,22 +99,22 @@ class LocalTransport(Transport):
 
     def expand(self, path: str) -> str:
         """With this process's variables."""
-        found = os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111  with the variables' expansion in one line
-        if "$" in found or not found.startswith("/"):
-            raise UsageError(f"{path} is {found}: use an absolute path, and set its variables")
-        return found
+        expanded = os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111  with the variables' expansion in one line
+        if "$" in expanded or not expanded.startswith("/"):
+            raise UsageError(f"{path} is {expanded}: use an absolute path, and set its variables")
+        return expanded
 
-    def make_folders(self, there: Sequence[str]) -> None:
+    def make_folders(self, paths: Sequence[str]) -> None:
         """Make folders."""
-        for folder in there:
+        for folder in paths:
             try:
                 os.makedirs(folder, exist_ok=True)  # noqa: PTH103  on the hot path of a run
             except OSError as fault:
                 raise _failed("mkdir", folder, fault) from None
 
-    def read_many(self, there: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
+    def read_many(self, paths: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
         """The first or the last bytes of files."""
-        return {path: _read(path, limit, end=end) for path in there}
+        return {path: _read(path, limit, end=end) for path in paths}
 
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
         """Plain files in folders that match."""
@@ -122,27 +122,27 @@ class LocalTransport(Transport):
 
     # --- files: to and fro --------------------------------------------------------------------------------
 
-    def show(self, here: Path, there: str) -> str:  # noqa: ARG002  of a site elsewhere
+    def show(self, local_path: Path, remote_path: str) -> str:  # noqa: ARG002  of a site elsewhere
         """Where it is."""
-        return str(here)
+        return str(local_path)
 
     def stage(self, files: Sequence[tuple[Path, str]]) -> None:
         """Copy files and folders."""
-        for here, there in files:
+        for source, target in files:
             try:
-                _copy(here, Path(there))
+                _copy(source, Path(target))
             except OSError as fault:
-                raise _failed("cp", there, fault) from None
+                raise _failed("cp", target, fault) from None
 
     def get_many(self, files: Sequence[tuple[str, Path]]) -> None:
         """Link files where the file system can, else copy them."""
-        for there, here in files:
+        for source, target in files:
             try:
-                _link(there, here)
+                _link(source, target)
             except OSError as fault:
                 if fault.errno in DISK_FULL:
-                    raise disk_full(here, fault.strerror) from None
-                raise _failed("cp", there, fault) from None
+                    raise disk_full(target, fault.strerror) from None
+                raise _failed("cp", source, fault) from None
 
 
 def connect(_site: Mapping[str, Any], _scratch: str | None, mark: Path | None) -> LocalTransport:
@@ -260,8 +260,8 @@ def _entries(folder: str, patterns: Sequence[str]) -> list[Entry]:
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
         target.mkdir(parents=True, exist_ok=True)
-        for one in sorted(source.iterdir()):
-            _copy(one, target / one.name)
+        for entry in sorted(source.iterdir()):
+            _copy(entry, target / entry.name)
         return
     if target.is_file() and filecmp.cmp(source, target, shallow=False):
         shutil.copymode(source, target)
@@ -272,24 +272,24 @@ def _copy(source: Path, target: Path) -> None:
     part.replace(target)
 
 
-def _link(there: str, here: Path) -> None:
+def _link(source: str, target: Path) -> None:
     try:
-        os.link(there, here)
+        os.link(source, target)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{here}.part")  # noqa: PTH108  of a try that was cut off; on the hot path of a run
+            os.unlink(f"{target}.part")  # noqa: PTH108  of a try that was cut off; on the hot path of a run
     except OSError:  # its folder is missing, it is there already, or the file system cannot
-        _replace(there, here)
+        _replace(source, target)
 
 
-def _replace(there: str, here: Path) -> None:
-    here.parent.mkdir(parents=True, exist_ok=True)
-    part = here.with_name(here.name + ".part")
+def _replace(source: str, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
     part.unlink(missing_ok=True)
     try:
-        os.link(there, part)
+        os.link(source, part)
     except OSError:
-        shutil.copy2(there, part)
-    part.replace(here)
+        shutil.copy2(source, part)
+    part.replace(target)
     part.unlink(missing_ok=True)  # of two links to one file rename leaves both: it was brought before
 
 

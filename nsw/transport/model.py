@@ -44,9 +44,9 @@ class Excerpt:
         room = _EXCERPT - len(self._head)
         self._head += data[:room]
         self._tail += data[room:]
-        if (more := len(self._tail) - _EXCERPT) > 0:
-            self._left_out += more
-            del self._tail[:more]
+        if (excess := len(self._tail) - _EXCERPT) > 0:
+            self._left_out += excess
+            del self._tail[:excess]
 
     def content(self) -> bytes:
         """What was kept, with a line for what was not."""
@@ -58,7 +58,7 @@ class Excerpt:
 class Unreadable:
     """A file or folder that may be there, and could not be looked at."""
 
-    why: str
+    reason: str
 
 
 # of a file: its bytes, None when it is absent, or why that could not be told
@@ -78,7 +78,7 @@ class HostKeyCheck:
     """Whether a transport refuses a host whose key has changed, and how that is known."""
 
     verified: bool
-    found: str
+    evidence: str
 
 
 class Conditions(TypedDict, total=False):
@@ -148,7 +148,7 @@ class Transport(Protocol):
             UnreachableError: It could not be told.
         """
 
-    def make_folders(self, there: Sequence[str]) -> None:
+    def make_folders(self, paths: Sequence[str]) -> None:
         """Make folders, with those on the way; existing ones are left alone.
 
         Raises:
@@ -156,20 +156,20 @@ class Transport(Protocol):
             UnreachableError: It could not be told.
         """
 
-    def read_many(self, there: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
+    def read_many(self, paths: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
         """The first bytes of files, or those at their `end`, at most `limit` of each, in one round trip.
 
         Raises:
             UnreachableError: None of them could be looked at, or they are more than MOST_OUTPUT and `limit`.
         """
 
-    def tail(self, there: str, limit: int) -> bytes | None:
+    def tail(self, path: str, limit: int) -> bytes | None:
         """The last bytes of a file; None when it is absent.
 
         Raises:
             UnreachableError: It could not be told.
         """
-        return _certain(there, self.read_many([there], limit, end=True)[there])
+        return _certain(path, self.read_many([path], limit, end=True)[path])
 
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
         """The plain files right in each folder that match its shell patterns, sorted by name, in few round trips.
@@ -182,7 +182,7 @@ class Transport(Protocol):
 
     # --- files: to and fro --------------------------------------------------------------------------------
 
-    def show(self, here: Path, there: str) -> str:
+    def show(self, local_path: Path, remote_path: str) -> str:
         """Where a file of this machine can be read over there: itself where that is this machine, else `there`."""
 
     def stage(self, files: Sequence[tuple[Path, str]]) -> None:
@@ -225,18 +225,18 @@ def connect(site: Mapping[str, Any], scratch: str | None = None, mark: Path | No
     return transport
 
 
-def read(transport: Transport, there: str, limit: int = 1 << 20) -> bytes | None:
+def read(transport: Transport, path: str, limit: int = 1 << 20) -> bytes | None:
     """The first bytes of one file; None when it is absent.
 
     Raises:
         UnreachableError: It could not be told.
     """
-    return _certain(there, transport.read_many([there], limit)[there])
+    return _certain(path, transport.read_many([path], limit)[path])
 
 
 def _certain(path: str, content: Content) -> bytes | None:
     if isinstance(content, Unreadable):
-        raise UnreachableError(f"{path} cannot be read: {content.why}")
+        raise UnreachableError(f"{path} cannot be read: {content.reason}")
     return content
 
 

@@ -72,22 +72,22 @@ class OpenSsh:
     def close(self) -> None:
         """Nothing: a ControlMaster is the user's."""
 
-    def explain(self, code: int, said: str) -> UnreachableError:
+    def explain(self, code: int, message: str) -> UnreachableError:
         """What a failed start means, and what to do."""
         if reached(code):
-            return no_bash(code, said)
+            return no_bash(code, message)
         kind: type[UnreachableError] = UnreachableError
         connect = shlex.join([word for word in self._words if word not in _OPTIONS or word == "ssh"])
-        if (changed := re.search(_CHANGED, said, re.DOTALL)) is not None:
+        if (changed := re.search(_CHANGED, message, re.DOTALL)) is not None:
             return HostKeyError(
                 f"the host key of {self._host} has changed: {changed[1]} SHA256:{changed[2]}. Somebody may be"
                 " intercepting the connection, or the site has new keys",
                 hint=f"ask the site's support; for new keys: `{changed[3].strip()}`, then `{connect}` by hand",
             )
-        if "Host key verification failed" in said:
+        if "Host key verification failed" in message:
             kind = HostKeyError
             hint = f"compare the host's fingerprint with what the site publishes, then `{connect}` once by hand"
-        elif any(text in said for text in ("Permission denied", "Too many authentication failures")):
+        elif any(text in message for text in ("Permission denied", "Too many authentication failures")):
             kind = LoginError
             master = connect.replace("ssh", "ssh -fNM -o ControlPath=~/.ssh/%C -o ControlPersist=yes", 1)
             hint = (
@@ -96,7 +96,7 @@ class OpenSsh:
             )
         else:
             hint = f"`{connect} true` shows whether the host can be reached"
-        return kind(f"{self._host} cannot be reached with ssh (exit status {code}): {said}", hint=hint)
+        return kind(f"{self._host} cannot be reached with ssh (exit status {code}): {message}", hint=hint)
 
 
 def _fast_cipher(words: Sequence[str]) -> list[str]:
@@ -114,9 +114,9 @@ class _Process:
     """An ssh process. What it writes to stderr is taken while anything else is waited for, and an excerpt is kept."""
 
     def __init__(self, argv: Sequence[str]) -> None:
-        self._said = Excerpt()
-        tie, held = os.pipe()
-        self._tie = os.fdopen(held, "wb", buffering=0)
+        self._stderr_excerpt = Excerpt()
+        tie, write_end = os.pipe()
+        self._tie = os.fdopen(write_end, "wb", buffering=0)
         try:
             self._process = subprocess.Popen(
                 ["bash", "-c", _TIED, "bash", str(tie), *argv], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -145,10 +145,10 @@ class _Process:
         with contextlib.suppress(OSError):
             self._in.close()
 
-    def receive(self, most: int, timeout: float) -> bytes:
+    def receive(self, limit: int, timeout: float) -> bytes:
         try:
             self._wait_for(self._out, timeout)
-            return os.read(self._out.fileno(), most)
+            return os.read(self._out.fileno(), limit)
         except (OSError, ValueError) as fault:
             raise ConnectionLostError(str(fault)) from None
 
@@ -159,7 +159,7 @@ class _Process:
             if time.monotonic() > deadline:
                 raise ConnectionLostError("it did not exit")
         self.kill()
-        return code, self._said.content()
+        return code, self._stderr_excerpt.content()
 
     def kill(self) -> None:
         self._process.kill()
@@ -175,8 +175,8 @@ class _Process:
         deadline = time.monotonic() + timeout
         reads, writes = ([], [stream]) if stream is self._in else ([stream], [])
         while (left := deadline - time.monotonic()) > 0:
-            said = [] if self._err.closed else [self._err]
-            readable, writable, _ = select.select([*reads, *said], writes, [], left)
+            error_streams = [] if self._err.closed else [self._err]
+            readable, writable, _ = select.select([*reads, *error_streams], writes, [], left)
             if self._err in readable:
                 self._hear()
             if stream in readable or stream in writable:
@@ -185,7 +185,7 @@ class _Process:
 
     def _hear(self) -> None:
         data = os.read(self._err.fileno(), 1 << 16)
-        self._said.add(data)
+        self._stderr_excerpt.add(data)
         if not data:
             self._err.close()
 
@@ -201,11 +201,11 @@ class _Process:
 
 def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:
     """The way to a site through the user's ssh."""
-    how = site["transport"]
-    identity = ["-i", os.path.expanduser(how["identity"])] if how.get("identity") else []  # noqa: PTH111
-    words = [*options(how), *identity, "--", how["host"]]
-    way = OpenSsh(["ssh", *_OPTIONS, *words], how["host"])
-    return RemoteTransport(way, site, scratch, mark, host_key=lambda: _host_key_check(words))
+    settings = site["transport"]
+    identity = ["-i", os.path.expanduser(settings["identity"])] if settings.get("identity") else []  # noqa: PTH111
+    words = [*options(settings), *identity, "--", settings["host"]]
+    connection = OpenSsh(["ssh", *_OPTIONS, *words], settings["host"])
+    return RemoteTransport(connection, site, scratch, mark, host_key=lambda: _host_key_check(words))
 
 
 def _host_key_check(words: Sequence[str]) -> HostKeyCheck:
@@ -215,5 +215,7 @@ def _host_key_check(words: Sequence[str]) -> HostKeyCheck:
         UnreachableError: ssh does not understand the configuration.
     """
     if configuration(words).get("stricthostkeychecking", ["ask"])[0] in {"no", "off", "false"}:
-        return HostKeyCheck(verified=False, found="not verified: your ssh configuration has StrictHostKeyChecking no")
-    return HostKeyCheck(verified=True, found="verified by your ssh")
+        return HostKeyCheck(
+            verified=False, evidence="not verified: your ssh configuration has StrictHostKeyChecking no"
+        )
+    return HostKeyCheck(verified=True, evidence="verified by your ssh")

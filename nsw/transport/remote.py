@@ -20,7 +20,7 @@ from nsw.transport.model import (
     Unreadable,
     matches,
 )
-from nsw.transport.shell import Answer, Shell, Way
+from nsw.transport.shell import Answer, Connection, Shell
 from nsw.transport.transfer import HASHES, CutError, differing, receive, send, uploads
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class RemoteTransport(Transport):
     """Runs commands and moves files on another machine.
 
     Args:
-        way: How commands are started there.
+        connection: How commands are started there.
         site: The site as data.
         scratch: A campaign's folder there, in which a lock is held; None as long as there is none.
         mark: The lock's name.
@@ -84,7 +84,7 @@ class RemoteTransport(Transport):
 
     def __init__(
         self,
-        way: Way,
+        connection: Connection,
         site: Mapping[str, Any],
         scratch: str | None,
         mark: Path | None = None,
@@ -93,9 +93,9 @@ class RemoteTransport(Transport):
     ) -> None:
         self.host_key = host_key
         self._sleep: Callable[[float], object] = time.sleep
-        self._way = way
+        self._connection = connection
         lock = f"{scratch}/{mark.name if mark else 'commands'}" if scratch else None
-        self._shell = Shell(way, lock, login_shell=bool((site.get("transport") or {}).get("login_shell")))
+        self._shell = Shell(connection, lock, login_shell=bool((site.get("transport") or {}).get("login_shell")))
         self._left = most_bytes(site)
 
     def left_running(self) -> bool:
@@ -109,7 +109,7 @@ class RemoteTransport(Transport):
     def close(self) -> None:
         """End shell and connection."""
         self._shell.drop()
-        self._way.close()
+        self._connection.close()
 
     # --- commands -----------------------------------------------------------------------------------------
 
@@ -126,7 +126,7 @@ class RemoteTransport(Transport):
             return [replace(lost, argv=tuple(argv)) for argv in commands]
         return [answer.result(argv) for argv, answer in zip(commands, answers, strict=True)]
 
-    def _ask(self, script: str, *words: str, given: Iterable[str] = (), most: int = MOST_OUTPUT) -> Answer:
+    def _ask(self, script: str, *words: str, input_lines: Iterable[str] = (), limit: int = MOST_OUTPUT) -> Answer:
         """The answer of a bash script; what is given comes on its standard input, a NUL after each.
 
         Raises:
@@ -134,9 +134,9 @@ class RemoteTransport(Transport):
         """
         # what must not be taken for an answer goes to a folder of its own
         text = f"nsw_dir=$(mktemp -d) && trap 'rm -rf \"$nsw_dir\"' EXIT\n{script}"
-        stdin = "".join(f"{line}\0" for line in given).encode(errors="surrogateescape")
+        stdin = "".join(f"{line}\0" for line in input_lines).encode(errors="surrogateescape")
         command = ["env", "bash", "-c", text, "nsw", *words]
-        (answer,) = self._shell.call([command], most, timeout=_QUICK_S, stdin=stdin)
+        (answer,) = self._shell.call([command], limit, timeout=_QUICK_S, stdin=stdin)
         if answer.late:
             raise UnreachableError(answer.stderr.decode(errors="replace").strip() or "the site gave no answer in time")
         return answer
@@ -145,7 +145,7 @@ class RemoteTransport(Transport):
 
     def expand(self, path: str) -> str:
         """With the site's variables."""
-        answer = self._ask('env -0; printf "USER=%s\\0" "${USER:-$(id -un)}"', most=_MOST_VARIABLES)
+        answer = self._ask('env -0; printf "USER=%s\\0" "${USER:-$(id -un)}"', limit=_MOST_VARIABLES)
         pairs = (text.partition("=") for text in answer.stdout.decode(errors="replace").split("\0"))
         variables = {name: value for name, _, value in pairs if value}
         try:
@@ -158,59 +158,63 @@ class RemoteTransport(Transport):
             raise UsageError(f"{path} is {expanded} on the site: it must be an absolute path")
         return expanded
 
-    def make_folders(self, there: Sequence[str]) -> None:
+    def make_folders(self, paths: Sequence[str]) -> None:
         """Make folders in one command."""
-        if not there:
+        if not paths:
             return
-        answer = self._ask('umask 077; mkdir -p -- "$@"', *there)
+        answer = self._ask('umask 077; mkdir -p -- "$@"', *paths)
         if answer.code != 0:
-            raise CommandError(answer.result(["mkdir", "-p", *there]), subject="a folder cannot be made on the site")
+            raise CommandError(answer.result(["mkdir", "-p", *paths]), subject="a folder cannot be made on the site")
 
-    def read_many(self, there: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
+    def read_many(self, paths: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
         """Read in one command."""
-        if not there:
+        if not paths:
             return {}
-        most = max(limit, MOST_OUTPUT) + _MOST_FRAME
-        answer = self._ask(_READ, str(limit), "tail" if end else "head", given=there, most=most)
-        found: dict[str, Content] = {}
+        frame_limit = max(limit, MOST_OUTPUT) + _MOST_FRAME
+        answer = self._ask(_READ, str(limit), "tail" if end else "head", input_lines=paths, limit=frame_limit)
+        contents: dict[str, Content] = {}
         data, at = memoryview(answer.stdout), 0
-        for path in there:
+        for path in paths:
             frame = _FRAME.match(data, at)
             if frame is None:
                 line_end = answer.stdout.find(b"\n", at)
                 if line_end < 0:
                     raise UnreachableError(f"{path} cannot be read: the site's answer is cut short")
-                what, _, why = str(data[at:line_end], errors="replace").partition(" ")
-                found[path] = None if what == "absent" else Unreadable(why or "the site's answer is none")
+                status, _, reason = str(data[at:line_end], errors="replace").partition(" ")
+                contents[path] = None if status == "absent" else Unreadable(reason or "the site's answer is none")
                 at = line_end + 1
                 continue
             at = frame.end() + int(frame[1])
             if int(frame[1]) > limit or at > len(data):
                 raise UnreachableError(f"{path} cannot be read: the site's answer has another length than announced")
-            found[path] = bytes(data[frame.end() : at])
-        return found
+            contents[path] = bytes(data[frame.end() : at])
+        return contents
 
     def list_many(self, folders: Mapping[str, Sequence[str]]) -> dict[str, list[Entry]]:
         """List many in one command."""
         every = list(folders)
         entries: dict[str, list[Entry]] = {}
         for first in range(0, len(every), _TOGETHER):
-            some = every[first : first + _TOGETHER]
-            words = _words(self._ask(_LIST, given=some, most=_MOST_LISTING).stdout)
-            entries |= {folder: _listed(folder, words, folders[folder]) for folder in some}
+            batch = every[first : first + _TOGETHER]
+            words = _words(self._ask(_LIST, input_lines=batch, limit=_MOST_LISTING).stdout)
+            entries |= {folder: _listed(folder, words, folders[folder]) for folder in batch}
         return entries
 
     # --- files: to and fro --------------------------------------------------------------------------------
 
-    def show(self, here: Path, there: str) -> str:  # noqa: ARG002  as every transport is asked
+    def show(self, local_path: Path, remote_path: str) -> str:  # noqa: ARG002  as every transport is asked
         """Where it will be there."""
-        return there
+        return remote_path
 
     def stage(self, files: Sequence[tuple[Path, str]]) -> None:
         """Send what differs, as one stream."""
-        wanted = uploads(files)
-        if wanted and (missing := differing(wanted, self._ask(HASHES, given=[file.there for file in wanted]).stdout)):
-            send(self._way, missing)
+        candidates = uploads(files)
+        if candidates and (
+            missing := differing(
+                candidates, self._ask(HASHES, input_lines=[file.remote_path for file in candidates]).stdout
+            )
+        ):
+            send(self._connection, missing)
 
     def get_many(self, files: Sequence[tuple[str, Path]]) -> None:
         """Bring them as one stream; after a cut the next one begins where it ended."""
@@ -219,7 +223,7 @@ class RemoteTransport(Transport):
         idle = 0
         while True:
             try:
-                came = receive(self._way, files, self._left, self.progress)
+                came = receive(self._connection, files, self._left, self.progress)
             except CutError as fault:
                 self._count(fault.came)
                 idle = 0 if fault.came else idle + 1
@@ -229,10 +233,10 @@ class RemoteTransport(Transport):
             else:
                 return self._count(came)
 
-    def allow(self, most: int) -> None:
+    def allow(self, limit: int) -> None:
         """Let so many bytes be brought, which a person has agreed to; never fewer than before."""
         if self._left is not None:
-            self._left = max(self._left, most)
+            self._left = max(self._left, limit)
 
     def _count(self, received: int) -> None:
         if self._left is not None:
@@ -253,11 +257,11 @@ def _listed(folder: str, words: Iterator[str], patterns: Sequence[str]) -> list[
     Raises:
         UnreachableError: It could not be listed, or the answer is cut short.
     """
-    what = next(words, "")
-    if what not in {"folder", "absent"}:
+    state = next(words, "")
+    if state not in {"folder", "absent"}:
         raise UnreachableError(f"{folder} cannot be listed")
     entries: list[Entry] = []
-    while what == "folder" and (word := next(words, "")) != "end":
+    while state == "folder" and (word := next(words, "")) != "end":
         entry = _ENTRY.fullmatch(word)
         if entry is None or not entry[3].startswith(f"{folder}/"):
             raise UnreachableError(f"{folder} cannot be listed: the site's answer is cut short, or of something else")
@@ -269,5 +273,5 @@ def _listed(folder: str, words: Iterator[str], patterns: Sequence[str]) -> list[
 
 def most_bytes(site: Mapping[str, Any]) -> int | None:
     """The site's limits.download in bytes; None for no limit."""
-    given = (site.get("limits") or {}).get("download")
-    return None if given is None else int(parse_size(given))
+    limit = (site.get("limits") or {}).get("download")
+    return None if limit is None else int(parse_size(limit))

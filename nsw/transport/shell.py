@@ -22,8 +22,18 @@ if TYPE_CHECKING:
     from nsw.transport.model import Conditions
 
 __all__ = [
-    "Answer", "Bash", "ConnectionLostError", "Incoming", "Pipe", "Shell", "TooLongError", "Way", "discard_output",
-    "no_bash", "reached", "stream",
+    "Answer",
+    "Bash",
+    "Connection",
+    "ConnectionLostError",
+    "Incoming",
+    "Pipe",
+    "Shell",
+    "TooLongError",
+    "discard_output",
+    "no_bash",
+    "reached",
+    "stream",
 ]  # fmt: skip
 
 _BASH: Final = "exec bash --noprofile --norc"
@@ -85,9 +95,9 @@ class TooLongError(ConnectionLostError):
 class _NoBashError(ConnectionLostError):
     """No bash came up: the exit status of what was started, and what it said."""
 
-    def __init__(self, code: int, said: str) -> None:
-        super().__init__(said)
-        self.code, self.said = code, said
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code, self.said = code, message
 
 
 class Pipe(Protocol):
@@ -103,7 +113,7 @@ class Pipe(Protocol):
     def end_input(self) -> None:
         """Close its standard input."""
 
-    def receive(self, most: int, timeout: float) -> bytes:
+    def receive(self, limit: int, timeout: float) -> bytes:
         """The next bytes of its standard output, at most so many; b"" at its end.
 
         Raises:
@@ -121,7 +131,7 @@ class Pipe(Protocol):
         """Let go of it at once."""
 
 
-class Way(Protocol):
+class Connection(Protocol):
     """How remote commands are started."""
 
     def open(self, command: str) -> Pipe:
@@ -134,7 +144,7 @@ class Way(Protocol):
     def close(self) -> None:
         """Let go of the connection."""
 
-    def explain(self, code: int, said: str) -> UnreachableError:
+    def explain(self, code: int, message: str) -> UnreachableError:
         """What it means that no bash came up, and what to do."""
 
 
@@ -153,7 +163,7 @@ class Incoming:
         self._at = 0  # where in it the next byte is
         self._piece = memoryview(b"")  # what came behind it
 
-    def record(self, most: int, end: bytes = b"\0", timeout: float | None = None) -> bytes:
+    def record(self, limit: int, end: bytes = b"\0", timeout: float | None = None) -> bytes:
         """The bytes before the next `end`; to be called when no `take` has left anything.
 
         Raises:
@@ -165,45 +175,45 @@ class Incoming:
         while (at := self._head.find(end, searched)) < 0:
             del self._head[: self._at]
             self._at, searched = 0, len(self._head)
-            if searched > most:
+            if searched > limit:
                 raise TooLongError("what comes is no answer")
-            self._head += self._some(1 << 20, self._silent_s if deadline is None else deadline - time.monotonic())
+            self._head += self._receive(1 << 20, self._silent_s if deadline is None else deadline - time.monotonic())
         record = bytes(self._head[self._at : at])
         self._at = at + 1
         return record
 
-    def take(self, most: int, left: int) -> memoryview:
+    def take(self, limit: int, left: int) -> memoryview:
         """The next bytes, at least one and at most so many; no more than `left` are read ahead.
 
         Raises:
             ConnectionLostError: None came.
         """
         if not self._piece:
-            self._piece = memoryview(self._ahead(min(left, _PIECE)))
-        data, self._piece = self._piece[:most], self._piece[most:]
+            self._piece = memoryview(self._read_ahead(min(left, _PIECE)))
+        data, self._piece = self._piece[:limit], self._piece[limit:]
         return data
 
-    def _ahead(self, wanted: int) -> bytes:
+    def _read_ahead(self, size: int) -> bytes:
         """So many bytes: each turn of a process costs more than the bytes of one packet."""
         if self._at < len(self._head):
-            data = bytes(self._head[self._at : self._at + wanted])
+            data = bytes(self._head[self._at : self._at + size])
             self._at += len(data)
             return data
-        parts = [self._some(wanted, self._silent_s)]
+        parts = [self._receive(size, self._silent_s)]
         have = len(parts[0])
         try:
-            while have < wanted:
+            while have < size:
                 time.sleep(_NAP_S)  # for several packets
-                parts.append(self._some(wanted - have, self._silent_s))
+                parts.append(self._receive(size - have, self._silent_s))
                 have += len(parts[-1])
         except ConnectionLostError:
             pass  # what came is kept, and the next read raises it again
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def _some(self, most: int, timeout: float) -> bytes:
+    def _receive(self, limit: int, timeout: float) -> bytes:
         if timeout <= 0:
             raise ConnectionLostError("no answer in time")
-        data = self.pipe.receive(most, timeout)
+        data = self.pipe.receive(limit, timeout)
         if not data:
             raise ConnectionLostError("the shell there ended")
         return data
@@ -213,7 +223,7 @@ class Bash(Incoming):
     """A bash that was started there, behind all that its login shell printed.
 
     Args:
-        way: How it is started.
+        connection: How it is started.
         script: What it reads first, from its standard input, since the login shell may be any. It prints a line that
             begins with $nsw_token.
         command: What is started.
@@ -224,8 +234,8 @@ class Bash(Incoming):
         ConnectionLostError: It did not come up.
     """
 
-    def __init__(self, way: Way, script: str, command: str = _BASH, silent_s: float = _SILENT_S) -> None:
-        super().__init__(way.open(command), silent_s)
+    def __init__(self, connection: Connection, script: str, command: str = _BASH, silent_s: float = _SILENT_S) -> None:
+        super().__init__(connection.open(command), silent_s)
         token = f"nsw-{secrets.token_hex(12)}"
         self._begin = f"{token} ".encode()
         self._noise = b""  # the last that came and was no answer
@@ -255,16 +265,16 @@ class Bash(Incoming):
     def _refusal(self, fault: ConnectionLostError) -> _NoBashError:
         try:
             self.pipe.end_input()
-            code, said = self.pipe.finish(5)
+            code, stderr = self.pipe.finish(5)
         except ConnectionLostError:
-            code, said = 255, b""
+            code, stderr = 255, b""
         self.pipe.kill()
         # some print why they refuse on stdout: what came there is no answer of ours
-        text = said.decode(errors="replace").strip() or self._noise.decode(errors="replace").strip()
+        text = stderr.decode(errors="replace").strip() or self._noise.decode(errors="replace").strip()
         return _NoBashError(code, text or str(fault))
 
 
-def stream(way: Way, script: str, *words: str) -> Bash:
+def stream(connection: Connection, script: str, *words: str) -> Bash:
     """A bash script on the far side whose standard streams are free for data.
 
     Raises:
@@ -272,7 +282,9 @@ def stream(way: Way, script: str, *words: str) -> Bash:
         ConnectionLostError: It was lost at once.
     """
     # bash reads line by line and leaves what follows
-    return Bash(way, f"nsw_go() {{\n{script}\n}}\nprintf '\\n%s \\n' $nsw_token; nsw_go {quote_all(words)}; exit\n")
+    return Bash(
+        connection, f"nsw_go() {{\n{script}\n}}\nprintf '\\n%s \\n' $nsw_token; nsw_go {quote_all(words)}; exit\n"
+    )
 
 
 def discard_output(pipe: Pipe, timeout: float) -> None:
@@ -293,12 +305,12 @@ def reached(code: int) -> bool:
     return 0 <= code < 255
 
 
-def no_bash(code: int, said: str) -> UnreachableError:
+def no_bash(code: int, message: str) -> UnreachableError:
     """The error of a site where no bash came up."""
     if not reached(code):
-        return UnreachableError(f"no shell could be started on the site: {said}")
+        return UnreachableError(f"no shell could be started on the site: {message}")
     return UnreachableError(
-        f"the site was reached, but its login shell did not start bash (exit status {code}): {said}",
+        f"the site was reached, but its login shell did not start bash (exit status {code}): {message}",
         hint=f"nsw runs `{_BASH}` there, which a restricted shell or an account without one refuses:"
         " ask the site's support for a login shell that may start bash",
     )
@@ -326,13 +338,13 @@ class Shell:
     """One long-lived bash on the far side that runs commands one after another.
 
     Args:
-        way: How it is started.
+        connection: How it is started.
         lock: A file there that the shell and its commands hold a lock on; None for none.
         login_shell: Whether it is a login shell, where commands are on PATH only then.
     """
 
-    def __init__(self, way: Way, lock: str | None = None, *, login_shell: bool = False) -> None:
-        self._way = way
+    def __init__(self, connection: Connection, lock: str | None = None, *, login_shell: bool = False) -> None:
+        self._connection = connection
         self._lock = lock
         self._command = "exec bash --login" if login_shell else _BASH
         self._bash: Bash | None = None
@@ -344,7 +356,7 @@ class Shell:
         return self._bash is not None and self._bash.greeting[:1] == ["free"]
 
     def call(
-        self, commands: Sequence[Sequence[str]], most: int = MOST_OUTPUT, **conditions: Unpack[Conditions]
+        self, commands: Sequence[Sequence[str]], limit_bytes: int = MOST_OUTPUT, **conditions: Unpack[Conditions]
     ) -> list[Answer]:
         """Run commands one after another in one message; each may print `most` bytes.
 
@@ -357,7 +369,7 @@ class Shell:
             self._used = time.monotonic()
             bash.pipe.send(_message(commands, conditions))
             for _ in commands:
-                answers.append(_answer(bash, conditions["timeout"], most))  # noqa: PERF401  what came before a fault is kept
+                answers.append(_answer(bash, conditions["timeout"], limit_bytes))  # noqa: PERF401  what came before a fault is kept
         except ConnectionLostError as fault:
             self.drop()
             lost = Answer(-1, stderr=f"the connection was lost: {fault}".encode(), late=True)
@@ -377,9 +389,9 @@ class Shell:
         start = f"nsw_idle={_IDLE_S}\n{_START}printf '\\n%s ' $nsw_token; {lock}{_LOOP}"
         self._used = time.monotonic()
         try:
-            self._bash = Bash(self._way, start, self._command, _SLACK_S)
+            self._bash = Bash(self._connection, start, self._command, _SLACK_S)
         except _NoBashError as fault:
-            raise self._way.explain(fault.code, fault.said) from None
+            raise self._connection.explain(fault.code, fault.said) from None
         return self._bash
 
     def drop(self) -> None:
@@ -400,12 +412,12 @@ def _message(commands: Sequence[Sequence[str]], conditions: Conditions) -> bytes
     return "\n".join(lines).encode(errors="surrogateescape") + b"\0" + stdin
 
 
-def _answer(bash: Bash, timeout: float, most: int) -> Answer:
+def _answer(bash: Bash, timeout: float, limit_bytes: int) -> Answer:
     line = " ".join(bash.answer(timeout + _SLACK_S))
     if (facts := _FACTS.fullmatch(line)) is None:
         raise ConnectionLostError(f"a malformed answer: {line[:80]!r}")
     code, seconds, size_out, size_err = map(int, facts.groups())
-    for size, limit in ((size_out, most), (size_err, MOST_OUTPUT)):
+    for size, limit in ((size_out, limit_bytes), (size_err, MOST_OUTPUT)):
         if size > limit:
             raise TooLongError(f"an answer of {size:,} bytes, of which nsw takes at most {limit:,}")
     stdout, stderr = bytearray(), Excerpt()

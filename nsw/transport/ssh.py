@@ -48,12 +48,12 @@ class Ssh:
     ends a new one for the fault of the old. A command that was opened is one thread's; paramiko keeps them apart.
 
     Args:
-        how: What the site says of its transport: host, config, user, port, identity.
+        settings: What the site says of its transport: host, config, user, port, identity.
     """
 
-    def __init__(self, how: Mapping[str, Any]) -> None:
-        self._host = how["host"]
-        self._how = how
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self._host = settings["host"]
+        self._settings = settings
         self._opening = threading.RLock()
         self._hops: list[paramiko.Transport] = []
         self._commands: list[subprocess.Popen[bytes]] = []
@@ -66,7 +66,7 @@ class Ssh:
                 return self._opened(command)
             except (paramiko.SSHException, OSError, EOFError) as fault:
                 if tried == _TRIES:
-                    config = ["-F", self._how["config"]] if self._how.get("config") else []
+                    config = ["-F", self._settings["config"]] if self._settings.get("config") else []
                     by_hand = shlex.join(["ssh", *config, self._host, "true"])
                     raise UnreachableError(
                         f"{self._host} cannot be reached over ssh: {str(fault) or type(fault).__name__}",
@@ -87,9 +87,9 @@ class Ssh:
                 raise
         return _Channel(channel)
 
-    def explain(self, code: int, said: str) -> UnreachableError:
+    def explain(self, code: int, message: str) -> UnreachableError:
         """Why no bash came up."""
-        return no_bash(code, said)
+        return no_bash(code, message)
 
     def close(self) -> None:
         """Nothing: others of this process may use the connection; it ends with the process."""
@@ -114,17 +114,17 @@ class Ssh:
         return self._hops[-1]
 
     def _connect(self) -> None:
-        target, config = resolve(self._host, self._how), {"config": self._how.get("config")}
+        target, config = resolve(self._host, self._settings), {"config": self._settings.get("config")}
         for host in [*(resolve(jump, config) for jump in target.jumps), target]:
             self._hops.append(self._logged_in(host, Line(self._socket(host))))
 
     def _socket(self, host: HostConfig) -> Any:
         """What leads to a host: the connection to the one before it, a command, or the network."""
-        place = (host.hostname, host.port)
+        address = (host.hostname, host.port)
         if self._hops:
-            return self._hops[-1].open_channel("direct-tcpip", place, ("127.0.0.1", 0), timeout=_CONNECT_S)
+            return self._hops[-1].open_channel("direct-tcpip", address, ("127.0.0.1", 0), timeout=_CONNECT_S)
         if host.proxy_command is None:
-            return socket.create_connection(place, timeout=_CONNECT_S)
+            return socket.create_connection(address, timeout=_CONNECT_S)
         near, far = socket.socketpair()  # paramiko's own ProxyCommand waits for more than has come
         with far:
             words = ["sh", "-c", f"exec {host.proxy_command}"]
@@ -136,14 +136,14 @@ class Ssh:
         return near
 
     def _logged_in(self, host: HostConfig, line: Line) -> paramiko.Transport:
-        known = look_up(host.known_as, host.known_hosts)
+        known_keys = look_up(host.known_as, host.known_hosts)
         # it logs every lost connection with a traceback, which Python prints where nobody has set up logging
         logging.getLogger("paramiko").addHandler(logging.NullHandler())
         transport = paramiko.Transport(cast("Any", line), default_window_size=_WINDOW, default_max_packet_size=_PACKET)
         try:
-            _prefer(transport, known.good)
+            _prefer(transport, known_keys.good)
             transport.start_client(timeout=_CONNECT_S)
-            verify(transport, host, known)
+            verify(transport, host, known_keys)
             log_in(transport, host, self._unlocked)
         except BaseException:
             transport.close()
@@ -152,10 +152,10 @@ class Ssh:
         return transport
 
 
-def _prefer(transport: paramiko.Transport, known: Sequence[paramiko.PKey]) -> None:
+def _prefer(transport: paramiko.Transport, known_keys: Sequence[paramiko.PKey]) -> None:
     """The kinds of host key that are known come first, and the cipher that processors compute fastest."""
     options = transport.get_security_options()
-    names = {key.get_name() for key in known}
+    names = {key.get_name() for key in known_keys}
     if "ssh-rsa" in names:
         names |= {"rsa-sha2-512", "rsa-sha2-256"}
     kinds = list(options.key_types)
@@ -182,27 +182,27 @@ class _Channel:
         with contextlib.suppress(OSError, EOFError):
             self._channel.shutdown_write()
 
-    def receive(self, most: int, timeout: float) -> bytes:
+    def receive(self, limit: int, timeout: float) -> bytes:
         self._channel.settimeout(max(0.01, timeout))
         try:
-            return self._channel.recv(most)
+            return self._channel.recv(limit)
         except TimeoutError:
             raise ConnectionLostError("no answer in time") from None
         except (OSError, EOFError) as fault:
             raise ConnectionLostError(str(fault)) from None
 
     def finish(self, timeout: float) -> tuple[int, bytes]:
-        deadline, said = time.monotonic() + timeout, Excerpt()
+        deadline, stderr = time.monotonic() + timeout, Excerpt()
         discard_output(self, timeout)
         self._channel.settimeout(max(0.01, deadline - time.monotonic()))
         with contextlib.suppress(OSError, EOFError):
             while time.monotonic() < deadline and (part := self._channel.recv_stderr(1 << 16)):
-                said.add(part)
+                stderr.add(part)
         if not self._channel.status_event.wait(max(0.01, deadline - time.monotonic())):
             raise ConnectionLostError("it did not exit")
         code = self._channel.recv_exit_status()
         self._channel.close()
-        return code, said.content()
+        return code, stderr.content()
 
     def kill(self) -> None:
         self._channel.close()
@@ -215,32 +215,32 @@ class Line:
     the only one that reads; another looks at `heard` alone, which is set in one step.
 
     Args:
-        way: The socket.
+        stream_socket: The socket.
     """
 
-    def __init__(self, way: Any) -> None:
-        self._way = way
+    def __init__(self, stream_socket: Any) -> None:
+        self._socket = stream_socket
         self._ahead = b""
         self._at = 0  # of those bytes that were read already
         self.heard = time.monotonic()
 
-    def recv(self, most: int) -> bytes:
+    def recv(self, limit: int) -> bytes:
         """As the socket's.
 
         Raises:
             OSError: paramiko wants more than the longest packet has, since the server announced one without measure.
         """
-        if most > _LONGEST_PACKET:
-            raise OSError(f"the server announces a packet of {most:,} bytes")
+        if limit > _LONGEST_PACKET:
+            raise OSError(f"the server announces a packet of {limit:,} bytes")
         if self._at == len(self._ahead):
-            self._ahead, self._at = self._way.recv(max(most, AHEAD)), 0
+            self._ahead, self._at = self._socket.recv(max(limit, AHEAD)), 0
             self.heard = time.monotonic()
-        data = self._ahead[self._at : self._at + most]
+        data = self._ahead[self._at : self._at + limit]
         self._at += len(data)
         return data
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._way, name)
+        return getattr(self._socket, name)
 
 
 class Watch:
@@ -257,13 +257,13 @@ class Watch:
     def __init__(self, transport: paramiko.Transport, line: Line) -> None:
         self._transport = transport
         self._line = line
-        self._asked: float | None = None  # when a question was sent that nothing followed
+        self._asked_at: float | None = None  # when a question was sent that nothing followed
         transport.packetizer.set_keepalive(max(1, round(ASK_S)), self._ask)
         threading.Thread(target=self._judge, name="ssh-alive", daemon=True).start()
 
     def _ask(self) -> None:
-        if self._asked is None or self._line.heard > self._asked:
-            self._asked = time.monotonic()
+        if self._asked_at is None or self._line.heard > self._asked_at:
+            self._asked_at = time.monotonic()
         message = paramiko.Message()
         message.add_byte(cMSG_GLOBAL_REQUEST)
         message.add_string("keepalive@openssh.com")
@@ -272,8 +272,8 @@ class Watch:
 
     def _judge(self) -> None:
         while self._transport.is_active():
-            asked = self._asked
-            if asked is not None and self._line.heard < asked and time.monotonic() - asked > SILENT_S:
+            asked_at = self._asked_at
+            if asked_at is not None and self._line.heard < asked_at and time.monotonic() - asked_at > SILENT_S:
                 self._transport.close()
                 return
             time.sleep(min(1.0, SILENT_S / 4))
@@ -325,7 +325,7 @@ class Packets:
         """Whether there is something to read."""
         return self._size > 0
 
-    def read(self, most: int, timeout: float | None = None) -> bytes:
+    def read(self, limit: int, timeout: float | None = None) -> bytes:
         """What has come, at most so many bytes; b"" when nothing more will.
 
         Raises:
@@ -338,15 +338,15 @@ class Packets:
                 if left is not None and left <= 0:
                     raise PipeTimeout
                 self._arrived.wait(left)
-            return self._take(most)
+            return self._take(limit)
 
     def empty(self) -> bytes:
         """All that has come."""
         with self._arrived:
             return self._take(self._size)
 
-    def _take(self, most: int) -> bytes:
-        parts, left = [], most
+    def _take(self, limit: int) -> bytes:
+        parts, left = [], limit
         while self._packets and left:
             packet = self._packets.popleft()
             if len(packet) > left:
@@ -354,7 +354,7 @@ class Packets:
                 packet = packet[:left]
             parts.append(packet)
             left -= len(packet)
-        self._size -= most - left
+        self._size -= limit - left
         if self._event is not None and not self._size and not self._closed:
             self._event.clear()
         return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -370,14 +370,16 @@ _OPEN: dict[tuple[object, ...], Ssh] = {}  # one connection a host and process, 
 
 def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:
     """The way to a site over nsw's own connection."""
-    how = site["transport"]
-    key = tuple(how.get(name) for name in ("host", "config", "user", "port", "identity"))
-    way = _OPEN.setdefault(key, Ssh(how))  # in one step, so that two threads share it; an unused Ssh has opened nothing
-    compared = HostKeyCheck(verified=True, found="the one of known_hosts")
+    settings = site["transport"]
+    key = tuple(settings.get(name) for name in ("host", "config", "user", "port", "identity"))
+    way = _OPEN.setdefault(
+        key, Ssh(settings)
+    )  # in one step, so that two threads share it; an unused Ssh has opened nothing
+    compared = HostKeyCheck(verified=True, evidence="the one of known_hosts")
     return RemoteTransport(way, site, scratch, mark, host_key=lambda: compared)
 
 
 @atexit.register
 def _end_all() -> None:
-    for one in _OPEN.values():
-        one.disconnect()
+    for connection in _OPEN.values():
+        connection.disconnect()

@@ -52,27 +52,27 @@ class HostConfig:
         return None if self.port == 22 or self.host_key_alias else self.hostname.lower()
 
 
-def resolve(host: str, how: Mapping[str, Any]) -> HostConfig:
+def resolve(host: str, settings: Mapping[str, Any]) -> HostConfig:
     """The configuration of a host.
 
     Args:
         host: Its name or alias; an address ssh://USER@HOST:PORT for a jump host.
-        how: What the site says of its transport: config, user, port, identity.
+        settings: What the site says of its transport: config, user, port, identity.
 
     Raises:
         UnreachableError: ssh does not understand the configuration.
     """
-    words = configuration([*options(how), "--", host]) or _without_ssh(host, how)
+    words = configuration([*options(settings), "--", host]) or _without_ssh(host, settings)
     alias, hostname, port, login = (words.get(key, [host])[0] for key in ("host", "hostname", "port", "user"))
     proxy, jumps = (words.get(key, ["none"])[0] for key in ("proxycommand", "proxyjump"))
     tokens = {"h": hostname, "p": port, "r": login, "n": alias, "u": getpass.getuser(), "%": "%"}
-    own = [str(how["identity"])] if how.get("identity") else []
+    own_identity = [str(settings["identity"])] if settings.get("identity") else []
     return HostConfig(
         alias=alias,
         hostname=hostname,
         port=int(port),
         user=login,
-        identities=_identities([*own, *words.get("identityfile", [])]),
+        identities=_identities([*own_identity, *words.get("identityfile", [])]),
         certificates=_existing(words.get("certificatefile", [])),
         agent=_agent(words.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
         identities_only=words.get("identitiesonly", ["no"])[0] == "yes",
@@ -83,11 +83,15 @@ def resolve(host: str, how: Mapping[str, Any]) -> HostConfig:
     )
 
 
-def options(how: Mapping[str, Any]) -> list[str]:
+def options(settings: Mapping[str, Any]) -> list[str]:
     """The words that tell ssh what the site says of its transport: config, user, port."""
-    config = how.get("config")
-    given = {"-F": config and os.path.expanduser(config), "-l": how.get("user"), "-p": how.get("port")}  # noqa: PTH111
-    return [word for option, value in given.items() if value for word in (option, str(value))]
+    config = settings.get("config")
+    option_values = {
+        "-F": config and os.path.expanduser(config),  # noqa: PTH111
+        "-l": settings.get("user"),
+        "-p": settings.get("port"),
+    }
+    return [word for option, value in option_values.items() if value for word in (option, str(value))]
 
 
 def configuration(words: Sequence[str]) -> dict[str, list[str]]:
@@ -114,11 +118,11 @@ def configuration(words: Sequence[str]) -> dict[str, list[str]]:
     return values
 
 
-def _without_ssh(host: str, how: Mapping[str, Any]) -> dict[str, list[str]]:
+def _without_ssh(host: str, settings: Mapping[str, Any]) -> dict[str, list[str]]:
     return {
         "hostname": [host],
-        "port": [str(how.get("port") or 22)],
-        "user": [str(how.get("user") or getpass.getuser())],
+        "port": [str(settings.get("port") or 22)],
+        "user": [str(settings.get("user") or getpass.getuser())],
         "identityfile": ["~/.ssh/id_ed25519", "~/.ssh/id_rsa"],
         "userknownhostsfile": ["~/.ssh/known_hosts"],
         "globalknownhostsfile": ["/etc/ssh/ssh_known_hosts"],
@@ -127,7 +131,7 @@ def _without_ssh(host: str, how: Mapping[str, Any]) -> dict[str, list[str]]:
 
 def _expanded(text: str, tokens: Mapping[str, str]) -> str:
     """With ssh_config's tokens replaced, which `ssh -G` leaves as they are; a token of another kind stays."""
-    return re.sub(r"%(.)", lambda found: tokens.get(found[1], found[0]), text)
+    return re.sub(r"%(.)", lambda match: tokens.get(match[1], match[0]), text)
 
 
 def _agent(text: str, tokens: Mapping[str, str]) -> str | None:

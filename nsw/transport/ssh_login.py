@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["KnownKeys", "log_in", "look_up", "verify"]
 
 _TRIES = 5  # keys offered; servers end the connection after six
-_ASKED = "keyboard-interactive"
+_INTERACTIVE = "keyboard-interactive"
 _OPEN_FIRST = "open a connection by hand and let nsw reuse it: transport: {kind: openssh}, with a ControlMaster"
 _KEYGEN_S = 20
 
@@ -40,7 +40,7 @@ class KnownKeys:
     good: tuple[paramiko.PKey, ...] = ()
     revoked: tuple[paramiko.PKey, ...] = ()
     has_authority: bool = False
-    named: bool = False
+    has_line: bool = False
 
 
 def look_up(name: str, files: Sequence[str]) -> KnownKeys:
@@ -80,8 +80,8 @@ def _of_host(line: str, name: str) -> bool:
     words = line.split()
     names = words[1 if words and words[0].startswith("@") else 0 :][:1]
     return any(
-        one == name or (one.startswith("|1|") and paramiko.HostKeys.hash_host(name, one) == one)
-        for one in ",".join(names).split(",")
+        host_name == name or (host_name.startswith("|1|") and paramiko.HostKeys.hash_host(name, host_name) == host_name)
+        for host_name in ",".join(names).split(",")
     )
 
 
@@ -97,17 +97,19 @@ def _key(line: str) -> paramiko.PKey | None:
 
 
 def _sorted_by_marker(lines: Iterable[str]) -> KnownKeys:
-    found: dict[str, list[paramiko.PKey]] = {"": [], "@revoked": [], "@cert-authority": []}
-    named = False
+    keys_by_marker: dict[str, list[paramiko.PKey]] = {"": [], "@revoked": [], "@cert-authority": []}
+    has_line = False
     for line in lines:
-        named = named or bool(line.strip() and line[0] not in "#@")
+        has_line = has_line or bool(line.strip() and line[0] not in "#@")
         marker, _, rest = line.partition(" ") if line.startswith("@") else ("", "", line)
-        if marker in found and (key := _key(rest)) is not None:
-            found[marker].append(key)
-    return KnownKeys(tuple(found[""]), tuple(found["@revoked"]), bool(found["@cert-authority"]), named)
+        if marker in keys_by_marker and (key := _key(rest)) is not None:
+            keys_by_marker[marker].append(key)
+    return KnownKeys(
+        tuple(keys_by_marker[""]), tuple(keys_by_marker["@revoked"]), bool(keys_by_marker["@cert-authority"]), has_line
+    )
 
 
-def verify(transport: paramiko.Transport, host: HostConfig, known: KnownKeys) -> None:
+def verify(transport: paramiko.Transport, host: HostConfig, known_keys: KnownKeys) -> None:
     """Compare the host's key with those of known_hosts; called between key exchange and login.
 
     As ssh does, where known_hosts does not name the host with its port (not 22), a key counts that it has under the
@@ -116,43 +118,46 @@ def verify(transport: paramiko.Transport, host: HostConfig, known: KnownKeys) ->
     Args:
         transport: The connection.
         host: The host at its other end.
-        known: What known_hosts has of it, under `host.known_as`.
+        known_keys: What known_hosts has of it, under `host.known_as`.
 
     Raises:
         HostKeyError: The key is unknown, revoked, or another than before.
     """
     key = transport.get_remote_server_key()
     digest = base64.b64encode(hashlib.sha256(key.asbytes()).digest()).decode().rstrip("=")
-    whose, what = f"the host key of {host.alias} ({host.known_as})", f"{key.get_name()} SHA256:{digest}"
-    if _among(key, known.revoked):
-        raise HostKeyError(f"{whose} is revoked: {what}", hint="ask the site's support which keys its hosts have")
-    if _among(key, known.good):
+    subject, fingerprint = f"the host key of {host.alias} ({host.known_as})", f"{key.get_name()} SHA256:{digest}"
+    if _among(key, known_keys.revoked):
+        raise HostKeyError(
+            f"{subject} is revoked: {fingerprint}", hint="ask the site's support which keys its hosts have"
+        )
+    if _among(key, known_keys.good):
         return
-    if host.known_without_port is not None and not known.named:
+    if host.known_without_port is not None and not known_keys.has_line:
         plain = look_up(host.known_without_port, host.known_hosts)
         if _among(key, plain.good) and not _among(key, plain.revoked):
             return
-        known = replace(known, has_authority=known.has_authority or plain.has_authority)
-    if known.has_authority:
+        known_keys = replace(known_keys, has_authority=known_keys.has_authority or plain.has_authority)
+    if known_keys.has_authority:
         raise HostKeyError(
-            f"{whose} is not known: {what}. known_hosts has an authority that signs keys of hosts, which nsw's own"
+            f"{subject} is not known: {fingerprint}. known_hosts has an authority that signs keys of hosts,"
+            " which nsw's own"
             " connection cannot check",
             hint="your ssh can: transport: {kind: openssh}",
         )
-    if not known.good:
+    if not known_keys.good:
         raise HostKeyError(
-            f"{whose} is not known: {what}",
+            f"{subject} is not known: {fingerprint}",
             hint=f"compare this fingerprint with what the site publishes, then `ssh {host.alias}` once by hand",
         )
     raise HostKeyError(
-        f"{whose} has changed: {what}. Somebody may be intercepting the connection, or the site has new keys",
+        f"{subject} has changed: {fingerprint}. Somebody may be intercepting the connection, or the site has new keys",
         hint=f"ask the site's support; for new keys: `ssh-keygen -R '{host.known_as}'`, then"
         f" `ssh {host.alias}` by hand",
     )
 
 
 def _among(key: paramiko.PKey, keys: Sequence[paramiko.PKey]) -> bool:
-    return any(one.asbytes() == key.asbytes() for one in keys)
+    return any(candidate.asbytes() == key.asbytes() for candidate in keys)
 
 
 def log_in(transport: paramiko.Transport, host: HostConfig, unlocked: dict[str, paramiko.PKey]) -> None:
@@ -171,7 +176,7 @@ def log_in(transport: paramiko.Transport, host: HostConfig, unlocked: dict[str, 
     except paramiko.BadAuthenticationType as fault:
         allowed = list(fault.allowed_types)
     except paramiko.AuthenticationException:
-        allowed = ["publickey", _ASKED]
+        allowed = ["publickey", _INTERACTIVE]
     else:
         return
     tried: list[str] = []
@@ -188,7 +193,7 @@ def log_in(transport: paramiko.Transport, host: HostConfig, unlocked: dict[str, 
             if not further:
                 return
             break
-    if _ASKED in further:
+    if _INTERACTIVE in further:
         _answer(transport, host)
         if transport.is_authenticated():
             return
@@ -201,14 +206,14 @@ def log_in(transport: paramiko.Transport, host: HostConfig, unlocked: dict[str, 
 
 def _keys(host: HostConfig, unlocked: dict[str, paramiko.PKey]) -> Iterator[tuple[str, paramiko.PKey]]:
     """The agent's keys, then those of files; files that need a passphrase come last, so that few are asked for."""
-    wanted = [blob for file in host.identities if (blob := _public(file))]
+    identity_blobs = [blob for file in host.identities if (blob := _public(file))]
     offered = set()
-    for kept in _agent_keys(host.agent):
-        if not host.identities_only or any(_body(blob) in kept.asbytes() for blob in wanted):
-            offered.add(kept.asbytes())
-            if getattr(kept, "public_blob", None) is None:  # paramiko before 5.1 reads it of a certificate, too
-                kept.public_blob = None
-            yield f"{kept.get_name()} of the agent", kept
+    for agent_key in _agent_keys(host.agent):
+        if not host.identities_only or any(_body(blob) in agent_key.asbytes() for blob in identity_blobs):
+            offered.add(agent_key.asbytes())
+            if getattr(agent_key, "public_blob", None) is None:  # paramiko before 5.1 reads it of a certificate, too
+                agent_key.public_blob = None
+            yield f"{agent_key.get_name()} of the agent", agent_key
     encrypted: list[str] = []
     for file in host.identities:
         try:

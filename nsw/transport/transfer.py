@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CampaignError, CommandError, CommandResult, DownloadLimitError, UnreachableError, disk_full
 from nsw.safe_files import open_plain
-from nsw.transport.shell import Bash, ConnectionLostError, TooLongError, Way, reached, stream
+from nsw.transport.shell import Bash, Connection, ConnectionLostError, TooLongError, reached, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +44,7 @@ done
 """
 # size, permissions, path and bytes of each file come on standard input, `end` after the last. All are written beside
 # their places, then renamed into them.
-_PUT: Final = r"""
+_RECEIVE_SCRIPT: Final = r"""
 set -e; umask 077
 folder=$1 modes=() targets=()
 mkdir -p -- "$folder"; trap 'rm -rf -- "$folder"' EXIT
@@ -107,22 +107,25 @@ class CutError(UnreachableError):
 class Upload:
     """A file of this machine, its place there, and its hash."""
 
-    here: Path
-    there: str
+    local_path: Path
+    remote_path: str
     digest: str
 
 
-def uploads(given: Sequence[tuple[Path, str]]) -> list[Upload]:
+def uploads(pairs: Sequence[tuple[Path, str]]) -> list[Upload]:
     """The plain files in what is given, folders walked; links and other things are left out."""
-    return [Upload(here, there, _digest(here)) for here, there in _walked(given)]
+    return [Upload(local_path, remote_path, _digest(local_path)) for local_path, remote_path in _walked(pairs)]
 
 
-def _walked(given: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
-    for here, there in given:
-        inside = sorted(here.rglob("*")) if here.is_dir() else [here]
+def _walked(pairs: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
+    for local_path, remote_path in pairs:
+        inside = sorted(local_path.rglob("*")) if local_path.is_dir() else [local_path]
         for file in inside:
             if file.is_file():
-                yield file, there if file == here else f"{there}/{file.relative_to(here).as_posix()}"
+                yield (
+                    file,
+                    remote_path if file == local_path else f"{remote_path}/{file.relative_to(local_path).as_posix()}",
+                )
 
 
 def _digest(file: Path) -> str:
@@ -137,16 +140,16 @@ def differing(files: Sequence[Upload], answer: bytes | bytearray) -> list[Upload
     return [file for file, digest in zip(files, digests, strict=True) if digest != file.digest]
 
 
-def send(way: Way, files: Sequence[Upload]) -> None:
+def send(connection: Connection, files: Sequence[Upload]) -> None:
     """Send files.
 
     Raises:
         CommandError: One cannot be written there.
         UnreachableError: The connection was lost.
     """
-    folder = f"{files[0].there.rpartition('/')[0]}/.nsw-{secrets.token_hex(8)}"
+    folder = f"{files[0].remote_path.rpartition('/')[0]}/.nsw-{secrets.token_hex(8)}"
     try:
-        bash = stream(way, _PUT, folder)
+        bash = stream(connection, _RECEIVE_SCRIPT, folder)
     except ConnectionLostError as fault:
         raise UnreachableError(f"files cannot be sent: {fault}") from None
     cut: ConnectionLostError | None = None
@@ -162,11 +165,11 @@ def send(way: Way, files: Sequence[Upload]) -> None:
         bash.pipe.kill()
         raise
     try:
-        code, said = bash.pipe.finish(_END_S if cut is None else _LAST_WORDS_S)
+        code, stderr = bash.pipe.finish(_END_S if cut is None else _LAST_WORDS_S)
     except ConnectionLostError as fault:
         bash.pipe.kill()
         raise UnreachableError(f"the connection was lost while files were sent: {cut or fault}") from None
-    text = said.decode(errors="replace")
+    text = stderr.decode(errors="replace")
     if not reached(code) or (cut is not None and not text.strip()):
         raise UnreachableError(f"the connection was lost while files were sent: {text.strip() or cut}")
     if code != 0 or cut is not None:
@@ -174,34 +177,34 @@ def send(way: Way, files: Sequence[Upload]) -> None:
 
 
 def _parts(file: Upload) -> Iterator[bytes]:
-    with file.here.open("rb") as content:
+    with file.local_path.open("rb") as content:
         facts = os.fstat(content.fileno())
         left = facts.st_size
-        part = f"{left}\0{facts.st_mode & 0o777:o}\0{file.there}\0".encode(errors="surrogateescape")
+        part = f"{left}\0{facts.st_mode & 0o777:o}\0{file.remote_path}\0".encode(errors="surrogateescape")
         while part:
             yield part
             part = content.read(min(left, _AT_ONCE))
             left -= len(part)
     if left:
-        raise CampaignError(f"{file.here} changed while it was sent to the site")
+        raise CampaignError(f"{file.local_path} changed while it was sent to the site")
 
 
 # --- from a site ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _Download:
     """A file, how much of it is here, its size, and the hash of what is here."""
 
-    there: str
-    here: Path
+    remote_path: str
+    local_path: Path
     have: int = 0
     size: int = 0
     digest: Any = None
 
     @property
     def part(self) -> Path:
-        return self.here.with_name(f"{self.here.name}.part")
+        return self.local_path.with_name(f"{self.local_path.name}.part")
 
     def look(self) -> int:
         """How much an earlier download left: 0 for none, or for what is not a regular file."""
@@ -213,17 +216,17 @@ class _Wanted:
 
 
 def receive(
-    way: Way,
+    connection: Connection,
     files: Sequence[tuple[str, Path]],
-    most: int | None,
+    limit: int | None,
     progress: Callable[[int, int], object] | None = None,
 ) -> int:
     """Bring files; the bytes that came.
 
     Args:
-        way: How commands are started there.
+        connection: How commands are started there.
         files: Each file there, and its place here.
-        most: Bytes that may come; None for any number.
+        limit: Bytes that may come; None for any number.
         progress: Called with the bytes that are here, of how many.
 
     Raises:
@@ -233,35 +236,37 @@ def receive(
         DownloadLimitError: They are more than `most`.
         UnreachableError: There is no connection, or the far side sent what was not asked for.
     """
-    asked = [_Wanted(there, here) for there, here in files]
-    for file in asked:
+    downloads = [_Download(remote_path, local_path) for remote_path, local_path in files]
+    for file in downloads:
         file.have = file.look()
-    wanted = sorted(asked, key=lambda file: not file.have)  # those that are resumed come first
-    starts = [f"{file.have}\0" for file in wanted if file.have]
+    resumed_first = sorted(downloads, key=lambda file: not file.have)  # those that are resumed come first
+    starts = [f"{file.have}\0" for file in resumed_first if file.have]
     try:
-        bash = stream(way, _GET, str(len(starts)), "yes" if sha256_is_fast() else "")
+        bash = stream(connection, _GET, str(len(starts)), "yes" if sha256_is_fast() else "")
     except ConnectionLostError as fault:
         raise CutError(f"files cannot be downloaded: {fault}", 0) from None
     course = _Course(progress)
     try:
-        bash.pipe.send("".join([*starts, *(f"{file.there}\0" for file in wanted)]).encode(errors="surrogateescape"))
+        bash.pipe.send(
+            "".join([*starts, *(f"{file.remote_path}\0" for file in resumed_first)]).encode(errors="surrogateescape")
+        )
         bash.pipe.end_input()
-        _announced(bash, wanted, most)
-        course.begin(wanted)
-        for file in wanted:
+        _announced(bash, resumed_first, limit)
+        course.begin(resumed_first)
+        for file in resumed_first:
             _bring(bash, file, course)
-        digests = [_fact(bash, _END_S) for _ in wanted]
-        code, said = bash.pipe.finish(_END_S)
+        digests = [_fact(bash, _END_S) for _ in resumed_first]
+        code, stderr = bash.pipe.finish(_END_S)
     except ConnectionLostError as fault:
         raise _lost(bash, fault, course.came) from None
     except BaseException:
         bash.pipe.kill()
         raise
     if code != 0:
-        raise _refused(said)
-    _compare(wanted, digests)
-    for file in asked:
-        file.part.replace(file.here)
+        raise _refused(stderr)
+    _compare(resumed_first, digests)
+    for file in downloads:
+        file.part.replace(file.local_path)
     return course.came
 
 
@@ -273,12 +278,12 @@ class _Course:
         self._total = 0
         self.came = self.left = 0
 
-    def begin(self, wanted: Sequence[_Wanted]) -> None:
+    def begin(self, downloads: Sequence[_Download]) -> None:
         """The sizes are known."""
-        self._total = sum(file.size for file in wanted)
-        self.left = sum(file.size - file.have for file in wanted)
+        self._total = sum(file.size for file in downloads)
+        self.left = sum(file.size - file.have for file in downloads)
 
-    def more(self, size: int) -> None:
+    def add_bytes(self, size: int) -> None:
         """So many bytes came."""
         self.came += size
         self.left -= size
@@ -296,18 +301,18 @@ def sha256_is_fast() -> bool:
     return re.search(r"\b(sha_ni|sha2)\b", flags) is not None
 
 
-def _announced(bash: Bash, wanted: Sequence[_Wanted], most: int | None) -> None:
+def _announced(bash: Bash, downloads: Sequence[_Download], limit: int | None) -> None:
     """Take the files' sizes, which the far side announces in the order in which they were asked for, and its hash."""
-    for file in wanted:
+    for file in downloads:
         text = _fact(bash)
-        fact = _FACT.fullmatch(text.removesuffix(f"\t{file.there}"))
+        fact = _FACT.fullmatch(text.removesuffix(f"\t{file.remote_path}"))
         if fact is None:
             raise _unasked(f"the site sent what was not asked for: {text!r:.120}")
         file.size = int(fact[1])
         file.have = min(file.have, file.size)
-    left = sum(file.size - file.have for file in wanted)
-    if most is not None and left > most:
-        have, may = (f"{number / (1 << 30):,.2f} GiB" for number in (left, most))
+    left = sum(file.size - file.have for file in downloads)
+    if limit is not None and left > limit:
+        have, may = (f"{number / (1 << 30):,.2f} GiB" for number in (left, limit))
         raise DownloadLimitError(
             f"{have} would be downloaded, but limits.download leaves {may}",
             hint="jobs continue; `nsw resume --download 50G` allows that much from then on",
@@ -315,7 +320,7 @@ def _announced(bash: Bash, wanted: Sequence[_Wanted], most: int | None) -> None:
     name = _fact(bash)
     if name not in _HASHES:
         raise _unasked(f"the site hashes with {name!r:.40}")
-    for file in wanted:
+    for file in downloads:
         file.digest = _HASHES[name]()
 
 
@@ -326,11 +331,11 @@ def _fact(bash: Bash, timeout: float | None = None) -> str:
         raise _unasked("the site announces no files, or sends more of them than it announced") from None
 
 
-def _unasked(why: str) -> UnreachableError:
-    return UnreachableError(f"the transfer was ended: {why}")
+def _unasked(reason: str) -> UnreachableError:
+    return UnreachableError(f"the transfer was ended: {reason}")
 
 
-def _bring(bash: Bash, file: _Wanted, course: _Course) -> None:
+def _bring(bash: Bash, file: _Download, course: _Course) -> None:
     """Write and hash what is missing of a file, in the thread that receives: it is still in its processor's cache."""
     try:
         descriptor = _open_part(file)
@@ -340,18 +345,18 @@ def _bring(bash: Bash, file: _Wanted, course: _Course) -> None:
                 file.digest.update(data)
                 _write(descriptor, data)
                 file.have += len(data)
-                course.more(len(data))
+                course.add_bytes(len(data))
         finally:
             os.close(descriptor)
     except OSError as fault:
         # no fault of the site, which would be tried again for ever: this machine's disk needs a person
-        raise disk_full(file.here, fault.strerror or str(fault)) from None
+        raise disk_full(file.local_path, fault.strerror or str(fault)) from None
 
 
-def _open_part(file: _Wanted) -> int:
+def _open_part(file: _Download) -> int:
     """The file to write to, with what is there taken into the hash; a link in its place is not followed."""
     if not file.have:
-        file.here.parent.mkdir(parents=True, exist_ok=True)
+        file.local_path.parent.mkdir(parents=True, exist_ok=True)
         file.part.unlink(missing_ok=True)
         return open_plain(file.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     descriptor = open_plain(file.part, os.O_RDWR)
@@ -370,25 +375,25 @@ def _write(descriptor: int, view: memoryview) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _compare(wanted: Sequence[_Wanted], digests: Sequence[str]) -> None:
-    wrong = [file for file, digest in zip(wanted, digests, strict=True) if file.digest.hexdigest() != digest]
+def _compare(downloads: Sequence[_Download], digests: Sequence[str]) -> None:
+    wrong = [file for file, digest in zip(downloads, digests, strict=True) if file.digest.hexdigest() != digest]
     for file in wrong:
         file.part.unlink(missing_ok=True)
     for file in wrong[:1]:
-        result = CommandResult(("b2sum", file.there), 1, file.digest.hexdigest(), "")
-        raise CommandError(result, subject=f"{file.there} changed during the download, or arrived damaged")
+        result = CommandResult(("b2sum", file.remote_path), 1, file.digest.hexdigest(), "")
+        raise CommandError(result, subject=f"{file.remote_path} changed during the download, or arrived damaged")
 
 
 def _lost(bash: Bash, fault: ConnectionLostError, came: int) -> UnreachableError | CommandError:
     """Why a download ended too early: what the far side said, or the connection."""
     try:
-        _, said = bash.pipe.finish(_LAST_WORDS_S)
+        _, stderr = bash.pipe.finish(_LAST_WORDS_S)
     except ConnectionLostError:
-        said = b""
+        stderr = b""
     bash.pipe.kill()
-    return _refused(said) if said.strip() else CutError(f"the connection was lost during a download: {fault}", came)
+    return _refused(stderr) if stderr.strip() else CutError(f"the connection was lost during a download: {fault}", came)
 
 
-def _refused(said: bytes) -> CommandError:
-    text = said.decode(errors="replace").strip()
+def _refused(stderr: bytes) -> CommandError:
+    text = stderr.decode(errors="replace").strip()
     return CommandError(CommandResult(("cat",), 1, "", text), subject="files cannot be downloaded from the site")

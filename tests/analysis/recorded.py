@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.present.summary_view import show_summary
 from nsw.present.terminal import console
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "answers"
 ASKED = {
-    "ills": Asked(figure="steps_per_sec"),
-    "stencil": Asked(figure="gpoints", compare="variant", baseline="naive"),
-    "amp": Asked(figure="images_per_sec", compare="amp", baseline=False),
+    "ills": ReportRequest(figure="steps_per_sec"),
+    "stencil": ReportRequest(figure="gpoints", compare="variant", baseline="naive"),
+    "amp": ReportRequest(figure="images_per_sec", compare="amp", baseline=False),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from nsw.analysis.answer import registry
 from nsw.analysis.blocks import Ceiling, Column, Curve, Evidence, Finding, Note, Scatter, Table, Timeline
-from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.present.summary_view import (
     as_markdown,
     block_data,
@@ -132,7 +132,7 @@ def summary():
         "gpu_summary": [gpu_row("k", 4e6, run=r.id) for r in runs],
         "figures": [figure_row(100.0 * n, run=f"r{n}") for n in (1, 2)],
     }
-    return summarize(CampaignData("c", "s", None, runs, tables), Asked(figure="speed", axis="gpus"))
+    return summarize(CampaignData("c", "s", None, runs, tables), ReportRequest(figure="speed", axis="gpus"))
 
 
 def test_every_block_of_numbers_names_the_rows_that_prove_it(summary):

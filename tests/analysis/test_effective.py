@@ -5,7 +5,7 @@ import io
 import pytest
 
 from nsw.analysis.effective import AskedLink, AskedModel, effective, modelled, rate
-from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.campaign.answers import _models as models_of
 from nsw.present.flat_rows import flat_rows
 from nsw.present.summary_view import show_summary
@@ -135,7 +135,7 @@ def summary():
     runs = [make_run(f"r{b}", f"c{b}", params={"batch": b}, pass_kind="timeline") for b in (3000, 6000)]
     rows = {name: [row | {"run": run.id} for run in runs for row in some] for name, some in tables().items()}
     models = models_of(recipe.report.model, {run.case_id: run.params for run in runs})
-    return summarize(CampaignData("c", "s", None, runs, rows), Asked(models=models))
+    return summarize(CampaignData("c", "s", None, runs, rows), ReportRequest(models=models))
 
 
 def test_the_recipes_formulas_are_computed_for_each_case(summary):

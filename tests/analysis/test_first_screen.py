@@ -4,7 +4,7 @@ import pytest
 
 from nsw.analysis.first_screen import first_screen
 from nsw.analysis.kernel_classes import class_of
-from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.recipe.load import load_recipe_text
 
 from .made import figure_row, gpu_row, make_run
@@ -14,7 +14,7 @@ from .test_steady import MS, iterations_row, part, timeline
 def screen(runs, asked=None, **tables):
     """Its blocks by their names; the headline as text."""
     blocks = first_screen(
-        summarize(CampaignData("sums-20261124-160605-5a9e", "s", None, runs, tables), asked or Asked())
+        summarize(CampaignData("sums-20261124-160605-5a9e", "s", None, runs, tables), asked or ReportRequest())
     )
     return {block.name: block for block in blocks} | {"headline": blocks[0].text}
 
@@ -29,7 +29,7 @@ def measured(unit="images/s", **figures):
     return runs, rows
 
 
-WEAK = Asked(axis="n", kind="weak", figure="speed")
+WEAK = ReportRequest(axis="n", kind="weak", figure="speed")
 
 
 def test_efficiency_at_the_end_of_the_axis_from_best_to_worst():
@@ -60,7 +60,7 @@ def test_of_one_series_each_point_has_a_row():
 def test_variants_whose_repeats_overlap_neither_help_nor_slow(values, says):
     runs = [make_run(f"{b}-{a}-{n}", f"b{b}_a{a}", params={"b": b, "a": a}) for b, a in values for n in range(2)]
     figures = [figure_row(values[b, a][n], run=f"{b}-{a}-{n}") for b, a in values for n in range(2)]
-    shown = screen(runs, Asked(compare="a", baseline=0, figure="speed"), figures=figures)
+    shown = screen(runs, ReportRequest(compare="a", baseline=0, figure="speed"), figures=figures)
     assert shown["headline"].startswith(says)
 
 
@@ -209,6 +209,10 @@ def test_a_recipes_classes_are_counted_first():
     parts = [part("steady", "react_gemm", 90 * MS), part("steady", "gemm", 18 * MS)]
     gpu = [gpu_row("react_gemm", 90 * MS), gpu_row("gemm", 18 * MS)]
     shown = screen(
-        [timeline()], Asked(classes=classes), gpu_summary=gpu, iterations=[iterations_row()], phase_summary=parts
+        [timeline()],
+        ReportRequest(classes=classes),
+        gpu_summary=gpu,
+        iterations=[iterations_row()],
+        phase_summary=parts,
     )
     assert [row[0] for row in shown["answer"].rows][:2] == ["chemistry", "GEMM"]

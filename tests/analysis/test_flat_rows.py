@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nsw.analysis.answer.comparisons import variant_blocks
-from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.present.flat_rows import FLAT, flat_rows
 
 from .made import figure_row, gpu_row, make_run
@@ -20,7 +20,7 @@ def summary():
     }
 
     def make(**asked):
-        return summarize(CampaignData("c", "s", None, runs, tables), Asked(**asked))
+        return summarize(CampaignData("c", "s", None, runs, tables), ReportRequest(**asked))
 
     return make
 
@@ -72,7 +72,7 @@ def test_parameters_with_the_names_of_columns_are_told_apart_from_them():
         "figures": [figure_row(value, run=run) for run, value in (("r1", 100.0), ("r2", 150.0))],
         "gpu_summary": [gpu_row("k", 80, run="r1")],
     }
-    asked = Asked(cover=1, axis="value", figure="speed", compare="value", baseline=1)
+    asked = ReportRequest(cover=1, axis="value", figure="speed", compare="value", baseline=1)
     found = summarize(CampaignData("c", "s", None, runs, tables), asked)
     point = flat_rows(found, "scaling")[1]
     assert {k: point[k] for k in ("param_value", "kind", "param_case", "case", "value")} == {

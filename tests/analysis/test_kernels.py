@@ -7,7 +7,7 @@ import pytest
 
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.kernels import kernel_table, of_report
-from nsw.analysis.roofline import off_the_sheet, points
+from nsw.analysis.roofline import data_sheet_mismatches, points
 from nsw.readers import read
 from nsw.tables import as_arrow
 
@@ -270,8 +270,8 @@ def test_a_kernel_that_reads_all_through_l1_is_under_the_roof_of_l1(naive):
 
 
 def test_the_ceilings_of_an_h200_are_those_of_its_data_sheet(naive):
-    assert list(off_the_sheet(naive.metrics, "NVIDIA H200")) == []
-    (said,) = off_the_sheet(dict(naive.metrics) | {"fp32_fma_peak": 8448.0}, "NVIDIA H200")
+    assert list(data_sheet_mismatches(naive.metrics, "NVIDIA H200")) == []
+    (said,) = data_sheet_mismatches(dict(naive.metrics) | {"fp32_fma_peak": 8448.0}, "NVIDIA H200")
     assert said.startswith("the report's FP32 ceiling is 16,896 FLOP a cycle")
 
 

@@ -1,6 +1,6 @@
 """The summary of a campaign: what the recipe asked for, and of chosen cases only what is theirs."""
 
-from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 
 from .made import figure_row, gpu_row, make_run
 
@@ -16,7 +16,7 @@ def summary(**asked):
         + [gpu_row("HtoD", 90, kind="memcpy", run=f"r{n}") for n in (2, 4)],
         "functions": [{"run": "r1", "name": "f", "own_ns": 5, "calls": 1}],
     }
-    return summarize(CampaignData("c", "s", "note", runs, tables, ["one is absent"]), Asked(**asked))
+    return summarize(CampaignData("c", "s", "note", runs, tables, ["one is absent"]), ReportRequest(**asked))
 
 
 def test_what_is_better_is_what_the_recipe_says():

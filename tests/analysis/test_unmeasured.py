@@ -32,19 +32,19 @@ def test_a_metric_that_every_kernel_has_is_not():
 
 def test_kernels_that_lack_it_are_counted():
     (one,) = check(["ipc"], [metric("a", IPC), metric("b", IPC, value=None)])
-    assert (one.without, one.kernels, one.why) == (("b",), 2, "ncu printed no value")
+    assert (one.without, one.kernels, one.reason) == (("b",), 2, "ncu printed no value")
     assert "ipc, of 1 of 2 kernels, such as b: " in sentences([one])[0][0]
 
 
 def test_the_chip_of_the_report_explains_a_metric_that_it_does_not_have():
     (one,) = check(["smsp__nosuch_thing.sum"], [metric("a", IPC)], kernels=("a",), chip=None)
-    assert one.why == "gh100 has no metric smsp__nosuch_thing.sum"
+    assert one.reason == "gh100 has no metric smsp__nosuch_thing.sum"
 
 
 def test_a_range_has_no_metrics_of_instructions():
     name = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
     (one,) = check([name], [metric("a", IPC)], kernels=("a",), replay="range")
-    assert one.why == "replay: range has no metrics of instructions"
+    assert one.reason == "replay: range has no metrics of instructions"
 
 
 def test_a_base_name_stands_for_its_suffixes_and_a_portable_one_for_another_printed_name():
@@ -66,4 +66,4 @@ def test_metrics_that_lack_the_same_kernels_are_one_sentence():
 
 def test_nvprof_is_asked_by_its_own_names():
     (one,) = check(["ipc", "achieved_occupancy"], [metric("a", "achieved_occupancy")], kernels=("a",), tool="nvprof")
-    assert (one.name, one.why) == ("ipc", "nvprof left it out and gave no reason")
+    assert (one.name, one.reason) == ("ipc", "nvprof left it out and gave no reason")

@@ -28,4 +28,4 @@ class Met(Chooser):
     def __init__(self, folder, ledger, basis):
         self.said, self.warned = [], []
         super().__init__(SimpleNamespace(folder=folder, ledger=ledger, say=self.said.append, warn=self.warned.append))
-        self.basis = lambda: basis
+        self.current_basis = lambda: basis

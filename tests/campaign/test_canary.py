@@ -83,9 +83,9 @@ def test_what_shares_the_task_of_the_canary_goes_with_it(tmp_path):
 
 def test_a_run_that_a_person_names_goes_without_the_canary(ledger):
     ledger.update_tasks(["profiled"], state=State.CANCELLED)
-    release_canary(ledger, ["other"], named=True)
+    release_canary(ledger, ["other"], by_name=True)
     assert allowed(ledger) == [2]
-    release_canary(ledger, ["profiled"], named=True)
+    release_canary(ledger, ["profiled"], by_name=True)
     ledger.release(["profiled"])
     assert allowed(ledger) == [1, 2]
 

@@ -75,7 +75,7 @@ def test_the_profilers_are_compared_with_the_gpus(named, checks, verdict, found)
 
 
 def test_a_host_whose_key_nobody_compares_is_warned_of():
-    assert host_key_check(HostKeyCheck(verified=True, found="the one of known_hosts")).verdict is Verdict.GOOD
-    warned = host_key_check(HostKeyCheck(verified=False, found="not verified"))
+    assert host_key_check(HostKeyCheck(verified=True, evidence="the one of known_hosts")).verdict is Verdict.GOOD
+    warned = host_key_check(HostKeyCheck(verified=False, evidence="not verified"))
     assert warned.verdict is Verdict.WARNING
     assert "remove that line" in warned.fix

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.campaign.cancel import to_cancel
+from nsw.campaign.cancel import cancellable_runs
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_rows import Kind
@@ -31,4 +31,4 @@ def test_a_reduction_is_ended_with_the_run_that_is_meant_unless_that_failed(tmp_
             Kind.REDUCTION, [Job("r", Resources(), tuple(task(f"{one}{REDUCTION}") for one in ("a1", "b1")))]
         )
         ledger.update_tasks(["a1"], state=state)
-    assert to_cancel(folder, Selection(only=("case-a",))) == chosen
+    assert cancellable_runs(folder, Selection(only=("case-a",))) == chosen

@@ -10,7 +10,7 @@ from nsw.analysis.guided import TABLE
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import RECORDED, SITE_DATA, Choice
-from nsw.campaign.recipe_lock import Basis, recorded
+from nsw.campaign.recipe_lock import Basis, lock_choices
 from nsw.campaign.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.profilers.model import CHOSEN
@@ -82,7 +82,7 @@ def test_a_choice_of_the_lockfile_has_its_launches_on_record_as_this_timeline_ha
         run, (source,) = ledger.runs_named([COUNT])[0], ledger.runs_named([LOOK])
         choice = chooser.choose(run, [source])
         chosen = load_rows(folder, TABLE)
-        locked = recorded({COUNT: choice}, basis, chosen).model_dump(mode="json")
+        locked = lock_choices({COUNT: choice}, basis, chosen).model_dump(mode="json")
 
         (folder.tables / f"{TABLE}.parquet").unlink()
         ledger.set_meta(RECORDED, locked)
@@ -104,7 +104,7 @@ def test_a_limit_of_the_lockfile_is_never_above_that_of_this_plan(folder, limit,
     basis = Basis("NVIDIA H100")
     with Ledger(folder.ledger) as ledger:
         run, (source,) = ledger.runs_named([COUNT])[0], ledger.runs_named([LOOK])
-        locked = recorded({COUNT: Choice(("--kernel-id", "x"), limit, LOOK, "note")}, basis).model_dump(mode="json")
+        locked = lock_choices({COUNT: Choice(("--kernel-id", "x"), limit, LOOK, "note")}, basis).model_dump(mode="json")
         ledger.set_meta(RECORDED, locked)
         choice = Met(folder, ledger, basis).choose(run, [source])
         assert choice == Choice(("--kernel-id", "x"), kept, LOOK, "note")

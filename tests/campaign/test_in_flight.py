@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from nsw.campaign.driven import InFlight
-from nsw.campaign.ledger_rows import Flying, State
+from nsw.campaign.ledger_rows import State, TaskInFlight
 from nsw.schedulers.model import Submission
 
 
@@ -14,7 +14,9 @@ class Book:
         self.closed = []
 
     def flying(self, submission):
-        return [Flying(f"r{task}{x}", "j", task, 1, State.QUEUED, None) for task in submission.tasks for x in "ab"]
+        return [
+            TaskInFlight(f"r{task}{x}", "j", task, 1, State.QUEUED, None) for task in submission.tasks for x in "ab"
+        ]
 
     def finish_submission(self, name):
         self.closed.append(name)
@@ -24,9 +26,9 @@ def test_what_is_over_is_asked_for_no_more_and_the_last_one_closes_the_submissio
     book = Book()
     flight = InFlight(book)
     first, second, *rest = flight.add(Submission("s", "j", Path("j.sh"), 1, (0, 1, 2)))
-    flight.over("s", first)
+    flight.finish("s", first)
     assert flight.submissions()[0].tasks == (0, 1, 2)
-    flight.over("s", second)
+    flight.finish("s", second)
     assert flight.submissions()[0].tasks == (1, 2)
     assert flight.submissions()[0] is flight.submissions()[0]
     assert [s.tasks for s in flight.holding(lambda one: one.id == "r2b")] == [(2,)]

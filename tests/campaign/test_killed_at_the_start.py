@@ -52,7 +52,7 @@ def test_a_write_cut_short_by_a_kill_is_taken_back_by_who_goes_on(torn):
 
 
 def test_a_campaign_is_there_only_when_it_is_whole(tmp_path):
-    with folders.made(tmp_path, "alexnet") as (hidden, called):
+    with folders.make_campaign_folder(tmp_path, "alexnet") as (hidden, called):
         with Ledger(hidden.ledger, create=True):
             pass
         assert folders.existing(tmp_path) == []
@@ -61,7 +61,7 @@ def test_a_campaign_is_there_only_when_it_is_whole(tmp_path):
 
 
 def test_of_a_campaign_that_could_not_be_made_nothing_stays(tmp_path):
-    with pytest.raises(KeyboardInterrupt), folders.made(tmp_path, "alexnet") as (hidden, _):  # noqa: PT012  the block is what fails
+    with pytest.raises(KeyboardInterrupt), folders.make_campaign_folder(tmp_path, "alexnet") as (hidden, _):  # noqa: PT012  the block is what fails
         (hidden.scripts / "job.sh").touch()
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
@@ -72,7 +72,7 @@ def test_what_a_killed_nsw_left_half_made_is_cleared_away_later_but_not_what_is_
     for folder in (left, fresh):
         (folder / "scripts").mkdir(parents=True)
     os.utime(left, (1, 1))
-    with folders.made(tmp_path, "alexnet"):
+    with folders.make_campaign_folder(tmp_path, "alexnet"):
         pass
     assert not left.exists()
     assert fresh.exists()

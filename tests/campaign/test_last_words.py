@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsw.campaign.judge import last_words, reason_with
+from nsw.campaign.judge import error_line, reason_with
 from nsw.campaign.ledger_rows import Cause, Reason
 
 TRACEBACK = (
@@ -53,25 +53,25 @@ TRACEBACK = (
     ids=lambda value: value if " " not in value and "\n" not in value else "",
 )
 def test_the_program_s_own_error_counts_not_what_is_said_around_it(after, tool):
-    assert last_words((TRACEBACK + after).encode()) == "ModuleNotFoundError: No module named 'nvtx'", tool
+    assert error_line((TRACEBACK + after).encode()) == "ModuleNotFoundError: No module named 'nvtx'", tool
 
 
 def test_without_an_error_the_last_line_counts():
-    assert last_words(b"loading\nepoch 3\n\n") == "epoch 3"
+    assert error_line(b"loading\nepoch 3\n\n") == "epoch 3"
 
 
 def test_a_launcher_s_words_count_where_nothing_else_was_said():
     told = "srun: error: Unable to create step: Invalid generic resource (gres) specification"
-    assert last_words(told.encode()) == told
+    assert error_line(told.encode()) == told
 
 
 def test_nothing_said_is_none():
-    assert last_words(b"\n \n") is None
-    assert last_words(None) is None
+    assert error_line(b"\n \n") is None
+    assert error_line(None) is None
 
 
 def test_a_long_line_is_cut():
-    assert len(last_words(b"Error: " + b"x" * 500) or "") == 200
+    assert len(error_line(b"Error: " + b"x" * 500) or "") == 200
 
 
 FOR = "(jobs may know {} in a login shell only: `login_shell: true` at the site)"
@@ -113,7 +113,7 @@ def test_of_an_exception_of_c_plus_plus_what_it_says_counts_and_not_its_frames()
         "Exception raised from checkTimeout at /p/ProcessGroupNCCL.cpp:692 (most recent call first):\n"
         "frame #0: c10::Error::Error(c10::SourceLocation) + 0x9d (0x7f1 in /t/libc10.so)\n"
     )
-    assert last_words(said.encode()) == "what():  [Rank 1] Watchdog caught collective operation timeout"
+    assert error_line(said.encode()) == "what():  [Rank 1] Watchdog caught collective operation timeout"
 
 
 OPEN_MPI_RULE = "-" * 74 + "\n"
@@ -165,4 +165,4 @@ OPEN_MPI_RULE = "-" * 74 + "\n"
     ],
 )
 def test_of_what_a_launcher_says_the_first_is_the_cause(said, cause):
-    assert last_words(said.encode()) == cause
+    assert error_line(said.encode()) == cause

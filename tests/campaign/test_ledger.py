@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import BuildRow, Ledger, Reading, State
-from nsw.campaign.ledger_rows import NOTE, SITE_DATA, Kind, Why
+from nsw.campaign.ledger_rows import NOTE, SITE_DATA, Kind, NeedReason
 from nsw.campaign.submit import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run
@@ -132,10 +132,10 @@ def test_a_submission_of_many_tasks_moves_all_of_them(tmp_path):
         tasks = tuple((run(f"{letter}1"),) for letter in "abcd")
         made.add_plan(Plan("n", "s", ("c",), (Job("j", Resources(), tasks),)))
         some = Submission("nsw-1", "j", SCRIPTS["j"], 1, (0, 1, 3))
-        made.intend(some)
-        made.submitted(some, "77")
+        made.record_intent(some)
+        made.record_native_id(some, "77")
         assert [str(r.state) for r in made.runs()] == ["submitted", "submitted", "planned", "submitted"]
-        assert [one.id for one in made.flying(some)] == ["a1", "b1", "d1"]
+        assert [one.id for one in made.tasks_in_flight(some)] == ["a1", "b1", "d1"]
         assert made.planned(["c1", "d1", "e1"]) == ["c1"]
 
 
@@ -196,13 +196,13 @@ def test_runs_of_one_task_wait_for_each_others_builds(tmp_path):
         for number, made in enumerate(makes):
             assert pending(ledger, leave_builds=True)[0][0] == made.id
             submission = Submission(f"nsw-{number}", made.id, Path("m.sh"), 1, (0,), 0)
-            ledger.intend(submission)
-            ledger.submitted(submission, f"7{number}")
+            ledger.record_intent(submission)
+            ledger.record_native_id(submission, f"7{number}")
         assert pending(ledger, leave_builds=True) == [("j", 0, 1, 0)]
-        assert ledger.dependencies_of("j") == ("70", "71")
+        assert ledger.native_dependencies("j") == ("70", "71")
         ledger.update_tasks(["m1"], state=State.DONE)
         ledger.meet_done()
-        assert ledger.dependencies_of("j") == ("71",)
+        assert ledger.native_dependencies("j") == ("71",)
         ledger.update_tasks(["m2"], state=State.FAILED)
         assert {one.task for one in ledger.doomed()} == {"a1", "a2"}
 
@@ -222,7 +222,7 @@ def test_a_build_that_only_other_runs_than_the_chosen_need_is_not_begun(built):
 def test_a_task_of_another_kind_needs_its_run_to_be_done(ledger):
     """The seam for reductions: a kind, a job, a need."""
     ledger.add_tasks(Kind.REDUCTION, [Job("r", Resources(), ((run("a1.reduce"),),))])
-    ledger.add_needs([("a1.reduce", "a1", Why.RUN)])
+    ledger.add_needs([("a1.reduce", "a1", NeedReason.RUN)])
     assert ("r", 0, 1, 0) not in pending(ledger)
     ledger.update_tasks(["a1"], state=State.FAILED, reason="r")
     assert [(one.task, one.source, one.state) for one in ledger.doomed()] == [("a1.reduce", "a1", State.FAILED)]

@@ -9,7 +9,7 @@ from nsw.campaign import choose as choosing
 from nsw.campaign.folder import CampaignFolder
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import RECORDED, Choice
-from nsw.campaign.recipe_lock import Basis, basis_of, chips_of, finish, recorded, why_not
+from nsw.campaign.recipe_lock import Basis, chips_of, choice_mismatch, finish, lock_choices, read_basis
 from nsw.errors import CommandResult
 from nsw.recipe.model import Lock
 from tests.campaign.stand_ins import Met
@@ -41,7 +41,7 @@ class Folder(CampaignFolder):
 def ledger(tmp_path, monkeypatch):
     monkeypatch.setattr(choosing, "_within_plan", lambda _folder, _run, choice: choice)  # there is no recipe here
     with Ledger(tmp_path / "campaign.db", create=True) as made:
-        made.set_meta(RECORDED, recorded({Run.id: THEN}, BASIS).model_dump(mode="json"))
+        made.set_meta(RECORDED, lock_choices({Run.id: THEN}, BASIS).model_dump(mode="json"))
         yield made
 
 
@@ -102,8 +102,8 @@ def test_a_finished_campaign_records_its_choices_and_what_they_follow_from(tmp_p
     from nsw.campaign.recipe_lock import read_locked
 
     lock = Lock.model_validate(read_locked(folder)[1]["lock"])
-    assert lock.choices == recorded({Run.id: THEN}, BASIS)
-    assert why_not(lock.choices, basis_of(folder, ledger, Transport(), "/scratch")) is None
+    assert lock.choices == lock_choices({Run.id: THEN}, BASIS)
+    assert choice_mismatch(lock.choices, read_basis(folder, ledger, Transport(), "/scratch")) is None
 
 
 def test_the_chip_is_what_the_jobs_met():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.campaign.read import missing_ranks, sentence, severity
+from nsw.campaign.read import missing_rank_severity, missing_ranks, missing_ranks_sentence
 
 FOUR = range(4)
 
@@ -24,16 +24,16 @@ def test_ranks_without_a_report(reports, expected, missing):
 
 
 def test_the_sentence_names_a_few_and_counts_the_others():
-    assert sentence([1], 3) == "no report of rank 1: 2 of 3 processes left one"
-    assert sentence([1, 3], 4) == "no report of ranks 1, 3: 2 of 4 processes left one"
+    assert missing_ranks_sentence([1], 3) == "no report of rank 1: 2 of 3 processes left one"
+    assert missing_ranks_sentence([1, 3], 4) == "no report of ranks 1, 3: 2 of 4 processes left one"
     assert (
-        sentence([*range(1, 1500)], 2000)
+        missing_ranks_sentence([*range(1, 1500)], 2000)
         == "no report of ranks 1, 2, 3, 4 and 1495 more: 501 of 2,000 processes left one"
     )
 
 
 def test_a_process_without_a_kernel_may_leave_none_to_a_tool_that_counts_kernels():
-    assert [severity(tool) for tool in ("nsys", "cprofile", "ncu", "nvprof")] == [
+    assert [missing_rank_severity(tool) for tool in ("nsys", "cprofile", "ncu", "nvprof")] == [
         "error",
         "error",
         "warning",

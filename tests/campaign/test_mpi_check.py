@@ -12,7 +12,7 @@ import yaml
 
 from nsw.site.load import load_site
 from nsw.site_check.check import check_site, mpi_check, node_checks, probe_words
-from nsw.site_check.facts import Check, Verdict, facts, keep
+from nsw.site_check.facts import Check, Verdict, find_facts, keep
 from nsw.transport.model import connect
 
 REAL = {"openmpi": ("mpirun.openmpi", "mpiexec.openmpi"), "mpich": ("mpirun.mpich", "mpiexec.hydra")}
@@ -97,7 +97,7 @@ def test_planning_uses_what_was_found_until_the_site_changes(tmp_path, monkeypat
         site = {"scheduler": "cobalt", "gpus": {"per_node": 2}} | keys
         (tmp_path / "sites.yaml").write_text(yaml.safe_dump({"nsw": 1, "sites": {"s": site}}))
         place = load_site("s", [tmp_path / "sites.yaml"])
-        return place, facts(place).mpi
+        return place, find_facts(place).mpi
 
     place, before = mpi_of()
     assert before is None

@@ -9,7 +9,7 @@ import pytest
 
 from nsw.campaign.builds import Builds
 from nsw.campaign.dependencies import release_dependents
-from nsw.campaign.driven import Driven
+from nsw.campaign.driven import DrivenCampaign
 from nsw.campaign.engine import Driver
 from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.ledger_rows import SCRATCH, Choice
@@ -51,7 +51,7 @@ class Campaign:
     def open(self):
         self.ledger = Ledger(self.folder.ledger)
         scratch, transport = self.ledger.meta(SCRATCH), LocalTransport()
-        it = Driven(self.folder, self.ledger, LocalScheduler(Path(scratch), parallel=2), transport, scratch)
+        it = DrivenCampaign(self.folder, self.ledger, LocalScheduler(Path(scratch), parallel=2), transport, scratch)
         stages = self.stages = Fed(it, self.read, self.choose)
         self.builds = Builds(it)
         self.driver = Driver(it, stages=stages)

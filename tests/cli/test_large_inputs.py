@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.recipe_lock import locked_text, read_locked, recipe_of
+from nsw.campaign.recipe_lock import locked_recipe, locked_text, read_locked
 from nsw.cli import logs
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
 from nsw.present.terminal import console, table
@@ -31,7 +31,7 @@ def test_of_a_lock_of_gigabytes_only_what_a_recipe_may_have_is_read(tmp_path):
     with folder.recipe.open("wb") as file:
         file.truncate(3 << 30)
     assert len(locked_text(folder)) == 4 * LARGEST + 4
-    for read in (recipe_of, read_locked):
+    for read in (locked_recipe, read_locked):
         with pytest.raises(InputError, match=f"more than {LARGEST} characters"):
             read(folder)
 

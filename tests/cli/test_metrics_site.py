@@ -8,7 +8,7 @@ import pytest
 
 from nsw.metrics.ncu_names import listed_names
 from nsw.site.load import load_site
-from nsw.site_check.facts import Check, Verdict, facts, keep
+from nsw.site_check.facts import Check, Verdict, find_facts, keep
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "h100" / "query-gh100.txt"  # of a real ncu, cut short
 IPC = "sm__inst_executed.avg.per_cycle_active"
@@ -106,15 +106,15 @@ def test_the_chip_of_a_site_elsewhere_is_the_one_that_its_check_found(home, monk
     (home / "s.yaml").write_text("nsw: 1\nsites:\n  far: {scheduler: slurm}\n")
     place = load_site("far", [home / "s.yaml"])
     data = place.site.model_dump(mode="json", by_alias=True)
-    assert facts(place).chip is None
+    assert find_facts(place).chip is None
     login = Check("GPUs", Verdict.GOOD, "1 x Tesla T4", gpus=("Tesla T4",))
     node = Check("GPUs (node)", Verdict.GOOD, "4 x NVIDIA H200", gpus=("NVIDIA H200",) * 4)
     keep(data, [login], time.time() - 30 * 24 * 3600)
-    assert facts(place).chip == "Tesla T4"
+    assert find_facts(place).chip == "Tesla T4"
     keep(data, [login, node])
-    assert facts(place).chip == "NVIDIA H200"
+    assert find_facts(place).chip == "NVIDIA H200"
     keep(data, [Check("GPUs (node)", Verdict.GOOD, "1 x Tesla T4, 1 x NVIDIA H200", gpus=("Tesla T4", "NVIDIA H200"))])
-    assert facts(place).chip is None
+    assert find_facts(place).chip is None
 
 
 def test_a_site_without_a_known_chip_asks_for_it(nsw, home, ncu):

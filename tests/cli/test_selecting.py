@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import Ledger
-from nsw.campaign.selection import named
+from nsw.campaign.selection import matching_rows
 
 from .test_exit_codes import refused
 
@@ -125,7 +125,7 @@ def test_a_job_id_names_its_run_and_that_of_an_array_all_of_its_tasks(four, word
         rows = ledger.runs()
     ids = [row.id for row in rows]
     jobs = dict(zip(ids, ["12_3", "12[4].host", "123.host", "1234"], strict=True))
-    assert [row.id for row in named(word, rows, jobs)] == found
+    assert [row.id for row in matching_rows(word, rows, jobs)] == found
 
 
 @pytest.fixture

@@ -170,14 +170,14 @@ def test_refusals_are_found_at_the_recipes_key(stderr, key, said):
     found = COBALT.refusal(answer("", stderr, 1))
     assert found is not None
     assert found.key == key
-    assert said in {None, found.said}
+    assert said in {None, found.message}
 
 
 def test_an_option_that_qsub_does_not_know_is_a_refusal_though_its_status_is_2():
     usage = "Usage: qsub.py --help\nUsage: qsub.py [options] <executable> [<excutable options>]\n\n"
     found = COBALT.refusal(answer("", usage + "qsub.py: error: no such option: --nosuch\n", 2))
     assert found is not None
-    assert (found.said, found.key) == ("no such option: --nosuch", "extra")
+    assert (found.message, found.key) == ("no such option: --nosuch", "extra")
 
 
 OUTAGES = (

@@ -39,7 +39,7 @@ def test_runs_are_done_once_whatever_the_sites_filter_and_the_users_environment_
 
 def test_no_recipe_is_parsed_twice_and_submissions_of_one_command_are_committed_together(cobalt, monkeypatch):
     parsed, open_before = [], []
-    load, submitted = recipes.load_recipe_text, Ledger.submitted
+    load, submitted = recipes.load_recipe_text, Ledger.record_native_id
 
     def counted(text: str, file: str) -> recipes.LoadedRecipe:
         parsed.append(text)

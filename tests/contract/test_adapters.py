@@ -12,7 +12,7 @@ from nsw.errors import CommandResult
 from nsw.recipe.load import _by_text
 from nsw.resources import templates_folder
 from nsw.schedulers.adapter import Adapter, Request, Watched
-from nsw.schedulers.create import Owner, is_shared, owner_of, there
+from nsw.schedulers.create import Owner, is_shared, owner_of, schedulers_of_commands
 from nsw.schedulers.host import Host
 from nsw.schedulers.model import Native, Submission
 from nsw.site.names import ADAPTERS, SUBMITS
@@ -69,7 +69,7 @@ def answered(adapter: Adapter, stdout: str = "", stderr: str = "", code: int = 0
 def native(adapter: Adapter, name: str, *tasks: int) -> Native:
     sample = SAMPLES[name]
     job = sample.array or sample.job if len(tasks) > 1 else sample.job
-    return Native.of(request(*tasks).submission, job, adapter.capabilities.first_index)
+    return Native.of_submission(request(*tasks).submission, job, adapter.capabilities.first_index)
 
 
 def watched(adapter: Adapter, name: str, *tasks: int) -> Watched:
@@ -134,10 +134,10 @@ def test_an_adapter_whose_command_others_have_too_says_how_it_is_recognized(adap
 
 
 def test_a_machine_is_recognized_by_what_the_adapters_say():
-    assert there({"sbatch", "qsub"}) == ["slurm"]  # Slurm's package brings a qsub of its own
-    assert there({"qsub", "qconf"}) == ["sge"]
-    assert set(there({"qsub"})) == {"pbs", "cobalt", "sge"}
-    assert there({"nvidia-smi"}) == []
+    assert schedulers_of_commands({"sbatch", "qsub"}) == ["slurm"]  # Slurm's package brings a qsub of its own
+    assert schedulers_of_commands({"qsub", "qconf"}) == ["sge"]
+    assert set(schedulers_of_commands({"qsub"})) == {"pbs", "cobalt", "sge"}
+    assert schedulers_of_commands({"nvidia-smi"}) == []
     assert owner_of("qsub", "pbs_version = 23.06.06") == Owner("OpenPBS or PBS Professional", "pbs")
     assert owner_of("qsub", "Version: 6.1.2") == Owner("Torque", "")
     assert owner_of("qsub", "unknown option") is None

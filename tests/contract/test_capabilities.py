@@ -186,8 +186,8 @@ def test_a_job_is_changed_only_where_its_id_its_name_and_its_owner_fit(line, act
     system, one = System(arrays=True, hold=True, throttle=True), submitted(0, 1)
     system.adapter.listed = [line] if line else []
     system.scheduler.cancel([one])
-    system.scheduler.hold([one], held=True)
-    system.scheduler.hold([one], held=False)
+    system.scheduler.hold([one], hold=True)
+    system.scheduler.hold([one], hold=False)
     assert system.scheduler._throttle("one", Native("7", 0), 2) is acts
     changed = [word for word in system.way.ran if word in {"pdel", "phold", "prls", "palter"}]
     assert changed == (["pdel", "phold", "prls", "palter"] if acts else [])
@@ -200,7 +200,7 @@ def test_nothing_is_changed_while_it_cannot_be_listed():
     with pytest.raises(CommandError, match="nsw changed none"):
         system.scheduler.cancel([submitted(0)])
     with pytest.raises(CommandError, match="nsw changed none"):
-        system.scheduler.hold([submitted(0)], held=True)
+        system.scheduler.hold([submitted(0)], hold=True)
     assert set(system.way.ran) == {"pstat"}
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from nsw.campaign import site_folder as private
 from nsw.campaign.builds import Builds
 from nsw.campaign.dependencies import release_dependents
-from nsw.campaign.driven import Driven
+from nsw.campaign.driven import DrivenCampaign
 from nsw.campaign.engine import Driver
 from nsw.campaign.folder import locked
 from nsw.campaign.handover import wait_for_commands
@@ -196,7 +196,7 @@ class Staged:
                         self.site.adapter, transport, scratch, self.folder.id, Limits(lost_after_s=self.lost_after_s), clock=clock,
                         sleep=clock.sleep,
                     )  # fmt: skip
-                    it = Driven(self.folder, ledger, scheduler, transport, scratch)
+                    it = DrivenCampaign(self.folder, ledger, scheduler, transport, scratch)
                     builds = Builds(it)
                     stages = Fed(it, lambda: self._read(ledger), self._choose, clock)
                     driver = Driver(it, stages=stages)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.read import landed_ranks
+from nsw.campaign.read import rank_locations
 from nsw.plan.build import build_plan
 from nsw.plan.model import SiteFacts
 from nsw.recipe.load import load_recipe_text
@@ -111,7 +111,7 @@ def status(home: Path) -> dict[str, str]:
 def counts(home: Path) -> dict[str, int]:
     """How many ranks landed on each node."""
     found: dict[str, int] = {}
-    for row in landed_ranks(home).rows:
+    for row in rank_locations(home).rows:
         found[row["host"]] = found.get(row["host"], 0) + 1
     return found
 
@@ -121,4 +121,4 @@ def printed(home: Path) -> list[str]:
 
 
 def rows(home: Path) -> dict[int, Mapping[str, object]]:
-    return {row["rank"]: row for row in landed_ranks(home).rows}
+    return {row["rank"]: row for row in rank_locations(home).rows}

@@ -39,7 +39,7 @@ def test_an_array_is_numbered_from_1_with_its_gaps():
         "bsub", "-J", "nsw-abc[1-2,5]%2", "-o", "/c/jobs/nsw-abc.%I.log", "-env", "all, NSW_ATTEMPT=2, NSW_TASK=3",
         "-Jd", "nsw:c", "-W", "2", "-w", "done(9) && done(10)", "-ti",
     ]  # fmt: skip
-    native = Native.of(request(3, 4, 7).submission, "12", LSF.capabilities.first_index)
+    native = Native.of_submission(request(3, 4, 7).submission, "12", LSF.capabilities.first_index)
     assert [LSF.job_of(native, task) for task in (3, 4, 7)] == ["12[1]", "12[2]", "12[5]"]
     assert LSF.parse_job("12[5]") == ("12", 5)
     assert LSF.parse_job("12") == ("12", None)
@@ -91,7 +91,7 @@ def test_only_what_ends_with_job_not_submitted_is_a_refusal(stderr, key):
     refusal = LSF.refusal(result("", stderr, 255))
     assert refusal is not None
     assert refusal.key == key
-    assert "not submitted" not in refusal.said
+    assert "not submitted" not in refusal.message
     for unsure in ("Communication time out. Job not submitted.", "Segmentation fault", "LSF is down. Please wait ..."):
         assert LSF.refusal(result("", unsure, 255)) is None
     assert LSF.refusal(result("Job <1> is submitted to queue <q>.", stderr, 255)) is None

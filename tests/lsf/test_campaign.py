@@ -80,7 +80,7 @@ def test_a_build_in_a_job_goes_first_and_the_runs_wait_for_it_in_the_queue(lsf):
 def test_a_job_that_begins_just_before_it_is_held_is_not_left_suspended(lsf):
     process = lsf.start(*words(lsf, 2, until_go(lsf, "1")))
     wait_until(lambda: ran(lsf) == [1])
-    command = Lsf().hold_command([Watched("", Native("101", 0), "", (1, 2))], held=True)
+    command = Lsf().hold_command([Watched("", Native("101", 0), "", (1, 2))], hold=True)
     assert command is not None
     assert lsf.run(*command).returncode == 0
     listed = lsf.run("bjobs", "-noheader", "-o", "jobindex stat").stdout

@@ -90,8 +90,8 @@ def test_every_refusal_of_the_transcripts_is_known_as_one():
         assert PBS.is_full(answer_of) == full, step
         refusal = PBS.refusal(answer_of)
         assert refusal is not None, (step.command, unsure)
-        assert "usage" not in refusal.said
-        assert "qsub" not in refusal.said
+        assert "usage" not in refusal.message
+        assert "qsub" not in refusal.message
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_refusals_of_sites_are_known_by_their_words(said, key):
 )
 def test_what_cannot_stand_beside_the_select_that_nsw_writes_is_a_fault_of_that_line(said, code):
     refusal = PBS.refusal(result("", f"qsub: {said}\n", code))
-    assert (refusal.said, refusal.key) == (said, "extra")
+    assert (refusal.message, refusal.key) == (said, "extra")
     assert "nsw writes -l select" in refusal.hint
 
 

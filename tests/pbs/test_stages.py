@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsw.campaign.builds import Builds
-from nsw.campaign.driven import Driven
+from nsw.campaign.driven import DrivenCampaign
 from nsw.campaign.engine import Driver
 from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_rows import SCRATCH
@@ -22,7 +22,7 @@ class Campaign(local.Campaign):
         self.ledger = Ledger(self.folder.ledger)
         scratch, transport = self.ledger.meta(SCRATCH), LocalTransport()
         scheduler = BatchScheduler(Adapter(), transport, scratch, self.folder.id, Limits())
-        it = Driven(self.folder, self.ledger, scheduler, transport, scratch)
+        it = DrivenCampaign(self.folder, self.ledger, scheduler, transport, scratch)
         stages = Fed(it, self.read, self.choose)
         self.builds = Builds(it)
         self.driver = Driver(it, stages=stages)

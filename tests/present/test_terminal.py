@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.analysis.summary import Asked, CampaignData, summarize
+from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.campaign.ledger import BuildRow, Reading, RunRow, State
 from nsw.campaign.ledger_rows import Cause
 from nsw.present import live, rows_view, status_view, summary_view
@@ -97,7 +97,7 @@ def test_a_summary_of_a_hostile_report_steers_nothing(out):
     run = run_row(params={"v": EVIL}, state=State.DONE)
     gpu = {"run": "r", "report": "a", "name": EVIL, "short_name": EVIL, "kind": "kernel", "total_ns": 5.0, "calls": 1}
     figure = {"run": "r", "name": "speed", "value": 1.0, "unit": EVIL}
-    asked = Asked(figure="speed", compare="v", baseline=EVIL)
+    asked = ReportRequest(figure="speed", compare="v", baseline=EVIL)
     tables = {"gpu_summary": [gpu, gpu | {"kind": "memcpy"}], "figures": [figure]}
     made = summarize(CampaignData("c", EVIL, EVIL, [run], tables, [EVIL]), asked)
     for full in (False, True):
@@ -294,7 +294,7 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
 def test_the_command_that_releases_a_job_is_not_advised_while_nsw_holds_the_campaign(out, held):
     said = "held by the user: `scontrol release JOB` releases it (JobHeldUser)"
     head = {"campaign": "c", "site": "s", "driven": True, "note": None, "absent": [], "next": [], "builds": []}
-    run = run_row(id="r1", state=State.QUEUED, detail=said, cause=Cause.HELD)
+    run = run_row(id="r1", state=State.QUEUED, detail=said, cause=Cause.HELD_BY_SCHEDULER)
     status_view.show_status(out[0], head | {"held": held}, {"queued": 1}, [run], [], every_run=False)
     assert ("scontrol" in out[1].getvalue()) is not held
 

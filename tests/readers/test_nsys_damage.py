@@ -110,7 +110,9 @@ def test_grouping_is_the_same_packed_or_not(pairs, scale):
     want = {}
     for key, value in zip(keys.tolist(), values.tolist(), strict=True):
         want.setdefault(key, []).append(value)
-    assert {k: grouped.of(i).tolist() for i, k in enumerate(grouped.keys)} == {k: sorted(v) for k, v in want.items()}
+    assert {k: grouped.values_of(i).tolist() for i, k in enumerate(grouped.keys)} == {
+        k: sorted(v) for k, v in want.items()
+    }
 
 
 def test_durations_that_cannot_be_added_are_refused():

@@ -33,7 +33,7 @@ def extremes_are_right(size, seed, name):
     values = chance.integers(-1000, 1000, size)
     low = chance.integers(0, size, 50)
     high = low + 1 + chance.integers(0, size - low)
-    got = Extremes(values, ufunc).of(low, high)
+    got = Extremes(values, ufunc).over_slices(low, high)
     assert got.tolist() == [int(ufunc.reduce(values[a:b])) for a, b in zip(low, high, strict=True)]
 
 
@@ -42,7 +42,7 @@ def extremes_are_right(size, seed, name):
 def test_lookup_finds_the_first_of_equal_keys(spread, at_once, monkeypatch):
     monkeypatch.setattr(nsys_nvtx, "_SLICE", at_once)
     keys = np.array([5, 9, 5, 7, 9]) * spread
-    found = Lookup(keys, np.arange(5)).of(np.array([5, 9, 7, 6, 100, -1]) * spread)
+    found = Lookup(keys, np.arange(5)).find(np.array([5, 9, 7, 6, 100, -1]) * spread)
     assert found.tolist() == [0, 1, 3, -1, -1, -1]
 
 

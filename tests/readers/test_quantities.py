@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.readers.text.quantities import digits, duration, number, percent, rate, size, split_unit, whole
+from nsw.readers.text.quantities import digits, duration, number, parse_integer, percent, rate, size, split_unit
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_thousands_are_separated_in_groups_of_three_only():
     assert number("62.604.198", ",") == (62604198, None)
     assert number("84,0", ",") == (84, 0.05)
     assert number("84,0") is None
-    assert whole("12,319,469") == 12319469
-    assert whole("12.5") is None
+    assert parse_integer("12,319,469") == 12319469
+    assert parse_integer("12.5") is None
 
 
 @pytest.mark.parametrize("text", ["1234,567", "1,2345", ",123", "12,34,567"])
@@ -87,7 +87,7 @@ def test_digits_say_exactly_what_was_printed(value):
 
 @given(st.text(max_size=80), st.sampled_from([".", ","]))
 def test_any_text_is_a_quantity_or_none(text, mark):
-    for read in (digits, number, whole):
+    for read in (digits, number, parse_integer):
         read(text, mark)
     for read in (percent, duration, size, rate):
         read(text)

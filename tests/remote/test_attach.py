@@ -15,7 +15,7 @@ from nsw.campaign.folder import LEDGER
 from nsw.campaign.handover import ARCHIVE, RECIPE, kept_there, pack, unpack
 from nsw.errors import CampaignError, FencedError
 from nsw.events import Finished, RunChanged, Started
-from nsw.transport.commands import Fence, take
+from nsw.transport.commands import Fence, take_ownership
 
 from .test_campaign import cluster, killed_when_a_run_began  # noqa: F401  a fixture
 
@@ -126,20 +126,20 @@ def test_what_the_site_gives_after_it_was_shown_is_shown_too(cluster, monkeypatc
 def test_a_take_over_waits_for_the_submission_that_is_under_way_and_stops_the_next(far, tmp_path):
     scratch, log = tmp_path / "c-1", tmp_path / "log"
     scratch.mkdir()
-    token = take(far, str(scratch), "c-1", "1 aa", "1 aa", "me@here")
+    token = take_ownership(far, str(scratch), "c-1", "1 aa", "1 aa", "me@here")
     assert token == "1 aa"
     fence = Fence(str(scratch), token, "c-1")
     submission = fence.around(["bash", "-c", f"echo begun >>{log}; sleep 1; echo submitted >>{log}"])
     under_way = subprocess.Popen(submission)
     until(log.exists)
-    assert take(far, str(scratch), "c-1", "0 bb", "*", "you@there") == "2 bb"
+    assert take_ownership(far, str(scratch), "c-1", "0 bb", "*", "you@there") == "2 bb"
     assert log.read_text().split() == ["begun", "submitted"]
     under_way.wait()
     with pytest.raises(FencedError, match="taken over by you@there"):
         fence.passed(["true"], far.run(fence.around(["bash", "-c", f"echo late >>{log}"]), timeout=60))
     assert log.read_text().split() == ["begun", "submitted"]
     with pytest.raises(FencedError):
-        take(far, str(scratch), "c-1", "1 aa", "1 aa", "me@here")
+        take_ownership(far, str(scratch), "c-1", "1 aa", "1 aa", "me@here")
     mine = Fence(str(scratch), "2 bb", "c-1")
     argv = ["bash", "-c", "echo out; echo err >&2; exit 3"]
     done = mine.passed(argv, far.run(mine.around(argv), timeout=60))

@@ -223,7 +223,7 @@ def test_without_flock_the_reason_names_it(tmp_path):
     argv = adapter.submit_command(Request(job(tmp_path, "turn", "true"), script="/x", log=f"{tmp_path}/jobs/turn"))
     done = LocalTransport().run(["env", f"PATH={tmp_path}/few", *argv], timeout=60)
     refused = adapter.refusal(done)
-    assert refused.said == "there is no flock (util-linux), with which runs wait for their turn"
+    assert refused.message == "there is no flock (util-linux), with which runs wait for their turn"
     assert "install util-linux" in refused.hint
 
 
@@ -264,8 +264,8 @@ def test_a_process_on_this_machine_holds_no_lock_of_the_nsw_that_began_it(tmp_pa
     assert not earlier.left_running()
     scheduler = BatchScheduler(Host(), earlier, str(tmp_path / "scratch"), "c", Limits(in_flight=8))
     (one,) = handed(scheduler, job(tmp_path, "long", f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"))
-    os.close(earlier._held)  # as the kernel does when nsw is killed
-    earlier._held = None
+    os.close(earlier._mark_descriptor)  # as the kernel does when nsw is killed
+    earlier._mark_descriptor = None
     try:
         assert scheduler.poll([one])[one.name][0].phase is Phase.RUNNING
         later = LocalTransport(mark)

@@ -185,16 +185,16 @@ def test_what_was_found_is_kept_for_a_day_and_only_for_the_same_site(tmp_path, m
         Check("scheduler", Verdict.GOOD, "Slurm"),
         Check("login", Verdict.BAD, "refused", "ask"),  # whether that is so still, the run itself sees
     ]
-    assert kept_checks.kept(site) is None
+    assert kept_checks.kept_checks(site) is None
     kept_checks.keep(site, checks)
-    age, found = kept_checks.kept(site)
+    age, found = kept_checks.kept_checks(site)
     assert found == checks
     assert age < 60
-    assert kept_checks.kept(site, now=time.time() + 25 * 3600) is None
-    assert kept_checks.kept(site | {"queue": "b"}) is None
+    assert kept_checks.kept_checks(site, now=time.time() + 25 * 3600) is None
+    assert kept_checks.kept_checks(site | {"queue": "b"}) is None
     with_counters = kept_checks.warnings(site, counters=True)
     assert len(with_counters) == 2
     assert "counters (node): for administrators only (ask)" in with_counters[0]
     assert kept_checks.warnings(site, counters=False) == with_counters[1:]
     next(tmp_path.rglob("*.json")).write_text("[]")
-    assert kept_checks.kept(site) is None
+    assert kept_checks.kept_checks(site) is None

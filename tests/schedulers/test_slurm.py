@@ -133,7 +133,7 @@ def test_each_refusal_names_what_asks_too_much(stderr, key):
     assert refusal is not None
     assert refusal.key == key
     assert (refusal.hint is not None) == (key is not None)
-    assert "sbatch:" not in refusal.said
+    assert "sbatch:" not in refusal.message
     assert refusal.certain
     assert not SLURM.transient(result(stderr))
 
@@ -157,7 +157,7 @@ def test_what_is_not_sbatchs_own_verdict_is_no_refusal(failed):
 @pytest.mark.parametrize("words", ["Unspecified error", "Invalid job credential", "The cook is ill"])
 def test_words_that_are_not_known_are_no_certain_refusal(words):
     refusal = SLURM.refusal(result(f"sbatch: error: Batch job submission failed: {words}"))
-    assert (refusal.said, refusal.certain) == (words, False)
+    assert (refusal.message, refusal.certain) == (words, False)
 
 
 @pytest.mark.parametrize(
@@ -426,9 +426,9 @@ SLURM_VERSION           = 22.05.8
 
 def test_one_scancel_ends_jobs_and_parts_of_arrays():
     some = [submission((3, 4, 9), "12/3"), submission((1,), "13"), submission((1,), "ended")]
-    argv = SLURM.cancel_command([Watched.of(one, "/jobs") for one in some])
+    argv = SLURM.cancel_command([Watched.of_submission(one, "/jobs") for one in some])
     assert argv == ["scancel", "12_[0-1,6]", "13"]
-    assert SLURM.cancel_command([Watched.of(submission((1,), "ended"), "/jobs")]) is None
+    assert SLURM.cancel_command([Watched.of_submission(submission((1,), "ended"), "/jobs")]) is None
 
 
 @given(st.integers(1, 2**32), st.none() | st.integers(0, 5000))

@@ -31,7 +31,7 @@ def test_a_job_that_was_over_its_time_limit_gives_that_cause(system):
 @pytest.mark.parametrize("system", HELD)
 def test_a_job_that_its_user_holds_gives_that_cause(system):
     verdict = judge(HELD[system], None)
-    assert (verdict.state, verdict.reason.cause) == (State.QUEUED, Cause.HELD)
+    assert (verdict.state, verdict.reason.cause) == (State.QUEUED, Cause.HELD_BY_SCHEDULER)
 
 
 def test_of_a_job_that_failed_by_itself_the_run_tells_more():

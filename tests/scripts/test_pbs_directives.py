@@ -6,7 +6,7 @@ import pytest
 
 from nsw.errors import RefusedError, UsageError
 from nsw.plan.model import Job, Resources, Run
-from nsw.schedulers.pbs import Pbs, directive, place, select
+from nsw.schedulers.pbs import Pbs, directive, placement_words, select
 
 
 def job(**needs: object) -> Job:
@@ -48,7 +48,7 @@ def test_a_select_or_place_of_the_users_own_replaces_that_of_nsw():
     ],
 )
 def test_where_chunks_are_placed(needs, words):
-    assert place(Resources(**needs)) == words
+    assert placement_words(Resources(**needs)) == words
 
 
 def test_a_sites_own_words_for_gpus_take_the_place_of_ngpus():

@@ -16,7 +16,7 @@ from nsw.plan.model import Plan, Resources, Run
 from nsw.safe_files import who_else_writes
 from nsw.scripts.render import render_job
 from nsw.scripts.sandbox import LARGEST
-from nsw.site.names import unsafe
+from nsw.site.names import untrusted_reason
 
 from .test_sandbox import ESCAPES
 
@@ -108,12 +108,12 @@ def test_a_list_of_more_users_is_others(folder):
 def test_a_link_counts_by_what_it_leads_to(folder):
     real = write(folder / "elsewhere" / "sites.yaml")
     (folder / "sites.yaml").symlink_to(real)
-    assert unsafe(folder / "sites.yaml") is None
+    assert untrusted_reason(folder / "sites.yaml") is None
     real.chmod(0o666)
-    assert "it may be written by everybody" in unsafe(folder / "sites.yaml")
+    assert "it may be written by everybody" in untrusted_reason(folder / "sites.yaml")
     real.chmod(0o644)
     real.parent.chmod(0o777)
-    assert f"its folder {real.parent}" in unsafe(folder / "sites.yaml")
+    assert f"its folder {real.parent}" in untrusted_reason(folder / "sites.yaml")
 
 
 def test_a_template_that_others_may_write_is_refused_unless_the_sites_file_is_named(own):

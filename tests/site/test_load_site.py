@@ -63,7 +63,7 @@ def test_the_search_goes_from_the_command_line_to_the_user_s_own_file_and_not_to
     )
     assert load_site("mine", [Path("sites.yaml")]).origin == "sites.yaml"
     monkeypatch.setenv("NSW_SITES", str(tmp_path / "sites.yaml"))
-    assert load_site("mine").named
+    assert load_site("mine").requested
 
 
 def test_a_site_of_ones_own_stands_before_the_built_in(tmp_path):

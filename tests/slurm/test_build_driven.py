@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 
 from nsw.campaign.ledger import State
-from nsw.campaign.poll import Watching
+from nsw.campaign.poll import Poller
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import Limits
 
@@ -258,7 +258,7 @@ def test_a_build_that_was_lost_is_not_begun_again_by_an_nsw_that_goes_on_where_o
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Watching, "fail_dependents", killed)
+        patch.setattr(Poller, "fail_dependents", killed)
         with pytest.raises(KeyboardInterrupt):
             it.rounds()
     assert build(it).state is State.LOST

@@ -11,12 +11,12 @@ from textwrap import dedent
 import pytest
 
 from nsw.campaign.builds import Builds
-from nsw.campaign.collect import Ending
-from nsw.campaign.driven import Driven
-from nsw.campaign.engine import Driver, go_on
+from nsw.campaign.collect import Collector
+from nsw.campaign.driven import DrivenCampaign
+from nsw.campaign.engine import Driver, reset_failures
 from nsw.campaign.ledger import Ledger, State
 from nsw.campaign.ledger_rows import AT_A_TIME, SCRATCH, STOPPED
-from nsw.campaign.poll import Withdrawing
+from nsw.campaign.poll import Withdrawal
 from nsw.campaign.selection import job_ids
 from nsw.cli import running
 from nsw.errors import CampaignError
@@ -60,7 +60,7 @@ class Campaign:
         self.scheduler = BatchScheduler(Slurm(), LocalTransport(), self.scratch, self.folder.id, self.limits,
                                         clock=clock, sleep=clock.sleep, draw=lambda: 0.5)  # fmt: skip
         self.told = []
-        it = Driven(self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch, self.told.extend)
+        it = DrivenCampaign(self.folder, self.ledger, self.scheduler, LocalTransport(), self.scratch, self.told.extend)
         self.builds = Builds(it)
         self.driver = Driver(it, Judged(it, self.fault))
         self.builds.prepare()
@@ -69,7 +69,7 @@ class Campaign:
     def rounds(self, number=1):
         for _ in range(number):
             self.clock.now += 61
-            self.driver.step()
+            self.driver.round()
 
     def run(self, n):
         return self.ledger.runs_named([f"n-{n}.baseline.r1"])[0]
@@ -119,7 +119,7 @@ def test_what_waits_as_it_did_is_looked_at_no_more(campaign, monkeypatch):
     it = campaign()
     it.rounds(2)
     looked, asked = [], it.scheduler.calls()["squeue"]
-    monkeypatch.setattr(Ending, "status", lambda _self, *one: looked.append(one))
+    monkeypatch.setattr(Collector, "status", lambda _self, *one: looked.append(one))
     monkeypatch.setattr(it.ledger, "runs", lambda *_: pytest.fail("the ledger was read"))
     monkeypatch.setattr(it.ledger, "update_tasks", lambda *_, **__: pytest.fail("the ledger was written"))
     it.rounds(3)
@@ -552,7 +552,7 @@ def test_what_begins_while_nsw_gives_it_up_is_left_to_run(campaign, fake, monkey
     it = campaign()
     it.rounds()
     fake.set(1, 0, "PENDING", "launch failed requeued held")
-    withdraw = Withdrawing.withdraw
+    withdraw = Withdrawal.withdraw
 
     def late(self, runs):
         for run in runs:
@@ -561,7 +561,7 @@ def test_what_begins_while_nsw_gives_it_up_is_left_to_run(campaign, fake, monkey
             (begun / "claim").write_text("state=running\n")
         return withdraw(self, runs)
 
-    monkeypatch.setattr(Withdrawing, "withdraw", late)
+    monkeypatch.setattr(Withdrawal, "withdraw", late)
     it.rounds(3)
     assert it.run(1).state is State.QUEUED
     assert json.loads((fake.state / "jobs/1/0.json").read_text())["state"] == "PENDING"
@@ -1029,7 +1029,7 @@ def test_after_too_many_failures_what_waits_is_withdrawn_from_the_queue_until_a_
     assert it.states == ["done", "failed", "planned"]
     assert not it.driver.step()
     assert len(fake.jobs()) == 1
-    go_on(it.ledger)
+    reset_failures(it.ledger)
     it.open()
     it.rounds()
     assert it.states == ["done", "failed", "submitted"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign.ledger import State
-from nsw.campaign.ledger_rows import Met
+from nsw.campaign.ledger_rows import NeedState
 from nsw.cli import running
 from nsw.errors import CampaignError
 
@@ -124,6 +124,6 @@ def test_a_canary_is_done_again_after_its_neighbour_was(campaign, fake):
         assert len(fake.jobs()) == job
         fake.execute(job)
         fake.set(job, -1, "COMPLETED")
-        it.ledger.settle_canary(Met.REFUSED)
+        it.ledger.settle_canary(NeedState.REFUSED)
         it.rounds(2)
     assert it.run(1).attempt == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.analysis.answer.kernels import of_kernels
+from nsw.analysis.answer.kernels import kernel_blocks
 from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
 from nsw.analysis.single_case import where_time_goes
 from nsw.quantities import duration, number, percent
@@ -39,24 +39,24 @@ _ITERATIONS: Final = (
 
 def iteration_blocks(summary: Summary) -> list[Block]:
     """Median, shortest and longest iteration, share of time with a GPU at work, set-up, warm-up."""
-    some = [(c, c.iterations) for c in summary.cases if c.iterations is not None]
-    if not some:
+    cases = [(c, c.iterations) for c in summary.cases if c.iterations is not None]
+    if not cases:
         return []
-    found = dict.fromkeys(told_by(i) for _, i in some)
+    sources = dict.fromkeys(told_by(i) for _, i in cases)
     rows = tuple(
         (case.id, i.count, i.med_ns, i.least_ns, i.most_ns, i.gpu_busy_pct, _wall(case, "setup"),
          _wall(case, "warmup") if i.warmup else None, i.warmup)
-        for case, i in some
+        for case, i in cases
     )  # fmt: skip
     return [
         Table(
             "iterations",
-            f"iterations of the steady state ({', '.join(found)})",
+            f"iterations of the steady state ({', '.join(sources)})",
             _ITERATIONS,
             rows,
             wide="case",
             least=("warmup", "warmup_ns", "setup_ns", "least_ns"),
-            evidence=(Evidence("iterations", tuple(case.id for case, _ in some)),),
+            evidence=(Evidence("iterations", tuple(case.id for case, _ in cases)),),
         )
     ]
 
@@ -98,9 +98,9 @@ def _case(case: CaseSummary, cover: float) -> list[Block]:
     """What is known of one; `cover`: the share of the time that those listed take together, 0 to 1."""
     if not any((case.figures, case.hotspots, case.api, case.copies, case.functions, case.kernels)):
         return [Note("case", f"{case.id}: nothing was read", case=case.id, shown="full")]
-    portion, where = f"{100 * cover:g} %", part_of_timeline([case])
-    found: list[Block] = [
-        Note("case", _heading(case, where), tone="heading", case=case.id, shown="full"),
+    portion, phase_note = f"{100 * cover:g} %", part_of_timeline([case])
+    blocks: list[Block] = [
+        Note("case", _heading(case, phase_note), tone="heading", case=case.id, shown="full"),
         *(
             Note("figure", f"{f.name} {number(f.median)} {f.unit or ''}"
                  f" ({f.pass_name}{', profiled' if f.profiled else ''}; {plural(f.runs, 'run')})",
@@ -109,18 +109,18 @@ def _case(case: CaseSummary, cover: float) -> list[Block]:
         ),
         *_phases(case),
         *(replace(block, shown="full") for block in where_time_goes(case)),
-        *_shares(case, "hotspots", f"GPU operations that take {portion} of GPU time{where}", case.hotspots),
-        *of_kernels(case.kernels, case=case.id, shown="full"),
-        *_shares(case, "api", f"CUDA API calls that take {portion} of API time{where}", case.api),
+        *_shares(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}", case.hotspots),
+        *kernel_blocks(case.kernels, case=case.id, visibility="full"),
+        *_shares(case, "api", f"CUDA API calls that take {portion} of API time{phase_note}", case.api),
     ]  # fmt: skip
     if case.copies:
         rows = tuple((c.name, c.calls, c.total_ns, c.total_bytes, c.bytes_per_s) for c in case.copies)
-        found.append(Table("copies", f"copies and sets{where}", _COPIES, rows, **_full(case, "copies")))
+        blocks.append(Table("copies", f"copies and sets{phase_note}", _COPIES, rows, **_full(case, "copies")))
     if case.import_ns:
         text = f"imports of modules {duration(case.import_ns)}: not in what follows"
-        found.append(Note("imports", text, **_full(case, "functions")))
+        blocks.append(Note("imports", text, **_full(case, "functions")))
     functions = f"functions that take {portion} of the CPU's time, each without those that it calls"
-    return [*found, *_host(case), *_shares(case, "functions", functions, case.functions)]
+    return [*blocks, *_host(case), *_shares(case, "functions", functions, case.functions)]
 
 
 _WORK: Final = (Column("work", "the CPU's work", "name"), Column("share_pct", "share", "whole %"),
@@ -143,31 +143,33 @@ def _full(case: CaseSummary, table: str) -> dict[str, Any]:
     return {"case": case.id, "shown": "full", "evidence": (Evidence(table, (case.id,)),)}
 
 
-def _heading(case: CaseSummary, where: str) -> str:
-    about = "" if case.gpu_ns is None else f": GPU time{where} {duration(case.gpu_ns)}"
+def _heading(case: CaseSummary, phase_note: str) -> str:
+    heading = "" if case.gpu_ns is None else f": GPU time{phase_note} {duration(case.gpu_ns)}"
     if case.communication_pct:
-        about += f", {percent(case.communication_pct)} of it in NCCL kernels"
+        heading += f", {percent(case.communication_pct)} of it in NCCL kernels"
     if case.measured > 1:
-        about += f"; times, calls and bytes are those of a run, the mean of {case.measured}"
-    return case.id + about
+        heading += f"; times, calls and bytes are those of a run, the mean of {case.measured}"
+    return case.id + heading
 
 
 def _phases(case: CaseSummary) -> list[Block]:
     """How its iterations were told and what they take; the phases, with what each was spent on."""
-    one = case.iterations
-    if one is None and case.one_phase:
+    iterations = case.iterations
+    if iterations is None and case.one_phase:
         text = (
             f"no iterations were found ({case.one_phase}): what follows is of the whole run, set-up included."
             " `report: {steps: {nvtx: RANGE}}` in the recipe names a range of the program"
         )
         return [Note("phases", text, **_full(case, "phases"))]
-    if one is None:
+    if iterations is None:
         return []
-    of = f", in each of {one.processes} processes" if one.processes > 1 else ""
+    process_note = f", in each of {iterations.processes} processes" if iterations.processes > 1 else ""
     text = (
-        f"{plural(one.count, 'iteration')} ({told_by(one)}{of}): median {duration(one.med_ns)},"
-        f" {duration(one.least_ns)} .. {duration(one.most_ns)}, the longest is number {one.slowest};"
-        f" a GPU is at work {percent(one.gpu_busy_pct)} of the time"
+        f"{plural(iterations.count, 'iteration')} ({told_by(iterations)}{process_note}): median"
+        f" {duration(iterations.med_ns)},"
+        f" {duration(iterations.least_ns)} .. {duration(iterations.most_ns)}, the longest is number"
+        f" {iterations.slowest};"
+        f" a GPU is at work {percent(iterations.gpu_busy_pct)} of the time"
     )
     rows = tuple((_WORDS[p.phase], p.duration_ns, p.iterations, _spent_on(p)) for p in case.phases)
     return [
@@ -199,14 +201,14 @@ def _shares(case: CaseSummary, name: str, title: str, shares: Sequence[Share]) -
     distinct = numbered([s.name if s.kind == "function" else s.short_name for s in shares])
     rows = tuple(
         (
-            own,
+            distinct_name,
             s.share_pct,
             s.cumulative_pct,
             s.total_ns,
             s.calls,
             s.total_ns / s.calls if s.calls and s.total_ns is not None else None,
         )
-        for own, s in zip(distinct, shares, strict=True)
+        for distinct_name, s in zip(distinct, shares, strict=True)
     )
     return [
         Bars(

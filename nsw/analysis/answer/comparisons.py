@@ -36,27 +36,27 @@ def _series(names: Iterable[str]) -> list[_Part]:
     return [(_parameter(name), partial(_of_series, name)) for name in names]
 
 
-def _of_series(name: str, of: ScalingPoint | Variant) -> Cell:
-    return _as_cell(of.series[name])
+def _of_series(name: str, member: ScalingPoint | Variant) -> Cell:
+    return _as_cell(member.series[name])
 
 
-def _range(of: ScalingPoint | Variant) -> Cell:
-    return of.least, of.most
+def _range(member: ScalingPoint | Variant) -> Cell:
+    return member.least, member.most
 
 
 def _filled(
     parts: Sequence[_Part | None], members: Sequence[Any]
 ) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
     """The columns that there are (those left out are None), and the rows."""
-    kept = [part for part in parts if part is not None]
-    rows = tuple(tuple(cell(member) for _, cell in kept) for member in members)
-    return tuple(column for column, _ in kept), rows
+    present_parts = [part for part in parts if part is not None]
+    rows = tuple(tuple(cell(member) for _, cell in present_parts) for member in members)
+    return tuple(column for column, _ in present_parts), rows
 
 
-def _named(columns: Sequence[Column], *names: str) -> tuple[str, ...]:
+def _present_names(columns: Sequence[Column], *names: str) -> tuple[str, ...]:
     """Those of the names that there are columns of."""
-    there = {column.name for column in columns}
-    return tuple(name for name in names if name in there)
+    column_names = {column.name for column in columns}
+    return tuple(name for name in names if name in column_names)
 
 
 def scaling_blocks(summary: Summary) -> list[Block]:
@@ -68,14 +68,14 @@ def scaling_blocks(summary: Summary) -> list[Block]:
 
 
 def _curve(curve: Scaling) -> Block:
-    others = list(curve.points[0].series)
+    series_names = list(curve.points[0].series)
     repeated = any(p.runs > 1 for p in curve.points)
     talks = any(p.communication_pct is not None for p in curve.points)
-    how = ("while being profiled" if curve.profiled else "without a profiler") + (
+    conditions = ("while being profiled" if curve.profiled else "without a profiler") + (
         ", median of the runs" if repeated else ""
     )
     parts: list[_Part | None] = [
-        *_series(others),
+        *_series(series_names),
         (_parameter(curve.axis, "plain"), lambda p: p.at),
         (Column("figure", curve.unit or curve.figure, "number"), lambda p: p.figure),
         (Column("range", "range", "range"), _range) if repeated else None,
@@ -87,14 +87,14 @@ def _curve(curve: Scaling) -> Block:
     columns, rows = _filled(parts, curve.points)
     return Curve(
         "scaling",
-        f"{curve.kind} scaling of {curve.figure} along {curve.axis} ({how})",
+        f"{curve.kind} scaling of {curve.figure} along {curve.axis} ({conditions})",
         columns,
         rows,
-        least=_named(columns, "runs", "communication_pct", "range"),
-        repeats=len(others),
+        least=_present_names(columns, "runs", "communication_pct", "range"),
+        repeats=len(series_names),
         x=f"param.{curve.axis}",
         y="figure",
-        series=tuple(c.name for c in columns[: len(others)]),
+        series=tuple(c.name for c in columns[: len(series_names)]),
         ideals=tuple(_ideal(p, curve) for p in curve.points),
         evidence=(Evidence("scaling", tuple(p.case_id for p in curve.points)),),
     )
@@ -110,23 +110,23 @@ def _ideal(point: ScalingPoint, curve: Scaling) -> float | None:
 
 def _heat_map(curve: Scaling) -> list[Block]:
     """Efficiency over two parameters, where there are two."""
-    others = {name for p in curve.points for name in p.series}
-    if len(others) != 1 or all(p.efficiency_pct is None for p in curve.points):
+    series_names = {name for p in curve.points for name in p.series}
+    if len(series_names) != 1 or all(p.efficiency_pct is None for p in curve.points):
         return []
-    (other,) = others
+    (series_name,) = series_names
     return [
         HeatMap(
             "efficiency",
-            f"efficiency of {curve.kind} scaling by {curve.axis} and {other}",
+            f"efficiency of {curve.kind} scaling by {curve.axis} and {series_name}",
             (
-                _parameter(other),
+                _parameter(series_name),
                 _parameter(curve.axis, "plain"),
                 Column("efficiency_pct", "efficiency", "%"),
             ),
-            tuple((_as_cell(p.series[other]), p.at, p.efficiency_pct) for p in curve.points),
+            tuple((_as_cell(p.series[series_name]), p.at, p.efficiency_pct) for p in curve.points),
             shown="data",
             x=f"param.{curve.axis}",
-            y=f"param.{other}",
+            y=f"param.{series_name}",
             value="efficiency_pct",
             evidence=(Evidence("scaling", tuple(p.case_id for p in curve.points)),),
         )
@@ -159,7 +159,7 @@ def variant_blocks(summary: Summary) -> list[Block]:
             columns,
             rows,
             wide="top" if with_top else None,
-            least=_named(columns, "gpu_ns", "range"),
+            least=_present_names(columns, "gpu_ns", "range"),
             label="variant",
             value="figure",
             evidence=(Evidence("compare", tuple(v.case_id for v in variants)),),
@@ -195,24 +195,27 @@ _FEWEST: Final = 3  # values of a parameter that make a curve
 
 def time_blocks(summary: Summary) -> list[Block]:
     """A bar a case: an iteration by class of computing, copies alone, NCCL alone, idle; else all GPU work by class."""
-    known = [(case, case.spent) for case in summary.cases if case.spent is not None and case.spent.gpu_ns]
-    divided = [(case, spent) for case, spent in known if spent.computing_pct is not None]
-    members = divided or known
+    cases_with_time = [(case, case.spent) for case in summary.cases if case.spent is not None and case.spent.gpu_ns]
+    divided = [(case, spent) for case, spent in cases_with_time if spent.computing_pct is not None]
+    members = divided or cases_with_time
     if not members:
         return []
     parts = [(case, _divided(spent) if divided else _classes(spent)) for case, spent in members]
     sizes: dict[str, float] = {}
-    for _, own in parts:
-        for name, ns in own.items():
-            sizes[name] = sizes.get(name, 0.0) + ns / sum(own.values())
+    for _, class_times in parts:
+        for name, ns in class_times.items():
+            sizes[name] = sizes.get(name, 0.0) + ns / sum(class_times.values())
     last = [name for name in (_COPIES_ALONE, _NCCL_ALONE, _IDLE) if sizes.get(name)]
     classes = sorted((name for name in sizes if name not in last and sizes[name]), key=lambda name: -sizes[name])
-    named, rest = classes[:_CLASSES], classes[_CLASSES:]
-    columns = [Column("case", "case", "name"), *(Column(f"class.{name}", name, "ns") for name in named)]
+    shown_classes, rest = classes[:_CLASSES], classes[_CLASSES:]
+    columns = [Column("case", "case", "name"), *(Column(f"class.{name}", name, "ns") for name in shown_classes)]
     columns += [Column("other_ns", "other computing", "ns")] if rest else []
     columns += [Column(_KEYS[name], name, "ns") for name in last]
-    parts_of = [*([name] for name in named), *([rest] if rest else []), *([name] for name in last)]
-    rows = tuple((case.id, *(sum(own.get(name, 0.0) for name in some) for some in parts_of)) for case, own in parts)
+    parts_of = [*([name] for name in shown_classes), *([rest] if rest else []), *([name] for name in last)]
+    rows = tuple(
+        (case.id, *(sum(class_times.get(name, 0.0) for name in class_names) for class_names in parts_of))
+        for case, class_times in parts
+    )
     title = "where the time of an iteration goes" if divided else "where GPU time goes"
     return [
         StackedBars(
@@ -234,31 +237,33 @@ def _divided(spent: Spent) -> dict[str, float]:
     """The span in parts that add up to it; the classes of computing by their durations, since some overlap."""
     span = (spent.span_ns or 0.0) / 100
     computing = {part.name: part.ns for part in spent.parts if part.name not in {NCCL, COPIES, SETS}}
-    whole = sum(computing.values())
-    found = {name: ns / whole * span * (spent.computing_pct or 0.0) for name, ns in computing.items() if whole}
+    computing_ns = sum(computing.values())
+    class_times = {
+        name: ns / computing_ns * span * (spent.computing_pct or 0.0) for name, ns in computing.items() if computing_ns
+    }
     alone = {_COPIES_ALONE: spent.copies_pct, _NCCL_ALONE: spent.exposed_pct, _IDLE: spent.idle_pct}
-    return found | {name: span * (share or 0.0) for name, share in alone.items()}
+    return class_times | {name: span * (share or 0.0) for name, share in alone.items()}
 
 
 def sweep_blocks(summary: Summary) -> list[Block]:
     """Each figure over the parameter of numbers with most values, or a bar a case; of two parameters a heat map too."""
     varied = _varied(summary.cases)
     figures = dict.fromkeys(figure.name for case in summary.cases for figure in case.figures)
-    shown = {summary.curve.figure if summary.curve else None}
+    shown_figures = {summary.curve.figure if summary.curve else None}
     if summary.variants and not _is_curve(varied):
-        shown.add(summary.figure)
-    found: list[Block] = []
+        shown_figures.add(summary.figure)
+    blocks: list[Block] = []
     several: list[str] = []
     for name in figures:
         members = [case for case in summary.cases if best_figure(case, name) is not None]
         if len(members) < 2:
             continue
-        found += [] if name in shown else [_sweep(members, name, varied)]
+        blocks += [] if name in shown_figures else [_sweep(members, name, varied)]
         several.append(name)
     if len(varied) != 2:
-        return found
+        return blocks
     maps = [_map_of_figures(summary.cases, several, varied)] if several else []
-    return [*found, *maps, *_maps_of_metrics(summary.cases, varied)]
+    return [*blocks, *maps, *_maps_of_metrics(summary.cases, varied)]
 
 
 def _varied(cases: Sequence[CaseSummary]) -> dict[str, list[Any]]:
@@ -268,7 +273,7 @@ def _varied(cases: Sequence[CaseSummary]) -> dict[str, list[Any]]:
         for name, value in case.params.items():
             if value not in values.setdefault(name, []):
                 values[name].append(value)
-    several = {name: some for name, some in values.items() if len(some) > 1}
+    several = {name: distinct_values for name, distinct_values in values.items() if len(distinct_values) > 1}
     return dict(sorted(several.items(), key=lambda item: (not _are_numbers(item[1]), -len(item[1]))))
 
 
@@ -302,10 +307,10 @@ def _sweep(cases: Sequence[CaseSummary], name: str, varied: Mapping[str, Sequenc
     keys = list(varied)
     if _is_curve(varied):
         series = tuple(f"param.{key}" for key in keys[1:])
-        about = _of_figure(cases, name, [*keys[1:], keys[0]])
-        return Curve("sweep", f"{name} by {keys[0]}", x=f"param.{keys[0]}", y="figure", series=series, **about)
-    about = _of_figure(cases, name, keys)
-    return Bars("sweep", f"{name} by {', '.join(keys)}", label=f"param.{keys[-1]}", value="figure", **about)
+        block_fields = _of_figure(cases, name, [*keys[1:], keys[0]])
+        return Curve("sweep", f"{name} by {keys[0]}", x=f"param.{keys[0]}", y="figure", series=series, **block_fields)
+    block_fields = _of_figure(cases, name, keys)
+    return Bars("sweep", f"{name} by {', '.join(keys)}", label=f"param.{keys[-1]}", value="figure", **block_fields)
 
 
 _FIRST_METRICS: Final = ("sm_throughput", "memory_throughput", "achieved_occupancy")
@@ -320,8 +325,8 @@ def _map_of_figures(cases: Sequence[CaseSummary], names: Sequence[str], varied: 
         parts.append((Column(f"figure.{name}", title, "number"), partial(_median, name)))
         if any(_scatter(name, case) for case in cases):
             parts.append((Column(f"range.{name}", "range", "range"), partial(_scatter, name)))
-    what = names[0] if len(names) == 1 else "figures"
-    return _map("map", what, cases, parts=parts, varied=varied, evidence="figures")
+    subject = names[0] if len(names) == 1 else "figures"
+    return _map("map", subject, cases, parts=parts, varied=varied, evidence="figures")
 
 
 def _median(name: str, case: CaseSummary) -> Cell:
@@ -354,7 +359,7 @@ def _metric(name: str, case: CaseSummary) -> Cell:
 
 
 def _map(
-    name: str, what: str, cases: Sequence[CaseSummary], *, parts: Sequence[_Part],
+    name: str, subject: str, cases: Sequence[CaseSummary], *, parts: Sequence[_Part],
     varied: Mapping[str, Sequence[Any]], evidence: str,
 ) -> Block:  # fmt: skip
     x, y = varied
@@ -362,10 +367,10 @@ def _map(
         (_parameter(key, "plain" if _are_numbers(varied[key]) else "text"), partial(_of_case, key)) for key in (y, x)
     ]
     columns, rows = _filled([*axes, *parts], cases)
-    value, *others = (column.name for column, _ in parts if column.unit not in {"name", "range"})
+    value, *other_columns = (column.name for column, _ in parts if column.unit not in {"name", "range"})
     return HeatMap(
-        name, f"{what} by {x} and {y}", columns, rows, x=f"param.{x}", y=f"param.{y}", value=value,
-        others=tuple(others), shown="data", evidence=(Evidence(evidence, tuple(case.id for case in cases)),),
+        name, f"{subject} by {x} and {y}", columns, rows, x=f"param.{x}", y=f"param.{y}", value=value,
+        others=tuple(other_columns), shown="data", evidence=(Evidence(evidence, tuple(case.id for case in cases)),),
     )  # fmt: skip
 
 
@@ -375,10 +380,10 @@ def _of_case(key: str, case: CaseSummary) -> Cell:
 
 def rate_blocks(summary: Summary) -> list[Block]:
     """A row a case whose rates are known, and why those of the others are not."""
-    known = [m for m in summary.model if m.flop_per_s is not None]
-    found: list[Block] = []
-    if known:
-        links = [link.name for link in known[0].links]
+    known_rates = [m for m in summary.model if m.flop_per_s is not None]
+    blocks: list[Block] = []
+    if known_rates:
+        links = [link.name for link in known_rates[0].links]
         columns = (
             Column("case", "case", "name"),
             Column("intensity", "FLOP/byte", "number"),
@@ -390,10 +395,14 @@ def rate_blocks(summary: Summary) -> list[Block]:
         rows = tuple(
             (m.case_id, m.intensity, m.flop_per_s, *(link.bytes_per_s for link in m.links), m.modelled_flop_per_s,
              m.measured_flop_per_s)
-            for m in known
+            for m in known_rates
         )  # fmt: skip
-        title = f"effective rates; modelled by those of {known[0].case_id}" if len(known) > 1 else "effective rates"
-        evidence = (Evidence("model", tuple(m.case_id for m in known)),)
-        found.append(Table("model", title, columns, rows, wide="case", evidence=evidence))
-    found += [Note("model", f"model of {m.case_id}: {m.missing}", tone="warning") for m in summary.model if m.missing]
-    return found
+        title = (
+            f"effective rates; modelled by those of {known_rates[0].case_id}"
+            if len(known_rates) > 1
+            else "effective rates"
+        )
+        evidence = (Evidence("model", tuple(m.case_id for m in known_rates)),)
+        blocks.append(Table("model", title, columns, rows, wide="case", evidence=evidence))
+    blocks += [Note("model", f"model of {m.case_id}: {m.missing}", tone="warning") for m in summary.model if m.missing]
+    return blocks

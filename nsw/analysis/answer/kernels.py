@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Ceiling, Cell, Column, Evidence, Note, Scatter, Shown, Table, Unit
-from nsw.analysis.roofline import Point, off_the_sheet
+from nsw.analysis.roofline import Point, data_sheet_mismatches
 from nsw.metrics import find
 from nsw.quantities import percent
 from nsw.tables.names import numbered
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 
-_MOST: Final = 20  # kernels
-_BESIDE: Final = 5  # of a case, in a plot of all cases
-_MOST_OTHERS: Final = 8  # metrics beside the usual ones: what was asked for is shown, a set of hundreds is not
+_MAX_KERNELS: Final = 20  # kernels
+_MAX_KERNELS_PER_CASE: Final = 5  # of a case, in a plot of all cases
+_MAX_OTHER_METRICS: Final = 8  # metrics beside the usual ones: what was asked for is shown, a set of hundreds is not
 _ADVICE: Final = 32  # characters
 _GB: Final = 1e9
 
 # what the usual columns tell already
-_TOLD: Final = frozenset(
+_USUAL_METRICS: Final = frozenset(
     {
         "duration", "sm_throughput", "memory_throughput", "dram_throughput", "dram_utilization", "achieved_occupancy",
         "theoretical_occupancy", "registers_per_thread", "static_shared_memory", "dynamic_shared_memory",
@@ -41,8 +41,8 @@ def shape(kernel: KernelRow) -> str | None:
     if not kernel.shapes:
         return None
     grid, block = (re.sub(r"[() ]", "", text) for text in kernel.shapes[0])
-    more = len(kernel.shapes) - 1
-    return f"{grid} x {block}" + (f" + {more} more" if more else "")
+    shape_count = len(kernel.shapes) - 1
+    return f"{grid} x {block}" + (f" + {shape_count} more" if shape_count else "")
 
 
 def roof_name(point: Point) -> str:
@@ -94,8 +94,8 @@ _COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
 _UNITS: Final[Mapping[str, Unit]] = {"%": "%", "ns": "ns", "byte": "byte", "byte/s": "byte/s"}
 
 
-def of_kernels(
-    kernels: Sequence[KernelRow], title: str = "kernels", *, case: str | None = None, shown: Shown = "always"
+def kernel_blocks(
+    kernels: Sequence[KernelRow], title: str = "kernels", *, case: str | None = None, visibility: Shown = "always"
 ) -> list[Block]:
     """The most expensive kernels, at most twenty, what to beware of, and how much the others take.
 
@@ -103,17 +103,17 @@ def of_kernels(
         kernels: The most expensive first.
         title: Of the table.
         case: The case that they belong to; None: to a report.
-        shown: In which form of the answer.
+        visibility: In which form of the answer.
     """
     if not kernels:
         return []
     evidence = (Evidence("kernels", () if case is None else (case,)),)
-    top, rest = kernels[:_MOST], kernels[_MOST:]
+    top, rest = kernels[:_MAX_KERNELS], kernels[_MAX_KERNELS:]
     cells = {column: [cell(k) for k in top] for column, cell in _COLUMNS.items()}
-    cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in _others(top)}
+    cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in _other_metrics(top)}
     cells = {column: values for column, values in cells.items() if any(value is not None for value in values)}
     names = numbered([k.short_name for k in top])
-    found: list[Block] = [
+    blocks: list[Block] = [
         Table(
             "kernels",
             title,
@@ -122,19 +122,21 @@ def of_kernels(
             wide="kernel",
             goes_on=True,
             case=case,
-            shown=shown,
+            shown=visibility,
             evidence=evidence,
         )
     ]
-    for said in dict.fromkeys(said for k in top for said in off_the_sheet(k.metrics, k.device_name)):
-        text = f"warning: {said}: its rooflines may be wrong"
-        found.append(Note("kernels", text, tone="warning", case=case, shown=shown))
+    for mismatch in dict.fromkeys(
+        mismatch for k in top for mismatch in data_sheet_mismatches(k.metrics, k.device_name)
+    ):
+        text = f"warning: {mismatch}: its rooflines may be wrong"
+        blocks.append(Note("kernels", text, tone="warning", case=case, shown=visibility))
     if rest:
-        known = [k.share_pct for k in rest if k.share_pct is not None]
-        share = f", {percent(sum(known))} of the time" if known else ""
+        shares = [k.share_pct for k in rest if k.share_pct is not None]
+        share = f", {percent(sum(shares))} of the time" if shares else ""
         text = f"({plural(len(rest), 'kernel')} more{share}: --format json has all)"
-        found.append(Note("kernels", text, tone="aside", case=case, shown=shown))
-    return found
+        blocks.append(Note("kernels", text, tone="aside", case=case, shown=visibility))
+    return blocks
 
 
 def metric_column(name: str) -> Column:
@@ -145,10 +147,10 @@ def metric_column(name: str) -> Column:
     return Column(f"metric.{name}", name if not unit or unit in _UNITS else f"{name} ({unit})", shown_as)
 
 
-def _others(kernels: Sequence[KernelRow]) -> list[str]:
+def _other_metrics(kernels: Sequence[KernelRow]) -> list[str]:
     """Metrics that no usual column tells, where they are few enough to have been asked for."""
-    names = list(dict.fromkeys(n for k in kernels for n in k.metrics if n not in _TOLD))
-    return names if len(names) <= _MOST_OTHERS else []
+    names = list(dict.fromkeys(n for k in kernels for n in k.metrics if n not in _USUAL_METRICS))
+    return names if len(names) <= _MAX_OTHER_METRICS else []
 
 
 _ROOFLINE: Final = (
@@ -162,26 +164,28 @@ _ROOFLINE: Final = (
 def roofline_blocks(summary: Summary) -> list[Block]:
     """The cases beside each other, and a scatter plot a case that has points."""
     cases = [case for case in summary.cases if any(k.points for k in case.kernels)]
-    return [*([_beside(cases)] if len(cases) > 1 else []), *map(_plot, cases)]
+    return [*([_plot_of_cases(cases)] if len(cases) > 1 else []), *map(_plot, cases)]
 
 
-def _beside(cases: Sequence[CaseSummary]) -> Block:
+def _plot_of_cases(cases: Sequence[CaseSummary]) -> Block:
     """Of each case the kernels that take most, each where it is nearest to its roof."""
-    found = [(case, k, k.roofline) for case in cases for k in case.kernels[:_BESIDE] if k.roofline is not None]
+    binding_points = [
+        (case, k, k.roofline) for case in cases for k in case.kernels[:_MAX_KERNELS_PER_CASE] if k.roofline is not None
+    ]
     return Scatter(
         "rooflines",
         "rooflines of all cases, each kernel where it is nearest to its roof",
         (Column("case", "case", "name"), *_ROOFLINE),
-        tuple((case.id, *_cells(k, p)) for case, k, p in found),
+        tuple((case.id, *_cells(k, p)) for case, k, p in binding_points),
         wide="kernel",
         shown="data",
-        evidence=(Evidence("roofline", tuple(case.id for case, _, _ in found)),),
+        evidence=(Evidence("roofline", tuple(case.id for case, _, _ in binding_points)),),
         x="intensity",
         y="flop_per_s",
         label="case" if all(len(case.kernels) == 1 for case in cases) else "kernel",
         series=("precision", "level"),
         size=("time_pct",),
-        ceilings=_ceilings([p for _, k, _ in found for p in k.points]),
+        ceilings=_ceilings([p for _, k, _ in binding_points for p in k.points]),
     )
 
 
@@ -191,12 +195,12 @@ def _cells(k: KernelRow, p: Point) -> tuple[Cell, ...]:
 
 
 def _plot(case: CaseSummary) -> Block:
-    found = [(kernel, point) for kernel in case.kernels for point in kernel.points]
+    kernel_points = [(kernel, point) for kernel in case.kernels for point in kernel.points]
     return Scatter(
         "roofline",
         f"rooflines of {case.id}",
         _ROOFLINE,
-        tuple(_cells(k, p) for k, p in found),
+        tuple(_cells(k, p) for k, p in kernel_points),
         wide="kernel",
         case=case.id,
         shown="data",
@@ -206,7 +210,7 @@ def _plot(case: CaseSummary) -> Block:
         label="kernel",
         series=("precision", "level"),
         size=("time_pct",),
-        ceilings=_ceilings([p for _, p in found]),
+        ceilings=_ceilings([p for _, p in kernel_points]),
     )
 
 

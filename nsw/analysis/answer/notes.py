@@ -38,16 +38,18 @@ def outlier_blocks(summary: Summary) -> list[Block]:
     return [
         Note(
             "outlier",
-            f"outlier: {one.run}: {one.text}",
+            f"outlier: {outlier.run}: {outlier.text}",
             tone="warning",
-            evidence=(Evidence("figures", (one.case_id,)),),
+            evidence=(Evidence("figures", (outlier.case_id,)),),
         )
-        for one in summary.outliers
+        for outlier in summary.outliers
     ]
 
 
-_NAMED: Final = 5  # cases in a warning
-_MOST: Final = 0.5  # of the run time that a pass adds: what the program's own slowness explains is not its start
+_MAX_CASES: Final = 5  # cases in a warning
+_MAX_ADDED_SHARE: Final = (
+    0.5  # of the run time that a pass adds: what the program's own slowness explains is not its start
+)
 _PERTURBATION: Final = (
     Column("case", "case"), Column("pass", "pass"), Column("figure", "figure", "name"),
     Column("baseline", "baseline", "number"), Column("profiled", "profiled", "number"), Column("unit", "unit"),
@@ -59,25 +61,25 @@ _NOTE: Final = Column("scatter", "note")
 def perturbation_blocks(summary: Summary) -> list[Block]:
     """A row for each figure of a timeline or host pass that a baseline has too, and warnings of great changes."""
     cases = summary.cases
-    found = [(case.id, p) for case in cases for p in case.perturbation]
-    if not found:
+    changes = [(case.id, p) for case in cases for p in case.perturbation]
+    if not changes:
         return []
     notes_of = [_note(p, slowed_times(case, p.pass_name)) for case in cases for p in case.perturbation]
     noted = any(notes_of)
     rows = tuple(
         (case, p.pass_name, p.figure, p.baseline, p.profiled, p.unit or "", p.change_pct, *((note,) if noted else ()))
-        for (case, p), note in zip(found, notes_of, strict=True)
+        for (case, p), note in zip(changes, notes_of, strict=True)
     )
-    evidence = (Evidence("perturbation", tuple(dict.fromkeys(case for case, _ in found))),)
+    evidence = (Evidence("perturbation", tuple(dict.fromkeys(case for case, _ in changes))),)
     columns = (*_PERTURBATION, *((_NOTE,) if noted else ()))
     table = Table("perturbation", "what profilers changed (medians)", columns, rows, wide="figure",
                   least=("baseline", "profiled", "unit"), evidence=evidence)  # fmt: skip
     # one a pass: its first figure counts before its run time, which comes last
-    first = {(case, p.pass_name): (case, p) for case, p in reversed(found) if p.is_much}
+    first = {(case, p.pass_name): (case, p) for case, p in reversed(changes) if p.is_much}
     alike: dict[tuple[object, ...], list[tuple[str, Perturbation]]] = {}
     for case, p in sorted(first.values(), key=lambda item: -abs(item[1].change_pct)):
         alike.setdefault((p.pass_name, p.figure, p.certain), []).append((case, p))
-    notes = [Note("perturbation", f"warning: {_sentence(some)}", tone="warning") for some in alike.values()]
+    notes = [Note("perturbation", f"warning: {_sentence(group)}", tone="warning") for group in alike.values()]
     return [table, *notes]
 
 
@@ -89,29 +91,30 @@ def _note(p: Perturbation, slowed_times: float) -> str:
         return ""
     if not p.may_be_start:
         return f"{_ran_once([p])} ran once"
-    explained = p.baseline * (slowed_times - 1) >= _MOST * (p.profiled - p.baseline)
+    explained = p.baseline * (slowed_times - 1) >= _MAX_ADDED_SHARE * (p.profiled - p.baseline)
     return "" if explained else "profiler's start?"
 
 
 def _ran_once(changes: Sequence[Perturbation]) -> str:
     """What ran too seldom to know the scatter of changes."""
-    known = {"pass": [p.runs for p in changes], "baseline": [p.baseline_runs for p in changes]}
-    return " and ".join(who for who, runs in known.items() if set(runs) == {1}) or "pass or baseline"
+    run_counts = {"pass": [p.runs for p in changes], "baseline": [p.baseline_runs for p in changes]}
+    return " and ".join(side for side, runs in run_counts.items() if set(runs) == {1}) or "pass or baseline"
 
 
 def _sentence(alike: Sequence[tuple[str, Perturbation]]) -> str:
     """One warning for the cases in which a pass changed a figure much, the largest change first."""
     case, p = alike[0]
-    whose, by, named = case, f"by {changed_by(p.change_pct)}, more than {WARN_PCT:.0f} %", ""
+    subject, by, case_list = case, f"by {changed_by(p.change_pct)}, more than {WARN_PCT:.0f} %", ""
     if len(alike) > 1:
-        whose, by = f"{len(alike)} cases", f"by more than {WARN_PCT:.0f} %"
-        more = [f"and {len(alike) - _NAMED} more"] if len(alike) > _NAMED else []
-        named = f" ({', '.join([*(f'{case} {change(one.change_pct, 0)}' for case, one in alike[:_NAMED]), *more])})"
-    what = f"pass {p.pass_name} changed {p.figure} of {whose} {by}"
+        subject, by = f"{len(alike)} cases", f"by more than {WARN_PCT:.0f} %"
+        omitted = [f"and {len(alike) - _MAX_CASES} more"] if len(alike) > _MAX_CASES else []
+        changes = [f"{case} {change(perturbation.change_pct, 0)}" for case, perturbation in alike[:_MAX_CASES]]
+        case_list = f" ({', '.join([*changes, *omitted])})"
+    message = f"pass {p.pass_name} changed {p.figure} of {subject} {by}"
     if p.figure == RUN_TIME:
         return (
-            f"{what}, and how much of that falls on the steady state is not known: take shares from it, and times"
-            f" from the baseline; a figure of the program (`app.figures`) tells more{named}"
+            f"{message}, and how much of that falls on the steady state is not known: take shares from it, and times"
+            f" from the baseline; a figure of the program (`app.figures`) tells more{case_list}"
         )
     once = f"; {_ran_once([p for _, p in alike])} ran only once, so it may be scatter" if p.certain is None else ""
-    return f"{what}: take shares from it, and times from the baseline{once}{named}"
+    return f"{message}: take shares from it, and times from the baseline{once}{case_list}"

@@ -46,14 +46,14 @@ def blocks_of(summary: Summary, *, full: bool = True) -> Iterator[Block]:
     Raises:
         NswError: An analysis of another package failed.
     """
-    others = [block for name in registered(GROUP) for block in _of_others(name, summary)]
-    findings = [block for block in others if isinstance(block, Finding)]
+    plugin_blocks = [block for name in registered(GROUP) for block in _of_others(name, summary)]
+    findings = [block for block in plugin_blocks if isinstance(block, Finding)]
     first = (*first_screen(summary), *findings)
     if not full:
         return iter(first)
-    own = (block for analysis in ANALYSES.values() for block in analysis(summary))
-    rest = (block for block in others if not isinstance(block, Finding))
-    return chain(first, map(in_full, own), map(in_full, rest))
+    own_blocks = (block for analysis in ANALYSES.values() for block in analysis(summary))
+    rest = (block for block in plugin_blocks if not isinstance(block, Finding))
+    return chain(first, map(in_full, own_blocks), map(in_full, rest))
 
 
 def in_full(block: Block) -> Block:
@@ -63,13 +63,13 @@ def in_full(block: Block) -> Block:
 
 def _of_others(name: str, summary: Summary) -> list[Block]:
     """The blocks of another package's analysis."""
-    where = registered(GROUP)[name]
-    module, _, function = where.partition(":")
+    entry_point = registered(GROUP)[name]
+    module, _, function = entry_point.partition(":")
     try:
-        found: list[Block] = getattr(import_module(module), function)(summary)
+        blocks: list[Block] = getattr(import_module(module), function)(summary)
     except Exception as fault:
         raise NswError(
-            f"the analysis {name} ({where}) of another package failed: {type(fault).__name__}: {fault}",
+            f"the analysis {name} ({entry_point}) of another package failed: {type(fault).__name__}: {fault}",
             hint="repair it, or remove its package",
         ) from fault
-    return found
+    return blocks

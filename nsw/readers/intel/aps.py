@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.intel.figures import Summary, facts_of, is_known
 from nsw.readers.model import Options, Report, Sample, read_text
 from nsw.readers.text.lines import by_rank, spaced_cells, text_lines
-from nsw.readers.text.quantities import whole
+from nsw.readers.text.quantities import parse_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -202,7 +202,7 @@ class _Ranks(_Table):
     needed = frozenset({"Rank"})
 
     def _row(self, row: Mapping[str, str]) -> bool:
-        rank = whole(row["Rank"])
+        rank = parse_integer(row["Rank"])
         figures = [fact for title, cell in row.items() if title != "Rank" for fact in facts_of((title,), cell)]
         if rank is None or not figures:
             return False
@@ -220,7 +220,7 @@ class _Metrics(_Table):
         figures = facts_of((name or unit,), f"{row['Metric Value']} {unit if name else ''}".strip())
         if row.get("Device Type", "N/A") == "N/A":
             origin = self._origin | {"host": row.get("Node Name")}
-            rank = whole(row.get("Rank", ""))
+            rank = parse_integer(row.get("Rank", ""))
             self.facts += [fact | origin | ({} if rank is None else {"rank": rank}) for fact in figures]
         return bool(figures) or row["Metric Value"].startswith("N/A")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import ruled_cells, ruled_spans, text_lines
-from nsw.readers.text.quantities import Quantity, number, percent, whole
+from nsw.readers.text.quantities import Quantity, number, parse_integer, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,7 +104,7 @@ class _Table:
             "self_pct_pm": own_share.pm,
         }
         for title, column in (("Samples", "samples"), ("Period", "period")):
-            if title in cell_of and (row.setdefault(column, whole(cell_of[title])) is None):
+            if title in cell_of and (row.setdefault(column, parse_integer(cell_of[title])) is None):
                 return None
         return row | self._amounts(own_share, row.pop("period", None), cell_of.get("Children"))
 
@@ -165,7 +165,7 @@ def _comment(line: Line, header: dict[str, str], tables: list[_Table], report: R
         tables.append(_Table(Event(match[2])))
     elif text.startswith("# Event count (approx.):") and tables:
         tables[-1].count = number(text.partition(":")[2])
-    elif text.startswith("# Total Lost Samples:") and (lost := whole(text.partition(":")[2])):
+    elif text.startswith("# Total Lost Samples:") and (lost := parse_integer(text.partition(":")[2])):
         report.warn(f"perf lost {lost:,} samples: shares may be wrong", line=number_, fix="sample less often")
     elif _TITLES.match(text):
         if not tables or tables[-1].titles:
@@ -209,7 +209,7 @@ def _facts(header: dict[str, str], used_tables: Sequence[_Table]) -> list[Row]:
         (key, None, None, header[name]) for name, key in _TEXTS.items() if name in header
     ]
     facts += [("event", None, None, table.event.name) for table in used_tables if table.event.name]
-    if (cpus := whole(header.get("nrcpus online", ""))) is not None:
+    if (cpus := parse_integer(header.get("nrcpus online", ""))) is not None:
         facts.append(("logical_cpus", cpus, None, None))
     if match := _HZ.search(header.get("event", "")):
         facts.append(("sampling_hz", int(match[1]), "Hz", None))

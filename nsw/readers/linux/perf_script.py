@@ -117,7 +117,7 @@ class _Event:
 
     def functions(self) -> list[Row]:
         return [self._row(frame, *hits) for frame, hits in
-                ((f, (h.samples, h.own, h.total)) for f, h in self.stacks.by_weight())]  # fmt: skip
+                ((f, (h.samples, h.own_weight, h.total)) for f, h in self.stacks.by_weight())]  # fmt: skip
 
     def _row(self, frame: Frame, samples: int, own_weight: float, total: float) -> Row:
         row: Row = {

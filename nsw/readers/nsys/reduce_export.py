@@ -22,7 +22,7 @@ from urllib.parse import quote
 _TIMED = ("start", "end")
 _ON_GPU = (*_TIMED, "deviceId", "contextId", "streamId", "correlationId", "globalPid")
 # table -> the columns that are read; a name that ends with * stands for all tables that begin so
-KEPT = {
+READ_COLUMNS = {
     "CUPTI_ACTIVITY_KIND_KERNEL": (
         *_ON_GPU, "demangledName", "shortName", "mangledName", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ",
         "registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId", "graphNodeId",
@@ -97,14 +97,14 @@ def _copy(export: str, small: str) -> None:
     source = sqlite3.connect("file:" + quote(os.fsencode(os.path.abspath(export))) + "?mode=ro&immutable=1", uri=True)
     try:
         encoding = source.execute("PRAGMA encoding").fetchone()[0]
-        made = sqlite3.connect(small)
+        target = sqlite3.connect(small)
         try:
-            made.execute('PRAGMA encoding = "' + encoding + '"')
-            made.execute("CREATE TABLE x (x)")  # the encoding is fixed by the first table
-            made.execute("DROP TABLE x")
-            made.commit()
+            target.execute('PRAGMA encoding = "' + encoding + '"')
+            target.execute("CREATE TABLE x (x)")  # the encoding is fixed by the first table
+            target.execute("DROP TABLE x")
+            target.commit()
         finally:
-            made.close()
+            target.close()
         tables = _tables(source)
     finally:
         source.close()
@@ -132,33 +132,35 @@ Columns = List[Tuple[str, str, bool]]  # name, type, whether it is the row's num
 
 def _tables(source: sqlite3.Connection) -> List[Tuple[str, Columns]]:
     """The tables that are kept, each with the columns that are."""
-    found = []
+    tables = []
     query = "SELECT name, sql FROM sqlite_master WHERE type = 'table' ORDER BY name"
     for table, sql in source.execute(query).fetchall():
         if not str(sql)[:14].upper().startswith("CREATE TABLE"):
             continue  # a virtual table would run code of the file
-        wanted = _wanted(table)
-        if not wanted and table != _STRINGS:
+        to_read = _columns_to_read(table)
+        if not to_read and table != _STRINGS:
             continue
         info = source.execute("PRAGMA table_info(" + _quoted(table) + ")").fetchall()
-        there = {str(row[1]) for row in info}
+        present = {str(row[1]) for row in info}
         keys = sum(bool(row[5]) for row in info)
         columns = [
             (str(name), str(kind), bool(key) and keys == 1 and str(kind).upper() == "INTEGER")
             for _, name, kind, _, _, key in info
-            if (name in wanted or table == _STRINGS) and not (name == "shortName" and "demangledName" in there)
+            if (name in to_read or table == _STRINGS) and not (name == "shortName" and "demangledName" in present)
         ]
-        found.append((table, columns or _first(info)))
-    return found
+        tables.append((table, columns or _first_column(info)))
+    return tables
 
 
-def _wanted(table: str) -> Sequence[str]:
-    if table in KEPT:
-        return KEPT[table]
-    return next((columns for name, columns in KEPT.items() if name[-1] == "*" and table.startswith(name[:-1])), ())
+def _columns_to_read(table: str) -> Sequence[str]:
+    if table in READ_COLUMNS:
+        return READ_COLUMNS[table]
+    return next(
+        (columns for name, columns in READ_COLUMNS.items() if name[-1] == "*" and table.startswith(name[:-1])), ()
+    )
 
 
-def _first(info: Iterable[Sequence[object]]) -> Columns:
+def _first_column(info: Iterable[Sequence[object]]) -> Columns:
     """Of a table that lacks all that is read of it one column: that it has rows is reported."""
     return [(str(row[1]), str(row[2]), False) for row in info][:1]
 
@@ -177,11 +179,11 @@ def _copy_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
 
 
 def _create(db: sqlite3.Connection, table: str, columns: Columns) -> None:
-    declared = [_quoted(name) + " " + _kind(kind) + " PRIMARY KEY" * key for name, kind, key in columns]
+    declared = [_quoted(name) + " " + _declared_type(kind) + " PRIMARY KEY" * key for name, kind, key in columns]
     db.execute("CREATE TABLE main." + _quoted(table) + " (" + ", ".join(declared) + ")")
 
 
-def _kind(kind: str) -> str:
+def _declared_type(kind: str) -> str:
     """A declared type, which decides how SQLite keeps values; nothing else of a hostile file's declaration."""
     return kind if all(part.isidentifier() for part in kind.split()) else ""
 
@@ -189,8 +191,8 @@ def _kind(kind: str) -> str:
 def _copy_strings(db: sqlite3.Connection, tables: Sequence[Tuple[str, Columns]]) -> None:
     """The texts that a kept row names."""
     strings: Dict[str, Columns] = dict(tables)
-    there = [name for name, _, _ in strings.get(_STRINGS, [])]
-    if not {"id", "value"} <= set(there):
+    column_names = [name for name, _, _ in strings.get(_STRINGS, [])]
+    if not {"id", "value"} <= set(column_names):
         return
     uses = [
         "SELECT DISTINCT {0} FROM main.{1} WHERE typeof({0}) = 'integer'".format(_quoted(name), _quoted(table))
@@ -201,7 +203,7 @@ def _copy_strings(db: sqlite3.Connection, tables: Sequence[Tuple[str, Columns]])
     db.execute("CREATE TEMP TABLE used (id INTEGER PRIMARY KEY)")
     for use in uses:
         db.execute("INSERT OR IGNORE INTO used " + use)
-    names = ", ".join(map(_quoted, there))
+    names = ", ".join(map(_quoted, column_names))
     db.execute(
         f"INSERT INTO main.{_STRINGS} SELECT {names} FROM full.{_STRINGS} NOT INDEXED WHERE id IN (SELECT id FROM used)"
     )
@@ -225,8 +227,8 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100.0 * part / whole:.1f} %" if whole else "all"
+def _percent(part: int, total: int) -> str:
+    return f"{100.0 * part / total:.1f} %" if total else "all"
 
 
 if __name__ == "__main__":

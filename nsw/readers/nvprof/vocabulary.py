@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from nsw.readers.text.quantities import Quantity, duration, whole
+from nsw.readers.text.quantities import Quantity, duration, parse_integer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,7 @@ class Sampled:
     def add(self, origin: dict[str, Any], name: str, value: str) -> bool:
         """A row of a trace; whether its value is what its name says."""
         quantities = SAMPLES[name]
-        read = [whole(part) for part in value.split("/")]
+        read = [parse_integer(part) for part in value.split("/")]
         if len(read) != len(quantities) or None in read:
             return False
         for quantity, sample in zip(quantities, read, strict=True):

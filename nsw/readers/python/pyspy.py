@@ -94,7 +94,7 @@ def _function(part: str, *, with_line: bool) -> _Function | None:
 
 
 def _row(function: _Function, hits: Hits, samples: int, rate: int) -> Row:
-    row: Row = {**function._asdict(), "samples": hits.samples, "self_pct": 100 * hits.own / (samples or 1)}
+    row: Row = {**function._asdict(), "samples": hits.samples, "self_pct": 100 * hits.own_weight / (samples or 1)}
     if rate:
-        row |= {"self_s": hits.own / rate, "cpu_time_s": hits.total / rate}
+        row |= {"self_s": hits.own_weight / rate, "cpu_time_s": hits.total / rate}
     return row

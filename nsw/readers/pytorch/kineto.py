@@ -159,7 +159,7 @@ def _summary(trace: Trace, kind: int) -> list[Row]:
     chosen = np.asarray(trace.host.kind) == kind
     grouped = group(np.asarray(trace.host.name)[chosen], np.asarray(trace.host.duration)[chosen])
     names = list(trace.names)
-    return with_shares([{"name": names[k]} | statistics(grouped.of(i)) for i, k in enumerate(grouped.keys)])
+    return with_shares([{"name": names[k]} | statistics(grouped.values_of(i)) for i, k in enumerate(grouped.keys)])
 
 
 def _projected(trace: Trace) -> list[Row]:

@@ -290,7 +290,7 @@ def _recorded(trace: Trace) -> Recorded:
     calls = np.flatnonzero(np.asarray(host.kind) == CALL)
     return Recorded(
         names=list(trace.names),
-        named=name_columns,
+        name_columns=name_columns,
         gpu_name=np.asarray(gpu.name),
         gpu_kind=np.asarray(gpu.kind),
         start=np.asarray(gpu.start),

@@ -51,7 +51,7 @@ def gpu_summary(trace: Trace) -> list[Row]:
     only_device = _only(device)
     rows = []
     for i, k in enumerate(grouped.keys):
-        row = name_columns(names[k // 4]) | {"kind": KINDS[k % 4]} | statistics(grouped.of(i))
+        row = name_columns(names[k // 4]) | {"kind": KINDS[k % 4]} | statistics(grouped.values_of(i))
         row["device"] = devices[k] if devices else only_device
         if k % 4:
             moved = size[key == k]

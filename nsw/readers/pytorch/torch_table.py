@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.text.lines import as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
-from nsw.readers.text.quantities import Quantity, digits, duration, percent, size, whole
+from nsw.readers.text.quantities import Quantity, digits, duration, parse_integer, percent, size
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class _Table:
         self.odd = []
         for column, title, cell in zip(self._columns, self._titles, cells, strict=True):
             if column.name == "calls":
-                row["calls"] = whole(cell)
+                row["calls"] = parse_integer(cell)
             elif column.read is None:
                 row[column.name] = cell or None
             elif "," not in cell and (quantity := column.read(cell)) is not None:  # PyTorch groups no digits

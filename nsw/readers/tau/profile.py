@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.tau.timers import Timer, functions
 from nsw.readers.text.lines import text_lines
-from nsw.readers.text.quantities import number, whole
+from nsw.readers.text.quantities import number, parse_integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ def _origin(path: Path, attributes: dict[str, str]) -> Row:
     """Rank, host and process; TAU's node is the rank of MPI."""
     rank_match, numbered = _RANK.search(path.name), _FILE.search(path.name)
     rank = int(rank_match[1]) if rank_match else int(numbered[1]) if numbered else None
-    return {"rank": rank, "host": attributes.get("Hostname"), "pid": whole(attributes.get("pid", ""))}
+    return {"rank": rank, "host": attributes.get("Hostname"), "pid": parse_integer(attributes.get("pid", ""))}
 
 
 def _facts(attributes: dict[str, str], timers: Sequence[Timer], mpi: Sequence[float], column: str) -> list[Row]:

@@ -40,7 +40,7 @@ Span: TypeAlias = tuple[int, int]  # where a column begins and ends, in characte
 
 LONGEST: Final = 1 << 17  # bytes read at a time; a line of more than twice as many is given in pieces
 LOOKED_AT = 2000  # lines that tell whether a launcher labelled them
-_HELD = 4_000_000  # labelled lines that are sorted by rank in memory
+_MAX_SORTED_LINES = 4_000_000  # labelled lines that are sorted by rank in memory
 # colours, titles of terminals, and what only moves or erases
 CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,512}(?:\x07|\x1b\\)|[@-Z\\-_])|[\x00\x08]")
 # srun --label, mpirun --tag-output (Open MPI 4 and 5), Intel MPI -l
@@ -105,17 +105,17 @@ def is_labelled(first: Sequence[Line]) -> bool:
 def by_rank(lines: Iterator[Line]) -> Iterator[Ranked]:
     """The lines of each rank where a launcher put its number before each, else all lines and None."""
     first = list(itertools.islice(lines, LOOKED_AT))
-    everything = itertools.chain(first, lines)
+    all_lines = itertools.chain(first, lines)
     if not is_labelled(first):
-        yield None, everything
+        yield None, all_lines
         return
     ranks: dict[int | None, list[Line]] = {}
-    for number, text in itertools.islice(everything, _HELD):
+    for number, text in itertools.islice(all_lines, _MAX_SORTED_LINES):
         label = _LABEL.match(text)
         rank = int(label[1] or label[2]) if label else None
         ranks.setdefault(rank, []).append((number, text[label.end() :] if label else text))
     yield from sorted(ranks.items(), key=lambda item: -1 if item[0] is None else item[0])
-    yield None, everything
+    yield None, all_lines
 
 
 class Lines:
@@ -145,7 +145,7 @@ class Lines:
 
 def ruled_spans(text: str, start: int = 0) -> tuple[Span, ...]:
     """The columns that the dashes of a line are under, from `start` on."""
-    return tuple(found.span() for found in _DASHES.finditer(text, start))
+    return tuple(dashes.span() for dashes in _DASHES.finditer(text, start))
 
 
 def ruled_cells(text: str, spans: Sequence[Span], *, mark: str = "", is_last_open: bool = False) -> list[str] | None:

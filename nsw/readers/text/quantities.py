@@ -69,95 +69,95 @@ def digits(text: str, mark: Mark = ".") -> Digits | None:
     """
     if len(text) > _LONGEST:
         return None
-    found = _PLAIN.match(text if mark == "." and "," not in text else _without_separators(text, mark))
-    if found is None:
+    match = _PLAIN.match(text if mark == "." and "," not in text else _without_separators(text, mark))
+    if match is None:
         return None
-    sign, whole, fraction, power = found[1], found[2], found[3] or "", found[4]
-    if whole is None:
-        sign, whole, fraction, power = found[5], "", found[6], found[7]
-    mantissa = int(f"{sign}{whole}{fraction}")
+    sign, integer, fraction, power = match[1], match[2], match[3] or "", match[4]
+    if integer is None:
+        sign, integer, fraction, power = match[5], "", match[6], match[7]
+    mantissa = int(f"{sign}{integer}{fraction}")
     exponent = int(power or 0) - len(fraction)
     return Digits(mantissa, exponent) if abs(exponent) <= _GREATEST_EXPONENT else None
 
 
 def _without_separators(text: str, mark: Mark) -> str:
     separators = ",'\u00a0\u202f " if mark == "." else ".'\u00a0\u202f "
-    whole, found, fraction = text.strip().partition(mark)
-    groups = re.split(f"[{re.escape(separators)}]", whole)
+    integer, decimal_mark, fraction = text.strip().partition(mark)
+    groups = re.split(f"[{re.escape(separators)}]", integer)
     if any(len(g) != 3 for g in groups[1:]) or (len(groups) > 1 and not 1 <= len(groups[0].lstrip("+-")) <= 3):
         return "?"  # `1,5` with a decimal point elsewhere: no number that can be trusted
-    return "".join(groups) + ("." + fraction if found else "")
+    return "".join(groups) + ("." + fraction if decimal_mark else "")
 
 
 def number(text: str, mark: Mark = ".") -> Quantity | None:
     """A bare number; a whole one is exact, the rest carry the half-width of the last digit."""
-    found = digits(text.strip(), mark)
-    if found is None:
+    parsed = digits(text.strip(), mark)
+    if parsed is None:
         return None
-    return Quantity(_times(*found), None if found.exponent >= 0 else _half(found.exponent))
+    return Quantity(_times(*parsed), None if parsed.exponent >= 0 else _half(parsed.exponent))
 
 
-def whole(text: str, mark: Mark = ".") -> int | None:
+def parse_integer(text: str, mark: Mark = ".") -> int | None:
     """A count: an integer without a fraction."""
-    found = digits(text.strip(), mark)
-    return found.mantissa * 10**found.exponent if found and found.exponent >= 0 else None
+    parsed = digits(text.strip(), mark)
+    return parsed.mantissa * 10**parsed.exponent if parsed and parsed.exponent >= 0 else None
 
 
 @lru_cache(maxsize=16384)
 def percent(text: str) -> Quantity | None:
     """`41.68%` or `41.68` as 41.68, in per cent."""
-    found = digits(text.strip().removesuffix("%").rstrip())
-    return found.scaled() if found else None
+    parsed = digits(text.strip().removesuffix("%").rstrip())
+    return parsed.scaled() if parsed else None
 
 
 @lru_cache(maxsize=65536)
 def split_unit(text: str) -> tuple[str, str]:
     """`1.5GB/s` as ("1.5", "GB/s"); ("", text) when it does not begin with a number."""
-    found = _SPLIT.match(text.strip()) if len(text) <= 2 * _LONGEST else None
-    return (found[1], (found[2] or "").strip()) if found else ("", text.strip())
+    match = _SPLIT.match(text.strip()) if len(text) <= 2 * _LONGEST else None
+    return (match[1], (match[2] or "").strip()) if match else ("", text.strip())
 
 
 @lru_cache(maxsize=65536)
 def duration(text: str, unit: str | None = None) -> Quantity | None:
     """A time in ns; the unit follows the number or is given (for a column)."""
-    printed, own = split_unit(text)
-    power = TIME_UNITS.get(own or unit or "")
-    found = digits(printed) if power is not None else None
-    return found.scaled(power or 0) if found else None
+    printed, printed_unit = split_unit(text)
+    power = TIME_UNITS.get(printed_unit or unit or "")
+    parsed = digits(printed) if power is not None else None
+    return parsed.scaled(power or 0) if parsed else None
 
 
 @lru_cache(maxsize=16384)
 def size(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
     """Bytes; `base` says what the tool's K is (nvprof: 1024). `KiB` is 1024 bytes whatever the tool."""
-    printed, own = split_unit(text)
-    factor = size_factor(own or unit or "", base)
-    found = digits(printed) if factor is not None else None
-    if found is None or factor is None:
+    printed, printed_unit = split_unit(text)
+    factor = size_factor(printed_unit or unit or "", base)
+    parsed = digits(printed) if factor is not None else None
+    if parsed is None or factor is None:
         return None
-    value, pm = found.scaled()
-    exact = factor == 1 and found.exponent >= 0
+    value, pm = parsed.scaled()
+    exact = factor == 1 and parsed.exponent >= 0
     return Quantity(value * factor, None if exact or pm is None else pm * factor)
 
 
 def rate(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
     """Bytes a second, of `19.105MB/s`, `1.5 Gbyte/second`."""
-    printed, own = split_unit(text)
-    amount, _, per = (own or unit or "").partition("/")
+    printed, printed_unit = split_unit(text)
+    amount, _, per = (printed_unit or unit or "").partition("/")
     factor = size_factor(amount, base) if per.strip() in {"s", "sec", "second"} else None
-    found = digits(printed) if factor is not None else None
-    if found is None or factor is None:
+    parsed = digits(printed) if factor is not None else None
+    if parsed is None or factor is None:
         return None
-    value, pm = found.scaled()
+    value, pm = parsed.scaled()
     return Quantity(value * factor, (pm or 0.0) * factor)
 
 
 def size_factor(unit: str, base: Literal[1000, 1024]) -> int | None:
     """Bytes in one `unit` (B, KB, KiB, Kbyte ...), or None when it is no unit of size."""
-    found = _SIZE_UNIT.match(unit.strip())
-    if found is None:
+    match = _SIZE_UNIT.match(unit.strip())
+    if match is None:
         return None
-    step = 1024 if found[2] else base
-    return int(step ** _PREFIXES[found[1].lower()])
+    step = 1024 if match[2] else base
+    return int(step ** _PREFIXES[match[1].lower()])
 
 
 def _times(mantissa: int, exponent: int) -> float:
@@ -187,11 +187,11 @@ def proven_mark(text: str, groups: tuple[int, ...] = THREE) -> Mark | None:
     """
     if not is_marked(text):
         return None
-    mark, other = last_marks(text)
-    if other in text:
+    mark, other_mark = last_marks(text)
+    if other_mark in text:
         return mark if text.count(mark) == 1 else None
     if text.count(mark) > 1:
-        return other
+        return other_mark
     head, _, tail = text.lstrip("+-").rstrip("%").partition(mark)
     proves = len(tail) not in groups or head == "0" or len(head) > max(groups)
     return mark if proves and tail.isdigit() else None
@@ -212,9 +212,9 @@ class Votes:
         """Count what numbers prove."""
         self._votes.update(filter(None, marks))
 
-    def join(self, others: Votes) -> None:
+    def join(self, votes: Votes) -> None:
         """Count those of others too."""
-        self._votes += others._votes
+        self._votes += votes._votes
 
     @property
     def total(self) -> int:

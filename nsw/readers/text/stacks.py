@@ -18,7 +18,7 @@ class Hits:
     """What samples say of one function; weights are in the unit of the samples, such as cycles or ns."""
 
     samples: int = 0
-    own: float = 0
+    own_weight: float = 0
     total: float = 0
 
 
@@ -39,8 +39,8 @@ class Stacks(Generic[Frame]):
             self.hits.setdefault(frame, Hits()).total += weight
         hit = self.hits[frames[0]]
         hit.samples += samples
-        hit.own += weight
+        hit.own_weight += weight
 
     def by_weight(self) -> Iterator[tuple[Frame, Hits]]:
         """The functions, those that take most first."""
-        yield from sorted(self.hits.items(), key=lambda item: (-item[1].own, -item[1].total))
+        yield from sorted(self.hits.items(), key=lambda item: (-item[1].own_weight, -item[1].total))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 ABSENT: Final = -1
-_BEYOND: Final = 2.0**63
+_INT64_LIMIT: Final = 2.0**63
 
 
 def whole_numbers(data: TableData, column: str) -> tuple[IntArray, Chosen]:
@@ -34,10 +34,10 @@ def whole_numbers(data: TableData, column: str) -> tuple[IntArray, Chosen]:
     """
     if not isinstance(data, list):
         return _of_arrow(data, column)
-    found = [row.get(column) for row in data]
-    known = [value is not None and abs(value) < _BEYOND for value in found]  # of NaN that is false
-    values = [value if there else ABSENT for value, there in zip(found, known, strict=True)]
-    return np.array(values, np.int64), np.array(known, bool)
+    cells = [row.get(column) for row in data]
+    is_present = [value is not None and abs(value) < _INT64_LIMIT for value in cells]  # of NaN that is false
+    values = [value if present else ABSENT for value, present in zip(cells, is_present, strict=True)]
+    return np.array(values, np.int64), np.array(is_present, bool)
 
 
 def words(data: TableData, column: str, chosen: Chosen | None = None) -> tuple[IntArray, list[str]]:
@@ -59,21 +59,21 @@ def _of_arrow(data: pa.Table, column: str) -> tuple[IntArray, Chosen]:
 
     if column not in data.column_names:
         return np.full(data.num_rows, ABSENT, np.int64), np.zeros(data.num_rows, bool)
-    known = data[column].is_valid().to_numpy()
+    is_present = data[column].is_valid().to_numpy()
     # filled first: numpy has no absent integer, and would make fractions of all
     values = pc.fill_null(data[column], ABSENT).to_numpy()
     if values.dtype.kind == "f":
-        known = known & (np.abs(values) < _BEYOND)
-        values = np.where(known, values, ABSENT)
-    return values.astype(np.int64, copy=False), known
+        is_present = is_present & (np.abs(values) < _INT64_LIMIT)
+        values = np.where(is_present, values, ABSENT)
+    return values.astype(np.int64, copy=False), is_present
 
 
 def _by_first_row(codes: IntArray, texts: Sequence[str]) -> tuple[IntArray, list[str]]:
     """The same with each text once, numbered in the order of their first rows."""
     first = np.full(len(texts), len(codes), np.int64)
     first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of several values for one place the last one counts
-    places: dict[str, int] = {}
+    text_index: dict[str, int] = {}
     numbers = np.zeros(len(texts), np.int64)
     for code in np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))].tolist():
-        numbers[code] = places.setdefault(texts[code], len(places))
-    return numbers[codes], list(places)
+        numbers[code] = text_index.setdefault(texts[code], len(text_index))
+    return numbers[codes], list(text_index)

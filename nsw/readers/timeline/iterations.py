@@ -25,7 +25,7 @@ FoundBy: TypeAlias = Literal["nvtx", "profiler_step", "kernel_sequence"]
 _FEWEST: Final = 3  # repetitions that make iterations of marks
 _MANY: Final = 10  # a mark that repeats less often gives way to one inside it: epochs to steps
 _COVERED: Final = 0.5  # of the time from the first mark's start to the last one's end
-_WHOLE: Final = 0.9  # of the time: marks that take less are a part of an iteration each
+_FULL_COVER: Final = 0.9  # of the time: marks that take less are a part of an iteration each
 _LOOKED_AT: Final = 64  # marks of most time; iterations take most of it
 _DIGITS: Final = re.compile(r"\d+")
 _STEP: Final = re.compile(
@@ -56,7 +56,7 @@ class Marks:
     launches: bool = True  # whether the thread makes CUDA calls
 
     @property
-    def taken(self) -> int:
+    def total_duration(self) -> int:
         """Their time together."""
         return int((self.ends - self.starts).sum())
 
@@ -65,7 +65,7 @@ class Marks:
         if len(self.starts) < _FEWEST:
             return False
         in_turn = bool((self.starts[1:] >= self.ends[:-1]).mean() > 0.99)  # recursion nests ranges of one name
-        return in_turn and self.taken >= _COVERED * max(int(self.ends.max() - self.starts[0]), 1)
+        return in_turn and self.total_duration >= _COVERED * max(int(self.ends.max() - self.starts[0]), 1)
 
 
 def generic(name: str) -> str:
@@ -77,22 +77,22 @@ def _unnumbered(name: str) -> str:
     return generic(name).rstrip("# -_:([<")
 
 
-def of_marks(found: Iterable[Marks], *, named: str | None = None) -> Iterations | None:
+def iterations_by_marks(ranges: Iterable[Marks], *, named_step: str | None = None) -> Iterations | None:
     """The marks that are a process's iterations, or None.
 
     Of marks that repeat: those that are called steps, iterations or batches; else the outermost, unless it repeats
     less than ten times and one inside it does more often.
 
     Args:
-        found: The marks of the process, by name and thread.
-        named: The name that a recipe gives; then only that one is looked at, however often it repeats.
+        ranges: The marks of the process, by name and thread.
+        named_step: The name that a recipe gives; then only that one is looked at, however often it repeats.
     """
-    marks = sorted(found, key=lambda m: -m.taken)
-    if named is not None:
+    marks = sorted(ranges, key=lambda m: -m.total_duration)
+    if named_step is not None:
         for alike in (str, generic, _unnumbered):
-            same = next((m for m in marks if alike(m.name) == alike(named)), None)
-            if same is not None:
-                return _iterations(same)
+            match = next((m for m in marks if alike(m.name) == alike(named_step)), None)
+            if match is not None:
+                return _iterations(match)
         return None
     candidates = [m for m in marks[:_LOOKED_AT] if m.launches and m.repeats()]
     if not candidates:
@@ -106,7 +106,7 @@ def of_marks(found: Iterable[Marks], *, named: str | None = None) -> Iterations 
 def _iterations(marks: Marks) -> Iterations:
     """The iterations; where the marks cover a part of each only, the last one is not known whole, and is left out."""
     starts, ends = marks.starts, marks.ends
-    if len(starts) > _FEWEST and marks.taken < _WHOLE * int(ends.max() - starts[0]):
+    if len(starts) > _FEWEST and marks.total_duration < _FULL_COVER * int(ends.max() - starts[0]):
         return Iterations("nvtx", marks.name, starts[:-1], int(starts[-1]))
     return Iterations("nvtx", marks.name, starts, int(ends[-1]))
 
@@ -156,16 +156,16 @@ def _of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched
     if not bool((launched[1:] >= launched[:-1]).all()):
         order = np.argsort(launched, kind="stable")
         names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
-    found = repetitions(names, starts, durations)
-    if found is None:
+    repeated = repetitions(names, starts, durations)
+    if repeated is None:
         return None
-    heads, behind = found
+    heads, behind = repeated
     end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
     return Iterations("kernel_sequence", None, launched[heads], end)
 
 
 def few_repetitions(kernels: Kernels) -> int:
-    """How often a sequence repeats that repeats too seldom to be iterations; 0 where none does. As `of_kernels`."""
+    """How often a sequence repeats that repeats too seldom to be iterations; 0 where none does."""
     for part in kernels.of_each_device():
         order = np.argsort(part.launched, kind="stable")
         found = repetitions(part.names[order], part.starts[order], part.durations[order], fewest=2)
@@ -207,17 +207,17 @@ def repetitions(
 
 def _is_regular(heads: IntArray, lag: int) -> bool:
     """Whether the heads follow each other about one lag apart: those of equal layers leave out the rest of a step."""
-    apart = np.diff(heads)
-    return len(apart) > 0 and bool(((apart >= lag / 2) & (apart <= 2 * lag)).mean() >= _REGULAR)
+    distances = np.diff(heads)
+    return len(distances) > 0 and bool(((distances >= lag / 2) & (distances <= 2 * lag)).mean() >= _REGULAR)
 
 
 def _lags(names: IntArray) -> list[tuple[int, bool]]:
     """Lengths that a repetition may have, the shortest first; marked is the one at which most is equal."""
     for size in _WINDOWS:
         window = _window(names, size)
-        found = _lags_within(window)
-        if found:
-            return found
+        lags = _lags_within(window)
+        if lags:
+            return lags
         if len(window) == len(names):
             break
     return []
@@ -230,16 +230,16 @@ def _window(names: IntArray, size: int) -> IntArray:
 
 
 def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
-    most = len(window) // 3
-    if most < 1:
+    max_lag = len(window) // 3
+    if max_lag < 1:
         return []
     _, codes = np.unique(window, return_inverse=True)
     # a random direction for each name: the autocorrelation then counts, up to noise, the equal pairs at each lag
     chance = np.random.default_rng(0)
     signal = np.exp(2j * np.pi * chance.random(int(codes.max()) + 1))[codes]
     spectrum = np.fft.fft(signal, 2 * len(window))
-    equal = np.fft.ifft(np.abs(spectrum) ** 2).real[: most + 1]
-    equal /= len(window) - np.arange(most + 1)
+    equal = np.fft.ifft(np.abs(spectrum) ** 2).real[: max_lag + 1]
+    equal /= len(window) - np.arange(max_lag + 1)
     likely = (np.argsort(-equal[1:], kind="stable")[:_LIKELY] + 1).tolist()
     tried = sorted({*likely, *(d for lag in likely for d in _divisors(lag))})
     shares = {lag: float((window[:-lag] == window[lag:]).mean()) for lag in tried}
@@ -263,25 +263,25 @@ def _by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag: int)
     pauses = starts[near][1:] - np.maximum.accumulate(starts[near] + durations[near])[:-1]
     codes = np.searchsorted(once, names[near][1:])
     anchors = [
-        (float(np.median(pauses[mine])), -code)
+        (float(np.median(pauses[occurs])), -code)
         for code, name in enumerate(once[:_ANCHORS].tolist())
-        if (mine := (codes == code) & (names[near][1:] == name)).any()
+        if (occurs := (codes == code) & (names[near][1:] == name)).any()
     ]
     if not anchors:
         return None
-    places = np.flatnonzero(names == once[-max(anchors)[1]])
-    apart = np.diff(places)
-    regular = np.flatnonzero((apart >= lag / 2) & (apart <= 2 * lag))
+    occurrences = np.flatnonzero(names == once[-max(anchors)[1]])
+    distances = np.diff(occurrences)
+    regular = np.flatnonzero((distances >= lag / 2) & (distances <= 2 * lag))
     if not len(regular):
         return None
-    return np.asarray(places[regular[0] : regular[-1] + 2])
+    return np.asarray(occurrences[regular[0] : regular[-1] + 2])
 
 
 def _by_blocks(names: IntArray, lag: int) -> IntArray:
     """Every lag-th kernel of the longest stretch in which the sequence repeats."""
-    same = (names[:-lag] == names[lag:]).astype(np.int64)
-    total = np.concatenate(([0], np.cumsum(same)))
-    blocks = np.arange(0, len(same) - lag + 1, lag)
+    is_equal = (names[:-lag] == names[lag:]).astype(np.int64)
+    total = np.concatenate(([0], np.cumsum(is_equal)))
+    blocks = np.arange(0, len(is_equal) - lag + 1, lag)
     good = (total[blocks + lag] - total[blocks]) >= _EQUAL * lag
     edges = np.flatnonzero(np.diff(np.concatenate(([False], good, [False])).astype(np.int8)))
     if not len(edges):

@@ -57,7 +57,7 @@ class Operations:
     end: IntArray
     launched: IntArray  # by the host's clock; the start where no call is known
     device: IntArray
-    what: IntArray  # KERNEL, COMMUNICATION or MEMORY
+    category: IntArray  # KERNEL, COMMUNICATION or MEMORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _on_gpu(work: Operations, device: int, marks: Sequence[int], edges: IntArray
     gpu = _sums(durations, at)[1:-1]
     parts, alone = [], []
     for what in (MEMORY, COMMUNICATION):
-        mine = work.what == what
+        mine = work.category == what
         part = _sums(np.where(mine, durations, 0), at)[1:-1] if mine.any() else np.zeros_like(gpu)
         parts.append(part)
         alone.append(busy - _busy(work.start[~mine], work.end[~mine], edges)[1:-1] if part.any() else part)
@@ -172,7 +172,7 @@ def gpus_worked_on(work: Operations) -> list[int]:
         return []
     if bool((work.device == work.device[0]).all()):
         return [int(work.device[0])]
-    counted = work if bool((work.what == MEMORY).all()) else _chosen(work, work.what != MEMORY)
+    counted = work if bool((work.category == MEMORY).all()) else _chosen(work, work.category != MEMORY)
     took = {device: int((mine.end - mine.start).sum()) for device, mine in _by_device(counted).items()}
     most = max(took.values())
     return sorted(device for device, ns in took.items() if ns >= WORKED_ON * most)
@@ -198,25 +198,25 @@ def _of_devices(work: Operations, devices: Sequence[int]) -> Operations:
     return work if mine.all() else _chosen(work, mine)
 
 
-def lock_step(found: list[Phased]) -> int | None:
+def lock_step(processes: list[Phased]) -> int | None:
     """The warm-up of processes that iterate together: that of the one that is warm last; None where they do not."""
-    alike = len({(p.iterations.found_by, p.iterations.name, len(p.iterations)) for p in found}) == 1
-    return max(p.warmup for p in found) if alike else None
+    alike = len({(p.iterations.found_by, p.iterations.name, len(p.iterations)) for p in processes}) == 1
+    return max(p.warmup for p in processes) if alike else None
 
 
 def _edges(work: Operations, iterations: Iterations) -> IntArray:
     """The iterations' starts and the last one's end, by their operations in order of launch."""
     at = np.searchsorted(work.launched, [*iterations.starts.tolist(), iterations.end])
-    some = np.diff(at) > 0
+    has_work = np.diff(at) > 0
     edges = np.append(iterations.starts, iterations.end)
-    if 2 * int(some.sum()) < len(some):
+    if 2 * int(has_work.sum()) < len(has_work):
         return edges
-    heads = at[:-1][some]
+    heads = at[:-1][has_work]
     inside = slice(int(at[0]), int(at[-1]))
-    edges[:-1][some] = np.minimum.reduceat(work.start[inside], heads - at[0])
+    edges[:-1][has_work] = np.minimum.reduceat(work.start[inside], heads - at[0])
     edges[-1] = work.end[inside].max()
     if iterations.found_by != "kernel_sequence":  # the next one would begin behind the mark, as late as the others do
-        late = np.median(edges[:-1][some] - iterations.starts[some])
+        late = np.median(edges[:-1][has_work] - iterations.starts[has_work])
         edges[-1] = max(edges[-1], iterations.end + int(late))
     # where one of the iterations has no GPU work, or streams overtake each other, none begins before the one before it
     return np.maximum.accumulate(edges)
@@ -250,9 +250,9 @@ def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     order = np.argsort(start, kind="stable")
     start, reach = start[order], np.maximum.accumulate(end[order])
     gaps, begins = start[1:] - reach[:-1], reach[:-1]
-    place = np.searchsorted(edges, begins, "right") - 1
-    inside = (place >= 0) & (place < len(longest)) & (gaps > 0)
-    np.maximum.at(longest, place[inside], gaps[inside])
+    index = np.searchsorted(edges, begins, "right") - 1
+    inside = (index >= 0) & (index < len(longest)) & (gaps > 0)
+    np.maximum.at(longest, index[inside], gaps[inside])
     return longest
 
 
@@ -321,26 +321,26 @@ def phase_tables(timelines: Sequence[Timeline], summary: list[Row], *, every: bo
 def _phase_rows(timeline: Timeline) -> list[Row]:
     """One row a phase; of a process without iterations one row, `all`, that says why."""
     first, last = timeline.span
-    one = timeline.phased
-    if one is None:
+    phases = timeline.phased
+    if phases is None:
         work = timeline.work
         at_first = np.array([first], np.int64)
         of_device = _by_device(work)
         on_gpus = [of_device[device] for device in gpus_worked_on(work)]
         busy = _mean([_busy(mine.start, mine.end, at_first) for mine in on_gpus], at_first)
         row: Row = {
-            "phase": "all", "found_by": "none", "reason": _why(timeline),
+            "phase": "all", "found_by": "none", "reason": _no_iterations_reason(timeline),
             "start_ns": first, "duration_ns": last - first,
             "gpu_ns": float((work.end - work.start).sum()), "gpu_busy_ns": float(busy.sum()),
         }  # fmt: skip
         return [timeline.origin | row]
-    edges = np.maximum.accumulate(np.array([first, *one.bounds, last], np.int64)).tolist()
-    parts = slice(0, 1), slice(1, one.warmup + 1), slice(one.warmup + 1, -1), slice(-1, None)
-    gpu, busy_ns = ([float(values[part].sum()) for part in parts] for values in (one.gpu, one.busy))
-    counts = (None, one.warmup, len(one.iterations) - one.warmup, None)
-    about = {"found_by": one.iterations.found_by, "name": one.iterations.name}
+    edges = np.maximum.accumulate(np.array([first, *phases.bounds, last], np.int64)).tolist()
+    parts = slice(0, 1), slice(1, phases.warmup + 1), slice(phases.warmup + 1, -1), slice(-1, None)
+    gpu, busy_ns = ([float(values[part].sum()) for part in parts] for values in (phases.gpu, phases.busy))
+    counts = (None, phases.warmup, len(phases.iterations) - phases.warmup, None)
+    labels = {"found_by": phases.iterations.found_by, "name": phases.iterations.name}
     return [
-        timeline.origin | about
+        timeline.origin | labels
         | {"phase": phase, "iterations": counts[at], "start_ns": edges[at], "duration_ns": edges[at + 1] - edges[at],
            "gpu_ns": gpu[at], "gpu_busy_ns": busy_ns[at]}
         for at, phase in enumerate(PHASES)
@@ -348,7 +348,7 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
     ]  # fmt: skip
 
 
-def _why(timeline: Timeline) -> str:
+def _no_iterations_reason(timeline: Timeline) -> str:
     """Why there are no iterations."""
     if timeline.repetitions < 2:
         return _NO_ITERATIONS
@@ -357,17 +357,17 @@ def _why(timeline: Timeline) -> str:
 
 def _iterations_rows(timeline: Timeline) -> list[Row]:
     """The iterations of the steady state: how long they take, the slowest, and what fills them on each GPU."""
-    one = timeline.phased
-    if one is None:
+    phases = timeline.phased
+    if phases is None:
         return []
-    steady = slice(one.warmup, None)
-    durations = one.durations[steady]
+    steady = slice(phases.warmup, None)
+    durations = phases.durations[steady]
     slowest = int(np.argmax(durations))
-    told = statistics(np.sort(durations))
+    figures = statistics(np.sort(durations))
     row: Row = timeline.origin | {
-        "found_by": one.iterations.found_by, "name": one.iterations.name, "iterations": len(one.iterations),
-        "warmup": one.warmup, "steady": len(durations), **{c: told[c] for c in _TIMES},
-        "slowest": one.warmup + slowest,
+        "found_by": phases.iterations.found_by, "name": phases.iterations.name, "iterations": len(phases.iterations),
+        "warmup": phases.warmup, "steady": len(durations), **{c: figures[c] for c in _TIMES},
+        "slowest": phases.warmup + slowest,
     }  # fmt: skip
     return [
         row | _device(gpu.device) | {
@@ -382,27 +382,27 @@ def _iterations_rows(timeline: Timeline) -> list[Row]:
             "med_communication_pct": _median_share(gpu.communication[steady], gpu.gpu[steady]),
             "med_communication_alone_pct": _median_share(gpu.communication_alone[steady], gpu.busy[steady]),
         }
-        for gpu in one.gpus
+        for gpu in phases.gpus
     ] or [row]  # fmt: skip
 
 
 def _iteration_rows(timeline: Timeline) -> list[Row]:
     """One row an iteration and GPU, in order."""
-    one = timeline.phased
-    if one is None:
+    phases = timeline.phased
+    if phases is None:
         return []
     names = ("start_ns", "duration_ns", "gpu_busy_ns", "gpu_ops", "gpu_ns", "memory_ns", "communication_ns")
-    nothing = np.zeros_like(one.durations)
+    nothing = np.zeros_like(phases.durations)
     on_gpus = [
-        (_device(gpu.device), (gpu.busy, gpu.operations, gpu.gpu, gpu.memory, gpu.communication)) for gpu in one.gpus
+        (_device(gpu.device), (gpu.busy, gpu.operations, gpu.gpu, gpu.memory, gpu.communication)) for gpu in phases.gpus
     ] or [({}, (nothing,) * 5)]
     rows = [
         (number, timeline.origin | device
-        | {"iteration": number, "phase": "warmup" if number < one.warmup else "steady"}
+        | {"iteration": number, "phase": "warmup" if number < phases.warmup else "steady"}
         | dict(zip(names, values, strict=True)))
         for device, columns in on_gpus
         for number, values in enumerate(
-            zip(*(c.tolist() for c in (one.edges[:-1], one.durations, *columns)), strict=True)
+            zip(*(c.tolist() for c in (phases.edges[:-1], phases.durations, *columns)), strict=True)
         )
     ]  # fmt: skip
     return [row for _, row in sorted(rows, key=itemgetter(0))]
@@ -417,8 +417,8 @@ def _gpu_rows(timeline: Timeline) -> list[Row]:
     for device in sorted({*of_device, *timeline.contexts}):
         mine = of_device.get(device, nothing)
         row = timeline.origin | _device(device) | {
-            "works": device in worked, "kernels": int((mine.what != MEMORY).sum()),
-            "copies": int((mine.what == MEMORY).sum()), "gpu_ns": int((mine.end - mine.start).sum()),
+            "works": device in worked, "kernels": int((mine.category != MEMORY).sum()),
+            "copies": int((mine.category == MEMORY).sum()), "gpu_ns": int((mine.end - mine.start).sum()),
         }  # fmt: skip
         if one is not None:
             inside = (mine.launched >= one.iterations.starts[0]) & (mine.launched < one.iterations.end)
@@ -436,13 +436,13 @@ def _with_phase_shares(rows: list[Row]) -> list[Row]:
     together: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         together.setdefault((row["summary"], row.get("pid"), row["phase"]), []).append(row)
-    return [row for some in together.values() for row in with_shares(some)]
+    return [row for group in together.values() for row in with_shares(group)]
 
 
-def _pct(part: Any, whole: Any) -> float | None:
-    return 100.0 * float(part) / float(whole) if whole > 0 else None
+def _pct(part: Any, total: Any) -> float | None:
+    return 100.0 * float(part) / float(total) if total > 0 else None
 
 
-def _median_share(part: IntArray, whole: IntArray) -> float | None:
-    some = whole > 0
-    return float(np.median(100.0 * part[some] / whole[some])) if some.any() else None
+def _median_share(part: IntArray, total: IntArray) -> float | None:
+    nonzero = total > 0
+    return float(np.median(100.0 * part[nonzero] / total[nonzero])) if nonzero.any() else None

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
-from nsw.readers.timeline.iterations import Iterations, Kernels, Marks, few_repetitions, generic, of_kernels, of_marks
+from nsw.readers.timeline.iterations import (
+    Iterations,
+    Kernels,
+    Marks,
+    few_repetitions,
+    generic,
+    iterations_by_marks,
+    of_kernels,
+)
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     KERNEL,
@@ -21,7 +29,7 @@ from nsw.readers.timeline.phases import (
     phase_tables,
     phased,
 )
-from nsw.readers.timeline.statistics import Groups, Some, statistics
+from nsw.readers.timeline.statistics import Durations, Groups, statistics
 from nsw.tables import Row, TableData, count
 
 if TYPE_CHECKING:
@@ -39,7 +47,7 @@ class Recorded:
 
     Attributes:
         names: Names of operations and calls, by their codes.
-        named: The columns of an operation's name.
+        name_columns: The columns of an operation's name.
         gpu_name: Codes of the operations' names.
         gpu_kind: Indices of KINDS.
         start: When each began, by the GPU's clock.
@@ -56,7 +64,7 @@ class Recorded:
     """
 
     names: Sequence[str]
-    named: Callable[[str], Row]
+    name_columns: Callable[[str], Row]
     gpu_name: IntArray
     gpu_kind: IntArray
     start: IntArray
@@ -74,34 +82,34 @@ class Recorded:
     def work(self) -> Operations:
         """The operations, as phases see them."""
         nccl = np.array([nccl_operation(name) is not None for name in self.names], dtype=bool)
-        what = np.where(self.gpu_kind == 0, KERNEL, MEMORY)
-        if len(what):
-            what = np.where((what == KERNEL) & nccl[self.gpu_name], COMMUNICATION, what)
+        categories = np.where(self.gpu_kind == 0, KERNEL, MEMORY)
+        if len(categories):
+            categories = np.where((categories == KERNEL) & nccl[self.gpu_name], COMMUNICATION, categories)
         launched = np.where(self.launched < 0, self.start, self.launched)
-        return Operations(self.start, self.start + self.duration, launched, self.device, what)
+        return Operations(self.start, self.start + self.duration, launched, self.device, categories)
 
 
 def tables_of_process(
-    of: Recorded, span: tuple[int, int], *, named_step: str | None, warmup: int | None, every: bool
+    recorded: Recorded, span: tuple[int, int], *, named_step: str | None, warmup: int | None, every: bool
 ) -> dict[str, list[Row]]:
     """The tables of phases and iterations; with `every` also a row an iteration. Empty without GPU work.
 
     Args:
-        of: What was recorded.
+        recorded: What was recorded.
         span: The first and the last time of the process.
         named_step: The mark that a recipe names as its step.
         warmup: How many iterations are warm-up, where a recipe says so.
         every: Whether `iteration_trace` is wanted.
     """
-    work = of.work()
+    work = recorded.work()
     if not len(work.start):
         return {}
-    found = iterations_of(of, work, named_step)
-    one = None if found is None else phased(work, found, warmup)
+    iterations = iterations_of(recorded, work, named_step)
+    phases = None if iterations is None else phased(work, iterations, warmup)
     origin = {"device": device} if (device := _only_device(work)) is not None else {}
-    summary = [] if one is None else _by_phase(of, work, one)
-    few = few_repetitions(_kernels(of, work)) if one is None else 0
-    timeline = Timeline(origin, work, span, one, few, of.contexts)
+    summary = [] if phases is None else _by_phase(recorded, work, phases)
+    few = few_repetitions(_kernels(recorded, work)) if phases is None else 0
+    timeline = Timeline(origin, work, span, phases, few, recorded.contexts)
     tables = phase_tables([timeline], [origin | row for row in summary], every=every)
     first = min(int(work.start.min()), span[0])
     for rows in tables.values():
@@ -111,46 +119,50 @@ def tables_of_process(
     return tables
 
 
-def phases_of_operations(of: Recorded, named_step: str | None, warmup: int | None) -> list[str] | None:
+def phases_of_operations(recorded: Recorded, named_step: str | None, warmup: int | None) -> list[str] | None:
     """The phase of each operation, in their order; None without iterations."""
-    work = of.work()
-    found = iterations_of(of, work, named_step) if len(work.start) else None
-    if found is None:
+    work = recorded.work()
+    iterations = iterations_of(recorded, work, named_step) if len(work.start) else None
+    if iterations is None:
         return None
-    return [PHASES[code] for code in phased(work, found, warmup).phase(work.launched).tolist()]
+    return [PHASES[code] for code in phased(work, iterations, warmup).phase(work.launched).tolist()]
 
 
-def iterations_of(of: Recorded, work: Operations, named_step: str | None) -> Iterations | None:
+def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) -> Iterations | None:
     """The profiler's own steps, else marks that repeat, else the repetition of the kernels."""
-    if named_step is None and of.steps is not None:
-        return of.steps
-    found = of_marks(of.marks, named=named_step) or of_marks(of.marks)
-    if found is not None:
-        return found
-    return of_kernels(_kernels(of, work))
+    if named_step is None and recorded.steps is not None:
+        return recorded.steps
+    iterations = iterations_by_marks(recorded.marks, named_step=named_step) or iterations_by_marks(recorded.marks)
+    if iterations is not None:
+        return iterations
+    return of_kernels(_kernels(recorded, work))
 
 
-def _kernels(of: Recorded, work: Operations) -> Kernels:
-    kernels = np.flatnonzero(work.what != MEMORY)
+def _kernels(recorded: Recorded, work: Operations) -> Kernels:
+    kernels = np.flatnonzero(work.category != MEMORY)
     return Kernels(
-        of.gpu_name[kernels], work.start[kernels], of.duration[kernels], work.launched[kernels], work.device[kernels]
+        recorded.gpu_name[kernels],
+        work.start[kernels],
+        recorded.duration[kernels],
+        work.launched[kernels],
+        work.device[kernels],
     )
 
 
-def launch_times(wanted: IntArray, keys: IntArray, starts: IntArray) -> IntArray:
+def launch_times(correlation_ids: IntArray, keys: IntArray, starts: IntArray) -> IntArray:
     """When the call of each correlation id began, of several the first; -1 where none has it, or it is below zero.
 
     Args:
-        wanted: Shape (n,), the correlation ids of operations.
+        correlation_ids: Shape (n,), the correlation ids of operations.
         keys: Shape (m,), those of the calls.
         starts: Shape (m,), ns.
     """
     if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
+        return np.full(len(correlation_ids), -1, np.int64)
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
-    place = np.searchsorted(keys, wanted).clip(0, len(keys) - 1)
-    return np.where((keys[place] == wanted) & (wanted >= 0), starts[order][place], -1)
+    index = np.searchsorted(keys, correlation_ids).clip(0, len(keys) - 1)
+    return np.where((keys[index] == correlation_ids) & (correlation_ids >= 0), starts[order][index], -1)
 
 
 def marks_by_name(
@@ -165,17 +177,21 @@ def marks_by_name(
         ends: Shape (n,), ns.
         launching: The threads that make CUDA calls; None: all do, as far as is known.
     """
-    places: dict[tuple[str, Any], list[int]] = {}
+    rows_by_name: dict[tuple[str, Any], list[int]] = {}
     generics = {name: generic(name) for name in dict.fromkeys(names)}
     for index, (name, thread) in enumerate(zip(names, threads, strict=True)):
-        places.setdefault((generics[name], thread), []).append(index)
-    found = []
-    for (name, thread), where in places.items():
-        order = np.argsort(starts[where], kind="stable")
-        own = {names[n] for n in where}
+        rows_by_name.setdefault((generics[name], thread), []).append(index)
+    marks = []
+    for (name, thread), rows in rows_by_name.items():
+        order = np.argsort(starts[rows], kind="stable")
+        exact_names = {names[n] for n in rows}
         launches = launching is None or thread in launching
-        found.append(Marks(own.pop() if len(own) == 1 else name, starts[where][order], ends[where][order], launches))
-    return found
+        marks.append(
+            Marks(
+                exact_names.pop() if len(exact_names) == 1 else name, starts[rows][order], ends[rows][order], launches
+            )
+        )
+    return marks
 
 
 def _only_device(work: Operations) -> int | None:
@@ -183,43 +199,52 @@ def _only_device(work: Operations) -> int | None:
     return device if device >= 0 and bool((work.device == device).all()) else None
 
 
-def _by_phase(of: Recorded, work: Operations, one: Phased) -> list[Row]:
-    names = of.names
-    known = bool((of.size[work.what == MEMORY] >= 0).all())
+def _by_phase(recorded: Recorded, work: Operations, phases: Phased) -> list[Row]:
+    names = recorded.names
+    has_sizes = bool((recorded.size[work.category == MEMORY] >= 0).all())
     devices, device = np.unique(work.device, return_inverse=True)
     origins: list[Row] = [{"device": number} if number >= 0 else {} for number in devices.tolist()]
-    groups = Groups.of(
-        of.gpu_name * 4 + of.gpu_kind, of.duration, device * len(PHASES) + one.phase(work.launched),
-        len(devices) * len(PHASES), np.maximum(of.size, 0),
-    )  # fmt: skip
+    groups = Groups.from_durations(
+        recorded.gpu_name * 4 + recorded.gpu_kind,
+        recorded.duration,
+        device * len(PHASES) + phases.phase(work.launched),
+        len(devices) * len(PHASES),
+        np.maximum(recorded.size, 0),
+    )
 
-    def operation(name: tuple[int, int], some: Some) -> Row:
-        sizes = {"total_bytes": float(some.size)} if name[1] and known and some.size is not None else {}
-        return of.named(names[name[0]]) | {"kind": KINDS[name[1]]} | statistics(some.values) | sizes
+    def operation(name: tuple[int, int], durations: Durations) -> Row:
+        sizes = {"total_bytes": float(durations.size)} if name[1] and has_sizes and durations.size is not None else {}
+        return recorded.name_columns(names[name[0]]) | {"kind": KINDS[name[1]]} | statistics(durations.values) | sizes
 
     rows = _rows("gpu_summary", origins, groups, lambda key: divmod(key, 4), operation)
     talk = [nccl_operation(name) for name in names]
     rows += _rows(
         "communication", origins, groups, lambda key: talk[key // 4] if key % 4 == 0 else None,
-        lambda name, some: {"kind": "nccl", "name": name, "short_name": name} | statistics(some.values),
+        lambda name, durations: {"kind": "nccl", "name": name, "short_name": name} | statistics(durations.values),
     )  # fmt: skip
-    if len(of.call_name):
-        of_calls = Groups.of(of.call_name, of.call_duration, one.phase(of.call_start), len(PHASES))
+    if len(recorded.call_name):
+        of_calls = Groups.from_durations(
+            recorded.call_name, recorded.call_duration, phases.phase(recorded.call_start), len(PHASES)
+        )
         rows += _rows(
             "api_summary", [{}], of_calls, lambda key: names[key],
-            lambda name, some: {"name": name, "short_name": name} | statistics(some.values),
+            lambda name, durations: {"name": name, "short_name": name} | statistics(durations.values),
         )  # fmt: skip
     return rows
 
 
 def _rows(
-    summary: str, origins: Sequence[Row], groups: Groups, label: Callable[[int], Any], make: Callable[[Any, Some], Row]
+    summary: str,
+    origins: Sequence[Row],
+    groups: Groups,
+    label: Callable[[int], Any],
+    make: Callable[[Any, Durations], Row],
 ) -> list[Row]:
     """The rows of a summary by phase and device."""
     return [
-        origins[part // len(PHASES)] | {"phase": PHASES[part % len(PHASES)], "summary": summary} | make(name, some)
-        for part, found in groups.by_part(label).items()
-        for name, some in found.items()
+        origins[part // len(PHASES)] | {"phase": PHASES[part % len(PHASES)], "summary": summary} | make(name, durations)
+        for part, names in groups.by_part(label).items()
+        for name, durations in names.items()
     ]
 
 
@@ -231,9 +256,9 @@ _NO_OPERATION: Final = -1
 
 def add_phases(report: Report, options: Options) -> None:
     """Add the tables of phases to a report whose traces show iterations; others are left as they are."""
-    asked = options.phase_tables()
+    requested = options.phase_tables()
     trace = report.tables.get("gpu_trace", [])
-    if not asked or count(trace) < _FEWEST:
+    if not requested or count(trace) < _FEWEST:
         return
     kinds = _kinds(trace)
     chosen = kinds != _NO_OPERATION
@@ -243,20 +268,20 @@ def add_phases(report: Report, options: Options) -> None:
     if origin is None:
         return
 
-    of = _recorded(trace, kinds, report.tables.get("api_trace", []))
-    first, last = int(of.start.min()), int((of.start + of.duration).max())
-    every = "iteration_trace" in asked
-    made = tables_of_process(of, (first, last), named_step=None, warmup=options.warmup, every=every)
-    if not made.get("phase_summary"):
+    recorded = _recorded(trace, kinds, report.tables.get("api_trace", []))
+    first, last = int(recorded.start.min()), int((recorded.start + recorded.duration).max())
+    every = "iteration_trace" in requested
+    tables = tables_of_process(recorded, (first, last), named_step=None, warmup=options.warmup, every=every)
+    if not tables.get("phase_summary"):
         return
-    report.tables.update({name: [origin | row for row in made[name]] for name in asked if made.get(name)})
+    report.tables.update({name: [origin | row for row in tables[name]] for name in requested if tables.get(name)})
 
 
 def _kinds(trace: TableData) -> IntArray:
     """What each row of a trace is, as an index of KINDS, or `_NO_OPERATION`."""
     codes, kinds = words(trace, "kind")
-    known = [KINDS.index(kind) if kind in KINDS else _NO_OPERATION for kind in kinds]
-    return np.array(known, np.int64)[codes]
+    kind_codes = [KINDS.index(kind) if kind in KINDS else _NO_OPERATION for kind in kinds]
+    return np.array(kind_codes, np.int64)[codes]
 
 
 def _timed(trace: TableData) -> Chosen:
@@ -269,10 +294,10 @@ def _one_origin(trace: TableData, chosen: Chosen) -> Row | None:
     """Where the chosen rows come from; None where that is not one process."""
     origin: Row = {}
     for column in _ORIGIN:
-        values, known = (found[chosen] for found in whole_numbers(trace, column))
-        if not bool((known == known[0]).all() and (values == values[0]).all()):
+        values, is_present = (array[chosen] for array in whole_numbers(trace, column))
+        if not bool((is_present == is_present[0]).all() and (values == values[0]).all()):
             return None
-        origin[column] = int(values[0]) if known[0] else None
+        origin[column] = int(values[0]) if is_present[0] else None
     return origin
 
 
@@ -289,19 +314,19 @@ def _recorded(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
         return values
 
     gpu_name, names = words(trace, "name", chosen)
-    named = _name_rows(trace, np.flatnonzero(chosen), gpu_name, names)
+    name_rows = _name_rows(trace, np.flatnonzero(chosen), gpu_name, names)
     call_name, call_names = words(calls, "name", timed)
-    places = {name: place for place, name in enumerate(names)}
-    call_place = np.array([places.setdefault(name, len(places)) for name in call_names], np.int64)
+    name_codes = {name: code for code, name in enumerate(names)}
+    call_codes = np.array([name_codes.setdefault(name, len(name_codes)) for name in call_names], np.int64)
     call_start, correlation = of_calls("start_ns"), of_calls("correlation")
     has_id = correlation != ABSENT
     # backwards: of calls with one correlation id the last one launched
     keys, starts = correlation[has_id][::-1], call_start[has_id][::-1]
     return Recorded(
         gpu_name=gpu_name,
-        call_name=call_place[call_name],
-        names=list(places),
-        named=named.__getitem__,
+        call_name=call_codes[call_name],
+        names=list(name_codes),
+        name_columns=name_rows.__getitem__,
         gpu_kind=kinds[chosen],
         start=of_operations("start_ns"),
         duration=of_operations("duration_ns"),
@@ -313,12 +338,12 @@ def _recorded(trace: TableData, kinds: IntArray, calls: TableData) -> Recorded:
     )
 
 
-def _name_rows(trace: TableData, places: IntArray, codes: IntArray, names: list[str]) -> dict[str, Row]:
-    """The columns of each name, of the last of the rows at `places` that has it."""
+def _name_rows(trace: TableData, row_indices: IntArray, codes: IntArray, names: list[str]) -> dict[str, Row]:
+    """The columns of each name, of the last of the rows at `row_indices` that has it."""
     last = np.zeros(len(names), np.int64)
-    last[codes] = places
+    last[codes] = row_indices
     if isinstance(trace, list):
-        rows = [trace[place] for place in last.tolist()]
+        rows = [trace[index] for index in last.tolist()]
     else:
         rows = trace.select([c for c in _NAME if c in trace.column_names]).take(last).to_pylist()
     return {name: {c: row.get(c) for c in _NAME} for name, row in zip(names, rows, strict=True)}

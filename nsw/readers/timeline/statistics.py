@@ -27,7 +27,7 @@ class Grouped:
     bounds: tuple[int, ...]
     values: IntArray
 
-    def of(self, index: int) -> IntArray:
+    def values_of(self, index: int) -> IntArray:
         """The sorted values of the group at `index`."""
         return self.values[self.bounds[index] : self.bounds[index + 1]]
 
@@ -79,16 +79,16 @@ def _by_packing(keys: IntArray, values: IntArray, first: int, low: int, bits: in
     packed += values
     packed -= low
     packed.sort()
-    found: list[int] = []
+    group_keys: list[int] = []
     bounds = [0]
     while bounds[-1] < len(packed):
         key = int(packed[bounds[-1]]) >> bits
-        found.append(key + first)
+        group_keys.append(key + first)
         after = (key + 1) << bits
         bounds.append(int(np.searchsorted(packed, after)) if after < 2**63 else len(packed))
     packed &= (1 << bits) - 1
     packed += low
-    return Grouped(tuple(found), tuple(bounds), packed)
+    return Grouped(tuple(group_keys), tuple(bounds), packed)
 
 
 def merge(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
@@ -99,9 +99,9 @@ def merge(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
     for index, label in enumerate(labels):
         members.setdefault(label, []).append(index)
     return {
-        label: grouped.of(indices[0])
+        label: grouped.values_of(indices[0])
         if len(indices) == 1
-        else np.sort(np.concatenate([grouped.of(i) for i in indices]), kind="stable")  # quick on sorted pieces
+        else np.sort(np.concatenate([grouped.values_of(i) for i in indices]), kind="stable")  # quick on sorted pieces
         for label, indices in members.items()
     }
 
@@ -127,23 +127,23 @@ def _deviation(values: IntArray, mean: float) -> float | None:
         return None
     squares = 0.0
     for start in range(0, len(values), _CHUNK):
-        apart: np.ndarray[Any, Any] = values[start : start + _CHUNK] - mean
-        apart *= apart  # a dot product would wake threads that wait for each other where cores are few
-        squares += float(apart.sum())
+        deviations: np.ndarray[Any, Any] = values[start : start + _CHUNK] - mean
+        deviations *= deviations  # a dot product would wake threads that wait for each other where cores are few
+        squares += float(deviations.sum())
     return math.sqrt(squares / (len(values) - 1))
 
 
 def with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows, most time first, each with its `time_pct` of the rows' sum."""
-    whole = sum(r["total_ns"] for r in rows if r["total_ns"] is not None)
+    total = sum(r["total_ns"] for r in rows if r["total_ns"] is not None)
     for row in rows:
-        known = row["total_ns"] is not None and whole > 0
-        row["time_pct"] = 100.0 * row["total_ns"] / whole if known else None
+        has_share = row["total_ns"] is not None and total > 0
+        row["time_pct"] = 100.0 * row["total_ns"] / total if has_share else None
     return sorted(rows, key=lambda r: (-(r["total_ns"] or 0.0), str(r["name"])))
 
 
 @dataclass(frozen=True, slots=True)
-class Some:
+class Durations:
     """The sorted durations of one name (ns), and the sum of their sizes where they have any (bytes)."""
 
     values: IntArray
@@ -160,7 +160,7 @@ class Groups:
     sizes: list[int] | None
 
     @classmethod
-    def of(
+    def from_durations(
         cls, keys: IntArray, durations: IntArray, parts: IntArray | None, count: int, sizes: IntArray | None = None
     ) -> Groups:
         """Group durations (ns) by key and part; parts are 0 to `count` - 1, all 0 where there are None.
@@ -182,28 +182,28 @@ class Groups:
             code += parts
         each = 1 if parts is None else count
         grouped = group(code, durations)
-        found = [(c // each + low, c % each) for c in grouped.keys]
+        pairs = [(c // each + low, c % each) for c in grouped.keys]
         if numbers is not None:
-            found = [(int(numbers[k]), p) for k, p in found]
+            pairs = [(int(numbers[k]), p) for k, p in pairs]
         totals = None
         if sizes is not None:
             added = np.zeros(len(grouped.keys), np.int64)
             np.add.at(added, np.searchsorted(np.array(grouped.keys), code), sizes)
             totals = added.tolist()
-        return cls(grouped, [k for k, _ in found], [p for _, p in found], totals)
+        return cls(grouped, [k for k, _ in pairs], [p for _, p in pairs], totals)
 
-    def merged(self, label: Callable[[int], L | None]) -> dict[L, Some]:
+    def merged(self, label: Callable[[int], L | None]) -> dict[L, Durations]:
         """All durations by the label of their key; a key without label is left out."""
-        return {name: some for (name, _), some in self._merged(label, lambda _: 0).items()}
+        return {name: durations for (name, _), durations in self._merged(label, lambda _: 0).items()}
 
-    def by_part(self, label: Callable[[int], L | None]) -> dict[int, dict[L, Some]]:
+    def by_part(self, label: Callable[[int], L | None]) -> dict[int, dict[L, Durations]]:
         """The durations of each part by the label of their key."""
-        found: dict[int, dict[L, Some]] = {}
-        for (name, part), some in self._merged(label, lambda part: part).items():
-            found.setdefault(part, {})[name] = some
-        return found
+        durations_by_part: dict[int, dict[L, Durations]] = {}
+        for (name, part), durations in self._merged(label, lambda part: part).items():
+            durations_by_part.setdefault(part, {})[name] = durations
+        return durations_by_part
 
-    def _merged(self, label: Callable[[int], L | None], part: Callable[[int], int]) -> dict[tuple[L, int], Some]:
+    def _merged(self, label: Callable[[int], L | None], part: Callable[[int], int]) -> dict[tuple[L, int], Durations]:
         names = {key: label(key) for key in dict.fromkeys(self.keys)}
         labels: list[Any] = [
             None if names[key] is None else (names[key], part(p)) for key, p in zip(self.keys, self.parts, strict=True)
@@ -212,6 +212,6 @@ class Groups:
         for name, size in zip(labels, self.sizes or (), strict=False):
             sums[name] = sums.get(name, 0) + size
         return {
-            name: Some(values, sums.get(name)) for name, values in merge(self.grouped, labels).items()
+            name: Durations(values, sums.get(name)) for name, values in merge(self.grouped, labels).items()
             if name is not None
         }  # fmt: skip

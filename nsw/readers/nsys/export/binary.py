@@ -22,7 +22,7 @@ _SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
 _MAGIC = b"NVIDIA Tegra Profiler Report"
 _RAW_MAGIC = b"U3w[END]NVIDIA Nsight Systems Stream"
 _IMPORTERS = "host-linux*/QdstrmImporter"  # below the folder of an installation
-_PLACES = (
+_INSTALL_PATTERNS = (
     "/opt/nvidia/nsight-systems*/*/bin/nsys",
     "/opt/nvidia/nsight-systems*/*/target-linux-*/nsys",
     "/opt/nvidia/nsight-systems*/bin/nsys",
@@ -48,30 +48,30 @@ def read(path: Path, options: Options) -> Report:
 
     report = Report(str(path), tool="nsys", format="nsys-binary")
     failures: list[str] = []
-    tools = _known(options.nsys) + find_nsys()
+    tools = _site_nsys(options.nsys) + find_nsys()
     with tempfile.TemporaryDirectory(prefix="nsw-nsys-", ignore_cleanup_errors=True) as folder:
         for tool in list(dict.fromkeys(tools))[:_TRIES]:
             exported = Path(folder) / "export.sqlite"
             failure = _export(tool, path, exported, Path(folder))
             if failure is None:
-                return _with(report, sqlite.read(exported, options))
+                return _fill_from(report, sqlite.read(exported, options))
             failures.append(f"{tool}: {failure}")
     return _without_nsys(report, path, options, failures)
 
 
 def find_nsys() -> list[str]:
     """The nsys to try, best first."""
-    return find_tool("nsys", _PLACES)
+    return find_tool("nsys", _INSTALL_PATTERNS)
 
 
-def has_nsys(named: str | None = None) -> bool:
-    """Whether this machine has an nsys to read reports with; `named` is that of the site."""
-    return any(shutil.which(one) for one in (*_known(named), *find_nsys()))
+def has_nsys(site_nsys: str | None = None) -> bool:
+    """Whether this machine has an nsys to read reports with; `site_nsys` is that of the site."""
+    return any(shutil.which(tool) for tool in (*_site_nsys(site_nsys), *find_nsys()))
 
 
-def _known(named: str | None) -> list[str]:
+def _site_nsys(site_nsys: str | None) -> list[str]:
     """The nsys of the site that a report comes from, where this machine has it too."""
-    usable = named and "NSW_NSYS" not in os.environ and shutil.which(named)
+    usable = site_nsys and "NSW_NSYS" not in os.environ and shutil.which(site_nsys)
     return [usable] if usable else []
 
 
@@ -79,9 +79,9 @@ def export_command(report: Path) -> str:
     """The command that a user can run where an nsys is."""
     target = report.with_suffix(".sqlite")
     if report.suffix == ".qdstrm":
-        made = report.with_suffix(".nsys-rep")
-        first = shlex.join(["QdstrmImporter", "-i", str(report), "-o", str(made)])
-        return f"{first} && {export_command(made)}"
+        imported = report.with_suffix(".nsys-rep")
+        first = shlex.join(["QdstrmImporter", "-i", str(report), "-o", str(imported)])
+        return f"{first} && {export_command(imported)}"
     return shlex.join(_words("nsys", target, report))
 
 
@@ -96,12 +96,12 @@ def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
     link.symlink_to(path.absolute())
     target.unlink(missing_ok=True)
     if _is_raw(path):
-        made = folder / "imported.nsys-rep"
-        failure = _import(tool, link, made)
+        imported = folder / "imported.nsys-rep"
+        failure = _import(tool, link, imported)
         if failure is not None:
             return failure
-        link = made
-    return _make(_words(tool, target, link), target)
+        link = imported
+    return _make_file(_words(tool, target, link), target)
 
 
 def _is_raw(path: Path) -> bool:
@@ -109,26 +109,26 @@ def _is_raw(path: Path) -> bool:
         return path.suffix == ".qdstrm" or file.read(len(_RAW_MAGIC)) == _RAW_MAGIC
 
 
-def _import(tool: str, raw: Path, made: Path) -> str | None:
+def _import(tool: str, raw: Path, imported: Path) -> str | None:
     """Make a report of a .qdstrm with the importer of the same installation; what went wrong, or None."""
-    made.unlink(missing_ok=True)
+    imported.unlink(missing_ok=True)
     homes = [p.parent.parent for p in (Path(tool).absolute(), Path(tool).resolve())]
     importer = next((str(p) for home in homes for p in sorted(home.glob(_IMPORTERS)) if os.access(p, os.X_OK)), None)
     if importer is None:
         return "a .qdstrm must be imported first, and there is no QdstrmImporter beside this nsys"
-    failure = _make([importer, "-i", str(raw), "-o", str(made)], made)
+    failure = _make_file([importer, "-i", str(raw), "-o", str(imported)], imported)
     return failure and f"QdstrmImporter: {failure}"
 
 
-def _make(command: list[str], made: Path) -> str | None:
+def _make_file(command: list[str], target: Path) -> str | None:
     """Have a tool make a file; what went wrong, or None: the exit status says little, the file counts."""
     try:
-        _, said = run_tool(command, _TIMEOUT)
+        _, output = run_tool(command, _TIMEOUT)
     except ToolFault as fault:
         return str(fault)
-    if made.exists() and made.stat().st_size:
+    if target.exists() and target.stat().st_size:
         return None
-    return _last_words(said) or "it made no file and printed nothing"
+    return _last_words(output) or "it made no file and printed nothing"
 
 
 def _last_words(output: str) -> str:
@@ -137,7 +137,7 @@ def _last_words(output: str) -> str:
     return " ".join([x for x in lines if x and "%" not in x][-3:])[-500:]
 
 
-def _with(report: Report, exported: Report) -> Report:
+def _fill_from(report: Report, exported: Report) -> Report:
     report.tool_version = exported.tool_version
     report.tables = exported.tables
     report.problems += exported.problems
@@ -147,16 +147,16 @@ def _with(report: Report, exported: Report) -> Report:
 def _without_nsys(report: Report, path: Path, options: Options, failures: list[str]) -> Report:
     from nsw.readers.nsys.export import sqlite
 
-    why = "; ".join(failures) if failures else "no nsys is found here (NSW_NSYS, PATH, /opt/nvidia)"
-    beside = path.with_suffix(".sqlite")
-    if beside.exists() and beside.stat().st_mtime_ns > path.stat().st_mtime_ns:
-        _with(report, sqlite.read(beside, options))
-        report.warn(f"read from {beside.name} beside the report, which is newer than the report: {why}")
+    reason = "; ".join(failures) if failures else "no nsys is found here (NSW_NSYS, PATH, /opt/nvidia)"
+    existing = path.with_suffix(".sqlite")
+    if existing.exists() and existing.stat().st_mtime_ns > path.stat().st_mtime_ns:
+        _fill_from(report, sqlite.read(existing, options))
+        report.warn(f"read from {existing.name} beside the report, which is newer than the report: {reason}")
         return report
-    older = f"; {beside.name} beside it is older than the report and not used" if beside.exists() else ""
+    older = f"; {existing.name} beside it is older than the report and not used" if existing.exists() else ""
     importer = " (QdstrmImporter is in host-linux-x64 of the nsys that recorded it)" if path.suffix == ".qdstrm" else ""
     report.error(
-        f"cannot be exported to SQLite: {why}{older}",
+        f"cannot be exported to SQLite: {reason}{older}",
         fix=f"run `{export_command(path)}` where an nsys as new as the report is{importer}, and read the .sqlite",
     )
     return report

@@ -27,7 +27,7 @@ class Collected:
     """What a pass found.
 
     `keys` and `durations` (ns) are those of every row; `distinct` the values met in each column asked for, where
-    `codes` has the place of each row's value; `kept` other columns of every row; `companions` for each key the first
+    `codes` has the place of each row's value; `columns` other columns of every row; `companions` for each key the first
     value of the companion column, where it has one; `unended` counts the rows that have no end and were left out.
     """
 
@@ -36,7 +36,7 @@ class Collected:
     durations: IntArray
     distinct: dict[str, list[int]]
     codes: dict[str, IntArray] = field(default_factory=dict)
-    kept: dict[str, IntArray] = field(default_factory=dict)
+    columns: dict[str, IntArray] = field(default_factory=dict)
     companions: dict[int, int] = field(default_factory=dict)
     unended: int = 0
 
@@ -45,16 +45,18 @@ class Collected:
         """The durations by key."""
         return group(self.keys, self.durations)
 
-    def batches(self, distinct: str, kept: str) -> Iterator[Batch]:
+    def batches(self, distinct: str, column: str) -> Iterator[Batch]:
         """Start, end, and two columns more of all rows, some at a time."""
         values = np.array(self.distinct[distinct])
         for at in range(0, len(self.keys), _BATCH):
-            some = slice(at, at + _BATCH)
-            start = self.kept["start"][some].astype(np.int64)
+            rows = slice(at, at + _BATCH)
+            start = self.columns["start"][rows].astype(np.int64)
             yield {
-                "start": start, "end": start + self.durations[some], kept: self.kept[kept][some].astype(np.int64),
-                distinct: values[self.codes[distinct][some]],
-            }  # fmt: skip
+                "start": start,
+                "end": start + self.durations[rows],
+                column: self.columns[column][rows].astype(np.int64),
+                distinct: values[self.codes[distinct][rows]],
+            }
 
     def only(self, column: str) -> int | None:
         """The value of a column that all rows share, or None."""
@@ -84,10 +86,10 @@ def collect(
     codes: dict[str, list[IntArray]] = {c: [] for c in distinct}
     first: dict[int, int] = {}
     unended = 0
-    wanted = [key, DURATION, *distinct, *keep, *([companion] if companion else [])]
-    for whole in source.scan(table, list(dict.fromkeys(wanted))):
-        batch = _ended(whole) if may_be_unended else whole
-        unended += len(whole[key]) - len(batch[key])
+    columns = [key, DURATION, *distinct, *keep, *([companion] if companion else [])]
+    for scanned in source.scan(table, list(dict.fromkeys(columns))):
+        batch = _ended_rows(scanned) if may_be_unended else scanned
+        unended += len(scanned[key]) - len(batch[key])
         if not len(batch[key]):
             continue
         require_integers(table, batch, key, DURATION)
@@ -101,14 +103,14 @@ def collect(
         return None
     joined = {column: np.concatenate(parts.pop(column)) for column in list(parts)}
     refuse_sums(table, joined[DURATION])
-    found = Collected(
+    collected = Collected(
         table, joined[key], joined[DURATION], {c: i.values for c, i in interned.items()},
         {c: np.concatenate(codes.pop(c)) for c in list(codes)}, {c: joined[c] for c in keep},
         first, unended,
     )  # fmt: skip
     if not keep:
-        _ = found.grouped  # while other tables are scanned
-    return found
+        _ = collected.grouped  # while other tables are scanned
+    return collected
 
 
 def refuse_sums(table: str, durations: IntArray) -> None:
@@ -119,7 +121,7 @@ def refuse_sums(table: str, durations: IntArray) -> None:
         raise TableFault(table, str(fault)) from fault
 
 
-def _ended(batch: Batch) -> Batch:
+def _ended_rows(batch: Batch) -> Batch:
     """The rows that have an end."""
     ended = batch[DURATION] != NULL
     return batch if ended.all() else {name: values[ended] for name, values in batch.items()}

@@ -40,21 +40,21 @@ class Extremes:
         self._ufunc = ufunc
         self._levels: list[IntArray] = []
         if len(values) >= _BLOCK:
-            whole = len(values) // _BLOCK
-            self._levels.append(ufunc.reduce(values[: whole * _BLOCK].reshape(whole, _BLOCK), axis=1))
+            full_blocks = len(values) // _BLOCK
+            self._levels.append(ufunc.reduce(values[: full_blocks * _BLOCK].reshape(full_blocks, _BLOCK), axis=1))
         while self._levels and len(self._levels[-1]) > (reach := 1 << (len(self._levels) - 1)):
             last = self._levels[-1]
             self._levels.append(np.asarray(ufunc(last[:-reach], last[reach:])))
 
-    def of(self, low: IntArray, high: IntArray) -> IntArray:
+    def over_slices(self, low: IntArray, high: IntArray) -> IntArray:
         """The extreme of values[low[i]:high[i]] for each i; no slice may be empty."""
         out = np.empty(len(low), np.int64)
         for start in range(0, len(low), _SLICES):
             part = slice(start, start + _SLICES)
-            out[part] = self._some(low[part], high[part])
+            out[part] = self._over_batch(low[part], high[part])
         return out
 
-    def _some(self, low: IntArray, high: IntArray) -> IntArray:
+    def _over_batch(self, low: IntArray, high: IntArray) -> IntArray:
         first, last = -(-low // _BLOCK), high // _BLOCK  # blocks wholly inside
         inside = first < last
         out = self._values[low]
@@ -67,16 +67,16 @@ class Extremes:
     def _fold(self, out: IntArray, low: IntArray, high: IntArray) -> None:
         """Take short slices, of less than two blocks, into `out` value by value."""
         for step in range(int((high - low).max(initial=0))):
-            here = low + step < high
-            out[here] = self._ufunc(out[here], self._values[low[here] + step])
+            active = low + step < high
+            out[active] = self._ufunc(out[active], self._values[low[active] + step])
 
     def _blocks(self, first: IntArray, last: IntArray) -> IntArray:
         power = np.frexp((last - first).astype(np.float64))[1] - 1  # 2**power <= length
         out = np.empty(len(first), np.int64)
         for level in np.unique(power).tolist():
-            mine = power == level
+            at_level = power == level
             table = self._levels[level]
-            out[mine] = self._ufunc(table[first[mine]], table[last[mine] - (1 << level)])
+            out[at_level] = self._ufunc(table[first[at_level]], table[last[at_level] - (1 << level)])
         return out
 
 
@@ -96,13 +96,13 @@ class Boundaries:
     def codes(self, thread: IntArray, start: IntArray, end: IntArray) -> IntArray:
         """The code of each call, equal for calls in the same ranges; no thread may be without ranges."""
         codes = np.full(len(thread), _NOWHERE, np.int64)
-        for place in np.unique(np.searchsorted(self.threads, thread)).tolist():
-            mine = (thread == self.threads[place]).nonzero()[0]
-            low, high = int(self.first[place]), int(self.first[place + 1])
-            began = np.searchsorted(self.starts[low:high], start[mine], "right") - 1
-            ends = np.searchsorted(self.ends[low:high], end[mine], "left")
+        for thread_index in np.unique(np.searchsorted(self.threads, thread)).tolist():
+            calls = (thread == self.threads[thread_index]).nonzero()[0]
+            low, high = int(self.first[thread_index]), int(self.first[thread_index + 1])
+            began = np.searchsorted(self.starts[low:high], start[calls], "right") - 1
+            ends = np.searchsorted(self.ends[low:high], end[calls], "left")
             inside = (began >= 0) & (ends < high - low)
-            codes[mine[inside]] = (began[inside] + low) * len(self.starts) + ends[inside] + low
+            codes[calls[inside]] = (began[inside] + low) * len(self.starts) + ends[inside] + low
         return codes
 
 
@@ -114,7 +114,7 @@ class Cells:
     `busy` (ns), `first` and `last` (ns) are of the operations that the calls launched.
     """
 
-    place: IntArray  # of the thread in `Boundaries.threads`
+    thread_index: IntArray  # of the thread in `Boundaries.threads`
     call_start: IntArray
     call_end: IntArray
     count: IntArray
@@ -133,15 +133,15 @@ def gather(boundaries: Boundaries, calls: Iterable[Batch], operations: Iterable[
     sums = _Sums(len(codes))
     for batch in operations:
         cells = index.cells(batch["globalPid"] & _PROCESS, batch["correlationId"])
-        known = cells >= 0
-        if known.any():
-            sums.add(cells[known], batch["start"][known], batch["end"][known])
-    some = ((sums.count > 0) & (codes != _NOWHERE)).nonzero()[0]
-    began, ended = np.divmod(codes[some], max(len(boundaries.starts), 1))
-    place = np.asarray(np.searchsorted(boundaries.first, began, "right") - 1)
+        matched = cells >= 0
+        if matched.any():
+            sums.add(cells[matched], batch["start"][matched], batch["end"][matched])
+    nonempty = ((sums.count > 0) & (codes != _NOWHERE)).nonzero()[0]
+    began, ended = np.divmod(codes[nonempty], max(len(boundaries.starts), 1))
+    thread_index = np.asarray(np.searchsorted(boundaries.first, began, "right") - 1)
     return Cells(
-        place, boundaries.starts[began], boundaries.ends[ended],
-        sums.count[some], sums.busy[some], sums.first[some], sums.last[some],
+        thread_index, boundaries.starts[began], boundaries.ends[ended],
+        sums.count[nonempty], sums.busy[nonempty], sums.first[nonempty], sums.last[nonempty],
     )  # fmt: skip
 
 
@@ -153,29 +153,31 @@ class _CallIndex:
         self._lookups: dict[int, Lookup] = {}
 
     def add(self, process: IntArray, correlation: IntArray, codes: IntArray) -> None:
-        for one in np.unique(process).tolist():
-            mine = process == one
-            different, which = np.unique(codes[mine], return_inverse=True)
-            self._parts.setdefault(one, []).append((narrow(correlation[mine]), different, which.astype(np.int32)))
+        for process_id in np.unique(process).tolist():
+            rows = process == process_id
+            different, inverse = np.unique(codes[rows], return_inverse=True)
+            self._parts.setdefault(process_id, []).append(
+                (narrow(correlation[rows]), different, inverse.astype(np.int32))
+            )
 
     def finish(self) -> IntArray:
         """The different codes, ascending: the place of one is the number of its cell."""
-        found = [different for parts in self._parts.values() for _, different, _ in parts]
-        codes = np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+        distinct_codes = [different for parts in self._parts.values() for _, different, _ in parts]
+        codes = np.unique(np.concatenate(distinct_codes)) if distinct_codes else np.empty(0, np.int64)
         for process in list(self._parts):
             parts = self._parts.pop(process)
             keys = np.concatenate([key for key, _, _ in parts])
-            cells = np.concatenate([np.searchsorted(codes, d).astype(np.int32)[which] for _, d, which in parts])
+            cells = np.concatenate([np.searchsorted(codes, d).astype(np.int32)[inverse] for _, d, inverse in parts])
             self._lookups[process] = Lookup(keys, cells)
         return codes
 
     def cells(self, process: IntArray, correlation: IntArray) -> IntArray:
         """The cell of each, -1 where no call has this process and correlation id."""
         out = np.full(len(process), -1, np.int64)
-        for one in np.unique(process).tolist():
-            if one in self._lookups:
-                mine = process == one
-                out[mine] = self._lookups[one].of(correlation[mine])
+        for process_id in np.unique(process).tolist():
+            if process_id in self._lookups:
+                rows = process == process_id
+                out[rows] = self._lookups[process_id].find(correlation[rows])
         return out
 
 
@@ -184,8 +186,8 @@ class Lookup:
 
     def __init__(self, keys: IntArray, values: IntArray) -> None:
         if len(keys) and int(keys.min()) == NULL:
-            known = keys != NULL
-            keys, values = keys[known], values[known]
+            valid = keys != NULL
+            keys, values = keys[valid], values[valid]
         self._low, self._high = (int(keys.min()), int(keys.max())) if len(keys) else (0, -1)
         self._table: IntArray | None = None
         if self._high - self._low <= 8 * len(keys) + 1024:  # correlation ids count up: a table beats a search
@@ -197,15 +199,15 @@ class Lookup:
         order = np.argsort(keys, kind="stable")
         self._keys, self._values = keys[order], values[order]
 
-    def of(self, wanted: IntArray) -> IntArray:
+    def find(self, keys: IntArray) -> IntArray:
         """The value of each key, -1 where there is none."""
         if self._table is not None:
-            if len(wanted) and self._low <= int(wanted.min()) and int(wanted.max()) <= self._high:
-                return self._table[wanted - self._low]
-            inside = (wanted >= self._low) & (wanted <= self._high)
-            return self._table[np.where(inside, wanted.astype(np.int64) - self._low, -1)]
-        at = np.minimum(np.searchsorted(self._keys, wanted), len(self._keys) - 1)
-        return np.where(self._keys[at] == wanted, self._values[at], -1)
+            if len(keys) and self._low <= int(keys.min()) and int(keys.max()) <= self._high:
+                return self._table[keys - self._low]
+            inside = (keys >= self._low) & (keys <= self._high)
+            return self._table[np.where(inside, keys.astype(np.int64) - self._low, -1)]
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._values[at], -1)
 
 
 _SLICE = 1 << 20  # keys put into a table at a time
@@ -283,12 +285,12 @@ def nvtx_ranges(source: Source) -> Ranges | None:
         pairs = zip(events["start"][backwards].tolist(), events["end"][backwards].tolist(), strict=True)
         source.contradictions.backwards.setdefault(NVTX, set()).update(pairs)
         events = {name: values[~backwards] for name, values in events.items()}
-    wanted = np.isin(events["eventType"], list(_STYLES))
-    if not wanted.any():
+    styled = np.isin(events["eventType"], list(_STYLES))
+    if not styled.any():
         return None
     domains = _domains(source, events)
     latest = int(np.maximum(events["start"], events["end"]).max())
-    chosen: Batch = {name: values[wanted] for name, values in events.items()}
+    chosen: Batch = {name: values[styled] for name, values in events.items()}
     labels, numbers = _label(source, chosen, domains)
     mark = chosen["eventType"] == _MARK
     unended = (chosen["end"] == NULL) & ~mark
@@ -323,11 +325,11 @@ def nvtx_trace(ranges: Ranges) -> list[Row]:
     rows: list[Row] = []
     for label, start, duration, thread in zip(*(column[order].tolist() for column in columns), strict=True):
         style, domain, name = ranges.labels[label]
-        known = thread != NULL
+        has_thread = thread != NULL
         rows.append(
             {"style": style, "domain": domain, "name": name, "start_ns": start,
              "duration_ns": None if style == "mark" else duration,
-             "pid": thread >> 24 & _PART if known else None, "tid": thread & _PART if known else None}
+             "pid": thread >> 24 & _PART if has_thread else None, "tid": thread & _PART if has_thread else None}
         )  # fmt: skip
     return rows
 
@@ -341,19 +343,19 @@ def mpi_calls(ranges: Ranges) -> list[Row]:
     }
     if not calls:
         return []
-    mine = np.isin(ranges.label, list(calls))
-    grouped = group(ranges.label[mine], (ranges.end - ranges.start)[mine])
+    is_call = np.isin(ranges.label, list(calls))
+    grouped = group(ranges.label[is_call], (ranges.end - ranges.start)[is_call])
     merged = merge(grouped, [calls[k] for k in grouped.keys])
     return [{"library": "mpi", "name": name, **statistics(values)} for name, values in merged.items()]
 
 
 def _rank(source: Source, events: Batch) -> int | None:
     """The MPI rank in the names of threads; None where there is none, or several."""
-    named = (events["eventType"] == _THREAD).nonzero()[0]
-    codes = set(zip(events[TEXT][named].tolist(), events["textId"][named].tolist(), strict=True))
+    thread_rows = (events["eventType"] == _THREAD).nonzero()[0]
+    codes = set(zip(events[TEXT][thread_rows].tolist(), events["textId"][thread_rows].tolist(), strict=True))
     texts = source.strings([t for _, t in codes if t != NULL])
-    found = {_RANK.fullmatch(_text(source, texts, *code) or "") for code in codes}
-    ranks = {int(match[1]) for match in found if match}
+    matches = {_RANK.fullmatch(_text(source, texts, *code) or "") for code in codes}
+    ranks = {int(match[1]) for match in matches if match}
     return ranks.pop() if len(ranks) == 1 else None
 
 
@@ -362,12 +364,12 @@ def _domains(source: Source, events: Batch) -> dict[tuple[int, int], str]:
     created = (events["eventType"] == _DOMAIN_CREATE).nonzero()[0]
     created = created[events["start"][created].argsort(kind="stable")]
     columns = (events[c][created].tolist() for c in ("globalTid", "domainId", TEXT, "textId"))
-    found: dict[tuple[int, int], tuple[int, int]] = {}
+    name_codes: dict[tuple[int, int], tuple[int, int]] = {}
     for tid, domain, text, text_id in zip(*columns, strict=True):
-        found.setdefault((tid & _PID, domain), (text, text_id))
-    texts = source.strings([t for _, t in found.values() if t != NULL])
-    named = {key: _text(source, texts, *codes) for key, codes in found.items()}
-    return {key: name for key, name in named.items() if name is not None}
+        name_codes.setdefault((tid & _PID, domain), (text, text_id))
+    texts = source.strings([t for _, t in name_codes.values() if t != NULL])
+    names = {key: _text(source, texts, *codes) for key, codes in name_codes.items()}
+    return {key: name for key, name in names.items() if name is not None}
 
 
 def _text(source: Source, texts: dict[int, str], code: int, text_id: int) -> str | None:
@@ -429,14 +431,14 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
     number = np.array([numbers.setdefault(tuple(n), len(numbers)) for n in names], np.int64)[label]
     totals = np.zeros((4, len(numbers)), np.int64)
     spans: list[tuple[IntArray, IntArray]] = []  # the labels and projections of the ranges with operations
-    for place in range(len(boundaries.threads)):
-        low, high = np.searchsorted(cells.place, (place, place + 1)).tolist()
-        mine = slice(int(boundaries.first[place]), int(boundaries.first[place + 1]))
+    for thread_index in range(len(boundaries.threads)):
+        low, high = np.searchsorted(cells.thread_index, (thread_index, thread_index + 1)).tolist()
+        thread_ranges = slice(int(boundaries.first[thread_index]), int(boundaries.first[thread_index + 1]))
         if low < high:
-            figures = _project(start[mine], end[mine], _part(cells, slice(low, high)))
-            _add(totals, number[mine], figures)
-            some = figures[0] > 0
-            spans.append((number[mine][some], figures[3][some]))
+            figures = _project(start[thread_ranges], end[thread_ranges], _select(cells, slice(low, high)))
+            _add(totals, number[thread_ranges], figures)
+            has_work = figures[0] > 0
+            spans.append((number[thread_ranges][has_work], figures[3][has_work]))
     medians = _medians(spans)
     rows = [
         {
@@ -463,11 +465,11 @@ def _medians(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:
     if not spans:
         return {}
     grouped = group(*(np.concatenate(column) for column in zip(*spans, strict=True)))
-    return {key: float(np.median(grouped.of(at))) for at, key in enumerate(grouped.keys)}
+    return {key: float(np.median(grouped.values_of(at))) for at, key in enumerate(grouped.keys)}
 
 
-def _part(cells: Cells, which: IntArray | slice) -> Cells:
-    return type(cells)(*(getattr(cells, name)[which] for name in cells.__slots__))
+def _select(cells: Cells, rows: IntArray | slice) -> Cells:
+    return type(cells)(*(getattr(cells, name)[rows] for name in cells.__slots__))
 
 
 def _project(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
@@ -475,40 +477,50 @@ def _project(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
     low = np.searchsorted(cells.call_start, start, "left")
     high = np.searchsorted(cells.call_start, end, "right")
     figures = np.zeros((4, len(start)), np.int64)
-    some = (low < high).nonzero()[0]
-    if not len(some):
+    nonempty = (low < high).nonzero()[0]
+    if not len(nonempty):
         return figures
-    low, high = low[some], high[some]
+    low, high = low[nonempty], high[nonempty]
     count, busy = (np.concatenate(([0], np.cumsum(values))) for values in (cells.count, cells.busy))
-    first, last = Extremes(cells.first, np.minimum).of(low, high), Extremes(cells.last, np.maximum).of(low, high)
-    figures[:, some] = (np.ones_like(low), count[high] - count[low], busy[high] - busy[low], last - first)
-    over = Extremes(cells.call_end, np.maximum).of(low, high) > end[some]
+    first, last = (
+        Extremes(cells.first, np.minimum).over_slices(low, high),
+        Extremes(cells.last, np.maximum).over_slices(low, high),
+    )
+    figures[:, nonempty] = (np.ones_like(low), count[high] - count[low], busy[high] - busy[low], last - first)
+    over = Extremes(cells.call_end, np.maximum).over_slices(low, high) > end[nonempty]
     for index in over.nonzero()[0].tolist():
-        figures[:, some[index]] = _one(_part(cells, slice(low[index], high[index])), int(end[some[index]]))
+        figures[:, nonempty[index]] = _project_one(
+            _select(cells, slice(low[index], high[index])), int(end[nonempty[index]])
+        )
     return figures
 
 
-def _one(cells: Cells, end: int) -> tuple[int, int, int, int]:
+def _project_one(cells: Cells, end: int) -> tuple[int, int, int, int]:
     """The figures of one range of which some calls go on after its end; those do not count."""
     inside = cells.call_end <= end
     if not inside.any():
         return (0, 0, 0, 0)
-    mine = _part(cells, inside.nonzero()[0])
-    return (1, int(mine.count.sum()), int(mine.busy.sum()), int(mine.last.max() - mine.first.min()))
+    inside_cells = _select(cells, inside.nonzero()[0])
+    return (
+        1,
+        int(inside_cells.count.sum()),
+        int(inside_cells.busy.sum()),
+        int(inside_cells.last.max() - inside_cells.first.min()),
+    )
 
 
 def _calls(calls: Collected, threads: IntArray, span: tuple[int, int]) -> Iterator[Batch]:
     """The calls of these threads within the span, in batches."""
     for batch in calls.batches("globalTid", "correlationId"):
-        wanted = (batch["correlationId"] != NULL) & (batch["start"] >= span[0]) & (batch["start"] <= span[1])
-        wanted &= np.isin(batch["globalTid"], threads)
-        if wanted.any():
-            yield batch if wanted.all() else {name: values[wanted] for name, values in batch.items()}
+        selected = (batch["correlationId"] != NULL) & (batch["start"] >= span[0]) & (batch["start"] <= span[1])
+        selected &= np.isin(batch["globalTid"], threads)
+        if selected.any():
+            yield batch if selected.all() else {name: values[selected] for name, values in batch.items()}
 
 
 def _operations(gpu: Iterable[Collected]) -> Iterator[Batch]:
     """All work of the GPUs whose process is known, in batches."""
-    for found in gpu:
-        for batch in found.batches("globalPid", "correlationId"):
-            wanted = (batch["globalPid"] != NULL) & (batch["correlationId"] != NULL)
-            yield batch if wanted.all() else {name: values[wanted] for name, values in batch.items()}
+    for table in gpu:
+        for batch in table.batches("globalPid", "correlationId"):
+            selected = (batch["globalPid"] != NULL) & (batch["correlationId"] != NULL)
+            yield batch if selected.all() else {name: values[selected] for name, values in batch.items()}

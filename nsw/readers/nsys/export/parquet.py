@@ -16,8 +16,8 @@ _TABLES: Final = ("StringIds", "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TI
 
 def sniff(sample: Sample) -> int:
     """Certain of a folder with the files of at least two tables that only nsys makes."""
-    known = max(sum(f"{t}{e}" in sample.entries for t in _TABLES) for e in (".parquet", ".arrow"))
-    return 100 if sample.is_folder and known >= 2 else 0
+    count = max(sum(f"{t}{e}" in sample.entries for t in _TABLES) for e in (".parquet", ".arrow"))
+    return 100 if sample.is_folder and count >= 2 else 0
 
 
 def read(path: Path, options: Options) -> Report:

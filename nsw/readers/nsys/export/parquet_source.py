@@ -46,9 +46,9 @@ class ParquetSource:
     def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
         """Integer columns in batches; see `Source.scan`."""
         parts = ["start", "end"] if DURATION in columns else []
-        wanted = dict.fromkeys([*(c for c in columns if c != DURATION), *parts, *([text] if text else [])])
-        for raw in self._batches(table, list(wanted)):
-            batch = {name: self._column(table, raw, name) for name in wanted if name != text}
+        needed = dict.fromkeys([*(c for c in columns if c != DURATION), *parts, *([text] if text else [])])
+        for raw in self._batches(table, list(needed)):
+            batch = {name: self._column(table, raw, name) for name in needed if name != text}
             if text:
                 batch[TEXT] = self._coded(raw, text)
             if DURATION in columns:
@@ -61,8 +61,8 @@ class ParquetSource:
         out: list[tuple[Any, ...]] = []
         for batch in self._batches(table, list(columns)):
             names = batch.schema.names
-            some = batch.slice(0, at_most - len(out))
-            lists = [values(some.column(c)) if c in names else [None] * some.num_rows for c in columns]
+            part = batch.slice(0, at_most - len(out))
+            lists = [values(part.column(c)) if c in names else [None] * part.num_rows for c in columns]
             out += zip(*lists, strict=True)
             if len(out) >= at_most:
                 break
@@ -70,13 +70,13 @@ class ParquetSource:
 
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
         """Texts of StringIds; see `Source.strings`."""
-        wanted = set(ids)
-        found: dict[int, str] = {}
-        for batch in self._batches("StringIds", ["id", "value"]) if wanted else ():
+        requested = set(ids)
+        texts: dict[int, str] = {}
+        for batch in self._batches("StringIds", ["id", "value"]) if requested else ():
             pairs = zip(batch.column("id").to_pylist(), values(batch.column("value")), strict=True)
-            found.update((i, v) for i, v in pairs if i in wanted and isinstance(v, str))
-        self.contradictions.nameless.update(wanted - found.keys())
-        return found
+            texts.update((i, v) for i, v in pairs if i in requested and isinstance(v, str))
+        self.contradictions.nameless.update(requested - texts.keys())
+        return texts
 
     def _batches(self, table: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
         present = [c for c in columns if c in self.columns.get(table, frozenset())]
@@ -84,7 +84,7 @@ class ParquetSource:
             return
         file = self._files[table]
         try:
-            yield from (_of_parquet if file.suffix == ".parquet" else _of_arrow)(file, present)
+            yield from (_parquet_batches if file.suffix == ".parquet" else _arrow_batches)(file, present)
         except pa.ArrowMemoryError:  # not the table's fault
             raise
         except (pa.ArrowException, OSError, UnicodeDecodeError) as fault:
@@ -119,14 +119,14 @@ def _column_names(file: Path) -> list[str]:
         return list(stream.schema.names)
 
 
-def _of_parquet(file: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(file: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     """The rows, with texts as numbers of their dictionary: a file can hold one long text a million times."""
     texts = [field.name for field in pq.read_schema(file) if field.name in columns and field.type == pa.string()]
     with pq.ParquetFile(file, read_dictionary=texts) as table:
         yield from table.iter_batches(batch_size=_BATCH, columns=columns, use_threads=False)
 
 
-def _of_arrow(file: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _arrow_batches(file: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(str(file)) as raw, pa.ipc.open_stream(raw) as stream:
         for batch in stream:
             chosen = batch.select(columns)

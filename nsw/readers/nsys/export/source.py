@@ -33,10 +33,10 @@ NVTX = "NVTX_EVENTS"
 class TableFault(Exception):  # noqa: N818  it names a fault of the file
     """A table of the export cannot be read, or holds what its column cannot hold."""
 
-    def __init__(self, table: str, what: str, *, fix: str | None = None) -> None:
-        super().__init__(f"{table}: {what}")
+    def __init__(self, table: str, problem: str, *, fix: str | None = None) -> None:
+        super().__init__(f"{table}: {problem}")
         self.table = table
-        self.what = what
+        self.problem = problem
         self.fix = fix  # what to do; None where it is damaged
 
 
@@ -133,17 +133,19 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
     """
     start, end = batch["start"], batch["end"]
     absent = (start == NULL) | (end == NULL)
-    none = bool(absent.any())
-    known_start, known_end = (start[~absent], end[~absent]) if none else (start, end)
+    has_absent = bool(absent.any())
+    known_start, known_end = (start[~absent], end[~absent]) if has_absent else (start, end)
     low = high = 0
     if len(known_start):
         low = min(int(known_start.min()), int(known_end.min()))
         high = max(int(known_start.max()), int(known_end.max()))
         if high - low > 2**61:
             raise TableFault(table, "contains numbers that cannot be times")
-    duration = np.where(absent, NULL, np.where(absent, 0, end) - np.where(absent, 0, start)) if none else end - start
+    duration = (
+        np.where(absent, NULL, np.where(absent, 0, end) - np.where(absent, 0, start)) if has_absent else end - start
+    )
     timed = batch | {DURATION: duration}
-    backwards = (duration < 0) & ~absent if none else duration < 0
+    backwards = (duration < 0) & ~absent if has_absent else duration < 0
     if high - low > LONGEST_NS:
         backwards |= (duration > LONGEST_NS) & ~absent
     if low < 0 and table in _GPU_WORK:

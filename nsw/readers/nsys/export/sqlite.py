@@ -73,10 +73,10 @@ def read(path: Path, options: Options) -> Report:
 
 def _warn_of_writers(path: Path, report: Report) -> None:
     for ending in ("-journal", "-wal"):
-        beside = path.with_name(path.name + ending)
-        if beside.exists() and os.path.getsize(beside):  # noqa: PTH202  one call for a file that may vanish
+        journal = path.with_name(path.name + ending)
+        if journal.exists() and os.path.getsize(journal):  # noqa: PTH202  one call for a file that may vanish
             report.warn(
-                f"{beside.name} is beside the file: its writer is still running or was interrupted",
+                f"{journal.name} is beside the file: its writer is still running or was interrupted",
                 fix="read it again when no program is writing to it",
             )
 
@@ -132,17 +132,17 @@ class SqliteSource:
         """Texts of StringIds; see `Source.strings`."""
         if not {"id", "value"} <= self.columns.get("StringIds", frozenset()):
             return {}
-        found: dict[int, str] = {}
+        texts: dict[int, str] = {}
         try:
             with closing(open_read_only(self.path)) as connection:
                 for start in range(0, len(ids), _IDS):
                     part = [int(i) for i in ids[start : start + _IDS]]
                     query = f"SELECT id, value FROM StringIds WHERE id IN ({', '.join('?' * len(part))})"  # noqa: S608
-                    found.update((i, v) for i, v in connection.execute(query, part) if isinstance(v, str))
+                    texts.update((i, v) for i, v in connection.execute(query, part) if isinstance(v, str))
         except (sqlite3.Error, UnicodeDecodeError) as fault:
             raise TableFault("StringIds", str(fault)) from fault
-        self.contradictions.nameless.update(set(ids) - found.keys())
-        return found
+        self.contradictions.nameless.update(set(ids) - texts.keys())
+        return texts
 
     def check(self) -> str | None:
         """What SQLite finds wrong with the file's structure, at first."""
@@ -176,8 +176,8 @@ class SqliteSource:
 
 def _tables(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
     """Columns by table; views and virtual tables are none of nsys's and would run code of the file."""
-    found = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
-    names = [n for n, sql in found if isinstance(n, str) and str(sql)[:14].upper().startswith("CREATE TABLE")]
+    rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    names = [n for n, sql in rows if isinstance(n, str) and str(sql)[:14].upper().startswith("CREATE TABLE")]
     return {
         name: frozenset(str(r[1]) for r in connection.execute(f"PRAGMA table_xinfo({_quoted(name)})") if r[6] == 0)
         for name in names
@@ -194,12 +194,12 @@ def _select(table: str, columns: Sequence[str], present: frozenset[str], text: s
     def expression(column: str) -> str:
         return _quoted(column) if column in present else "NULL"
 
-    wanted = [expression(c) for c in columns]
+    expressions = [expression(c) for c in columns]
     if text:
         # a blob is taken as it is; as text, one byte that is no UTF-8 would spoil a whole batch
         no_text = f"x'{_NO_TEXT.hex()}'"
-        wanted.append(f"coalesce(CAST({_quoted(text)} AS BLOB), {no_text})" if text in present else no_text)
-    return f"SELECT {', '.join(wanted)} FROM {_quoted(table)}"  # noqa: S608  names are quoted
+        expressions.append(f"coalesce(CAST({_quoted(text)} AS BLOB), {no_text})" if text in present else no_text)
+    return f"SELECT {', '.join(expressions)} FROM {_quoted(table)}"  # noqa: S608  names are quoted
 
 
 _SMALL = 50_000  # rows

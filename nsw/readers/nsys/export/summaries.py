@@ -30,7 +30,7 @@ from nsw.readers.nsys.export.source import (
     total,
 )
 from nsw.readers.timeline.phases import nccl_operation
-from nsw.readers.timeline.statistics import Groups, Some, group, merge, statistics, with_shares
+from nsw.readers.timeline.statistics import Durations, Groups, group, merge, statistics, with_shares
 from nsw.tables.names import api_name
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ _DECOMPRESSION = "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS"  # by an engine of its own
 class GpuTables:
     """The tables of GPU work by name, and of the kernels the names by key."""
 
-    found: dict[str, Collected] = field(default_factory=dict)
+    collected: dict[str, Collected] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     mangled_of: dict[str, str | None] = field(default_factory=dict)
     copies: dict[int, str] = field(default_factory=dict)
@@ -85,29 +85,29 @@ class GpuWork:
 def gpu_tables(source: Source) -> GpuTables:
     """Scan all GPU work."""
     graph = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
-    made = GpuTables(copies=copy_labels(source))
-    for table, key, more in (
+    tables = GpuTables(copies=copy_labels(source))
+    for table, key, size_columns in (
         (KERNEL, _name_column(source), ()),
         (MEMCPY, "copyKind", ("bytes",)),
         (MEMSET, "deviceId", ("bytes",)),
         (GRAPH, graph, ()),
     ):
-        sized = more if has_columns(source, table, *more) else ()
-        found = collect(
+        sized = size_columns if has_columns(source, table, *size_columns) else ()
+        collected = collect(
             source, table, key, distinct=("deviceId", "globalPid"), keep=("start", "correlationId", *sized),
             companion="mangledName" if table == KERNEL else None,
         )  # fmt: skip
-        if found is not None:
-            made.found[table] = found
-    if KERNEL in made.found:
-        mangled = {k: m for k, m in made.found[KERNEL].companions.items() if m != NULL}
-        keys = list(made.found[KERNEL].companions)
+        if collected is not None:
+            tables.collected[table] = collected
+    if KERNEL in tables.collected:
+        mangled = {k: m for k, m in tables.collected[KERNEL].companions.items() if m != NULL}
+        keys = list(tables.collected[KERNEL].companions)
         texts = source.strings([*keys, *mangled.values()])
-        made.names = {k: texts.get(k, f"string {k}") for k in keys}
+        tables.names = {k: texts.get(k, f"string {k}") for k in keys}
         # of kernels that share a name the last one's; they differ where a report has a clone of one
-        made.mangled_of = {made.names[k]: texts.get(mangled.get(k, NULL)) for k in sorted(keys)}
-    made.decompressions = sum(len(b["start"]) for b in source.scan(_DECOMPRESSION, ["start"]))
-    return made
+        tables.mangled_of = {tables.names[k]: texts.get(mangled.get(k, NULL)) for k in sorted(keys)}
+    tables.decompressions = sum(len(b["start"]) for b in source.scan(_DECOMPRESSION, ["start"]))
+    return tables
 
 
 def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
@@ -120,18 +120,18 @@ def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
         TableFault: Sizes or durations are none.
     """
     work = GpuWork(decompressions=tables.decompressions)
-    whole: list[Row] = []
-    for table, found in tables.found.items():
-        groups = phase_groups(found, split, "globalPid", sizes=_sizes(found))
-        label, owner = _labels(tables, table), _owner(found)
-        owners = split.owners(found)
-        whole += [owner | _row(tables, table, name, some) for name, some in groups.merged(label).items()]
+    rows: list[Row] = []
+    for table, collected in tables.collected.items():
+        groups = phase_groups(collected, split, "globalPid", sizes=_sizes(collected))
+        label, owner = _labels(tables, table), _owner(collected)
+        owners = split.owners(collected)
+        rows += [owner | _row(tables, table, name, durations) for name, durations in groups.merged(label).items()]
         for part, names in groups.by_part(label).items() if split.phased else ():
             origin = owners[part // PARTS] | {"phase": phase_name(part) or "all", "summary": "gpu_summary"}
-            work.by_phase += [origin | _row(tables, table, name, some) for name, some in names.items()]
+            work.by_phase += [origin | _row(tables, table, name, durations) for name, durations in names.items()]
         if table == KERNEL:
             _add_communication(work, groups, tables, owner, owners, split)
-    work.summary = with_shares(whole)
+    work.summary = with_shares(rows)
     graphs = [r for r in work.summary if r["kind"] == "graph"]
     work.graph_launches = sum(r["calls"] for r in graphs)
     if graphs and all(r["time_pct"] is not None for r in graphs):
@@ -143,8 +143,8 @@ def _add_communication(
     work: GpuWork, groups: Groups, tables: GpuTables, owner: Row, owners: list[Row], split: Split
 ) -> None:
     operations = {key: nccl_operation(name) for key, name in tables.names.items()}
-    for operation, some in groups.merged(operations.get).items():
-        work.communication.append(owner | {"library": "nccl", "name": operation} | statistics(some.values))
+    for operation, durations in groups.merged(operations.get).items():
+        work.communication.append(owner | {"library": "nccl", "name": operation} | statistics(durations.values))
     for part, names in groups.by_part(operations.get).items() if split.phased else ():
         origin = owners[part // PARTS] | {
             "phase": phase_name(part) or "all",
@@ -152,14 +152,14 @@ def _add_communication(
             "kind": "nccl",
         }
         work.by_phase += [
-            origin | {"kind": "nccl", "name": operation, "short_name": operation} | statistics(some.values)
-            for operation, some in names.items()
+            origin | {"kind": "nccl", "name": operation, "short_name": operation} | statistics(durations.values)
+            for operation, durations in names.items()
         ]
 
 
 def um_summary(source: Source) -> list[Row]:
     """Unified Memory: migrations by direction, page faults of CPU and GPUs."""
-    copies = _moved(source) if has_columns(source, MEMCPY, "copyKind", "bytes") else {}
+    copies = _unified_copies(source) if has_columns(source, MEMCPY, "copyKind", "bytes") else {}
     rows = [
         {
             "name": COPY_KINDS[kind].removeprefix("Unified "),
@@ -190,8 +190,8 @@ def _name_column(source: Source) -> str:
     return "demangledName" if has_columns(source, KERNEL, "demangledName") else "shortName"
 
 
-def _owner(found: Collected) -> dict[str, Any]:
-    return {"pid": pid_of(found, "globalPid"), "device": found.only("deviceId")}
+def _owner(collected: Collected) -> dict[str, Any]:
+    return {"pid": pid_of(collected, "globalPid"), "device": collected.only("deviceId")}
 
 
 def copy_labels(source: Source) -> dict[int, str]:
@@ -212,36 +212,36 @@ def _labels(tables: GpuTables, table: str) -> Callable[[int], str]:
 _KINDS = {KERNEL: "kernel", MEMCPY: "memcpy", MEMSET: "memset", GRAPH: "graph"}
 
 
-def _row(tables: GpuTables, table: str, name: str, some: Some) -> Row:
+def _row(tables: GpuTables, table: str, name: str, durations: Durations) -> Row:
     from nsw.tables.names import short_name
 
-    row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **statistics(some.values)}
+    row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **statistics(durations.values)}
     if table == KERNEL:
         row |= {"short_name": short_name(name), "mangled_name": tables.mangled_of.get(name)}
     elif table != GRAPH:
-        row["total_bytes"] = None if some.size is None else float(some.size)
+        row["total_bytes"] = None if durations.size is None else float(durations.size)
     return row
 
 
-def _sizes(found: Collected) -> IntArray | None:
-    if "bytes" not in found.kept:
+def _sizes(collected: Collected) -> IntArray | None:
+    if "bytes" not in collected.columns:
         return None
-    require_integers(found.table, found.kept, "bytes")
-    total(found.table, found.kept["bytes"])
-    return found.kept["bytes"]
+    require_integers(collected.table, collected.columns, "bytes")
+    total(collected.table, collected.columns["bytes"])
+    return collected.columns["bytes"]
 
 
-def _moved(source: Source) -> dict[int, tuple[IntArray, IntArray]]:
+def _unified_copies(source: Source) -> dict[int, tuple[IntArray, IntArray]]:
     """Sizes in bytes and durations in ns of the copies of Unified Memory, by their kind."""
     parts: dict[int, list[tuple[IntArray, IntArray]]] = {}
     for batch in source.scan(MEMCPY, ["copyKind", "bytes", DURATION]):
         require_integers(MEMCPY, batch, "copyKind", "bytes", DURATION)
         for kind in _UNIFIED:
-            if (mine := batch["copyKind"] == kind).any():
-                parts.setdefault(kind, []).append((batch["bytes"][mine], batch[DURATION][mine]))
+            if (selected := batch["copyKind"] == kind).any():
+                parts.setdefault(kind, []).append((batch["bytes"][selected], batch[DURATION][selected]))
     return {
-        kind: (np.concatenate([size for size, _ in found]), np.concatenate([took for _, took in found]))
-        for kind, found in parts.items()
+        kind: (np.concatenate([size for size, _ in batches]), np.concatenate([took for _, took in batches]))
+        for kind, batches in parts.items()
     }
 
 
@@ -272,25 +272,28 @@ def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Ro
     # a name that StringIds lacks stays apart from all others
     names = {key: api_name(texts.get(key, f"string {key}")) for key in groups.keys}
     pid = pid_of(calls, "globalTid")
-    whole = [{"pid": pid, "name": name, **statistics(some.values)} for name, some in groups.merged(names.get).items()]
+    rows = [
+        {"pid": pid, "name": name, **statistics(durations.values)}
+        for name, durations in groups.merged(names.get).items()
+    ]
     owners = split.owners(calls)
     by_phase = [
         owners[part // PARTS]
         | {"phase": phase_name(part) or "all", "summary": "api_summary", "name": name, "short_name": name}
-        | statistics(some.values)
+        | statistics(durations.values)
         for part, of_part in (groups.by_part(names.get).items() if split.phased else ())
-        for name, some in of_part.items()
+        for name, durations in of_part.items()
     ]
-    return with_shares(whole), by_phase
+    return with_shares(rows), by_phase
 
 
 def osrt_summary(source: Source) -> list[Row]:
     """Calls of the operating system's runtime."""
-    found = collect(source, "OSRT_API", "nameId", distinct=("globalTid",))
-    if found is None:
+    collected = collect(source, "OSRT_API", "nameId", distinct=("globalTid",))
+    if collected is None:
         return []
-    pid = pid_of(found, "globalTid")
-    calls = merge(found.grouped, _spelled(source, found)).items()
+    pid = pid_of(collected, "globalTid")
+    calls = merge(collected.grouped, _key_names(source, collected)).items()
     return with_shares([{"pid": pid, "name": name, **statistics(v)} for name, v in calls if name not in _NO_CALLS])
 
 
@@ -307,11 +310,11 @@ def openmp_summary(source: Source) -> list[Row]:
     """OpenMP events by name; two tables that give an event one name make one row."""
     values: dict[str, list[IntArray]] = {}
     for table in sorted(t for t in source.columns if t.startswith(_OPENMP)):
-        found = collect(source, table, "nameId")
-        if found is None:
+        collected = collect(source, table, "nameId")
+        if collected is None:
             continue
-        for index, name in enumerate(_spelled(source, found)):
-            values.setdefault(name, []).append(found.grouped.of(index))
+        for index, name in enumerate(_key_names(source, collected)):
+            values.setdefault(name, []).append(collected.grouped.values_of(index))
     return with_shares([{"name": name, **statistics(_joined(parts))} for name, parts in values.items()])
 
 
@@ -325,13 +328,13 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
     values: dict[str, list[IntArray]] = {}
     sizes: dict[str, int] = {}
     for table in _MPI:
-        found = collect(source, table, "textId", may_be_unended=True)
-        if found is None:
+        collected = collect(source, table, "textId", may_be_unended=True)
+        if collected is None:
             continue
-        unended += found.unended
+        unended += collected.unended
         sent = _bytes_by_key(source, table)
-        for index, (key, name) in enumerate(zip(found.grouped.keys, _spelled(source, found), strict=True)):
-            values.setdefault(name, []).append(found.grouped.of(index))
+        for index, (key, name) in enumerate(zip(collected.grouped.keys, _key_names(source, collected), strict=True)):
+            values.setdefault(name, []).append(collected.grouped.values_of(index))
             if key in sent and bytes_are_sent(name):
                 sizes[name] = sizes.get(name, 0) + sent[key]
     rows: list[Row] = [
@@ -341,31 +344,31 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
     return rows, unended
 
 
-def pid_of(found: Collected, column: str) -> int | None:
+def pid_of(collected: Collected, column: str) -> int | None:
     """The process of all rows, from serialized global ids; None when there are several."""
-    pids = {None if v == NULL else process_of(v) for v in found.distinct[column]}
+    pids = {None if v == NULL else process_of(v) for v in collected.distinct[column]}
     return pids.pop() if len(pids) == 1 else None
 
 
-def _spelled(source: Source, found: Collected) -> list[str]:
+def _key_names(source: Source, collected: Collected) -> list[str]:
     """The name of each key; one that StringIds lacks stays apart from all others."""
-    names = source.strings(found.grouped.keys)
-    return [names.get(key, f"string {key}") for key in found.grouped.keys]
+    names = source.strings(collected.grouped.keys)
+    return [names.get(key, f"string {key}") for key in collected.grouped.keys]
 
 
 def _constructs(source: Source, table: str) -> list[Row]:
-    places: dict[tuple[int, int, int], int] = {}
+    constructs: dict[tuple[int, int, int], int] = {}
     keys: list[IntArray] = []
     durations: list[IntArray] = []
     for batch in source.scan(table, ["nameId", "srcFile", "lineNo", DURATION]):
         require_integers(table, batch, "nameId", DURATION)
         triples = zip(*(batch[c].tolist() for c in ("nameId", "srcFile", "lineNo")), strict=True)
-        keys.append(np.array([places.setdefault(t, len(places)) for t in triples], np.int64))
+        keys.append(np.array([constructs.setdefault(t, len(constructs)) for t in triples], np.int64))
         durations.append(batch[DURATION])
     if not keys:
         return []
-    texts = source.strings([i for name, file, _ in places for i in (name, file) if i != NULL])
-    labels = [_place(texts, *t) for t in places]
+    texts = source.strings([i for name, file, _ in constructs for i in (name, file) if i != NULL])
+    labels = [_construct_name(texts, *t) for t in constructs]
     try:
         grouped = group(np.concatenate(keys), np.concatenate(durations))
     except OverflowError as fault:
@@ -374,7 +377,7 @@ def _constructs(source: Source, table: str) -> list[Row]:
     return [{"name": name, **statistics(values)} for name, values in merged.items()]
 
 
-def _place(texts: dict[int, str], name: int, file: int, line: int) -> str:
+def _construct_name(texts: dict[int, str], name: int, file: int, line: int) -> str:
     construct = texts.get(name, f"string {name}")
     return f"{construct}@{texts[file]}:{line}" if file in texts else construct
 
@@ -384,8 +387,8 @@ def _bytes_by_key(source: Source, table: str) -> dict[int, int]:
     if not has_columns(source, table, "size", "textId"):
         return sizes
     columns = ["textId", "size", "end"]
-    for whole in source.scan(table, columns):
-        batch = {name: values[whole["end"] != NULL] for name, values in whole.items()}
+    for scanned in source.scan(table, columns):
+        batch = {name: values[scanned["end"] != NULL] for name, values in scanned.items()}
         for key, size in zip(batch["textId"].tolist(), batch["size"].tolist(), strict=True):
             if size != NULL:
                 sizes[key] = sizes.get(key, 0) + size
@@ -474,9 +477,9 @@ def _single(values: set[Any]) -> Any:
 
 
 def _environment(source: Source) -> dict[str, str]:
-    known = {*_ENVIRONMENT, "CudaDriverVersion"}
+    names = {*_ENVIRONMENT, "CudaDriverVersion"}
     rows = source.rows("TARGET_INFO_SYSTEM_ENV", ["name", "value"])
-    return {n: v for n, v in rows if n in known and isinstance(v, str)}
+    return {n: v for n, v in rows if n in names and isinstance(v, str)}
 
 
 def _gpus(source: Source) -> list[Row]:

@@ -41,20 +41,20 @@ _EVENTS = frozenset(TABLES) - {"facts"}
 
 def fill(report: Report, source: Source, options: Options) -> None:
     """Fill a report from an export, table by table: a damaged one is left out and named."""
-    outcomes = _run(_wanted(options), source)
-    made = {name: o.value for name, o in outcomes.items() if o.fault is None}
-    outcomes["split"] = _try(lambda _: _split(made, outcomes, options), source)
-    made["split"] = outcomes["split"].value or Split()
-    outcomes |= _run(_in_turn(made, options), source)
-    made |= {name: o.value for name, o in outcomes.items() if o.fault is None}
+    outcomes = _run(_first_makers(options), source)
+    results = {name: o.value for name, o in outcomes.items() if o.fault is None}
+    outcomes["split"] = _try(lambda _: _split(results, outcomes, options), source)
+    results["split"] = outcomes["split"].value or Split()
+    outcomes |= _run(_second_makers(results, options), source)
+    results |= {name: o.value for name, o in outcomes.items() if o.fault is None}
     faults = {str(o.fault): o.fault for o in outcomes.values() if o.fault is not None}
     for fault in faults.values():
         report.error(f"a table of the export cannot be read: {fault}", fix=fault.fix or _DAMAGED)
-    report.tool_version = made.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
-    report.problems += [*made.get("shapes", {}).values(), *made.get("diagnostics", [])]
-    _warn(report, made)
-    _say_contradictions(report, source, made)
-    _assemble(report, made, options)
+    report.tool_version = results.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
+    report.problems += [*results.get("shapes", {}).values(), *results.get("diagnostics", [])]
+    _warn(report, results)
+    _report_contradictions(report, source, results)
+    _assemble(report, results, options)
     if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
         report.error("the report contains no kernels, API calls, NVTX ranges or other events that nsw reads")
 
@@ -76,7 +76,7 @@ _OF_PHASES = frozenset({KERNEL, MEMCPY, MEMSET, GRAPH, RUNTIME, NVTX})
 _NVTX = ("nvtx_summary", "nvtx_gpu_summary", "communication")
 
 
-def _wanted(options: Options) -> dict[str, Callable[[Source], Any]]:
+def _first_makers(options: Options) -> dict[str, Callable[[Source], Any]]:
     """What must be made, the longest first."""
     makers: dict[str, tuple[Callable[[Source], Any], tuple[str, ...]]] = {
         "gpu": (summaries.gpu_tables, ("gpu_summary", "communication", "nvtx_gpu_summary", *_PHASES)),
@@ -103,32 +103,36 @@ def _wants(options: Options, table: str) -> bool:
     return options.wants(table, default=table not in TRACES)
 
 
-def _split(made: Mapping[str, Any], outcomes: Mapping[str, _Outcome], options: Options) -> Split:
+def _split(results: Mapping[str, Any], outcomes: Mapping[str, _Outcome], options: Options) -> Split:
     """The phases; none where a table that they follow from cannot be read, which is an error of its own."""
-    tables = made.get("gpu", summaries.GpuTables())
+    tables = results.get("gpu", summaries.GpuTables())
     damaged = any(name in outcomes and outcomes[name].fault is not None for name in ("gpu", "calls", "nvtx", "shapes"))
-    if damaged or _OF_PHASES & made["shapes"].keys() or not any(_wants(options, t) for t in _PHASES):
+    if damaged or _OF_PHASES & results["shapes"].keys() or not any(_wants(options, t) for t in _PHASES):
         return Split()
     return split(
-        tables.found, made.get("calls"), made.get("nvtx", _Nvtx()).ranges, nccl=tables.nccl, named=options.steps,
+        tables.collected,
+        results.get("calls"),
+        results.get("nvtx", _Nvtx()).ranges,
+        nccl=tables.nccl,
+        named_step=options.steps,
         warmup=options.warmup,
-    )  # fmt: skip
+    )
 
 
-def _in_turn(made: Mapping[str, Any], options: Options) -> dict[str, Callable[[Source], Any]]:
+def _second_makers(results: Mapping[str, Any], options: Options) -> dict[str, Callable[[Source], Any]]:
     """What is made of the tables that were scanned, by phase where there are phases."""
-    tables, called = made.get("gpu", summaries.GpuTables()), made.get("calls")
-    ranges, divided = made.get("nvtx", _Nvtx()).ranges, made["split"]
+    tables, calls = results.get("gpu", summaries.GpuTables()), results.get("calls")
+    ranges, divided = results.get("nvtx", _Nvtx()).ranges, results["split"]
     makers: dict[str, Callable[[Source], Any]] = {"work": lambda _: summaries.gpu_work(tables, divided)}
     if ranges is not None and options.wants("nvtx_gpu_summary"):
-        makers["projected"] = lambda _: nvtx_gpu_summary(ranges, called, tables.found.values())
-    if called is not None:
-        makers["api"] = lambda source: summaries.api_summary(source, called, divided)
+        makers["projected"] = lambda _: nvtx_gpu_summary(ranges, calls, tables.collected.values())
+    if calls is not None:
+        makers["api"] = lambda source: summaries.api_summary(source, calls, divided)
 
     def parts(table: str) -> Any:
-        found = called if table == RUNTIME else tables.found.get(table)
+        collected = calls if table == RUNTIME else tables.collected.get(table)
         column = "globalTid" if table == RUNTIME else "globalPid"
-        return divided.parts(found, column) if found is not None and divided.phased else None
+        return divided.parts(collected, column) if collected is not None and divided.phased else None
 
     for name, trace in (("gpu_trace", traces.gpu_trace), ("api_trace", traces.api_trace)):
         if _wants(options, name):
@@ -172,66 +176,68 @@ def _nvtx(source: Source, options: Options) -> _Nvtx:
     return _Nvtx(ranges, timed, nvtx.mpi_calls(ranges), ranges.unended, ranges.rank)
 
 
-def _assemble(report: Report, made: Mapping[str, Any], options: Options) -> None:
+def _assemble(report: Report, results: Mapping[str, Any], options: Options) -> None:
     """Put what was made into the report's tables; the columns that all rows share are filled here."""
-    work = made.get("work", summaries.GpuWork())
-    marked = made.get("nvtx", _Nvtx())
-    mpi, _ = made.get("mpi", ([], 0))
-    api, api_by_phase = made.get("api", ([], []))
+    work = results.get("work", summaries.GpuWork())
+    marked = results.get("nvtx", _Nvtx())
+    mpi, _ = results.get("mpi", ([], 0))
+    api, api_by_phase = results.get("api", ([], []))
     tables: dict[str, list[Row]] = {
         "gpu_summary": work.summary,
         "api_summary": api,
-        "osrt_summary": made.get("osrt_summary", []),
+        "osrt_summary": results.get("osrt_summary", []),
         "nvtx_summary": marked.timed,
-        "nvtx_gpu_summary": made.get("projected", []),
+        "nvtx_gpu_summary": results.get("projected", []),
         "nvtx_trace": nvtx.nvtx_trace(marked.ranges) if marked.ranges and _wants(options, "nvtx_trace") else [],
-        "um_summary": made.get("um_summary", []),
-        "openacc_summary": made.get("openacc_summary", []),
-        "openmp_summary": made.get("openmp_summary", []),
+        "um_summary": results.get("um_summary", []),
+        "openacc_summary": results.get("openacc_summary", []),
+        "openmp_summary": results.get("openmp_summary", []),
         "communication": with_shares(work.communication) + with_shares(mpi or marked.mpi),
-        "facts": made.get("facts", []),
+        "facts": results.get("facts", []),
         **phase_tables(
-            timelines(made["split"], made.get("calls"), marked.ranges, made.get("contexts", {})),
+            timelines(results["split"], results.get("calls"), marked.ranges, results.get("contexts", {})),
             work.by_phase + api_by_phase,
             every=_wants(options, "iteration_trace"),
         ),
     }  # fmt: skip
-    origin = made.get("origin", summaries.Origin())
+    origin = results.get("origin", summaries.Origin())
     shared = {"host": origin.host, "rank": marked.rank if origin.rank is None else origin.rank}
     for name, rows in tables.items():
         if rows and _wants(options, name):
             report.tables[name] = [shared | row for row in rows]
-    report.tables.update({name: made[name] for name in TRACES if name in made and len(made[name])})
+    report.tables.update({name: results[name] for name in TRACES if name in results and len(results[name])})
 
 
-def _say_contradictions(report: Report, source: Source, made: Mapping[str, Any]) -> None:
+def _report_contradictions(report: Report, source: Source, results: Mapping[str, Any]) -> None:
     """Report what was met in the export that cannot be."""
     for table, rows in sorted(source.contradictions.backwards.items()):
         long = {(start, end) for start, end in rows if end - start > LONGEST_NS}
         early = {(start, end) for start, end in rows - long if start <= end}
-        for some, one, several in (
+        for faulty, singular, plural in (
             (rows - long - early, "a row ends before it starts", "rows end before they start"),
             (long, "a row lasts more than ten years", "rows last more than ten years"),
             (early, "a row starts before time 0", "rows start before time 0"),
         ):
-            if some:
-                report.error(f"{table}: {one_or(len(some), one, several)}: left out", fix=_DAMAGED)
+            if faulty:
+                report.error(f"{table}: {one_or(len(faulty), singular, plural)}: left out", fix=_DAMAGED)
     if nameless := source.contradictions.nameless:
         first = ", ".join(f"'string {i}'" for i in sorted(nameless)[:MOST_SHOWN])
         count = one_or(len(nameless), "a name is", "names are")
         report.error(f"{count} not in StringIds: shown as {first}", fix=_DAMAGED)
     unrelated = sum(
-        int((found.kept["correlationId"] == NULL).sum())
-        for found in (made.get("calls"), *made.get("gpu", summaries.GpuTables()).found.values())
-        if found is not None and has_columns(source, found.table, "correlationId")
+        int((collected.columns["correlationId"] == NULL).sum())
+        for collected in (results.get("calls"), *results.get("gpu", summaries.GpuTables()).collected.values())
+        if collected is not None and has_columns(source, collected.table, "correlationId")
     )
     if unrelated:
-        what = one_or(unrelated, "1 CUDA call or GPU operation has", "CUDA calls or GPU operations have")
-        report.error(f"{what} no correlation id: nvtx_gpu_summary and the phases lack what they launched", fix=_DAMAGED)
+        subject = one_or(unrelated, "1 CUDA call or GPU operation has", "CUDA calls or GPU operations have")
+        report.error(
+            f"{subject} no correlation id: nvtx_gpu_summary and the phases lack what they launched", fix=_DAMAGED
+        )
 
 
-def _warn(report: Report, made: Mapping[str, Any]) -> None:
-    work = made.get("work", summaries.GpuWork())
+def _warn(report: Report, results: Mapping[str, Any]) -> None:
+    work = results.get("work", summaries.GpuWork())
     if work.graph_launches:
         share = "an unknown share" if work.graph_share is None else f"{work.graph_share:.1f} %"
         report.warn(
@@ -241,15 +247,15 @@ def _warn(report: Report, made: Mapping[str, Any]) -> None:
         )
     if work.decompressions:
         report.warn(f"{work.decompressions} decompressions by the GPU's own engine are not in gpu_summary")
-    _, unended_calls = made.get("mpi", ([], 0))
+    _, unended_calls = results.get("mpi", ([], 0))
     if unended_calls:
         report.warn(f"{unended_calls} MPI calls had not ended when the trace did; they are left out")
-    if (unmarked := made["split"].unmarked) is not None:
+    if (unmarked := results["split"].missing_range) is not None:
         report.warn(
-            f"there is no NVTX range {unmarked.named}: the iterations are {unmarked.instead}",
-            fix=f"ranges that repeat: {', '.join(unmarked.there) or 'none'}",
+            f"there is no NVTX range {unmarked.requested}: the iterations are {unmarked.instead}",
+            fix=f"ranges that repeat: {', '.join(unmarked.available) or 'none'}",
         )
-    marked = made.get("nvtx", _Nvtx())
+    marked = results.get("nvtx", _Nvtx())
     if marked.unended:
         report.warn(f"{marked.unended} NVTX ranges never ended; nsw lets them end at the last NVTX event")
 
@@ -268,7 +274,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "CUDA_UM_CPU_PAGE_FAULT_EVENTS": ("start",),
     "CUDA_UM_GPU_PAGE_FAULT_EVENTS": (*_TIMED, "numberOfPageFaults"),
 }
-_ALIKE: Final = (
+_NEEDED_BY_PREFIX: Final = (
     ("CUPTI_ACTIVITY_KIND_OPENACC_", (*_TIMED, "nameId")),
     ("OPENMP_EVENT_KIND_", (*_TIMED, "nameId")),
     ("MPI_P2P_EVENTS", (*_TIMED, "textId")),
@@ -280,27 +286,27 @@ _ALIKE: Final = (
 
 def unknown_shapes(source: Source) -> dict[str, Problem]:
     """An error for each table that has rows and lacks a column that reading it takes."""
-    found: dict[str, Problem] = {}
+    problems: dict[str, Problem] = {}
     for table, columns in sorted(source.columns.items()):
         missing = [need for need in _needed(table) if columns.isdisjoint(need.split("|"))]
         if missing and columns and source.rows(table, sorted(columns)[:1], at_most=1):
             names = ", ".join(need.replace("|", " or ") for need in missing)
-            found[table] = Problem(
+            problems[table] = Problem(
                 "error",
                 f"{table} has no column {names}: nsw does not know this shape of an export, and what needs it is"
                 " not read",
                 fix="export the report again (nsys export --type sqlite), and report the nsys version to nsw's authors",
             )
-    return found
+    return problems
 
 
 def _needed(table: str) -> tuple[str, ...]:
-    return _NEEDED.get(table) or next((needed for start, needed in _ALIKE if table.startswith(start)), ())
+    return _NEEDED.get(table) or next((needed for start, needed in _NEEDED_BY_PREFIX if table.startswith(start)), ())
 
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 _LEVELS = {2: "nsys", 3: "nsys reported an error"}
-_MOST = 50  # different messages shown
+_MAX_MESSAGES = 50  # different messages shown
 _LONGEST = 1000  # characters of a message
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|'[^']*'|\d+")
 # Default traces that most programs do not use, and for which nsw has no table.
@@ -309,7 +315,7 @@ _IDLE = re.compile(
     r"(?: events | might have not been started)"
 )
 # nsys says this of each process, such as a launcher or a compiler; it is true of the report where no process has any.
-_NOTHING = (
+_EMPTY_TRACES = (
     (re.compile(r"No CUDA events collected|CUDA profiling might have not been started"), (KERNEL, RUNTIME)),
     (re.compile(r"No NVTX events collected"), (NVTX,)),
 )
@@ -318,17 +324,20 @@ _NOTHING = (
 def diagnostics(source: Source) -> list[Problem]:
     """Warnings and errors of DIAGNOSTIC_EVENT; those that differ only in numbers and quoted names are one."""
     rows = source.rows("DIAGNOSTIC_EVENT", ["severity", "text"], at_most=100_000)
-    untrue = [said for said, tables in _NOTHING if any(_has_rows(source, table) for table in tables)]
+    untrue = [pattern for pattern, tables in _EMPTY_TRACES if any(_has_rows(source, table) for table in tables)]
     seen: dict[tuple[str, str], list[str]] = {}
     for level, text in rows:
         if level not in _LEVELS or not isinstance(text, str) or _IDLE.match(text):
             continue
-        if not any(said.search(text) for said in untrue):
+        if not any(pattern.search(text) for pattern in untrue):
             seen.setdefault((_LEVELS[level], _VARYING.sub("#", text)), []).append(text)
-    problems = [_problem(who, texts) for (who, _), texts in seen.items()]
-    if len(problems) > _MOST:
-        left = len(problems) - _MOST
-        problems = [*problems[:_MOST], Problem("warning", f"{left} more kinds of nsys diagnostics are not shown")]
+    problems = [_problem(reporter, texts) for (reporter, _), texts in seen.items()]
+    if len(problems) > _MAX_MESSAGES:
+        left = len(problems) - _MAX_MESSAGES
+        problems = [
+            *problems[:_MAX_MESSAGES],
+            Problem("warning", f"{left} more kinds of nsys diagnostics are not shown"),
+        ]
     return problems
 
 
@@ -339,9 +348,9 @@ def _has_rows(source: Source, table: str) -> bool:
         return False  # named where the table itself is read
 
 
-def _problem(who: str, texts: list[str]) -> Problem:
+def _problem(reporter: str, texts: list[str]) -> Problem:
     text = " ".join(texts[0].split())[:_LONGEST]
-    more = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
-    known = explain("nsys", text)
-    meaning = f" ({known.explanation})" if known else ""
-    return Problem("warning", f"{who}: {text}{more}{meaning}", fix=known.fix if known else None)
+    repeats = f" (and {len(texts) - 1} like it)" if len(texts) > 1 else ""
+    entry = explain("nsys", text)
+    meaning = f" ({entry.explanation})" if entry else ""
+    return Problem("warning", f"{reporter}: {text}{repeats}{meaning}", fix=entry.fix if entry else None)

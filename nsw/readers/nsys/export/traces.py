@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _MEMORY = ("pageable", "pinned", "device", "array", "managed", "device static", "managed static", "unknown")
 # column of the trace: column of the export
-_PLACE = {"device": "deviceId", "context": "contextId", "stream": "streamId", "correlation": "correlationId"}
+_ID_COLUMNS = {"device": "deviceId", "context": "contextId", "stream": "streamId", "correlation": "correlationId"}
 _TIMES = {"start_ns": "start", "duration_ns": DURATION}
 _LAUNCH = {
     "grid_x": "gridX", "grid_y": "gridY", "grid_z": "gridZ", "block_x": "blockX", "block_y": "blockY",
@@ -54,17 +54,17 @@ def api_trace(source: Source, phases: Phases) -> pa.Table:
     """Every call of the CUDA runtime and driver, by start; names are those of api_summary."""
     from nsw.tables.names import api_name
 
-    def more(batch: Batch) -> dict[str, Any]:
+    def extra_columns(batch: Batch) -> dict[str, Any]:
         return {"tid": _part(batch["globalTid"], 0), "name": _names(source, batch["nameId"], api_name)}
 
     columns = _TIMES | {"correlation": "correlationId", "return_value": "returnValue"}
-    return _by_start("api_trace", _parts(source, RUNTIME, columns, ["nameId"], more, phases))
+    return _by_start("api_trace", _parts(source, RUNTIME, columns, ["nameId"], extra_columns, phases))
 
 
 def _kernels(source: Source, phases: Phases) -> list[pa.Table]:
     from nsw.tables.names import short_name
 
-    def more(batch: Batch) -> dict[str, Any]:
+    def extra_columns(batch: Batch) -> dict[str, Any]:
         return {
             "kind": "kernel",
             "name": _names(source, batch["demangledName"], str),
@@ -72,49 +72,51 @@ def _kernels(source: Source, phases: Phases) -> list[pa.Table]:
             "mangled_name": _names(source, batch["mangledName"], str),
         }
 
-    columns = _TIMES | _PLACE | _LAUNCH | _SHARED
-    return _parts(source, KERNEL, columns, ["demangledName", "mangledName"], more, phases)
+    columns = _TIMES | _ID_COLUMNS | _LAUNCH | _SHARED
+    return _parts(source, KERNEL, columns, ["demangledName", "mangledName"], extra_columns, phases)
 
 
 def _copies(source: Source, phases: Phases) -> list[pa.Table]:
     labels = copy_labels(source)
     memory = dict(enumerate(_MEMORY))
 
-    def more(batch: Batch) -> dict[str, Any]:
-        names = _taken(batch["copyKind"], lambda k: f"[CUDA memcpy {labels.get(k, f'kind {k}')}]")
+    def extra_columns(batch: Batch) -> dict[str, Any]:
+        names = _spell_distinct(batch["copyKind"], lambda k: f"[CUDA memcpy {labels.get(k, f'kind {k}')}]")
         return {
             "kind": "memcpy",
             "name": names,
             "short_name": names,
             "bytes_per_s": _speed(batch["bytes"], batch[DURATION]),
-            "src_memory": _taken(batch["srcKind"], memory.get),
-            "dst_memory": _taken(batch["dstKind"], memory.get),
+            "src_memory": _spell_distinct(batch["srcKind"], memory.get),
+            "dst_memory": _spell_distinct(batch["dstKind"], memory.get),
         }
 
-    return _parts(source, MEMCPY, _TIMES | _PLACE | _MOVED, ["copyKind", "srcKind", "dstKind"], more, phases)
+    return _parts(
+        source, MEMCPY, _TIMES | _ID_COLUMNS | _MOVED, ["copyKind", "srcKind", "dstKind"], extra_columns, phases
+    )
 
 
 def _memsets(source: Source, phases: Phases) -> list[pa.Table]:
-    def more(batch: Batch) -> dict[str, Any]:
+    def extra_columns(batch: Batch) -> dict[str, Any]:
         return {
             "kind": "memset",
             "name": "[CUDA memset]",
             "short_name": "[CUDA memset]",
             "bytes_per_s": _speed(batch["bytes"], batch[DURATION]),
-            "dst_memory": _taken(batch["memKind"], dict(enumerate(_MEMORY)).get),
+            "dst_memory": _spell_distinct(batch["memKind"], dict(enumerate(_MEMORY)).get),
         }
 
-    return _parts(source, MEMSET, _TIMES | _PLACE | _MOVED, ["memKind"], more, phases)
+    return _parts(source, MEMSET, _TIMES | _ID_COLUMNS | _MOVED, ["memKind"], extra_columns, phases)
 
 
 def _graphs(source: Source, phases: Phases) -> list[pa.Table]:
     key = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
 
-    def more(batch: Batch) -> dict[str, Any]:
-        names = _taken(batch[key], lambda k: f"[CUDA graph {k}]")
+    def extra_columns(batch: Batch) -> dict[str, Any]:
+        names = _spell_distinct(batch[key], lambda k: f"[CUDA graph {k}]")
         return {"kind": "graph", "name": names, "short_name": names}
 
-    return _parts(source, GRAPH, _TIMES | _PLACE | {"graph": key}, [], more, phases)
+    return _parts(source, GRAPH, _TIMES | _ID_COLUMNS | {"graph": key}, [], extra_columns, phases)
 
 
 def _parts(
@@ -122,10 +124,10 @@ def _parts(
     table: str,
     columns: Mapping[str, str],
     extra: list[str],
-    more: Callable[[Batch], dict[str, Any]],
+    extra_columns: Callable[[Batch], dict[str, Any]],
     phases: Phases,
 ) -> list[pa.Table]:
-    """The table's rows: `columns` renamed, with what `more` makes of each batch, process and phase of each row."""
+    """The table's rows: `columns` renamed, what `extra_columns` makes of a batch, each row's process and phase."""
     if not has_columns(source, table, "start", "end"):
         return []
     name, owner = ("api_trace", "globalTid") if table == RUNTIME else ("gpu_trace", "globalPid")
@@ -133,13 +135,15 @@ def _parts(
     codes, done = phases(table), 0
     for batch in source.scan(table, [*dict.fromkeys([*columns.values(), owner, *extra])]):
         require_integers(table, batch, "start" if "start" in batch else DURATION, DURATION)
-        found = (
-            {ours: batch[theirs] for ours, theirs in columns.items()} | {"pid": _part(batch[owner], 24)} | more(batch)
+        arrays = (
+            {column: batch[export_column] for column, export_column in columns.items()}
+            | {"pid": _part(batch[owner], 24)}
+            | extra_columns(batch)
         )
         if codes is not None:
-            found["phase"] = _taken(codes[done : done + len(batch[DURATION])], phase_name)
+            arrays["phase"] = _spell_distinct(codes[done : done + len(batch[DURATION])], phase_name)
         done += len(batch[DURATION])
-        out.append(_table(name, found))
+        out.append(_table(name, arrays))
     return out
 
 
@@ -168,8 +172,8 @@ def _by_start(name: str, parts: list[pa.Table]) -> pa.Table:
 
     from nsw.tables.data import arrow_schema
 
-    whole = pa.concat_tables(parts) if parts else arrow_schema(name).empty_table()
-    return whole.sort_by("start_ns")
+    table = pa.concat_tables(parts) if parts else arrow_schema(name).empty_table()
+    return table.sort_by("start_ns")
 
 
 def _constant(table: pa.Table, column: str, value: str | None) -> pa.Table:
@@ -181,10 +185,10 @@ def _constant(table: pa.Table, column: str, value: str | None) -> pa.Table:
 
 def _names(source: Source, ids: IntArray, spell: Callable[[str], str]) -> Any:
     texts = source.strings([i for i in np.unique(ids).tolist() if i != NULL])
-    return _taken(ids, lambda i: spell(texts[i]) if i in texts else (None if i == NULL else f"string {i}"))
+    return _spell_distinct(ids, lambda i: spell(texts[i]) if i in texts else (None if i == NULL else f"string {i}"))
 
 
-def _taken(values: IntArray, spell: Callable[[int], str | None]) -> Any:
+def _spell_distinct(values: IntArray, spell: Callable[[int], str | None]) -> Any:
     """The spelling of each value, made once for each different one."""
     import pyarrow as pa
 
@@ -199,5 +203,5 @@ def _part(ids: IntArray, shift: int) -> IntArray:
 def _speed(sizes: IntArray, durations: IntArray) -> Any:
     import pyarrow as pa
 
-    known = (sizes != NULL) & (durations > 0)
-    return pa.array(sizes / np.where(known, durations, 1) * 1e9, mask=~known)
+    has_speed = (sizes != NULL) & (durations > 0)
+    return pa.array(sizes / np.where(has_speed, durations, 1) * 1e9, mask=~has_speed)

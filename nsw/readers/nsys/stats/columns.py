@@ -22,7 +22,9 @@ def _words(listed: str) -> frozenset[str]:
 
 _STATISTICS = _words("avg, max, med, min, stddev, total, total time")
 _COUNTS = _words("calls, count, instances, num calls, operations")
-_EXECUTION = frozenset(f"{what}{how}" for what in "taqk" for how in ("avg", "med", "min", "max", "stddev"))
+_EXECUTION = frozenset(
+    f"{prefix}{statistic}" for prefix in "taqk" for statistic in ("avg", "med", "min", "max", "stddev")
+)
 _PROJECTION = _words(
     "avg gpu ops, avg num child, avg range lvl, proj avg, proj max, proj med, proj min, proj stddev, range instances, "
     "total gpu ops, total proj time, total range time"
@@ -68,7 +70,7 @@ _UNITLESS = (
     frozenset({"Projected Start", "Projected Duration"}),
     frozenset({"Total HtoD Migration Size", "Total DtoH Migration Size"}),
 )
-_KNOWN = _NUMBERS | _TEXTS | _UNREAD
+_COLUMN_NAMES = _NUMBERS | _TEXTS | _UNREAD
 
 _GROUP = "['\u2019\u00a0\u202f\u2009 _{other}]"
 _A_NUMBER = re.compile(r"-?\d[\d.,'\u2019\u00a0\u202f\u2009 _]*(?:e[+-]?\d+)?[%\u2026]?|-|None|nan", re.IGNORECASE)
@@ -108,13 +110,13 @@ def is_header(headers: list[str]) -> bool:
     names = [column(h).name for h in headers]
     if len(names) < _FEW:
         return frozenset(names) in _SHORT
-    known = sum(name in _KNOWN for name in names)
-    return known >= max(_FEW, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
+    count = sum(name in _COLUMN_NAMES for name in names)
+    return count >= max(_FEW, 0.7 * len(names)) and not _MEASURED.isdisjoint(names)
 
 
 def is_known(header: str) -> bool:
     """Whether nsys gives a column this name."""
-    return column(header).name in _KNOWN
+    return column(header).name in _COLUMN_NAMES
 
 
 def have_units(headers: list[str]) -> bool:
@@ -133,8 +135,8 @@ def is_row(headers: list[str], cells: list[str]) -> bool:
     """Whether there are numbers where this table has numbers."""
     if not any(cells):
         return False
-    for place, never_empty in _number_places(tuple(headers)):
-        cell = cells[place]
+    for index, never_empty in _number_columns(tuple(headers)):
+        cell = cells[index]
         if not cell:
             if never_empty:
                 return False
@@ -146,8 +148,8 @@ def is_row(headers: list[str], cells: list[str]) -> bool:
 def are_rows(headers: list[str], rows: list[list[str]]) -> bool:
     """Whether `is_row` holds of all of them, none of which has another number of cells."""
     columns = list(zip(*rows, strict=True))
-    for place, never_empty in _number_places(tuple(headers)):
-        cells = columns[place]
+    for index, never_empty in _number_columns(tuple(headers)):
+        cells = columns[index]
         if never_empty and not all(cells):
             return False
         joined = "".join(cells)
@@ -163,11 +165,11 @@ def _is_number_or_empty(cell: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _number_places(headers: tuple[str, ...]) -> tuple[tuple[int, bool], ...]:
+def _number_columns(headers: tuple[str, ...]) -> tuple[tuple[int, bool], ...]:
     """Where numbers are, and whether one must be there."""
     names = [column(header).name for header in headers]
     always = _ALWAYS | ({"cpu page faults"} if "cpu instruction address" in names else frozenset())
-    return tuple((place, name in always) for place, name in enumerate(names) if name in _NUMBERS)
+    return tuple((index, name in always) for index, name in enumerate(names) if name in _NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ class Marks:
     """How this place writes numbers: the decimal mark; whatever else is between digits groups them."""
 
     decimal: str = "."
-    other: list[str] = field(default_factory=list, compare=False)  # numbers met that have another mark: none here
+    rejected: list[str] = field(default_factory=list, compare=False)  # numbers met that have another mark: none here
 
     def digits(self, text: str) -> Digits | None:
         """The number; None where there is none, it is cut off, or nobody groups digits so."""
@@ -184,18 +186,18 @@ class Marks:
         shape = _shape(self.decimal).fullmatch(text)
         if shape is None:
             if has_other_mark(text):
-                self.other.append(text)
+                self.rejected.append(text)
             return None
-        sign, whole, fraction, power = shape.groups()
-        return digits(f"{sign}{_NO_DIGIT.sub('', whole)}" + (f".{fraction}" if fraction else "") + (power or ""))
+        sign, integer, fraction, power = shape.groups()
+        return digits(f"{sign}{_NO_DIGIT.sub('', integer)}" + (f".{fraction}" if fraction else "") + (power or ""))
 
 
 @lru_cache(maxsize=4)
 def _shape(decimal: str) -> re.Pattern[str]:
     """Groups of three, of four (Chinese, Japanese), or of two before the last three (Indian)."""
     group = _GROUP.format(other="," if decimal == "." else ".")
-    whole = rf"\d+|\d{{1,4}}(?:{group}\d{{2,4}})*{group}\d{{3,4}}"
-    return re.compile(rf"(-?)({whole})(?:{re.escape(decimal)}(\d+))?(e[+-]?\d{{1,3}})?", re.IGNORECASE)
+    integer = rf"\d+|\d{{1,4}}(?:{group}\d{{2,4}})*{group}\d{{3,4}}"
+    return re.compile(rf"(-?)({integer})(?:{re.escape(decimal)}(\d+))?(e[+-]?\d{{1,3}})?", re.IGNORECASE)
 
 
 def decide_marks(headers: list[str], rows: Iterable[list[str]], before: Votes) -> Marks | None:
@@ -206,10 +208,10 @@ def decide_marks(headers: list[str], rows: Iterable[list[str]], before: Votes) -
         rows: Its cells.
         before: What the tables before it prove; what this one proves is added.
     """
-    places = [place for place, header in enumerate(headers) if column(header).name in _NUMBERS]
+    indices = [index for index, header in enumerate(headers) if column(header).name in _NUMBERS]
     votes = Votes()
     for cells in rows:
-        votes.add(proven_mark(cells[place], _GROUPS) for place in places if not cells[place].isdigit())
+        votes.add(proven_mark(cells[index], _GROUPS) for index in indices if not cells[index].isdigit())
         if votes.total >= _ENOUGH_VOTES:
             break
     before.join(votes)

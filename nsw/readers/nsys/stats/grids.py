@@ -78,32 +78,32 @@ def find_grids(source: Iterable[Line]) -> Iterator[Grid | Line]:
     """The tables of a text, and between them every other line that is not blank, in their order."""
     lines = Lines(source)
     before: deque[str] = deque(maxlen=_TITLES)
-    held: Line | None = None  # it may prove to be a header
+    pending: Line | None = None  # it may prove to be a header
     while (line := lines.take()) is not None:
-        parts = _grids_at(line, held, lines, before)
+        parts = _grids_at(line, pending, lines, before)
         first = next(parts, None)
         if first is not None:
             yield first
             yield from parts
             before.clear()
-            held = None
+            pending = None
             continue
-        if held is not None and held[1].strip():
-            before.append(held[1].strip())
-            yield held
-        held = line
-    if held is not None and held[1].strip():
-        yield held
+        if pending is not None and pending[1].strip():
+            before.append(pending[1].strip())
+            yield pending
+        pending = line
+    if pending is not None and pending[1].strip():
+        yield pending
 
 
-def _grids_at(line: Line, held: Line | None, lines: Lines, before: deque[str]) -> Iterator[Grid]:
+def _grids_at(line: Line, pending: Line | None, lines: Lines, before: deque[str]) -> Iterator[Grid]:
     """The parts of the table that begins at this line, if one does."""
     _, text = line
     titles = tuple(before)
-    nearer = (*titles, held[1].strip()) if held else titles  # with the line right before this one
+    nearer = (*titles, pending[1].strip()) if pending else titles  # with the line right before this one
     is_ruled = "--" in text
-    if is_ruled and held is not None and (dashes := _dashes_in(text)):
-        yield from _under_dashes(dashes, held, lines, titles)
+    if is_ruled and pending is not None and (dashes := _dashes_in(text)):
+        yield from _under_dashes(dashes, pending, lines, titles)
     elif is_ruled and (border := _border_in(text)):
         yield from _boxed(line, border, lines, nearer)
     elif ("[" in text or "<" in text) and (opens := _OPENS.match(text)) is not None:
@@ -175,32 +175,32 @@ def _delimited(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Gr
     delimiter = _delimiter(text, first.start()) if first else None
     if first is None or delimiter is None:
         return
-    start = _beginning(text, first.start(), delimiter)
+    start = _titles_start(text, first.start(), delimiter)
     headers = _cells(text[start:], delimiter)
     if headers is not None and is_header(headers):
         grid = Grid(number, headers, titles, "csv", is_damaged=are_damaged(headers))
         yield from _filled(grid, _csv_rows(lines, grid, start, delimiter))
 
 
-def _beginning(text: str, found: int, delimiter: str) -> int:
+def _titles_start(text: str, known_start: int, delimiter: str) -> int:
     """Where the titles begin: at the first known one, or what is before it is another column."""
-    whole = _cells(text, delimiter) if found else None
-    return 0 if whole and is_known(whole[0]) else found
+    cells = _cells(text, delimiter) if known_start else None
+    return 0 if cells and is_known(cells[0]) else known_start
 
 
 def _delimiter(text: str, start: int) -> str | None:
     rest = text[start:]
-    found = max(",;\t", key=rest.count)
-    least = 1 if _SHORT_TITLES.match(rest) else 3
-    return found if rest.count(found) >= least else None
+    delimiter = max(",;\t", key=rest.count)
+    min_count = 1 if _SHORT_TITLES.match(rest) else 3
+    return delimiter if rest.count(delimiter) >= min_count else None
 
 
 def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    taken: list[Line] = []
+    record_lines: list[Line] = []
 
     def one_record() -> Iterator[str]:
-        while len(taken) < _LONGEST_RECORD and (line := lines.take()) is not None:
-            taken.append(line)
+        while len(record_lines) < _LONGEST_RECORD and (line := lines.take()) is not None:
+            record_lines.append(line)
             yield line[1][prefix:] + "\n"
 
     def is_record(text: str) -> bool:
@@ -209,15 +209,15 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
     for row in itertools.count():
         if row % _MANY == 0:  # where they hold something else, the next hundreds are looked at one by one
             yield from _many_csv_rows(lines, grid, prefix, delimiter)
-        taken.clear()
+        record_lines.clear()
         try:
             cells = next(csv.reader(one_record(), delimiter=delimiter), None)
         except csv.Error:
             cells = None
-        if sum(text.count('"') for _, text in taken) % 2:  # the file ends within a cell
+        if sum(text.count('"') for _, text in record_lines) % 2:  # the file ends within a cell
             cells = None
         if cells is None or not _fits(grid, cells):
-            lines.give_back(taken)
+            lines.give_back(record_lines)
             skipped = _strays(lines, is_record)
             last = lines.peek()
             if not skipped and last is not None and _is_damaged_row(last[1], grid, prefix, delimiter):
@@ -227,7 +227,7 @@ def _csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Iterator
                 return
             grid.stray.extend(skipped)
             continue
-        yield taken[0][0], [cell.strip() for cell in cells]
+        yield record_lines[0][0], [cell.strip() for cell in cells]
 
 
 def _fits(grid: Grid, cells: list[str] | None) -> bool:
@@ -259,10 +259,10 @@ def _many_csv_rows(lines: Lines, grid: Grid, prefix: int, delimiter: str) -> Ite
 def _nothing_but_rows(texts: list[str], headers: list[str], delimiter: str) -> list[list[str]] | None:
     """The cells of lines each of which is a row; None where one is none, however the lines go on."""
     try:
-        found = list(csv.reader(texts, delimiter=delimiter))
+        records = list(csv.reader(texts, delimiter=delimiter))
     except csv.Error:
         return None
-    rows = [list(map(str.strip, cells)) for cells in found if len(cells) == len(headers)]
+    rows = [list(map(str.strip, cells)) for cells in records if len(cells) == len(headers)]
     return rows if len(rows) == len(texts) and are_rows(headers, rows) else None
 
 
@@ -350,30 +350,30 @@ def _printed_row(text: str, headers: list[str], layout: _Layout) -> list[str] | 
 def _strays(lines: Lines, is_row_of_it: Callable[[str], bool]) -> list[int]:
     """Take the lines that another program printed between two rows; their numbers."""
     for ahead in range(_STRAY):
-        here, later = lines.peek(ahead), lines.peek(ahead + 1)
-        if here is None or later is None or not here[1].strip() or _is_between(here[1]):
+        current, following = lines.peek(ahead), lines.peek(ahead + 1)
+        if current is None or following is None or not current[1].strip() or _is_between(current[1]):
             break
-        if is_row_of_it(later[1]):
+        if is_row_of_it(following[1]):
             return [line[0] for line in itertools.islice(iter(lines.take, None), ahead + 1)]
     return []
 
 
 def _marked_up(lines: Lines, titles: tuple[str, ...], *, is_html: bool) -> Iterator[Grid]:
     """A table of HTML or an array of JSON; what is neither is put back."""
-    taken: list[Line] = []
+    consumed: list[Line] = []
 
     def watched() -> Iterator[Line]:
         while (line := lines.take()) is not None:
-            taken.append(line)
+            consumed.append(line)
             yield line
 
     rows = _html_rows(watched()) if is_html else _json_cells(_json_rows(watched()))
     first = next(rows, None)
     if first is None or not is_header(first[1]):
-        lines.give_back(taken[1:])  # less the line that looked like one
+        lines.give_back(consumed[1:])  # less the line that looked like one
         return
     grid = Grid(first[0], first[1], titles, "html" if is_html else "json", is_damaged=are_damaged(first[1]))
-    yield from _filled(grid, _fitting(rows, grid, taken))
+    yield from _filled(grid, _fitting(rows, grid, consumed))
 
 
 def _json_cells(rows: Iterator[tuple[int, dict[str, str]]]) -> Iterator[tuple[int, list[str]]]:
@@ -386,9 +386,11 @@ def _json_cells(rows: Iterator[tuple[int, dict[str, str]]]) -> Iterator[tuple[in
         yield number, list(row.values()) if list(row) == titles else []
 
 
-def _fitting(rows: Iterator[tuple[int, list[str]]], grid: Grid, taken: list[Line]) -> Iterator[tuple[int, list[str]]]:
+def _fitting(
+    rows: Iterator[tuple[int, list[str]]], grid: Grid, consumed: list[Line]
+) -> Iterator[tuple[int, list[str]]]:
     for number, cells in rows:
-        taken.clear()
+        consumed.clear()
         if _fits(grid, cells):
             yield number, [cell.strip() for cell in cells]
         else:
@@ -411,9 +413,9 @@ def _json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
             return
         parts = [compact]
         if not _OBJECT_ENDS.fullmatch(compact[-2:]) or compact.count("{") > compact.count("}"):
-            for _, more in itertools.islice(lines, _MOST_LINES):
-                parts.append(more)
-                if _OBJECT_ENDS.fullmatch(more):
+            for _, next_line in itertools.islice(lines, _MOST_LINES):
+                parts.append(next_line)
+                if _OBJECT_ENDS.fullmatch(next_line):
                     break
         rows = _loaded("[" + "\n".join(parts).strip().rstrip("]").rstrip().rstrip(",") + "]")
         row = rows[0] if rows and len(rows) == 1 else _pairs(parts)
@@ -427,10 +429,10 @@ def _json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
 def _loaded(array: str) -> list[dict[str, str] | None] | None:
     """The rows of an array, None for what is none."""
     try:
-        found = json.loads(array, parse_int=str, parse_float=str)
+        elements = json.loads(array, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return None
-    return found and list(map(_texts, found))
+    return elements and list(map(_texts, elements))
 
 
 def _pairs(parts: list[str]) -> dict[str, str] | None:
@@ -439,18 +441,18 @@ def _pairs(parts: list[str]) -> dict[str, str] | None:
     for line in parts:
         if line.strip() in ("{", "}", "},", "}]"):
             continue
-        found = _PAIR.fullmatch(line)
-        if found is None:
+        match = _PAIR.fullmatch(line)
+        if match is None:
             return None
-        value = found[2]
-        row[found[1]] = value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
+        value = match[2]
+        row[match[1]] = value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
     return row
 
 
-def _texts(found: Any) -> dict[str, str] | None:
-    if not isinstance(found, dict) or any(isinstance(v, dict | list) for v in found.values()):
+def _texts(element: Any) -> dict[str, str] | None:
+    if not isinstance(element, dict) or any(isinstance(v, dict | list) for v in element.values()):
         return None
-    return {key: "" if value is None else str(value) for key, value in found.items()}
+    return {key: "" if value is None else str(value) for key, value in element.items()}
 
 
 def _html_rows(lines: Iterable[Line]) -> Iterator[tuple[int, list[str]]]:

@@ -27,7 +27,7 @@ from nsw.readers.nsys.stats.reports import (
     name_of_file,
     names_ranges,
     table_name,
-    why_not,
+    unread_reason,
 )
 from nsw.readers.nsys.stats.rows import Tally
 from nsw.readers.text.lines import by_rank, text_lines
@@ -68,7 +68,7 @@ _OWN_TITLES = (
     "Total Message Volume",
 )
 # nsys stats refused, and said nothing else
-_ONLY_SAID = re.compile(
+_ONLY_MESSAGES = re.compile(
     r"\s*(?:WARNING: Existing SQLite export found|ERROR: Report '|SKIPPED: .* does not contain"
     r"|Generating SQLite file |usage: nsys |Exportation error: "
     r"|\*\* [^\n]{1,200}\s+Report was successfully run, but no data)"
@@ -99,7 +99,7 @@ def sniff(sample: Sample) -> int:
         return 80
     if _PROCESSING.search(sample.text) or _UNITLESS.search(sample.text):
         return 75
-    if ("Processing [" in sample.text and "SKIPPED: " in sample.text) or _ONLY_SAID.match(sample.text):
+    if ("Processing [" in sample.text and "SKIPPED: " in sample.text) or _ONLY_MESSAGES.match(sample.text):
         return 70
     return 60 if sample.contains(*_WORDS) else 0
 
@@ -108,44 +108,44 @@ def read(path: Path, options: Options) -> Report:
     """Fill the summaries and traces that the text holds; tables without a place in nsw are warned of."""
     report = Report(str(path), tool="nsys", format="nsys-stats")
     # phases follow from traces, which need not be asked for themselves
-    asked = options.tables
-    more = asked is not None and bool(options.phase_tables())
+    requested = options.tables
+    with_phases = requested is not None and bool(options.phase_tables())
     collected = Collected(
-        report, replace(options, tables=asked | {*_TRACES}) if asked is not None and more else options
+        report, replace(options, tables=requested | {*_TRACES}) if requested is not None and with_phases else options
     )
     votes, gaps = Votes(), _Gaps()
-    of_file = name_of_file(path.stem)
+    file_report = name_of_file(path.stem)
     for rank, lines in by_rank(text_lines(path)):
         collected.rank = rank
         kind: Kind = "other"
         untitled = _Untitled(report)
-        for found in find_grids(lines):
-            if isinstance(found, tuple):
-                _note(report, *found)
-                untitled.line(*found)
+        for grid in find_grids(lines):
+            if isinstance(grid, tuple):
+                _note(report, *grid)
+                untitled.line(*grid)
                 continue
             untitled.table()
-            if not _has_titles(report, found):
+            if not _has_titles(report, grid):
                 continue
-            marks = decide_marks(found.headers, (cells for _, cells in found.rows), votes) or Marks()
-            found.report = announced(found.titles) or of_file
-            if found.part == 0:
-                kind = kind_of(found.headers, found.titles, [cells[-1] for _, cells in found.rows], found.report)
-                _note_doubts(report, kind, found)
-            _note_faults(report, found)
-            _put(collected, kind, found, marks)
-            gaps.of_table(found, marks)
+            marks = decide_marks(grid.headers, (cells for _, cells in grid.rows), votes) or Marks()
+            grid.report = announced(grid.titles) or file_report
+            if grid.part == 0:
+                kind = kind_of(grid.headers, grid.titles, [cells[-1] for _, cells in grid.rows], grid.report)
+                _note_doubts(report, kind, grid)
+            _note_faults(report, grid)
+            _add_table(collected, kind, grid, marks)
+            gaps.note_table(grid, marks)
     collected.finish()
     if "gpu_trace" in report.tables:
         from nsw.readers.timeline.process_phases import add_phases  # with numpy
 
         add_phases(report, options)
-    for name in _TRACES if more else ():
+    for name in _TRACES if with_phases else ():
         if not options.wants(name):
             report.tables.pop(name, None)
     if any(report.tables.values()):
-        report.problems = [_softer(p) for p in report.problems]
-    gaps.say(report)
+        report.problems = [_as_warning(p) for p in report.problems]
+    gaps.add_problems(report)
     return report
 
 
@@ -171,14 +171,14 @@ class _Gaps:
         self._other_marks: list[tuple[str, int]] = []
         self._strange_units: dict[str, tuple[str, int]] = {}
 
-    def of_table(self, grid: Grid, marks: Marks) -> None:
+    def note_table(self, grid: Grid, marks: Marks) -> None:
         """Take note of figures that cannot be read."""
         for header in grid.headers:
             if (unit := unknown_unit(header)) is not None:
                 self._strange_units.setdefault(unit, (header, grid.line))
-        self._other_marks += [(text, grid.line) for text in marks.other]
+        self._other_marks += [(text, grid.line) for text in marks.rejected]
 
-    def say(self, report: Report) -> None:
+    def add_problems(self, report: Report) -> None:
         """Add them to the report's problems."""
         if self._other_marks:
             figures = one_or(len(self._other_marks), "a figure is", "figures are")
@@ -204,8 +204,8 @@ class _Untitled:
 
     def line(self, number: int, text: str) -> None:
         """Take a line that is outside of tables."""
-        if found := _PROCESSING.match(text.lstrip()):
-            self._name = found[1]
+        if match := _PROCESSING.match(text.lstrip()):
+            self._name = match[1]
             if _ADVICE.search(text):
                 self._advice(number)
         elif self._name and _BARE_ROW.match(text):
@@ -227,12 +227,12 @@ class _Untitled:
         self._name = ""
 
 
-def _softer(problem: Problem) -> Problem:
+def _as_warning(problem: Problem) -> Problem:
     """What nsys could not do beside the tables that are here only says that more was asked for."""
     return replace(problem, severity="warning")
 
 
-def _put(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
+def _add_table(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
     """Hand the rows of one table over."""
     match kind:
         case "kernels":
@@ -268,8 +268,8 @@ def _note(report: Report, number: int, text: str) -> None:
     """A line outside of tables: the tool's version, or a complaint of nsys."""
     if report.tool_version is None and (version := _VERSION.search(text)):
         report.tool_version = version[1]
-    said = text.strip()
-    if _COMPLAINT.match(said) and (problem := known_message("nsys", said, line=number, severity="warning")):
+    message = text.strip()
+    if _COMPLAINT.match(message) and (problem := known_message("nsys", message, line=number, severity="warning")):
         report.problems.append(problem)
 
 
@@ -339,10 +339,14 @@ class Collected:
             "kernels": [r for r in rows if r["kind"] == "kernel"],
             "copies": [r for r in rows if r["kind"] != "kernel"],
         }
-        told = {group for group, some in groups.items() if some and self._was_told(group, some, grid)}
-        new = {group for group, some in groups.items() if some} - told
-        if told:
-            self._repeats.append((f"the {told.pop()} of {_name(grid)}" if new else _name(grid), grid.line))
+        repeated = {
+            group
+            for group, group_rows in groups.items()
+            if group_rows and self._was_read_before(group, group_rows, grid)
+        }
+        new = {group for group, group_rows in groups.items() if group_rows} - repeated
+        if repeated:
+            self._repeats.append((f"the {repeated.pop()} of {_name(grid)}" if new else _name(grid), grid.line))
         if not new:
             return
         chosen = [r for r in rows if ("kernels" if r["kind"] == "kernel" else "copies") in new]
@@ -386,11 +390,13 @@ class Collected:
             return
         import pyarrow as pa
 
-        made = make(grid, marks)
+        arrow_table = make(grid, marks)
         for name, value in (("block", block), ("rank", self.rank)):
-            place = made.schema.get_field_index(name)
-            made = made.set_column(place, made.schema.field(place), pa.repeat(pa.scalar(value, pa.int64()), len(made)))
-        self._chunks.setdefault(table, []).append(made)
+            index = arrow_table.schema.get_field_index(name)
+            arrow_table = arrow_table.set_column(
+                index, arrow_table.schema.field(index), pa.repeat(pa.scalar(value, pa.int64()), len(arrow_table))
+            )
+        self._chunks.setdefault(table, []).append(arrow_table)
 
     def events(self, kind: Kind, grid: Grid, marks: Marks) -> None:
         """Rows of a trace that is added up."""
@@ -402,9 +408,9 @@ class Collected:
         """Bytes that MPI calls sent; their times come in another table."""
         self._messages.append((grid, self.rank, rows))
 
-    def unread(self, what: str, grid: Grid) -> None:
+    def unread(self, name: str, grid: Grid) -> None:
         """A table that nsw has no place for."""
-        self._unread.setdefault(what, grid.line)
+        self._unread.setdefault(name, grid.line)
 
     def finish(self) -> None:
         """Hand the tables to the report."""
@@ -413,17 +419,17 @@ class Collected:
         for grid, rank, rows in self._messages:
             self.rank = rank
             self._finish_messages(grid, rows)
-        self._say_repeats()
-        for what, line in self._unread.items():
-            reason, fix = why_not(what)
-            self._report.warn(f"not read: {what}; {reason}", line=line, fix=fix)
+        self._report_repeats()
+        for name, line in self._unread.items():
+            reason, fix = unread_reason(name)
+            self._report.warn(f"not read: {name}; {reason}", line=line, fix=fix)
         self._report.tables.update({table: rows for table, rows in self._rows.items() if rows})
         for table, chunks in self._chunks.items():
             import pyarrow as pa
 
             self._report.tables[table] = pa.concat_tables(chunks)
 
-    def _say_repeats(self) -> None:
+    def _report_repeats(self) -> None:
         if not self._repeats:
             return
         names, line = ", ".join(dict.fromkeys(name for name, _ in self._repeats)), self._repeats[0][1]
@@ -431,8 +437,8 @@ class Collected:
             verbs = ("repeat", "were") if names.startswith("the ") else ("repeats", "was")
             self._report.warn("{} {} rows of a table before it and {} left out".format(names, *verbs), line=line)
         else:
-            said = f"{len(self._repeats)} tables repeat rows of tables before them and were left out"
-            self._report.warn(f"{said}: {names}", line=line)
+            message = f"{len(self._repeats)} tables repeat rows of tables before them and were left out"
+            self._report.warn(f"{message}: {names}", line=line)
 
     def _finish(self, tally: Tally) -> None:
         name = _name(tally.first)
@@ -457,12 +463,12 @@ class Collected:
         }
         alone = []
         for row in rows:
-            other = timed.get((self.rank, row["name"], row["calls"]))
-            if other is None:
+            timed_row = timed.get((self.rank, row["name"], row["calls"]))
+            if timed_row is None:
                 alone.append(row)
             else:
-                other["total_bytes"] = row["total_bytes"]  # exact, where a trace has rounded sizes
-                other.pop("total_bytes_pm", None)
+                timed_row["total_bytes"] = row["total_bytes"]  # exact, where a trace has rounded sizes
+                timed_row.pop("total_bytes_pm", None)
         self.simple("communication", alone, grid)
 
     def _add(self, table: str, rows: list[Row], block: int) -> None:
@@ -484,12 +490,12 @@ class Collected:
 
     def _is_repeat(self, table: str, rows: list[Row], grid: Grid) -> bool:
         """Whether the rows are left out (and reported), since an earlier table has them."""
-        told = bool(rows) and self._was_told(table, rows, grid)
-        if told:
+        repeated = bool(rows) and self._was_read_before(table, rows, grid)
+        if repeated:
             self._repeats.append((_name(grid), grid.line))
-        return told
+        return repeated
 
-    def _was_told(self, table: str, rows: list[Row], grid: Grid) -> bool:
+    def _was_read_before(self, table: str, rows: list[Row], grid: Grid) -> bool:
         """Whether another report of nsys, or another format of it, gave the same calls and the same time."""
         if grid.part:
             return False
@@ -500,17 +506,19 @@ class Collected:
         origin = (grid.style, grid.report or "", *grid.headers)
         before = self._seen.setdefault((table, self.rank, calls), [])
         near = max(1.0, _ROUNDED * calls)
-        told = bool(total) and any(abs(total - other) <= near and by != origin for other, by in before)
+        repeated = bool(total) and any(
+            abs(total - earlier_total) <= near and earlier_origin != origin for earlier_total, earlier_origin in before
+        )
         before.append((total, origin))
-        return told
+        return repeated
 
     def _has_faults(self, rows: list[Row]) -> bool:
         """Whether these are the CPU page faults, by instruction, that the totals have too."""
         before = [(r["name"], r.get("calls")) for r in self._rows.get("um_summary", ())]
         return len(rows) == 1 and (rows[0]["name"], rows[0]["calls"]) in before
 
-    def _other_half(self, which: str, rows: list[Row]) -> list[Row] | None:
-        waiting = self._halves.get((which, _counts(rows)))
+    def _other_half(self, half: str, rows: list[Row]) -> list[Row] | None:
+        waiting = self._halves.get((half, _counts(rows)))
         return waiting.pop(0) if waiting else None
 
 
@@ -522,8 +530,8 @@ def _counts(rows: list[Row]) -> frozenset[tuple[str, Any]]:
     return frozenset((row["name"], row["calls"]) for row in rows)
 
 
-def _fill(row: Row, other: Row) -> None:
-    """Add what `other` knows and `row` does not."""
-    for key, value in other.items():
+def _fill(row: Row, source: Row) -> None:
+    """Add what `source` knows and `row` does not."""
+    for key, value in source.items():
         if row.get(key) is None:
             row[key] = value

@@ -24,7 +24,7 @@ Kind: TypeAlias = Literal[
 ]  # fmt: skip
 
 
-class Why(NamedTuple):
+class UnreadReason(NamedTuple):
     """Why a report is not read, and what has its figures."""
 
     reason: str
@@ -78,21 +78,21 @@ TABLES: Final[Mapping[Kind, str]] = {
     "mpi_sizes": "communication (bytes)",
     "cpu_faults": "um_summary (added up)",
 }
-_NO_PLACE: Final = Why("nsw has no table for it")
-_GRAPHICS: Final = Why("it is of graphics, and nsw has no table for it")
-_UNREAD: Final[Mapping[str, Why]] = {
-    "nvtxkernsum nvtx_kern_sum": Why(
+_NO_PLACE: Final = UnreadReason("nsw has no table for it")
+_GRAPHICS: Final = UnreadReason("it is of graphics, and nsw has no table for it")
+_UNREAD: Final[Mapping[str, UnreadReason]] = {
+    "nvtxkernsum nvtx_kern_sum": UnreadReason(
         "it counts a kernel once for each range around it, and no copies; nsw has no table for it",
         "read the .nsys-rep or its SQLite export: nvtx_gpu_summary has the GPU work of each range",
     ),
-    "unifiedmemory um_sum": Why(
+    "unifiedmemory um_sum": UnreadReason(
         "it lists only the addresses with most throughput, ten where no other number is asked for",
         "print um_total_sum, or read the .nsys-rep or its SQLite export",
     ),
-    "syscall_sum": Why("it is of system calls, and nsw has no table for it"),
-    "nvvideo_api_sum": Why("it is of video coding, and nsw has no table for it"),
+    "syscall_sum": UnreadReason("it is of system calls, and nsw has no table for it"),
+    "nvvideo_api_sum": UnreadReason("it is of video coding, and nsw has no table for it"),
     "network_congestion": _NO_PLACE,
-    "wddmqueuesdetails wddm_queue_sum": Why("it is of Windows' queues, and nsw has no table for it"),
+    "wddmqueuesdetails wddm_queue_sum": UnreadReason("it is of Windows' queues, and nsw has no table for it"),
     "dx11pixsum dx12pixsum dx12gpumarkersum dx11_pix_sum dx12_pix_sum dx12_gpu_marker_sum khrdebugsum khrdebuggpusum"
     " opengl_khr_range_sum opengl_khr_gpu_range_sum vulkanapisum vulkanapitrace vulkanmarkerssum vulkangpumarkersum"
     " vulkan_api_sum vulkan_api_trace vulkan_marker_sum vulkan_gpu_marker_sum": _GRAPHICS,
@@ -101,7 +101,7 @@ REPORTS: Final[Mapping[str, Kind]] = MappingProxyType(
     {name: kind for kind, names in _NAMES.items() for name in names.split()}
     | dict.fromkeys(" ".join(_UNREAD).split(), "other")
 )
-_WHY: Final = {name: why for names, why in _UNREAD.items() for name in names.split()}
+_REASONS: Final = {name: reason for names, reason in _UNREAD.items() for name in names.split()}
 
 # The lines before a table that give its name: of 2023 and later, of 2021 and 2022, and above tables of text or HTML.
 _RUN: Final = re.compile(
@@ -124,9 +124,9 @@ _OF_FILE: Final = re.compile(
 
 def name_in(line: str) -> str | None:
     """The name of the report that a line announces, or None; one of another's line counts where it is the only one."""
-    found = _RUN.match(line) or _EXECUTING.match(line) or _TITLED.fullmatch(line)
-    if found:
-        return next((group for group in found.groups() if group), None)
+    match = _RUN.match(line) or _EXECUTING.match(line) or _TITLED.fullmatch(line)
+    if match:
+        return next((group for group in match.groups() if group), None)
     if len(line) > _LONGEST_TITLE:
         return None
     words = set(_WORD.findall(line)) & REPORTS.keys()
@@ -140,8 +140,8 @@ def announced(titles: tuple[str, ...]) -> str | None:
 
 def name_of_file(stem: str) -> str | None:
     """The name of the report that nsys wrote a file of: `nsys stats -o run7` makes run7_cuda_api_sum.csv."""
-    found = _OF_FILE.search(stem)
-    return found[1] if found else None
+    match = _OF_FILE.search(stem)
+    return match[1] if match else None
 
 
 def names_ranges(titles: tuple[str, ...]) -> bool:
@@ -149,9 +149,9 @@ def names_ranges(titles: tuple[str, ...]) -> bool:
     return any(_NVTX_NAMES.search(line) for line in titles)
 
 
-def why_not(name: str) -> Why:
+def unread_reason(name: str) -> UnreadReason:
     """Why a report that has no place is not read."""
-    return _WHY.get(name, _NO_PLACE)
+    return _REASONS.get(name, _NO_PLACE)
 
 
 _CUDA = re.compile(r"cu(?:da)?[A-Z]\w*")
@@ -213,48 +213,48 @@ def kind_of(headers: list[str], titles: tuple[str, ...], names: Iterable[str], r
         report: What nsys called it, where that is known.
     """
     columns = [column(header) for header in headers]
-    known = {c.name for c in columns}
-    told = None if report is None else REPORTS.get(report, "other")
-    kind = _by_columns(columns, known)
-    if kind is not None and (kind != "nvtx" or told is None):
+    column_names = {c.name for c in columns}
+    reported_kind = None if report is None else REPORTS.get(report, "other")
+    kind = _by_columns(columns, column_names)
+    if kind is not None and (kind != "nvtx" or reported_kind is None):
         return "other" if kind == "nvtx" and _title(titles) == "other" else kind
-    if told is not None and {"time", "total time"} <= known:
-        return told
-    if not {"time", "total time"} <= known:
+    if reported_kind is not None and {"time", "total time"} <= column_names:
+        return reported_kind
+    if not {"time", "total time"} <= column_names:
         return "other"
     title = _title(titles)
-    if "event type" in known or title == "other":
+    if "event type" in column_names or title == "other":
         return "other"
-    if "source" in known:
+    if "source" in column_names:
         return "mpi"
-    if "name" in known and (title == "openmp" or ("count" in known and title is None)):
+    if "name" in column_names and (title == "openmp" or ("count" in column_names and title is None)):
         return "openmp"
-    if known & {"num calls", "calls"} and "name" in known:
+    if column_names & {"num calls", "calls"} and "name" in column_names:
         return _calls(list(names), title)
-    if known & {"instances"} and "name" in known:
+    if column_names & {"instances"} and "name" in column_names:
         return "other" if title == "mpi" else "kernels"
     return "other"
 
 
-def _by_columns(columns: list[Column], known: set[str]) -> Kind | None:
+def _by_columns(columns: list[Column], column_names: set[str]) -> Kind | None:
     for kind, needed in _TELLING:
-        if needed <= known:
+        if needed <= column_names:
             return kind
-    if {"time", "total time"} <= known:
-        return _by_time_columns(known)
+    if {"time", "total time"} <= column_names:
+        return _by_time_columns(column_names)
     total = next((c for c in columns if c.name == "total"), None)
-    if total is None or not known & {"operation", "name"}:
+    if total is None or not column_names & {"operation", "name"}:
         return None
-    is_size = size_factor(total.unit, 1000) if total.unit else {"avg", "max"} <= known
+    is_size = size_factor(total.unit, 1000) if total.unit else {"avg", "max"} <= column_names
     return "sizes" if is_size else None
 
 
-def _by_time_columns(known: set[str]) -> Kind | None:
-    if {"category", "operation"} <= known:
+def _by_time_columns(column_names: set[str]) -> Kind | None:
+    if {"category", "operation"} <= column_names:
         return "gpu"
-    if known & {"operation", "operations"}:
+    if column_names & {"operation", "operations"}:
         return "copies"
-    return "nvtx" if "range" in known else None
+    return "nvtx" if "range" in column_names else None
 
 
 def _calls(names: list[str], title: str | None) -> Kind:
@@ -291,14 +291,14 @@ def nvtx_style(cell: str, titles: tuple[str, ...], report: str | None = None) ->
 
 def title_unit(titles: tuple[str, ...]) -> str | None:
     """The unit that versions until 2021 gave in a table's title: `... Statistics (by size in KiB):`."""
-    found = re.search(r"\((?:by size in )?(\w+)\):?\s*$", titles[-1]) if titles else None
-    return found[1] if found else None
+    match = re.search(r"\((?:by size in )?(\w+)\):?\s*$", titles[-1]) if titles else None
+    return match[1] if match else None
 
 
 def table_name(titles: tuple[str, ...], headers: list[str]) -> str:
     """What to call a table in a message, where nsys gave it no name."""
-    found = (re.search(r"^(?:Generating )?([A-Z].* Statistics)", line) for line in reversed(titles))
-    return next((match[1] for match in found if match), "a table of " + ", ".join(headers[:4]))
+    matches = (re.search(r"^(?:Generating )?([A-Z].* Statistics)", line) for line in reversed(titles))
+    return next((match[1] for match in matches if match), "a table of " + ", ".join(headers[:4]))
 
 
 def openacc_kind(name: str) -> str:

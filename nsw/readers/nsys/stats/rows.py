@@ -42,7 +42,7 @@ class Cells:
     """The cells of one row by the name of their column, as numbers of the schema's units."""
 
     def __init__(self, grid: Grid, marks: Marks) -> None:
-        self._columns = {column(h).name: (place, column(h).unit) for place, h in enumerate(grid.headers)}
+        self._columns = {column(h).name: (index, column(h).unit) for index, h in enumerate(grid.headers)}
         self._title_unit = title_unit(grid.titles)
         self._marks = marks
         self.cells: list[str] = []
@@ -52,8 +52,8 @@ class Cells:
 
     def text(self, name: str) -> str:
         """The cell as printed; empty where there is no such column."""
-        found = self._columns.get(name)
-        return self.cells[found[0]] if found else ""
+        entry = self._columns.get(name)
+        return self.cells[entry[0]] if entry else ""
 
     def count(self, *names: str) -> int | None:
         """A whole number out of the first of the columns that is there."""
@@ -72,34 +72,34 @@ class Cells:
 
     def percent(self, name: str) -> Quantity | None:
         """A share, which is always rounded."""
-        found = self._marks.digits(self.text(name).removesuffix("%"))
-        return found.scaled() if found else None
+        digits = self._marks.digits(self.text(name).removesuffix("%"))
+        return digits.scaled() if digits else None
 
     def as_count(self, text: str) -> int | None:
         """A cell as a whole number."""
-        found = self._marks.digits(text)
-        whole = found.mantissa * 10**found.exponent if found and found.exponent >= 0 else None
-        return whole if whole is not None and abs(whole) < 2**63 else None
+        digits = self._marks.digits(text)
+        integer = digits.mantissa * 10**digits.exponent if digits and digits.exponent >= 0 else None
+        return integer if integer is not None and abs(integer) < 2**63 else None
 
     def as_time(self, name: str, text: str) -> Quantity | None:
         """A cell of column `name` in nanoseconds."""
         power = TIME_UNITS.get((self._unit(name) or "ns").lower())
-        found = self._marks.digits(text)
-        if found is None or power is None:
+        digits = self._marks.digits(text)
+        if digits is None or power is None:
             return None
-        exact = power == 0 and found.exponent >= 0
-        return Quantity(found.scaled().value, None) if exact else found.scaled(power)
+        exact = power == 0 and digits.exponent >= 0
+        return Quantity(digits.scaled().value, None) if exact else digits.scaled(power)
 
     def as_bytes(self, name: str, text: str) -> Quantity | None:
         """A cell of column `name` in bytes, or bytes a second."""
         if name not in self._factors:
             self._factors[name] = size_factor(re.sub(r"(?:ps|/s)$", "", self._unit(name) or "?"), 1000)
         factor = self._factors[name]
-        found = self._marks.digits(text)
-        if found is None or factor is None:
+        digits = self._marks.digits(text)
+        if digits is None or factor is None:
             return None
-        value, half = found.scaled()
-        exact = factor == 1 and found.exponent >= 0
+        value, half = digits.scaled()
+        exact = factor == 1 and digits.exponent >= 0
         return Quantity(value * factor, None if exact or half is None else half * factor)
 
     def has_nanoseconds(self, name: str) -> bool:
@@ -107,11 +107,11 @@ class Cells:
         return (self._unit(name) or "ns").lower() == "ns"
 
     def _unit(self, name: str) -> str | None:
-        found = self._columns.get(name)
-        return (found[1] if found else None) or self._title_unit
+        entry = self._columns.get(name)
+        return (entry[1] if entry else None) or self._title_unit
 
 
-def put(row: Row, target: str, quantity: Quantity | None) -> None:
+def set_quantity(row: Row, target: str, quantity: Quantity | None) -> None:
     """Set a column and, where the number was rounded, its `_pm` twin."""
     if quantity is not None:
         row[target] = quantity.value
@@ -119,7 +119,7 @@ def put(row: Row, target: str, quantity: Quantity | None) -> None:
             row[f"{target}_pm"] = quantity.pm
 
 
-def _each(grid: Grid, marks: Marks, make: Callable[[Cells], Row | None]) -> Iterator[Row]:
+def _make_rows(grid: Grid, marks: Marks, make: Callable[[Cells], Row | None]) -> Iterator[Row]:
     cells = Cells(grid, marks)
     for _, cells.cells in grid.rows:
         row = make(cells)
@@ -129,20 +129,22 @@ def _each(grid: Grid, marks: Marks, make: Callable[[Cells], Row | None]) -> Iter
 
 def _statistics(cells: Cells) -> Row:
     row: dict[str, Any] = {"calls": cells.count(*_COUNTS)}
-    put(row, "time_pct", cells.percent("time"))
+    set_quantity(row, "time_pct", cells.percent("time"))
     for name, target in _TIMES.items():
-        put(row, target, cells.time(name))
+        set_quantity(row, target, cells.time(name))
     return row
 
 
-def named(name: str) -> Row:
+def kind_and_names(name: str) -> Row:
     """The name of a GPU row and what to call it; one that is mangled (option `mangled`) is read too."""
     return {"kind": gpu_kind(name)} | names_of((name,))[name]
 
 
 def kernels(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows: kernels, or copies by time."""
-    return list(_each(grid, marks, lambda c: named(c.text("name") or c.text("operation")) | _statistics(c)))
+    return list(
+        _make_rows(grid, marks, lambda c: kind_and_names(c.text("name") or c.text("operation")) | _statistics(c))
+    )
 
 
 def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
@@ -158,7 +160,7 @@ def combined(grid: Grid, marks: Marks) -> tuple[list[Row], list[Row]]:
         if category == "CUDA_API":
             api.append({"name": api_name(name)} | _statistics(cells))
         else:
-            gpu.append(named(name) | _statistics(cells))
+            gpu.append(kind_and_names(name) | _statistics(cells))
     if api and gpu:
         for row in (*api, *gpu):
             row.pop("time_pct", None)
@@ -170,16 +172,16 @@ def sizes(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows that have bytes and no time."""
 
     def make(cells: Cells) -> Row:
-        row = named(cells.text("operation") or cells.text("name")) | {"calls": cells.count(*_COUNTS)}
-        put(row, "total_bytes", cells.bytes("total"))
+        row = kind_and_names(cells.text("operation") or cells.text("name")) | {"calls": cells.count(*_COUNTS)}
+        set_quantity(row, "total_bytes", cells.bytes("total"))
         return row
 
-    return list(_each(grid, marks, make))
+    return list(_make_rows(grid, marks, make))
 
 
 def calls(grid: Grid, marks: Marks) -> list[Row]:
     """Rows of calls: osrt_summary."""
-    return list(_each(grid, marks, lambda c: {"name": c.text("name")} | _statistics(c)))
+    return list(_make_rows(grid, marks, lambda c: {"name": c.text("name")} | _statistics(c)))
 
 
 def api_calls(grid: Grid, marks: Marks) -> list[Row]:
@@ -201,30 +203,30 @@ def nvtx(grid: Grid, marks: Marks) -> list[Row]:
             "style": nvtx_style(cells.text("style"), cells.titles, cells.report),
         } | _statistics(cells)
 
-    return list(_each(grid, marks, make))
+    return list(_make_rows(grid, marks, make))
 
 
 def nvtx_gpu(grid: Grid, marks: Marks) -> list[Row]:
     """nvtx_gpu_summary rows: nsys prints the styles of one name apart."""
-    found: dict[str, Row] = {}
+    rows_by_name: dict[str, Row] = {}
     cells = Cells(grid, marks)
     for _, cells.cells in grid.rows:
         counts = cells.count("range instances"), cells.count("total gpu ops")
         name = range_name(cells.text("range"))
-        alone = name not in found
-        add_projected(found, name, *counts, cells.time("total proj time"))
+        alone = name not in rows_by_name
+        add_projected(rows_by_name, name, *counts, cells.time("total proj time"))
         median = cells.time("proj med") if alone else None  # of two styles together no median is known
-        found[name] |= {
+        rows_by_name[name] |= {
             "projected_med_ns": median and median.value, "projected_med_ns_pm": median and median.pm,
         }  # fmt: skip
-    return list(found.values())
+    return list(rows_by_name.values())
 
 
 def add_projected(
-    found: dict[str, Row], name: str, calls: int | None, operations: int | None, projected: Quantity | None
+    rows_by_name: dict[str, Row], name: str, calls: int | None, operations: int | None, projected: Quantity | None
 ) -> None:
     """Add figures to the row of a range; what one of them lacks, their sum lacks too."""
-    row = found.setdefault(name, {"name": name, "calls": 0, "gpu_ops": 0, "projected_ns": 0.0})
+    row = rows_by_name.setdefault(name, {"name": name, "calls": 0, "gpu_ops": 0, "projected_ns": 0.0})
     span = None if projected is None else projected.value
     for key, figure in (("calls", calls), ("gpu_ops", operations), ("projected_ns", span)):
         row[key] = None if figure is None or row[key] is None else row[key] + figure
@@ -243,7 +245,7 @@ def mpi(grid: Grid, marks: Marks) -> list[Row]:
     def make(cells: Cells) -> Row:
         return {"library": "mpi", "name": cells.text("name"), "pid": cells.count("pid")} | _statistics(cells)
 
-    return list(_each(grid, marks, make))
+    return list(_make_rows(grid, marks, make))
 
 
 def messages(grid: Grid, marks: Marks) -> list[Row]:
@@ -264,15 +266,15 @@ def unified_memory(grid: Grid, marks: Marks) -> list[Row]:
         ("total htod migration size", "Host To Device"),
         ("total dtoh migration size", "Device To Host"),
     ):
-        rows.extend(_each(grid, marks, lambda c, n=number, t=name: _moved(c, n, t)))  # type: ignore[misc]
+        rows.extend(_make_rows(grid, marks, lambda c, n=number, t=name: _migration_row(c, n, t)))  # type: ignore[misc]
     for number, name in (("total cpu page faults", "CPU page faults"), ("total gpu pagefaults", "GPU page faults")):
-        rows.extend(_each(grid, marks, lambda c, n=number, t=name: {"name": t, "calls": c.count(n)}))  # type: ignore[misc]
+        rows.extend(_make_rows(grid, marks, lambda c, n=number, t=name: {"name": t, "calls": c.count(n)}))  # type: ignore[misc]
     return [row for row in rows if row.get("calls") is not None or row.get("total_bytes") is not None]
 
 
-def _moved(cells: Cells, column_name: str, name: str) -> Row:
+def _migration_row(cells: Cells, column_name: str, name: str) -> Row:
     row: Row = {"name": name}
-    put(row, "total_bytes", cells.bytes(column_name))
+    set_quantity(row, "total_bytes", cells.bytes(column_name))
     return row
 
 
@@ -280,16 +282,16 @@ def launches(grid: Grid, marks: Marks) -> list[Row]:
     """gpu_summary rows of the kernels' part of launch statistics; the sum is mean times count."""
 
     def make(cells: Cells) -> Row:
-        row = named(cells.text("kernel name")) | {"calls": cells.count("count")}
+        row = kind_and_names(cells.text("kernel name")) | {"calls": cells.count("count")}
         row |= {"pid": cells.count("pid"), "device": cells.count("devid")}
-        for how in ("avg", "med", "min", "max", "stddev"):
-            put(row, f"{how}_ns", cells.time(f"k{how}"))
+        for statistic in ("avg", "med", "min", "max", "stddev"):
+            set_quantity(row, f"{statistic}_ns", cells.time(f"k{statistic}"))
         if row.get("avg_ns") is not None and row["calls"] is not None:
             row["total_ns"] = row["avg_ns"] * row["calls"]
             row["total_ns_pm"] = row.get("avg_ns_pm", 0.0) * row["calls"]
         return row
 
-    return list(_each(grid, marks, make))
+    return list(_make_rows(grid, marks, make))
 
 
 _DEVICE = re.compile(r"(.*?) ?\((\d{1,9})\)")
@@ -316,8 +318,8 @@ def gpu_trace(grid: Grid, marks: Marks) -> pa.Table:
     """gpu_trace rows."""
     columns = Columns(grid, marks)
     return columns.table("gpu_trace", {
-        **columns.named("name"), **columns.events("start", "duration"), **columns.bytes(), **columns.devices(),
-        **{ours: columns.each(theirs, lambda text: text.lower() or None) for theirs, ours in _MEMORY.items()},
+        **columns.kind_and_names("name"), **columns.events("start", "duration"), **columns.bytes(), **columns.devices(),
+        **{target: columns.each(header, lambda text: text.lower() or None) for header, target in _MEMORY.items()},
     })  # fmt: skip
 
 
@@ -331,7 +333,7 @@ def api_trace(grid: Grid, marks: Marks) -> pa.Table:
 def launch_trace(grid: Grid, marks: Marks) -> tuple[pa.Table, pa.Table]:
     """gpu_trace and api_trace rows of a table that has both in a row."""
     columns = Columns(grid, marks)
-    kernels = columns.named("kernel name") | columns.events("kernel start", "kernel dur") | columns.extents()
+    kernels = columns.kind_and_names("kernel name") | columns.events("kernel start", "kernel dur") | columns.extents()
     calls = {"name": columns.each("api function", api_name)} | columns.events("api start", "api dur")
     kernels.pop("tid", None)
     calls.pop("device", None)
@@ -354,8 +356,8 @@ class Columns:
         from nsw.tables.data import arrow_schema
 
         types = {field.name: field.type for field in arrow_schema(name)}
-        made = {key: pa.array(values, types[key]) for key, values in columns.items() if values is not None}
-        return as_arrow(name, pa.table(made))
+        arrays = {key: pa.array(values, types[key]) for key, values in columns.items() if values is not None}
+        return as_arrow(name, pa.table(arrays))
 
     def each(self, name: str, convert: Callable[[str], V]) -> list[V] | None:
         """A column with each different text converted once."""
@@ -371,7 +373,7 @@ class Columns:
 
     def counts(self, name: str) -> Sequence[int | None]:
         """A column of whole numbers."""
-        return self._whole(name) or [None] * self._rows
+        return self._integers(name) or [None] * self._rows
 
     def times(self, name: str) -> Sequence[Quantity | None]:
         """A column of times in nanoseconds."""
@@ -381,49 +383,49 @@ class Columns:
         """A column of sizes in bytes."""
         return self.each(name, lambda text: self._cells.as_bytes(name, text)) or [None] * self._rows
 
-    def named(self, name: str) -> dict[str, Sequence[Any] | None]:
+    def kind_and_names(self, name: str) -> dict[str, Sequence[Any] | None]:
         """Kind and names of GPU work."""
-        rows = self.each(name, named)
+        rows = self.each(name, kind_and_names)
         return {key: rows and [row.get(key) for row in rows] for key in ("kind", "name", "short_name", "mangled_name")}
 
     def events(self, start: str, duration: str) -> dict[str, Sequence[Any] | None]:
         """Ids, start and duration."""
-        found: dict[str, Sequence[Any] | None] = {ours: self._whole(theirs) for theirs, ours in _IDS.items()}
-        for theirs, ours in ((start, "start_ns"), (duration, "duration_ns")):
-            whole = self._cells.has_nanoseconds(theirs) and self._plain(theirs)
-            if whole:
-                found[ours] = whole
+        columns: dict[str, Sequence[Any] | None] = {target: self._integers(header) for header, target in _IDS.items()}
+        for header, target in ((start, "start_ns"), (duration, "duration_ns")):
+            integers = self._cells.has_nanoseconds(header) and self._plain(header)
+            if integers:
+                columns[target] = integers
             else:
-                found |= self._quantities(theirs, ours, self._cells.as_time, whole=True)
-        return found
+                columns |= self._quantities(header, target, self._cells.as_time, rounded=True)
+        return columns
 
     def bytes(self) -> dict[str, Sequence[Any] | None]:
         """Sizes and rates."""
-        found: dict[str, Sequence[Any] | None] = {}
-        for theirs, ours in _BYTES.items():
-            found |= self._quantities(theirs, ours, self._cells.as_bytes)
-        return found
+        columns: dict[str, Sequence[Any] | None] = {}
+        for header, target in _BYTES.items():
+            columns |= self._quantities(header, target, self._cells.as_bytes)
+        return columns
 
     def devices(self) -> dict[str, Sequence[Any] | None]:
         """Name and number of each row's GPU, out of `NVIDIA H100 (0)`."""
-        found = self.each("device", _DEVICE.fullmatch)
-        if found is None:
+        matches = self.each("device", _DEVICE.fullmatch)
+        if matches is None:
             return {}
         return {
-            "device_name": [device and device[1] for device in found],
-            "device": [device and int(device[2]) for device in found],
+            "device_name": [device and device[1] for device in matches],
+            "device": [device and int(device[2]) for device in matches],
         }
 
     def extents(self) -> dict[str, Sequence[Any] | None]:
         """Grid and block out of cells such as `  128    1    1`."""
-        found: dict[str, Sequence[Any] | None] = {}
-        for theirs, ours in _EXTENTS.items():
-            sizes = self.each(theirs, _extent)
-            for place, axis in enumerate("xyz"):
-                found[f"{ours}_{axis}"] = sizes and [size and size[place] for size in sizes]
-        return found
+        columns: dict[str, Sequence[Any] | None] = {}
+        for header, target in _EXTENTS.items():
+            sizes = self.each(header, _extent)
+            for index, axis in enumerate("xyz"):
+                columns[f"{target}_{axis}"] = sizes and [size and size[index] for size in sizes]
+        return columns
 
-    def _whole(self, name: str) -> Sequence[int | None] | None:
+    def _integers(self, name: str) -> Sequence[int | None] | None:
         return self._plain(name) or self.each(name, self._cells.as_count)
 
     def _plain(self, name: str) -> list[int] | None:
@@ -434,17 +436,17 @@ class Columns:
         return list(map(int, texts)) if plain else None
 
     def _quantities(
-        self, theirs: str, ours: str, convert: Callable[[str, str], Quantity | None], *, whole: bool = False
+        self, header: str, target: str, convert: Callable[[str, str], Quantity | None], *, rounded: bool = False
     ) -> dict[str, Sequence[Any] | None]:
         """A column of numbers and its `_pm` twin."""
-        found = self.each(theirs, lambda text: convert(theirs, text))
-        if found is None:
+        quantities = self.each(header, lambda text: convert(header, text))
+        if quantities is None:
             return {}
-        values = [q and (_whole(q.value) if whole else q.value) for q in found]
-        return {ours: values, f"{ours}_pm": [q and q.pm for q in found]}
+        values = [q and (_rounded(q.value) if rounded else q.value) for q in quantities]
+        return {target: values, f"{target}_pm": [q and q.pm for q in quantities]}
 
 
-def _whole(value: float) -> int | None:
+def _rounded(value: float) -> int | None:
     return round(value) if abs(value) < 2**62 else None
 
 
@@ -505,21 +507,23 @@ class Tally:
         if self._faults:
             return [{"name": "CPU page faults", "calls": self._faults}]
         if self.table == "nvtx_summary":
-            return _shared([{"name": name, "style": "pushpop"} | _figures(t) for name, t in self._times.items()])
-        return _shared([self._call(name, times) for name, times in self._times.items()])
+            return _with_exact_shares(
+                [{"name": name, "style": "pushpop"} | _figures(t) for name, t in self._times.items()]
+            )
+        return _with_exact_shares([self._call(name, times) for name, times in self._times.items()])
 
     def _call(self, name: str, times: _Times) -> Row:
         row: Row = {"library": "mpi", "name": name} | _figures(times)
         if sent := self._sent.get(name):
-            put(row, "total_bytes", _sum(sent))
+            set_quantity(row, "total_bytes", _sum(sent))
         if len(self._ranks) == 1:
             row["rank"] = next(iter(self._ranks))
         return row
 
     def _ranges(self, grid: Grid, columns: Columns) -> None:
         names = columns.texts("name")
-        for place, duration in self._ended(grid, columns):
-            self._times.setdefault(range_name(names[place]), _Times()).add(duration)
+        for index, duration in self._ended(grid, columns):
+            self._times.setdefault(range_name(names[index]), _Times()).add(duration)
 
     def _projections(self, grid: Grid, columns: Columns) -> None:
         del grid
@@ -537,10 +541,10 @@ class Tally:
         self._ranks |= set(columns.counts("rank"))
         names = columns.texts("event")
         sizes = [columns.sizes(name) for name in ("size", "collsendsize")]
-        for place, duration in self._ended(grid, columns):
-            name = names[place]
+        for index, duration in self._ended(grid, columns):
+            name = names[index]
             self._times.setdefault(name, _Times()).add(duration)
-            sent = next((size[place] for size in sizes if size[place] is not None), None)
+            sent = next((size[index] for size in sizes if size[index] is not None), None)
             if sent is not None and bytes_are_sent(name):
                 self._sent.setdefault(name, []).append(sent)
 
@@ -551,19 +555,19 @@ class Tally:
     def _ended(self, grid: Grid, columns: Columns) -> Iterator[tuple[int, Quantity]]:
         """Place and duration of each event that has an end, and the end that it should have."""
         times = zip(columns.times("start"), columns.times("end"), columns.times("duration"), strict=True)
-        for place, (start, end, duration) in enumerate(times):
+        for index, (start, end, duration) in enumerate(times):
             if duration is None and end is None and start is not None:
                 self.unended += 1
             elif start is None or end is None or duration is None or not _fits(start, end, duration):
-                self.contradictions.append(grid.rows[place][0])
+                self.contradictions.append(grid.rows[index][0])
             else:
-                yield place, duration
+                yield index, duration
 
 
 def _fits(start: Quantity, end: Quantity, duration: Quantity) -> bool:
     slack = sum(q.pm or 0.0 for q in (start, end, duration))
-    apart = abs(start.value + duration.value - end.value)
-    return apart <= slack * 1.001 and 0 <= duration.value < _LONGEST
+    difference = abs(start.value + duration.value - end.value)
+    return difference <= slack * 1.001 and 0 <= duration.value < _LONGEST
 
 
 def _figures(times: _Times) -> Row:
@@ -574,12 +578,12 @@ def _figures(times: _Times) -> Row:
     if pm is None and values[-1] * n < 2**62:
         return statistics(values.astype(np.int64))
     row: dict[str, Any] = {"calls": n}
-    put(row, "total_ns", Quantity(float(values.sum()), pm and n * pm))
+    set_quantity(row, "total_ns", Quantity(float(values.sum()), pm and n * pm))
     middle = (values[(n - 1) // 2] + values[n // 2]) / 2
     for key, value in (("avg", values.mean()), ("med", middle), ("min", values[0]), ("max", values[-1])):
-        put(row, f"{key}_ns", Quantity(float(value), pm))
+        set_quantity(row, f"{key}_ns", Quantity(float(value), pm))
     if n > 1:  # no deviation from the mean moves by more than what all values together can
-        put(row, "stddev_ns", Quantity(float(values.std(ddof=1)), pm and pm * math.sqrt(n / (n - 1))))
+        set_quantity(row, "stddev_ns", Quantity(float(values.std(ddof=1)), pm and pm * math.sqrt(n / (n - 1))))
     return row
 
 
@@ -588,6 +592,6 @@ def _sum(quantities: Sequence[Quantity]) -> Quantity:
     return Quantity(float(sum(q.value for q in quantities)), float(sum(widths)) if widths else None)
 
 
-def _shared(rows: list[Row]) -> list[Row]:
+def _with_exact_shares(rows: list[Row]) -> list[Row]:
     """With shares of their sum, which rounded times do not have."""
     return rows if any("total_ns_pm" in row for row in rows) else with_shares(rows)

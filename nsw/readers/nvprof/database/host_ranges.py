@@ -286,7 +286,7 @@ def _recorded(database: Database) -> Recorded:
     calls = _array(_calls(database, names), 4)
     return Recorded(
         names=list(names),
-        named=names_of(names).__getitem__,
+        name_columns=names_of(names).__getitem__,
         gpu_name=work[:, 0],
         gpu_kind=work[:, 1],
         start=work[:, 2],

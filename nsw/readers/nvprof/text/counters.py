@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.readers.nvprof.text.lines import cells_of
 from nsw.readers.nvprof.vocabulary import split_device
-from nsw.readers.text.quantities import number, size_factor, split_unit, whole
+from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -233,7 +233,7 @@ class MetricTable:
         """A row of all units of a GPU."""
         if (match := _units_row(text)) is None:
             self._sink.fault(DAMAGED, number)
-        elif add_units(self._sink, self._stream, number, self._kernel, whole(match["calls"]), match):
+        elif add_units(self._sink, self._stream, number, self._kernel, parse_integer(match["calls"]), match):
             self.rows += 1
         return True
 
@@ -329,7 +329,9 @@ class _EventTable:
         """Read a device, a kernel or a row."""
         if (match := _EVENT_ROW.match(text)) is not None and self._kernel is not None:
             calls, mean, minimum, maximum, name = match.groups()
-            add_metric(self._sink, self._stream, self._kernel, name, None, whole(calls), [minimum, maximum, mean])
+            add_metric(
+                self._sink, self._stream, self._kernel, name, None, parse_integer(calls), [minimum, maximum, mean]
+            )
             return True
         if (device := _EVENT_DEVICE.match(text)) is not None:
             self._stream.device, self._stream.device_name = int(device[1]), None
@@ -356,7 +358,7 @@ class _EventTrace:
         if text[:1] == "=" or text.count(",") < _CSV_CELLS - 2:
             return False
         cells = cells_of(text.strip(), ",")
-        device = whole(cells[0]) if cells else None
+        device = parse_integer(cells[0]) if cells else None
         value = metric_value(cells[-1]) if len(cells) == _CSV_CELLS else None
         if device is None or value is None or value.number is None or not cells[3] or not cells[4]:
             self._sink.fault(_EVENT_DAMAGED, number)

@@ -20,7 +20,7 @@ from nsw.readers.nvprof.text.other_tables import (
 )
 from nsw.readers.nvprof.text.summaries import SECTIONS, add_summary_row, calls_of, figures_of
 from nsw.readers.nvprof.text.traces import TraceColumns
-from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, duration, percent, size_factor, whole
+from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, duration, parse_integer, percent, size_factor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,7 +111,7 @@ class CsvTable:
             return True
         device, kernel, calls = (cells[position].strip() for position in at)
         self._stream.set_device(device)
-        if add_units(self._sink, self._stream, number, kernel or None, whole(calls), match.groupdict()):
+        if add_units(self._sink, self._stream, number, kernel or None, parse_integer(calls), match.groupdict()):
             self.rows += 1
         return True
 
@@ -216,7 +216,7 @@ def _section(stream: Stream, label: str) -> str:
 def _add_counter(sink: Sink, stream: Stream, titles: Titles, cells: Sequence[str], _: int) -> bool:
     """A row of metrics or events."""
     device, kernel, metric, event, description, invocations, *values = titles.picked(cells, _METRICS)
-    calls = whole(invocations)
+    calls = parse_integer(invocations)
     if not kernel or not (metric or event) or calls is None or not all(values):
         return False
     if not are_of_one_kind(values[:3]):
@@ -233,7 +233,7 @@ def _add_memory(sink: Sink, stream: Stream, titles: Titles, cells: Sequence[str]
         return False
     device, count, time, *printed = titles.picked(cells, ("Device", "Count", "Total Time", *_SIZES))
     stream.set_device(device)
-    counted = whole(count)
+    counted = parse_integer(count)
     sizes = list(map(size_of, printed, map(titles.unit, _SIZES)))
     misplaced = misplaced_count(name, count, printed[3])
     if misplaced is not None:

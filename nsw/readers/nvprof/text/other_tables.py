@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.readers.nvprof.text.counters import event_table
 from nsw.readers.nvprof.text.summaries import TIME
 from nsw.readers.nvprof.vocabulary import QUANTITIES, exact_to_a_ns, split_device, system_rows
-from nsw.readers.text.quantities import Quantity, duration, number, size, whole
+from nsw.readers.text.quantities import Quantity, duration, number, parse_integer, size
 
 if TYPE_CHECKING:
     from nsw.readers.nvprof.table_builder import Columns
@@ -52,7 +52,12 @@ class MemoryTable:
             return self._fault(number, text)
         count, avg, low, high, total, time, name = match.groups()
         add_memory_row(
-            self._sink, self._stream, whole(count), [size_of(s) for s in (avg, low, high, total)], duration(time), name
+            self._sink,
+            self._stream,
+            parse_integer(count),
+            [size_of(s) for s in (avg, low, high, total)],
+            duration(time),
+            name,
         )
         return True
 

@@ -14,7 +14,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.nvprof.vocabulary import exact_to_a_ns, is_call, openacc_kind
-from nsw.readers.text.quantities import duration, percent, whole
+from nsw.readers.text.quantities import duration, parse_integer, percent
 from nsw.tables.names import api_name, gpu_kind
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def _exact(time: Quantity | None) -> tuple[float | None, float | None]:
 
 def calls_of(host: str, device: str) -> int | None:
     """Launches from the host and, with dynamic parallelism, from the device, together."""
-    launched = whole(host)
-    return None if launched is None else launched + (whole(device) or 0)
+    launched = parse_integer(host)
+    return None if launched is None else launched + (parse_integer(device) or 0)
 
 
 def add_summary_row(sink: Sink, stream: Stream, number: int, figures: Figures, name: str) -> OpenName | None:
@@ -315,7 +315,7 @@ def take_old_range(sink: Sink, stream: Stream, number: int, text: str) -> bool:
     name = match["name"] if match["unnamed"] is None else match["unnamed"]
     stream.nvtx_range, stream.section, stream.table = name, "gpu", None
     total = duration(match["total"]) if match["total"] else None
-    calls = whole(match["times"]) if match["times"] else 1
+    calls = parse_integer(match["times"]) if match["times"] else 1
     if total is not None:
         add_range(sink, stream, name, figures_of(None, calls, total, None, None, None))
     return True

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from nsw.readers.nvprof.text.counters import add_value, metric_value
 from nsw.readers.nvprof.text.summaries import add_openacc
 from nsw.readers.nvprof.vocabulary import SAMPLES, Sampled, split_device, whole_ns
-from nsw.readers.text.quantities import TIME_UNITS, rate, size, size_factor, whole
+from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, size_factor
 from nsw.tables.names import api_name, gpu_kind
 
 if TYPE_CHECKING:
@@ -219,7 +219,7 @@ class TraceColumns:
             took, device = self._read(_took, cells, "duration"), split_device(self._cell(cells, "device"))[1]
             return asides_of(self._sink).add(self._stream.origin(), name, took, device, self._cell(cells, "system"))
         alike, id_in_name = self._alike(cells, name)
-        printed = whole(self._cell(cells, "correlation"))
+        printed = parse_integer(self._cell(cells, "correlation"))
         correlation = id_in_name if printed is None or (id_in_name is not None and alike.kind == "work") else printed
         if (table := self._tables.get(alike.kind)) is not None:
             moved: tuple[float | None, ...] = ()
@@ -265,8 +265,8 @@ class TraceColumns:
         get = cells.get
         device_name, device = split_device(get("device", ""))
         return (
-            device, device_name, gpu_kind(name), whole(get("context", "")), whole(get("stream", "")),
-            *_dimensions(cells), whole(get("registers", "")),
+            device, device_name, gpu_kind(name), parse_integer(get("context", "")), parse_integer(get("stream", "")),
+            *_dimensions(cells), parse_integer(get("registers", "")),
             *self._size(cells, "static_smem"), *self._size(cells, "dynamic_smem"),
             memory(get("src_memory", "")), memory(get("dst_memory", "")), name,
         )  # fmt: skip
@@ -299,7 +299,7 @@ def _getter(positions: Sequence[int]) -> Callable[[Sequence[Any]], tuple[Any, ..
 
 def _dimensions(cells: dict[str, str]) -> tuple[int | None, ...]:
     if "grid" not in cells and "block" not in cells:
-        return tuple(whole(cells.get(d, "")) for d in _DIMENSIONS)
+        return tuple(parse_integer(cells.get(d, "")) for d in _DIMENSIONS)
     matches = [_GRID.match(cells.get(dimension, "")) for dimension in ("grid", "block")]
     return tuple(n for f in matches for n in (map(int, f.groups()) if f else (None, None, None)))
 
