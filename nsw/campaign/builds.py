@@ -61,7 +61,7 @@ class Builds:
         staged = self._files({build.app for build in known})
         if self._it.ledger.meta(PREPARED) and (staged := self._missing(staged, known)):
             self._it.warn(
-                f"{self._it.scratch} lacks {plural(len(staged), 'file')} that jobs need: nsw sends what is missing again"
+                f"{self._it.scratch} lacks {plural(len(staged), 'file')} that jobs need: nsw sends them again"
             )
         if staged:
             self._it.transport.stage(staged)
