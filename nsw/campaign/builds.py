@@ -60,7 +60,9 @@ class Builds:
         known = self._it.ledger.builds()
         staged = self._files({build.app for build in known})
         if self._it.ledger.meta(PREPARED) and (staged := self._missing(staged, known)):
-            self._it.warn(f"{plural(len(staged), 'file')} of {self._it.scratch} were removed: nsw sends them again")
+            self._it.warn(
+                f"{self._it.scratch} lacks {plural(len(staged), 'file')} that jobs need: nsw sends them again"
+            )
         if staged:
             self._it.transport.stage(staged)
         if not self._it.ledger.meta(PREPARED):
