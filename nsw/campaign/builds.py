@@ -61,7 +61,7 @@ class Builds:
         staged = self._files({build.app for build in builds})
         if self._campaign.ledger.meta(PREPARED) and (staged := self._missing(staged, builds)):
             self._campaign.warn(
-                f"{plural(len(staged), 'file')} of {self._campaign.scratch} were removed: nsw sends them again"
+                f"{self._campaign.scratch} lacks {plural(len(staged), 'file')} that jobs need: nsw sends them again"
             )
         if staged:
             self._campaign.transport.stage(staged)

@@ -152,3 +152,10 @@ def test_nodes_that_take_ranks_in_turn_are_a_sentence_and_differ_by_one_rank_at_
     found = layout(nodes=3, processes=7, cyclic=True)
     assert found.ranks == (3, 2, 2)
     assert "which take them in turn (0, 3, ... on the first)" in sentence(found)
+
+
+def test_a_hint_names_every_change_where_a_single_change_leads_to_the_next_contradiction():
+    demand = Demand("srun", processes=6, gpus=4, gpus_written=True, cpus=4, node_cpus=16, site_gpus=4)
+    with pytest.raises(LayoutError) as caught:
+        layout_of(demand)
+    assert caught.value.hint == "`nodes: 2` spreads them and `gpus: 6` gives each its own"
