@@ -117,7 +117,7 @@ unprinted = sys.stdout.write("before ")
 def work():
     print("inside", apart.inside(), flush=True)
     {does}
-print(apart.apart(work, what="it", size=0), "after")
+print(apart.run_isolated(work, subject="it", size=0), "after")
 """
 
 

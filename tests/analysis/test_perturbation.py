@@ -66,7 +66,7 @@ def test_cases_in_which_a_pass_changed_the_same_are_one_warning_that_names_them(
         "warning: pass timeline changed speed of 4 cases by more than 10 %: take shares from it, and times from the"
         " baseline; pass and baseline ran only once, so it may be scatter (n-1500 x 15, n-20 -80 %, n-150 +50 %, n-130 +30 %)"
     )
-    monkeypatch.setattr(notes, "_NAMED", 2)
+    monkeypatch.setattr(notes, "_MAX_CASES", 2)
     assert warning().endswith("(n-1500 x 15, n-20 -80 %, and 2 more)")
 
 

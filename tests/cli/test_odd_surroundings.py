@@ -91,8 +91,8 @@ def test_where_processes_cannot_share_locks_reports_are_read_one_by_one(tmp_path
 
 def test_a_lock_has_a_descriptor_where_few_are_allowed(tmp_path):
     code = (
-        "import os, sys; from nsw.schedulers.local import out_of_the_way as away;"
-        " print(away(os.open(sys.argv[1], os.O_RDONLY)))"
+        "import os, sys; from nsw.schedulers.local import with_high_number;"
+        " print(with_high_number(os.open(sys.argv[1], os.O_RDONLY)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=True,

@@ -50,7 +50,7 @@ def test_no_recipe_is_parsed_twice_and_submissions_of_one_command_are_committed_
         submitted(self, *words)
 
     monkeypatch.setattr(recipes, "load_recipe_text", counted)
-    monkeypatch.setattr(Ledger, "submitted", watched)
+    monkeypatch.setattr(Ledger, "record_native_id", watched)
     for name, value in cobalt.variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(cobalt.work)

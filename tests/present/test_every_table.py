@@ -40,7 +40,7 @@ def printed(monkeypatch, table, rows, width):
     monkeypatch.delenv("COLUMNS", raising=False)
     if width:
         monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(terminal, "_NAMED", 1000)  # every hidden column, for `hidden` to read
+    monkeypatch.setattr(terminal, "_NAMED_COLUMNS", 1000)  # every hidden column, for `hidden` to read
     stream = Screen(terminal=width is not None)
     show_rows(console(stream), table.name, rows, table.names, table_name=table.name, keep=("run",))
     return re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue())

@@ -28,7 +28,7 @@ def report(tmp_path):
 @pytest.fixture
 def alone(monkeypatch):
     """Neither ncu_report nor an ncu."""
-    monkeypatch.setattr(ncu_tool, "_PLACES", ())
+    monkeypatch.setattr(ncu_tool, "_INSTALL_PATTERNS", ())
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("NSW_NCU", raising=False)
     monkeypatch.setattr(ncu_binary, "extract_command", lambda _: None)

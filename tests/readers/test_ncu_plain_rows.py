@@ -43,7 +43,7 @@ def read_together(path, count=8, options=OPTIONS):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ncu_csv, "LARGE", 0)
-        patch.setattr(ncu_csv, "_LEAST", 1)
+        patch.setattr(ncu_csv, "_MIN_BLOCK", 1)
         patch.setattr(ncu_csv, "_large_blocks", blocks)
         patch.setattr(ncu_csv, "EVIDENCE_VALUES", 20)
         return ncu_csv.read(path, options)

@@ -42,7 +42,7 @@ def test_a_trace_that_unpacks_to_more_than_is_allowed_is_refused_with_the_option
 
 def test_by_default_a_file_unpacks_to_fifty_times_its_size_and_at_least_to_some(packed, monkeypatch):
     assert not read(packed).problems
-    monkeypatch.setattr(unpacking, "_LEAST", 10 * KB)
+    monkeypatch.setattr(unpacking, "_MIN_ALLOWANCE", 10 * KB)
     assert packed.stat().st_size * 50 < len(trace(1000))
     assert "unpack to more than" in read(packed).problems[0].message
 

@@ -18,10 +18,10 @@ print([one.id for one in attachable(LocalTransport(), sys.argv[1])])
 TAKE = """
 import sys
 from nsw.errors import NswError
-from nsw.transport.commands import take
+from nsw.transport.commands import take_ownership
 from nsw.transport.local import LocalTransport
 try:
-    print("taken", take(LocalTransport(), sys.argv[1], "c", "0 aa", "*", "me@here"))
+    print("taken", take_ownership(LocalTransport(), sys.argv[1], "c", "0 aa", "*", "me@here"))
 except NswError as fault:
     print(fault.message)
 """
