@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from nsw.errors import LimitError
+from nsw.safe_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +70,6 @@ def limited(subject: str, *, seconds: float = _SECONDS, memory: int = _BYTES, hi
 def _in_use() -> int | None:
     """Bytes of this process's address space; None where the kernel has no such file."""
     try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+        return int(read_text(Path("/proc/self/statm")).split()[0]) * resource.getpagesize()
     except OSError:
         return None

@@ -14,10 +14,11 @@ import shutil
 import stat
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from io import BufferedReader
 
 _ACL = "system.posix_acl_access"
 _NOT_PLAIN = "it is not a regular file"
@@ -155,7 +156,7 @@ def open_regular(path: Path | str) -> int:
     return descriptor
 
 
-def open_to_read(path: Path | str) -> BinaryIO:
+def open_to_read(path: Path | str) -> BufferedReader:
     """A regular file for reading; symbolic links are followed. Raises as `open_regular` does."""
     return os.fdopen(open_regular(path), "rb")
 
@@ -182,6 +183,11 @@ def read_text(path: Path | str, limit: int | None = None, *, errors: str = "stri
         UnicodeDecodeError: It is not UTF-8.
     """
     return read_bytes(path, limit).decode("utf-8", errors).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def open_text(path: Path | str, *, errors: str = "strict") -> TextIO:
+    """A regular file of UTF-8 text for reading line by line; symbolic links are followed. Raises as `open_regular`."""
+    return os.fdopen(open_regular(path), "r", encoding="utf-8", errors=errors)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from nsw.campaign.trust import forget
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
 from nsw.recipe.load import load_recipe_text
+from nsw.safe_files import read_text
 from nsw.transport.commands import take_ownership
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ class CampaignsOnSite:
 
     def _planned_actions(self, campaign: str, recipe: Path) -> list[str]:
         """What nsw would do for a campaign by its recipe, a line each."""
-        text = recipe.read_text(encoding="utf-8", errors="replace")
+        text = read_text(recipe, errors="replace")
         site = self.loaded_site.site.model_dump(mode="json", by_alias=True)
         return acts_of(site, f"{self.base}/{campaign}", load_recipe_text(text, RECIPE).recipe)
 

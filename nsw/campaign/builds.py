@@ -9,6 +9,7 @@ from nsw.campaign.judge import Status, read_status
 from nsw.campaign.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, Cause, State
 from nsw.campaign.site_folder import reducer_to
 from nsw.errors import CampaignError, CommandError, UnreachableError
+from nsw.safe_files import write_text
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Builds:
 
     def _failure(self, build: BuildRow) -> str:
         status, output = self._status(build, build.attempt), self._output(build)
-        (self._campaign.folder.path / "build.txt").write_text(output, encoding="utf-8")
+        write_text(self._campaign.folder.path / "build.txt", output)
         outcome = "was not done"
         if status is None:
             outcome += f": {build.reason}" if build.reason else ""

@@ -24,6 +24,7 @@ from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.running import Running
 from nsw.campaign.trust import forget
 from nsw.errors import NswError
+from nsw.safe_files import read_text, write_text
 from nsw.schedulers.adapter import Watched
 from nsw.schedulers.create import adapter_of
 from nsw.schedulers.model import Native, Phase
@@ -107,7 +108,7 @@ def _recipe(home: Path, site: Mapping[str, Any]) -> str:
         "resources": {"nodes": 1, "gpus": 1 if gpus else 0, "time": _TIME},
     }  # fmt: skip
     path = home / "recipe.yaml"
-    path.write_text(json.dumps(recipe), encoding="utf-8")
+    write_text(path, json.dumps(recipe))
     return str(path)
 
 
@@ -207,7 +208,7 @@ def _carried_out(
         if run.state is not State.DONE or not output.is_file():
             yield Check("node", Verdict.BAD, f"the job {run.state}: {run.reason}", "`nsw plan` shows what it asked for")
             return
-        text = output.read_text(encoding="utf-8", errors="replace")
+        text = read_text(output, errors="replace")
         yield from node_checks(site, text, earliest=earliest, latest=time.time(), skew=skew)
     finally:
         with suppress(NswError):

@@ -14,7 +14,7 @@ from nsw.campaign.folder import CampaignFolder, run_folder, run_of
 from nsw.campaign.judge import Status, Verdict, judge, read_status, read_statuses, reason_followed_by, reason_with
 from nsw.campaign.ledger_rows import COLLECT, Kind, Reading, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError, UnreachableError
-from nsw.safe_files import open_to_read, read_plain, replacing
+from nsw.safe_files import open_to_read, read_plain, replacing, write_bytes
 from nsw.schedulers.model import Answer, Phase
 from nsw.tables.unpacking_limit import Allowance, TooMuchError, format_bytes
 from nsw.transport.model import Entry, Transport, Unreadable
@@ -143,7 +143,7 @@ def note_second_job(folder: CampaignFolder, run: str, job: str) -> None:
     recorded = read_tail(file) or b""
     if job not in recorded.decode(errors="replace").split() and file.parent.is_dir():
         file.unlink(missing_ok=True)  # it may be the very file of the site
-        file.write_bytes(recorded + f"{job}\n".encode())
+        write_bytes(file, recorded + f"{job}\n".encode())
 
 
 def _set_aside(target: Path, attempt: int) -> None:

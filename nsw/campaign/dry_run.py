@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import CommandResult, Diagnostic, RefusedError, UnreachableError
+from nsw.safe_files import write_text
 from nsw.wording import and_more
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class _Asking:
     def test(self, script: str) -> CommandResult | None:
         """What it said; None where that cannot be asked."""
         file = self.folder / "job.sh"
-        file.write_text(script, encoding="utf-8")
+        write_text(file, script)
         remote_path = f"/tmp/nsw-plan-{secrets.token_hex(8)}/{file.name}"  # noqa: S108  a random name, on the site
         if self.transport.remote:
             self.transport.stage([(file, remote_path)])

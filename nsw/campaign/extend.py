@@ -23,6 +23,7 @@ from nsw.campaign.tables import EARLIER_FIGURES, load_rows, replace_rows
 from nsw.campaign.versions import differing, hashes, origins, program_sources, record, versions_of
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
+from nsw.safe_files import read_text
 from nsw.wording import and_more
 
 if TYPE_CHECKING:
@@ -369,7 +370,7 @@ def _keep_secrets(folder: folders.CampaignFolder, plan: Plan) -> None:
         return
     if not folder.secrets.exists():
         write_secrets(folder.secrets, text)
-    elif folder.secrets.read_text(encoding="utf-8") != text:
+    elif read_text(folder.secrets) != text:
         raise UsageError(
             "the secrets differ from those that runs of this campaign still need",
             hint=f"finish the campaign first (`nsw resume{campaign_option(folder)}`), or run the recipe as a new one",

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.folder import LEDGER, CampaignFolder
 from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError, disk_full
+from nsw.safe_files import read_bytes
 from nsw.transport.commands import Fence, take_ownership
 from nsw.transport.model import read
 
@@ -133,7 +134,7 @@ class Handover:
             CommandError: It cannot be written.
             UnreachableError: The site gave no answer.
         """
-        archive = pack(self._ledger.snapshot(), self._folder.recipe.read_bytes())
+        archive = pack(self._ledger.snapshot(), read_bytes(self._folder.recipe))
         done = run_fenced(
             self._transport, self.fence, ["bash", "-c", _WRITE, "nsw", self._scratch], stdin=archive
         )  # fmt: skip

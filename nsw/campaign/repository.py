@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import UsageError
 from nsw.recipe.model import LockedGit
+from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,7 +168,7 @@ def _refuse_pointers(folder: Path) -> None:
     """Raise where Git LFS keeps a file: nsw runs none of the programs that would bring it."""
     for file in folder.rglob("*"):
         if file.is_file() and not file.is_symlink():
-            with file.open("rb") as stream:
+            with open_to_read(file) as stream:
                 if stream.read(len(_POINTER)) == _POINTER:
                     raise UsageError(
                         f"{file.relative_to(folder)} is kept by Git LFS, from which nsw takes nothing",

@@ -28,7 +28,7 @@ from nsw.campaign.folder import CampaignFolder, Log, run_folder, run_of
 from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State
 from nsw.campaign.selection import job_ids
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
-from nsw.safe_files import read_plain
+from nsw.safe_files import read_plain, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
 from nsw.site.names import LOCAL
 from nsw.wording import headline, plural
@@ -115,7 +115,7 @@ class OutputWatch:
 def _save_last_lines(folder: CampaignFolder, lines: dict[str, str]) -> None:
     try:
         new_file = folder.path / f".{_FILE}"
-        new_file.write_text(json.dumps({"lines": lines}), encoding="utf-8")
+        write_text(new_file, json.dumps({"lines": lines}))
         new_file.replace(folder.path / _FILE)
     except OSError:  # a full disk: nobody misses it
         return

@@ -13,6 +13,7 @@ from nsw.campaign.places import WALK, refuse_strangers
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.plan.command import FILE, PRIVATE
 from nsw.resources import reducer
+from nsw.safe_files import read_bytes, read_text, write_text
 from nsw.schedulers.model import JOBS
 from nsw.scripts.quoting import quote
 
@@ -149,7 +150,7 @@ def lacks_secrets(folder: CampaignFolder, jobs: Iterable[str]) -> bool:
     if folder.secrets.exists():
         return False
     scripts = (folder.script(job) for job in jobs)
-    return any(_READS_SECRETS in script.read_bytes() for script in scripts if script.exists())
+    return any(_READS_SECRETS in read_bytes(script) for script in scripts if script.exists())
 
 
 def reducer_to(scratch: str) -> tuple[Path, str]:
@@ -186,9 +187,7 @@ def follow_moved_folder(folder: CampaignFolder, ledger: Ledger) -> None:
         return
     for script in folder.scripts.glob("*.sh"):
         new_script = script.with_suffix(".new")
-        new_script.write_text(
-            script.read_text(encoding="utf-8").replace(quote(str(was)), quote(str(now))), encoding="utf-8"
-        )
+        write_text(new_script, read_text(script).replace(quote(str(was)), quote(str(now))))
         new_script.chmod(script.stat().st_mode)
         new_script.replace(script)
     ledger.set_meta(SCRATCH, str(now))

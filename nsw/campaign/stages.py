@@ -32,6 +32,7 @@ from nsw.campaign.read import fault_of, read_reports
 from nsw.errors import CanaryError, NswError
 from nsw.plan.model import GRACE_S, around_s
 from nsw.recipe.units import parse_duration
+from nsw.safe_files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -176,7 +177,7 @@ class Stages:
             files = []
             for number, run in enumerate(chosen_runs):
                 local_file = Path(folder) / str(number)
-                local_file.write_text(choice_file(run.id, submission.attempt, chosen[run.id]), encoding="utf-8")
+                write_text(local_file, choice_file(run.id, submission.attempt, chosen[run.id]))
                 files.append((local_file, f"{self._campaign.scratch}/choices/{run.id}/attempt-{submission.attempt}"))
             self._campaign.transport.stage(files)
         return replace(submission, walltime_s=_walltime(runs, chosen, self._overhead_s()))

@@ -29,7 +29,7 @@ from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.model import APP, OF_BEFORE
 from nsw.recipe.document import as_yaml
 from nsw.recipe.units import parse_canary
-from nsw.safe_files import open_regular
+from nsw.safe_files import open_regular, write_text
 from nsw.scripts.render import write_machinery
 from nsw.site.names import LOCAL
 
@@ -160,7 +160,7 @@ def _fill(
     write_scripts(folder, plan, lambda job: ingredients.render(job, final_folder.id, scratch))
     if ingredients.secrets:
         write_secrets(folder.secrets, ingredients.secrets)
-    folder.recipe.write_text(_lock_text(ingredients.recipe, plan), encoding="utf-8")
+    write_text(folder.recipe, _lock_text(ingredients.recipe, plan))
     rule = ingredients.recipe.get("canary") or ingredients.site.get("canary") or "off"
     stop_after = ingredients.recipe.get("stop_after_failures") or ingredients.site.get("stop_after_failures")
     with Ledger(folder.ledger, create=True) as ledger:
@@ -189,7 +189,7 @@ def write_scripts(folder: folders.CampaignFolder, plan: Plan, render: Callable[[
     scripts = [write_machinery(folder.scripts)]
     for job in (*plan.builds, *plan.jobs, *plan.reductions):
         script = folder.script(job.name)
-        script.write_text(render(job), encoding="utf-8")
+        write_text(script, render(job))
         script.chmod(script.stat().st_mode | stat.S_IXUSR)  # Cobalt starts only what is executable
         scripts.append(script)
     return scripts

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import UsageError
 from nsw.limits import limited
 from nsw.recipe.secret_names import holds_secret, looks_secret, named_secrets
-from nsw.safe_files import open_output, read_text
+from nsw.safe_files import open_output, read_bytes, read_text
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _is_taken(path: Path) -> bool:
 def _is_same_content(first: Path, second: Path) -> bool:
     if first.is_dir() or second.is_dir():
         return first.is_dir() and second.is_dir() and all(
-            (second / f.relative_to(first)).is_file() and f.read_bytes() == (second / f.relative_to(first)).read_bytes()
+            (second / f.relative_to(first)).is_file() and read_bytes(f) == read_bytes(second / f.relative_to(first))
             for f in first.rglob("*") if f.is_file()
         )  # fmt: skip
-    return first.read_bytes() == second.read_bytes()
+    return read_bytes(first) == read_bytes(second)

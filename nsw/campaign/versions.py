@@ -19,6 +19,7 @@ from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunR
 from nsw.campaign.selection import campaign_argument
 from nsw.errors import UsageError
 from nsw.quantities import moment
+from nsw.safe_files import open_to_read
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def files_in(source: Path, name: str) -> Iterator[tuple[Path, str]]:
 
 def hash_of(file: Path) -> str:
     """The SHA-256 of a file's content."""
-    with file.open("rb") as stream:
+    with open_to_read(file) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

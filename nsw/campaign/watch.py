@@ -22,6 +22,7 @@ from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
 from nsw.campaign.look import clean_copy, look
 from nsw.campaign.selection import campaign_argument
 from nsw.errors import NswError
+from nsw.safe_files import write_bytes
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[
     with closing(connect(site)) as transport, tempfile.TemporaryDirectory(prefix="nsw-watch-") as temporary:
         copy = Path(temporary, LEDGER)
         with look(folder) as ledger:
-            copy.write_bytes(ledger.snapshot())
+            write_bytes(copy, ledger.snapshot())
             scratch, own_token = ledger.meta(SCRATCH), ledger.meta(OWNED_BY)
         elsewhere = _owner_elsewhere(transport, scratch, own_token) if own_token is not None else None
         if elsewhere is not None:

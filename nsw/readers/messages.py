@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.readers.model import Problem, Sample
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
+from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,7 +191,7 @@ def _streams(path: Path) -> str:
 def _ends(path: Path) -> bytes:
     """The beginning and the end of a file; nothing when it is not there."""
     try:
-        with path.open("rb") as file:
+        with open_to_read(path) as file:
             data = file.read(_END)
             rest = path.stat().st_size - _END
             if rest > 0:

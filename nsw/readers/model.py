@@ -10,6 +10,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from nsw.apart import Limits
+from nsw.safe_files import open_to_read, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,7 +131,7 @@ class Sample:
         self.size = 0 if self.is_folder else path.stat().st_size
         self.head = b""
         if not self.is_folder:
-            with path.open("rb") as file:
+            with open_to_read(path) as file:
                 self.head = file.read(HEAD_BYTES)
 
     @cached_property
@@ -170,7 +171,7 @@ class Sample:
     def _looks_through(self, needles: list[bytes]) -> bool:
         overlap = max(map(len, needles), default=1) - 1
         window = b""
-        with self.path.open("rb") as file:
+        with open_to_read(self.path) as file:
             while piece := file.read(_PIECE_BYTES):
                 window += piece
                 if any(n in window for n in needles):
@@ -195,4 +196,4 @@ class Reader(Protocol):
 def read_text(path: Path) -> str:
     """A whole text file, whatever its encoding and line ends."""
     sample = Sample(path)
-    return path.read_bytes().decode(sample.encoding, errors="replace")
+    return read_bytes(path).decode(sample.encoding, errors="replace")

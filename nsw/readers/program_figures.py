@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.apart import run_isolated
 from nsw.errors import LimitError
 from nsw.limits import limited
+from nsw.safe_files import open_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +55,7 @@ def figures(output: Path, specs: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _find(output: Path, specs: Mapping[str, Any], size: int) -> list[dict[str, Any]]:
     seconds = _SECONDS + size * _SECONDS_A_BYTE
     searches = [_Search(name, spec, seconds) for name, spec in specs.items()]
-    with output.open(errors="replace") as file:  # a carriage return, as of a progress bar, ends a line too
+    with open_text(output, errors="replace") as file:  # a carriage return, as of a progress bar, ends a line too
         for window in _windows(file):
             for search in searches:
                 search.go_through(window)

@@ -15,6 +15,7 @@ from nsw.profilers.files_of_one_recording import parts
 from nsw.readers.detect import detect
 from nsw.readers.model import Lack, Report, Sample
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
+from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -91,7 +92,7 @@ def _is_whole(report: Report) -> bool:
                 begin = packed.read(1 << 20)
             return bool(begin) and (".sqlite" not in name or begin.startswith(SQLITE_MAGIC))
         if name.endswith(_DATABASES):
-            with path.open("rb") as file:
+            with open_to_read(path) as file:
                 return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC and _can_be_asked(path)
     except (OSError, EOFError, zlib.error, sqlite3.Error):
         return False

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.errors import Diagnostic, Mark, did_you_mean
 from nsw.recipe.command_words import FILLED, SHELL, filled, first_program, launched, split
+from nsw.safe_files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -87,7 +88,7 @@ def _imports(folder: Path, name: str) -> Iterator[str]:
     if path.suffix != ".py" or path.stat().st_size > _MOST_BYTES:
         return
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = ast.parse(read_bytes(path))
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # what it means is not nsw's to judge
         return
     parent = PurePosixPath(name).parent

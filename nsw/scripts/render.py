@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from nsw import __version__
 from nsw.errors import NswError, did_you_mean
 from nsw.limits import limited
+from nsw.safe_files import write_text
 from nsw.scripts.quoting import comment, quote, quote_all
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def machinery_name() -> str:
 def write_machinery(folder: Path) -> Path:
     """Write that file into a folder of scripts."""
     file = folder / machinery_name()
-    file.write_text(machinery_text(), encoding="utf-8")
+    write_text(file, machinery_text())
     return file
 
 

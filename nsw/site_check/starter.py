@@ -19,6 +19,7 @@ from nsw.metrics.catalogue import find_chip
 from nsw.recipe.profiler_names import PROGRAMS
 from nsw.recipe.units import format_duration
 from nsw.resources import recipes_folder
+from nsw.safe_files import read_text
 from nsw.schedulers import create
 from nsw.site.load import read_sites
 from nsw.site.names import FIRST_TRANSPORT, LOCAL, schedulers, user_file
@@ -185,7 +186,7 @@ def sites_before(path: Path, name: str, *, force: bool) -> str:
                 hint="delete the site there first, or name another file: --output FILE",
             )
         return ""
-    return path.read_text(encoding="utf-8")
+    return read_text(path)
 
 
 def _names(path: Path) -> list[str]:
@@ -480,7 +481,7 @@ def shipped_site(shipped_name: str, name: str, answers: Answers) -> tuple[str, l
     Returns:
         Its lines as they are below `sites:`; what was found, a line each; what a person has to fill in or check.
     """
-    text = _file(shipped_name).read_text(encoding="utf-8")
+    text = read_text(_file(shipped_name))
     lines = re.search(rf"^  {shipped_name}:.*\n((?:    .*\n)+)", text, re.MULTILINE)
     assert lines is not None  # tested with each of them
     body = lines[1]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CampaignError, CommandError, CommandResult, DownloadLimitError, UnreachableError, disk_full
-from nsw.safe_files import open_plain
+from nsw.safe_files import open_plain, open_to_read, read_text
 from nsw.transport.shell import Bash, Connection, ConnectionLostError, TooLongError, reached, stream
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _walked(pairs: Sequence[tuple[Path, str]]) -> Iterator[tuple[Path, str]]:
 
 
 def _digest(file: Path) -> str:
-    with file.open("rb") as content:
+    with open_to_read(file) as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
@@ -177,7 +177,7 @@ def send(connection: Connection, files: Sequence[Upload]) -> None:
 
 
 def _parts(file: Upload) -> Iterator[bytes]:
-    with file.local_path.open("rb") as content:
+    with open_to_read(file.local_path) as content:
         facts = os.fstat(content.fileno())
         left = facts.st_size
         part = f"{left}\0{facts.st_mode & 0o777:o}\0{file.remote_path}\0".encode(errors="surrogateescape")
@@ -295,7 +295,7 @@ class _Course:
 def sha256_is_fast() -> bool:
     """Whether this machine's processor has instructions for it."""
     try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        flags = read_text(Path("/proc/cpuinfo"), errors="replace")
     except OSError:  # no Linux
         return platform.machine() == "arm64"
     return re.search(r"\b(sha_ni|sha2)\b", flags) is not None

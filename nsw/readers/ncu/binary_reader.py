@@ -18,6 +18,7 @@ from nsw.readers.model import Options, Report
 from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu.results import Results, section_title, tool_version
 from nsw.readers.ncu.values import Value
+from nsw.safe_files import open_text, open_to_read
 
 if TYPE_CHECKING:
     from nsw.readers.model import Sample
@@ -90,7 +91,7 @@ def run(command: list[str], output: Path) -> str | None:
         return None
     if status < 0:
         return f"crashed ({signal.Signals(-status).name}) on this file"
-    with output.open(encoding="utf-8", errors="replace") as file:
+    with open_text(output, errors="replace") as file:
         printed = file.read(4096)
     lines = [line for line in (errors + "\n" + printed).splitlines() if line.strip()]
     message = next((line for line in lines if "==ERROR==" in line), lines[-1] if errors.strip() and lines else "")
@@ -117,7 +118,7 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Read the report by `ncu_report` where it is installed, else by an ncu that is found."""
     report = Report(str(path), tool="ncu", format="ncu-binary", tool_version=_made_by(path))
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             report.error("does not begin with NVR, as every Nsight Compute report does", fix="copy it again")
             return report
@@ -141,7 +142,7 @@ def _by_module(report: Report, path: Path, options: Options, output: Path, failu
         failures.append(f"ncu_report: {failure}")
         return False
     results = Results()
-    with output.open(encoding="utf-8") as lines:
+    with open_text(output) as lines:
         for line in lines:
             _take(results, json.loads(line))
     if results.empty:
@@ -208,7 +209,7 @@ def _explain(report: Report, path: Path, failures: list[str]) -> None:
 
 def _made_by(path: Path) -> str | None:
     """The version of the ncu that made the report: text in its header, or in the session at its end."""
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         match = _VERSION.search(file.read(_LOOKED_AT))
         if match is None and (rest := path.stat().st_size - _LOOKED_AT) > 0:
             file.seek(-min(rest, _LOOKED_AT), 2)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.model import Options, Report, Sample
+from nsw.safe_files import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -57,7 +58,7 @@ def read(path: Path, options: Options) -> Report:
     sampled = False
     odd = 0
     try:
-        for key, value in Decoder(path.read_bytes()).pairs():
+        for key, value in Decoder(read_bytes(path)).pairs():
             if key == _SAMPLED_KEY:
                 sampled = True
             elif (row := _function(key, value)) is not None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.untrusted_files import GZIP_MAGIC, unpacked
+from nsw.safe_files import open_to_read
 from nsw.tables.unpacking_limit import Allowance, TooMuchError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class EventStream:
 
     def __iter__(self) -> Iterator[Any]:
         """The events; faults of the file become problems of the report."""
-        with self._path.open("rb") as raw:
+        with open_to_read(self._path) as raw:
             packed = raw.read(2) == GZIP_MAGIC
             raw.seek(0)
             allowance = Allowance(self._path.stat().st_size, self._max_unpacked)

@@ -9,6 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from nsw.readers.model import Sample
+from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -72,7 +73,7 @@ def line_blocks(path: Path) -> Iterator[LineBlock]:
 def _pieces(path: Path) -> Iterator[str]:
     """The text of a file; Python's own file of text decodes 8 KiB at a time, which takes five times as long."""
     decoder = codecs.getincrementaldecoder(Sample(path).encoding)("replace")
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         while data := file.read(LONGEST):
             yield decoder.decode(data)
     yield decoder.decode(b"", final=True)

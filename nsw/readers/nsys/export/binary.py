@@ -17,6 +17,7 @@ from pathlib import Path
 
 from nsw.readers.installed_tools import ToolFault, find_tool, run_tool
 from nsw.readers.model import Options, Report, Sample
+from nsw.safe_files import open_to_read
 
 _SUFFIXES = (".nsys-rep", ".qdrep", ".qdstrm")
 _MAGIC = b"NVIDIA Tegra Profiler Report"
@@ -105,7 +106,7 @@ def _export(tool: str, path: Path, target: Path, folder: Path) -> str | None:
 
 
 def _is_raw(path: Path) -> bool:
-    with path.open("rb") as file:
+    with open_to_read(path) as file:
         return path.suffix == ".qdstrm" or file.read(len(_RAW_MAGIC)) == _RAW_MAGIC
 
 
