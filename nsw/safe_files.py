@@ -190,6 +190,15 @@ def open_text(path: Path | str, *, errors: str = "strict") -> TextIO:
     return os.fdopen(open_regular(path), "r", encoding="utf-8", errors=errors)
 
 
+def make_file(path: Path, mode: int = 0o600) -> BinaryIO:
+    """A new file for writing, where there is nothing of that name.
+
+    Raises:
+        OSError: There is something, or it cannot be made.
+    """
+    return os.fdopen(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
+
+
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
     """A new file that takes the place of what has that name when the block ends well: whole, or not at all.

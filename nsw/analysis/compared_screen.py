@@ -355,7 +355,7 @@ def _undecided(comparison: Comparison) -> list[Block]:
         if len(rows) > 1
         else ""
     )
-    detectable = _plain(percent_of(estimate.shown))
+    detectable = _plain(percent_of(estimate.detectable))
     text = (
         f"{_of_case(comparison, row)}{_runs(estimate)} would have shown a difference of {detectable} % or more;"
         f" {_what_decides(estimate)}.{likewise}"

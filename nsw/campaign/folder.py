@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 from nsw.apart import Limits
 from nsw.campaign.trust import forget, is_trusted, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
-from nsw.safe_files import OTHERS_WRITE, make_folders, open_below, open_folder_below, open_plain, user_name
+from nsw.safe_files import OTHERS_WRITE, make_folders, open_below, open_folder_below, open_plain, read_text, user_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -425,7 +425,7 @@ def _was_killed(owner: str) -> bool:
     if match is None or match[2] != socket.gethostname():
         return False
     try:
-        state = Path(f"/proc/{match[1]}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+        state = read_text(f"/proc/{match[1]}/stat", errors="replace").rpartition(")")[2].split()
     except OSError:
         return Path("/proc/self").exists()
     return state[:1] == ["Z"]

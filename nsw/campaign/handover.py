@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.folder import LEDGER, CampaignFolder
 from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError, disk_full
-from nsw.safe_files import read_bytes
+from nsw.safe_files import read_bytes, replacing
 from nsw.transport.commands import Fence, take_ownership
 from nsw.transport.model import read
 
@@ -284,7 +284,7 @@ def _write(content: gzip.GzipFile, size: int, path: Path) -> None:
         EOFError: There are fewer.
     """
     try:
-        with path.open("wb") as file:
+        with replacing(path, 0o600) as file:
             while size > 0:
                 if not (data := content.read(min(size, _PIECE))):
                     raise EOFError("it is cut short")

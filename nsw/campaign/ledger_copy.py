@@ -26,6 +26,7 @@ from nsw.campaign.ledger_file import SCHEMA, refuse_unknown_version
 from nsw.campaign.ledger_migrations import STATE_VERSION, migrate
 from nsw.campaign.ledger_rows import AGAIN, Cause, Key, Kind, NeedReason, NeedState, Reading, State, is_site
 from nsw.errors import CampaignError
+from nsw.safe_files import make_file, open_to_read, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -92,14 +93,14 @@ def _copy_checked(strange: Strange, deadline: float) -> tuple[str, str | None] |
 def _copy(strange: Strange, deadline: float) -> None:
     private_copy = strange.copy.with_suffix(".strange")
     strange.copy.unlink(missing_ok=True)  # of a process that ended early
-    with open(strange.ledger, "rb") as source:  # noqa: PTH123  a name below /proc
+    with open_to_read(strange.ledger) as source:  # a name below /proc
         _lock(source, strange.path, deadline)  # until it is closed
         _copy_file(source, private_copy, strange.path)
         if strange.journal is not None:
-            with open(strange.journal, "rb") as journal:  # noqa: PTH123
+            with open_to_read(strange.journal) as journal:
                 copied = private_copy.with_name(f"{private_copy.name}-journal")
                 _copy_file(journal, copied, strange.path)
-            if copied.read_bytes().endswith(_JOURNAL_END):
+            if read_bytes(copied).endswith(_JOURNAL_END):
                 raise CampaignError(f"{strange.path}-journal names another file, which SQLite would delete")
     with closing(sqlite3.connect(private_copy)) as old, closing(sqlite3.connect(strange.copy)) as new:
         end = time.process_time() + _SECONDS + _SECONDS_A_BYTE * private_copy.stat().st_size
@@ -145,7 +146,7 @@ def _copy_file(source: BinaryIO, target: Path, path: Path) -> None:
     if size > _LARGEST:
         raise CampaignError(f"{path} has {size} bytes; at most {_LARGEST} are read of a ledger that nsw did not make")
     target.unlink(missing_ok=True)
-    with target.open("xb") as file:
+    with make_file(target) as file:
         while size > 0 and (chunk := source.read(min(size, 1 << 20))):
             file.write(chunk)
             size -= len(chunk)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -66,8 +65,7 @@ _READS_SECRETS: Final = b"\n    nsw_secrets "  # of the job's template
 
 def write_secrets(file: Path, text: str) -> None:
     """Write a new file that only its owner can read."""
-    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:  # noqa: PTH123
-        out.write(text)
+    write_text(file, text, 0o600)
 
 
 def make_folder(

@@ -211,7 +211,8 @@ def _exceptions(metric: Metric) -> dict[str, dict[str, Any]]:
     for name, difference in metric.by_chip.items():
         alike.setdefault(difference, []).append(name)
     return {
-        ", ".join(names): {"ncu": difference.expressions, "why": difference.why} for difference, names in alike.items()
+        ", ".join(names): {"ncu": difference.expressions, "why": difference.reason}
+        for difference, names in alike.items()
     }
 
 

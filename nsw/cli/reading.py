@@ -21,6 +21,7 @@ from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.problems import Merged, show_merged
 from nsw.present.untrusted_text import as_json, say
+from nsw.safe_files import make_file
 from nsw.tables import TABLES, rows
 from nsw.wording import plural
 
@@ -637,7 +638,7 @@ def _standard_input(files: Sequence[Path]) -> Iterator[_Input]:
     with tempfile.TemporaryDirectory(prefix="nsw-stdin-") as folder:
         stdin_copy = Path(folder) / _STDIN
         try:
-            with stdin_copy.open("wb") as target:
+            with make_file(stdin_copy) as target:
                 _keep(sys.stdin.buffer, target)
         except OSError as fault:
             hint = "TMPDIR names another place for it"

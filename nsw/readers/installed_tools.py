@@ -7,10 +7,12 @@ import re
 import shutil
 import signal
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.apart import outside
+from nsw.safe_files import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,13 +51,13 @@ def run_tool(command: Sequence[str], seconds: float, output: Path | None = None)
     Raises:
         ToolFault: It cannot be started, or did not end.
     """
-    with Path(output or os.devnull).open("wb") as file:
+    with replacing(output, 0o600) if output else nullcontext(subprocess.PIPE) as file:
         try:
             with outside():
                 process = subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
-                    stdout=file if output else subprocess.PIPE,
+                    stdout=file,
                     stderr=subprocess.PIPE if output else subprocess.STDOUT,
                     start_new_session=True,
                     env={**os.environ, "LC_ALL": "C"} if output else None,

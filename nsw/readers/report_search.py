@@ -88,7 +88,7 @@ def _is_whole(report: Report) -> bool:
     name = path.name.lower()
     try:
         if name.endswith(_PACKED):
-            with gzip.open(path) as packed:
+            with open_to_read(path) as raw, gzip.open(raw) as packed:
                 begin = packed.read(1 << 20)
             return bool(begin) and (".sqlite" not in name or begin.startswith(SQLITE_MAGIC))
         if name.endswith(_DATABASES):

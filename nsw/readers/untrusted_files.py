@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from urllib.parse import quote
 
 from nsw.readers.model import Options, Report
-from nsw.safe_files import open_to_read
+from nsw.safe_files import make_file, open_to_read
 from nsw.tables.unpacking_limit import Allowance, TooMuchError
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def read_packed(
 def _unpack(path: Path, copy: Path, allowance: Allowance, is_known: Callable[[Path], bool]) -> str | None:
     """Write what is packed, as far as it goes, of what is no report the beginning only; what is wrong with it."""
     size, is_report = 0, False
-    with open_to_read(path) as raw, copy.open("wb") as out:
+    with open_to_read(path) as raw, make_file(copy) as out:
         try:
             for piece in unpacked(raw, allowance):
                 out.write(piece)

@@ -165,7 +165,7 @@ class Cobalt(Adapter):
     queues_command = ("qstat", "-Q")
     log_ending = "output"
     # these change what qstat prints
-    cleared = ("QSTAT_HEADER", "CQSTAT_HEADER")
+    cleared_variables = ("QSTAT_HEADER", "CQSTAT_HEADER")
 
     # --- submitting ---------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import RefusedError
+from nsw.safe_files import open_plain, read_text
 from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Scheduler, Submission
 from nsw.user_folders import user_folder
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 INSIDE: Final = "NSW_CAMPAIGN"  # variable of a run: the campaign that it is of
 _FILE: Final = "turn"
 _LONGEST: Final = 1 << 16  # bytes of the file
+_APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _FAREWELL_S = 0.2
 _GRACE_S = 10.0  # between SIGTERM and SIGKILL when cancelling
 _FIRST_OF_OURS = 100  # scripts write 3 to 9, and bash itself takes 10 and those after it
@@ -146,7 +148,8 @@ class LocalScheduler(Scheduler):
             environment = os.environ | {"NSW_CAMPAIGN": str(self._jobs.parent)}
             if submission.gpus is not None:
                 environment["CUDA_VISIBLE_DEVICES"] = ",".join(g.index for g in claimed_gpus)
-            with (self._jobs / f"{submission.name}.log").open("ab") as log:
+            log_file = open_plain(self._jobs / f"{submission.name}.log", _APPEND, 0o644)
+            with os.fdopen(log_file, "ab") as log:
                 child = subprocess.Popen(
                     [*self._bash, str(submission.script), str(submission.attempt), str(submission.tasks[0])],
                     stdin=subprocess.DEVNULL,
@@ -190,7 +193,7 @@ class LocalScheduler(Scheduler):
             os.close(lock)
             return None
         # the process id is written by the nsw that started it; killed in between, the lock alone speaks
-        text = (self._jobs / f"{submission.name}.lock").read_text(errors="replace").strip()
+        text = read_text(self._jobs / f"{submission.name}.lock", errors="replace").strip()
         native = text or f"lock.{submission.name}"
         pid = _pid(native)
         if pid is not None:
@@ -305,7 +308,7 @@ def _pid(native: str | None) -> int | None:
 def _stat(pid: int | str) -> list[str] | None:
     """The fields of /proc/PID/stat behind the command name, which may hold anything: state, ppid, pgrp, session ..."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return read_text(f"/proc/{pid}/stat", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
 

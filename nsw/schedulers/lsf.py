@@ -127,7 +127,7 @@ class Lsf(Adapter):
         hold=True, slow_cancel_s=60, submissions_per_command=20, arguments=False, time_step_s=60,
     )  # fmt: skip
     # formats, defaults of bsub and quiet answers; the installation's LSF_ENVDIR and the like are not among them
-    cleared = ("LSB_", "BSUB_")
+    cleared_variables = ("LSB_", "BSUB_")
     # the server may or may not have heard it
     passing = (
         r"LSF is down|cannot connect|connection (?:refused|reset|timed out)|daemon not responding|still trying"

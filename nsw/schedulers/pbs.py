@@ -207,7 +207,16 @@ class Pbs(Adapter):
         hold=True, slow_cancel_s=15, submissions_per_command=50, arguments=False,
     )  # fmt: skip
     # what a job that nsw is started in left, and what turns #PBS lines off; those that say which server stay
-    cleared = ("PBS_DPREFIX", "PBS_O_", "PBS_JOB", "PBS_ARRAY", "PBS_NODE", "PBS_TASK", "PBS_QUEUE", "PBS_ENVIRONMENT")
+    cleared_variables = (
+        "PBS_DPREFIX",
+        "PBS_O_",
+        "PBS_JOB",
+        "PBS_ARRAY",
+        "PBS_NODE",
+        "PBS_TASK",
+        "PBS_QUEUE",
+        "PBS_ENVIRONMENT",
+    )
     keys = frozenset({"queue", "account", "exclusive", "gres"})
     # the server may or may not have heard it
     passing = (

@@ -16,6 +16,7 @@ import paramiko
 from paramiko.agent import AgentSSH
 
 from nsw.errors import HostKeyError, LoginError, UnreachableError
+from nsw.safe_files import open_text, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,7 +60,7 @@ def look_up(name: str, files: Sequence[str]) -> KnownKeys:
 def _lines(name: str, file: str) -> Iterator[str]:
     """The lines of a file that are about a host; without ssh-keygen those that a pattern chooses are missed."""
     if shutil.which("ssh-keygen") is None:
-        with open(file, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123
+        with open_text(file, errors="replace") as stream:
             yield from (line for line in stream if _of_host(line, name))
         return
     try:
@@ -263,8 +264,7 @@ def _certified(key: paramiko.PKey, certificates: Sequence[str]) -> paramiko.PKey
 def _public(file: str) -> bytes:
     """The public half of a key; the file may be that itself."""
     try:
-        with open(f"{file.removesuffix('.pub')}.pub", encoding="utf-8") as stream:  # noqa: PTH123
-            return base64.b64decode(stream.read().split()[1])
+        return base64.b64decode(read_text(f"{file.removesuffix('.pub')}.pub").split()[1])
     except (OSError, ValueError, IndexError):
         return b""
 

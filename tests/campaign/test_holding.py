@@ -30,9 +30,9 @@ class Scheduler:
     def limit(self, _running):
         pass
 
-    def hold(self, submissions, *, held):
+    def hold(self, submissions, *, hold):
         names = {one.name for one in submissions}
-        self.held = self.held | names if held else self.held - names
+        self.held = self.held | names if hold else self.held - names
         if self.dies:
             raise KeyboardInterrupt
 

@@ -13,7 +13,7 @@ class Book:
     def __init__(self):
         self.closed = []
 
-    def flying(self, submission):
+    def tasks_in_flight(self, submission):
         return [
             TaskInFlight(f"r{task}{x}", "j", task, 1, State.QUEUED, None) for task in submission.tasks for x in "ab"
         ]

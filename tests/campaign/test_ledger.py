@@ -61,7 +61,7 @@ def test_only_what_is_chosen_is_pending_with_the_other_runs_of_its_task(ledger):
 
 
 def test_an_intent_outlives_the_nsw_that_had_it(path, ledger):
-    ledger.intend(both())
+    ledger.record_intent(both())
     ledger.close()
     with Ledger(path) as later:
         assert later.submissions("intent", SCRIPTS) == [both()]
@@ -70,21 +70,21 @@ def test_an_intent_outlives_the_nsw_that_had_it(path, ledger):
 
 
 def test_a_submission_that_never_was_costs_no_attempt(ledger):
-    ledger.intend(both())
+    ledger.record_intent(both())
     ledger.withdraw(both())
     assert set(states(ledger).values()) == {("planned", 0)}
     assert ledger.submissions("intent", SCRIPTS) == []
-    ledger.intend(both())  # the same name may be taken again
+    ledger.record_intent(both())  # the same name may be taken again
 
 
 def test_one_name_is_never_intended_twice(ledger):
-    ledger.intend(both())
+    ledger.record_intent(both())
     with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
-        ledger.intend(both())
+        ledger.record_intent(both())
 
 
 def test_what_was_over_in_the_meantime_is_submitted_no_more(ledger):
-    ledger.intend(both())
+    ledger.record_intent(both())
     ledger.update_tasks(["a2"], state=State.CANCELLED)
     ledger.submitted(both(), "77")
     assert states(ledger)["a1"] == ("submitted", 1)
@@ -97,7 +97,7 @@ def test_what_was_over_in_the_meantime_is_submitted_no_more(ledger):
 
 
 def test_what_is_done_again_keeps_nothing_of_how_it_ended_and_gets_the_next_attempt(ledger):
-    ledger.intend(both())
+    ledger.record_intent(both())
     ledger.submitted(both(), "77")
     ended = {"state": State.FAILED, "reason": "r", "exit_code": 3, "started": 1.0, "ended": 2.0}
     ledger.update_tasks(["a1", "b1"], reading=Reading.COLLECTED, **ended)
@@ -159,7 +159,7 @@ def test_a_build_is_a_task_as_a_run_is(built):
     planned = BuildRow("build", "m", "app-x", "job", "make", 600, 0)
     assert built.builds() == [planned]
     assert (built.needed_by(), built.counts()) == ({"build": ["j", "k"]}, {"planned": 3})
-    built.intend(MAKE)
+    built.record_intent(MAKE)
     built.submitted(MAKE, "78")
     assert [(one.id, one.kind) for one in built.flying(MAKE)] == [("build", Kind.BUILD)]
     built.update_tasks(["build"], state=State.FAILED, reason="r", exit_code=2, started=1.0, ended=2.0)
@@ -169,15 +169,15 @@ def test_a_build_is_a_task_as_a_run_is(built):
 
 def test_what_needs_a_build_goes_after_it_or_with_it_where_the_scheduler_can_be_trusted(built):
     assert pending(built, leave_builds=True) == [("m", 0, 1, 0)]
-    built.intend(MAKE)
+    built.record_intent(MAKE)
     assert pending(built, leave_builds=True) == []
     built.submitted(MAKE, "78")
-    assert built.dependencies_of("j") == ("78",)
+    assert built.native_dependencies("j") == ("78",)
     assert pending(built, leave_builds=False) == []
     assert pending(built, leave_builds=True) == [("j", 0, 1, 0), ("j", 1, 1, 0)]
     built.update_tasks(["build"], state=State.DONE)
     built.meet_done()
-    assert built.dependencies_of("j") == ()
+    assert built.native_dependencies("j") == ()
     assert pending(built) == [("j", 0, 1, 0), ("j", 1, 1, 0)]
     built.release_stage(["b1"])
     assert pending(built) == [("j", 0, 1, 0), ("j", 1, 1, 0), ("k", 0, 1, 0)]
@@ -208,9 +208,9 @@ def test_runs_of_one_task_wait_for_each_others_builds(tmp_path):
 
 
 def test_a_build_under_an_id_that_nobody_knows_is_waited_for_by_nsw(built):
-    built.intend(MAKE)
+    built.record_intent(MAKE)
     built.submitted(MAKE, NO_ID)
-    assert (pending(built, leave_builds=True), built.dependencies_of("j")) == ([], ())
+    assert (pending(built, leave_builds=True), built.native_dependencies("j")) == ([], ())
 
 
 def test_a_build_that_only_other_runs_than_the_chosen_need_is_not_begun(built):

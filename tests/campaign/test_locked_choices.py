@@ -97,7 +97,7 @@ class Transport:
 def test_a_finished_campaign_records_its_choices_and_what_they_follow_from(tmp_path, ledger):
     folder = Folder(tmp_path / "recipe.lock.yaml")
     folder.recipe.write_text(RECIPE)
-    ledger.choose_for(Run.id, THEN)
+    ledger.record_choice(Run.id, THEN)
     finish(folder, ledger, Transport(), "/scratch")
     from nsw.campaign.recipe_lock import read_locked
 

@@ -111,7 +111,7 @@ def test_what_is_decided_is_in_the_ledger_before_the_run_and_survives_the_end_of
     it = campaign()
     while "n-1.measure.r1" not in it.ledger.choices():
         it.driver.step()
-        it.driver._it.scheduler.wait(0.02)
+        it.driver._campaign.scheduler.wait(0.02)
     it.ledger.close()  # as a kill would
     it.choose = lambda _run, _sources: pytest.fail("it was chosen already")
     it.open()
@@ -169,7 +169,7 @@ def test_a_script_refuses_a_missing_or_a_wrong_file(campaign, monkeypatch, chang
 def test_a_choice_is_kept_word_by_word(campaign):
     it = campaign([first("n-1")])
     words = ("--kernel-name", "regex:a|b c", "ü", '"')
-    it.ledger.choose_for("n-1.look.r1", Choice(words, 7, "s", "note"))
+    it.ledger.record_choice("n-1.look.r1", Choice(words, 7, "s", "note"))
     assert it.ledger.choices() == {"n-1.look.r1": Choice(words, 7, "s", "note")}
     assert json.loads(it.ledger._db.execute("SELECT arguments FROM choices").fetchone()[0]) == list(words)
 

@@ -232,11 +232,11 @@ NOT_HELD = {
 
 def test_nothing_is_held_by_no_command_and_what_had_ended_is_no_fault(adapter, name):
     if not adapter.capabilities.hold:
-        assert adapter.hold_command([watched(adapter, name, 3)], held=True) is None
+        assert adapter.hold_command([watched(adapter, name, 3)], hold=True) is None
         return
     some = [watched(adapter, name, *most(adapter))]
-    assert adapter.hold_command([], held=True) is None
-    assert adapter.hold_command(some, held=True) != adapter.hold_command(some, held=False)
+    assert adapter.hold_command([], hold=True) is None
+    assert adapter.hold_command(some, hold=True) != adapter.hold_command(some, hold=False)
     stderr, code = NOT_HELD[name]
     assert adapter.held(answered(adapter, stderr=stderr, code=code))
     assert adapter.held(answered(adapter))

@@ -75,8 +75,8 @@ class Plain(Adapter):
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         return ["pdel"] if watched else None
 
-    def hold_command(self, watched: Sequence[Watched], *, held: bool) -> list[str] | None:
-        return ["phold" if held else "prls"] if watched else None
+    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:
+        return ["phold" if hold else "prls"] if watched else None
 
     def throttle_command(self, native: Native, limit: int) -> list[str]:  # noqa: ARG002
         return ["palter"]

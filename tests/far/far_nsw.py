@@ -84,8 +84,8 @@ class Far(OpenSsh):
             raise self.explain(255, "connection refused")
         return _Session(super().open(command), self.orders)
 
-    def explain(self, code, said):
-        return UnreachableError(f"{self._host} cannot be reached over far (exit status {code}): {said}", hint="wait")
+    def explain(self, code, message):
+        return UnreachableError(f"{self._host} cannot be reached over far (exit status {code}): {message}", hint="wait")
 
 
 class _Session:

@@ -25,7 +25,7 @@ def test_what_no_tool_measures_on_a_chip_has_a_reason():
         (metric.name, chip.name)
         for chip in MEASURED
         for metric in catalogue().values()
-        if not metric.on(chip).expressions and not metric.on(chip).why
+        if not metric.on(chip).expressions and not metric.on(chip).reason
     ]
     assert silent == []
 

@@ -128,12 +128,12 @@ def test_what_is_held_claims_no_gpu_until_it_is_released(machine, tmp_path):
     body = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"
     sent = handed(scheduler, *(job(tmp_path, f"g{n}", body, gpus=2) for n in range(2)))
     until(scheduler, sent, [Phase.RUNNING, Phase.QUEUED])
-    scheduler.hold(sent, held=True)
+    scheduler.hold(sent, hold=True)
     (held,) = until(scheduler, sent[1:], [Phase.QUEUED])
     assert held.reason == "held by `nsw throttle 0`"
     (tmp_path / "go").touch()
     until(scheduler, sent, [Phase.ENDED, Phase.QUEUED])
-    scheduler.hold(sent, held=False)
+    scheduler.hold(sent, hold=False)
     until(scheduler, sent, [Phase.ENDED, Phase.ENDED])
 
 
@@ -162,7 +162,7 @@ def test_a_build_takes_its_turn_and_sees_the_gpus(machine, tmp_path):
 
 
 def test_on_a_login_node_nothing_waits_for_a_turn(machine, tmp_path):
-    scheduler = machine().beside(Host(), Limits(in_flight=2, array=1))
+    scheduler = machine().sibling(Host(), Limits(in_flight=2, array=1))
     body = f"until [ -e {tmp_path}/go ]; do sleep 0.1; done"
     sent = handed(scheduler, *(job(tmp_path, f"l{n}", body) for n in range(2)))
     until(scheduler, sent, [Phase.RUNNING, Phase.RUNNING])

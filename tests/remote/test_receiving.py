@@ -54,7 +54,7 @@ def places(sent, here, *names):
 
 def test_a_download_is_resumed_after_each_cut_behind_what_came(far, sent, tmp_path):
     far._sleep = lambda _s: None
-    far._way = way = Cut(far._way, 1_000_000, 700_000)
+    far._connection = way = Cut(far._connection, 1_000_000, 700_000)
     seen = []
     far.progress = lambda done, total: seen.append((done, total))
     far.get_many(places(sent, tmp_path / "here", "small", "large"))
@@ -69,7 +69,7 @@ def test_a_download_is_resumed_after_each_cut_behind_what_came(far, sent, tmp_pa
 
 def test_a_later_nsw_goes_on_behind_what_an_earlier_one_left(far, sent, tmp_path):
     far._sleep = lambda _s: None
-    far._way = way = Cut(far._way, 900_000, 0, 0, 0)
+    far._connection = way = Cut(far._connection, 900_000, 0, 0, 0)
     wanted = places(sent, tmp_path, "large")
     with pytest.raises(UnreachableError, match="files cannot be downloaded: cut"):
         far.get_many(wanted)

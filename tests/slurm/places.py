@@ -266,8 +266,8 @@ class _AsUser(LocalTransport):
         words = ["env", f"SLURM_CONF={self._place.conf}", *argv]
         return super().run(self._place.argv(words), **how)
 
-    def make_folders(self, there: Sequence[str]) -> None:
-        assert self.run(["mkdir", "-p", *there], timeout=60).returncode == 0
+    def make_folders(self, paths: Sequence[str]) -> None:
+        assert self.run(["mkdir", "-p", *paths], timeout=60).returncode == 0
 
 
 @dataclass(frozen=True)

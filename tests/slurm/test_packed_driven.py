@@ -124,6 +124,6 @@ def test_a_canary_is_done_again_after_its_neighbour_was(campaign, fake):
         assert len(fake.jobs()) == job
         fake.execute(job)
         fake.set(job, -1, "COMPLETED")
-        it.ledger.settle_canary(NeedState.REFUSED)
+        it.ledger.record_canary_verdict(NeedState.REFUSED)
         it.rounds(2)
     assert it.run(1).attempt == 3

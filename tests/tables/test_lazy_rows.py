@@ -41,8 +41,8 @@ def test_texts_of_each_row_group_are_its_own_and_a_run_has_rows_of_other_reports
     pq.write_table(as_arrow("gpu_summary", rows), out, row_group_size=2)
     lazily = lazy_rows(out, "gpu_summary").by_run
     assert [row["name"] for run in lazily for row in lazily[run]] == [f"k{at}" for at in range(6)]
-    assert [row["name"] for row in lazily.of_others("r0", {"0"})] == ["k2"]
-    assert lazily.of_others("r0", {"0", "1"}) == []
+    assert [row["name"] for row in lazily.rows_of_other_reports("r0", {"0"})] == ["k2"]
+    assert lazily.rows_of_other_reports("r0", {"0", "1"}) == []
 
 
 def test_they_can_come_from_another_process(file):
