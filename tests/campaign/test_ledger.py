@@ -89,7 +89,7 @@ def test_what_was_over_in_the_meantime_is_submitted_no_more(ledger):
     ledger.submitted(both(), "77")
     assert states(ledger)["a1"] == ("submitted", 1)
     assert states(ledger)["a2"] == ("cancelled", 1)
-    assert [one.id for one in ledger.flying(both())] == ["a1", "b1"]
+    assert [one.id for one in ledger.tasks_in_flight(both())] == ["a1", "b1"]
     assert (ledger.native_id("nsw-1"), ledger.native_ids()) == ("77", {"nsw-1": "77"})
     ledger.withdraw(both())  # too late: the scheduler has it
     assert states(ledger)["a1"] == ("submitted", 1)
@@ -107,7 +107,7 @@ def test_what_is_done_again_keeps_nothing_of_how_it_ended_and_gets_the_next_atte
     assert (again.state, again.reason, again.exit_code, again.started, again.ended) == (State.PLANNED, *[None] * 4)
     assert again.reading is Reading.NONE
     assert pending(ledger) == [("j", 1, 2, 0), ("k", 0, 1, 0)]
-    assert [one.id for one in ledger.flying(both())] == ["a2"]
+    assert [one.id for one in ledger.tasks_in_flight(both())] == ["a2"]
     assert ledger.unread() == 1
 
 
@@ -161,7 +161,7 @@ def test_a_build_is_a_task_as_a_run_is(built):
     assert (built.needed_by(), built.counts()) == ({"build": ["j", "k"]}, {"planned": 3})
     built.record_intent(MAKE)
     built.submitted(MAKE, "78")
-    assert [(one.id, one.kind) for one in built.flying(MAKE)] == [("build", Kind.BUILD)]
+    assert [(one.id, one.kind) for one in built.tasks_in_flight(MAKE)] == [("build", Kind.BUILD)]
     built.update_tasks(["build"], state=State.FAILED, reason="r", exit_code=2, started=1.0, ended=2.0)
     built.release(["build"])
     assert built.builds() == [replace(planned, attempt=1)]

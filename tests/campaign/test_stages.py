@@ -110,7 +110,7 @@ def test_on_this_machine_reading_begins_only_when_the_first_stage_is_over_for_al
 def test_what_is_decided_is_in_the_ledger_before_the_run_and_survives_the_end_of_nsw(campaign):
     it = campaign()
     while "n-1.measure.r1" not in it.ledger.choices():
-        it.driver.step()
+        it.driver.round()
         it.driver._campaign.scheduler.wait(0.02)
     it.ledger.close()  # as a kill would
     it.choose = lambda _run, _sources: pytest.fail("it was chosen already")

@@ -238,10 +238,10 @@ def test_nothing_is_held_by_no_command_and_what_had_ended_is_no_fault(adapter, n
     assert adapter.hold_command([], hold=True) is None
     assert adapter.hold_command(some, hold=True) != adapter.hold_command(some, hold=False)
     stderr, code = NOT_HELD[name]
-    assert adapter.held(answered(adapter, stderr=stderr, code=code))
-    assert adapter.held(answered(adapter))
-    assert not adapter.held(answered(adapter, stderr="cannot connect to server\n", code=255))
-    assert not adapter.held(answered(adapter, code=-1, timed_out=True))
+    assert adapter.is_hold_accepted(answered(adapter, stderr=stderr, code=code))
+    assert adapter.is_hold_accepted(answered(adapter))
+    assert not adapter.is_hold_accepted(answered(adapter, stderr="cannot connect to server\n", code=255))
+    assert not adapter.is_hold_accepted(answered(adapter, code=-1, timed_out=True))
 
 
 def test_a_script_on_a_site_is_never_asked_about_with_a_question_that_lists_nothing(adapter, name):

@@ -125,7 +125,7 @@ def test_a_failed_build_costs_the_runs_of_another_one_no_polls(campaign, fake):
     before = it.scheduler.calls()["squeue"]
     for _ in range(20):
         it.clock.now += 2
-        it.driver.step()
+        it.driver.round()
     assert it.scheduler.calls()["squeue"] - before <= 1
 
 

@@ -867,7 +867,7 @@ def test_what_was_cancelled_while_in_doubt_is_cancelled_when_it_is_found(campaig
     assert it.states == ["cancelled"] * 3
     it.rounds()
     assert [json.loads((fake.state / f"jobs/1/{i}.json").read_text())["state"] for i in range(3)] == ["CANCELLED"] * 3
-    assert it.driver.step() is False
+    assert it.driver.round() is False
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -883,7 +883,7 @@ def test_what_was_cancelled_while_in_doubt_is_in_doubt_until_its_job_is_cancelle
         it.open()
     it.rounds()
     assert [json.loads((fake.state / f"jobs/1/{i}.json").read_text())["state"] for i in range(3)] == ["CANCELLED"] * 3
-    assert it.driver.step() is False
+    assert it.driver.round() is False
 
 
 def test_an_sbatch_that_is_killed_is_in_doubt_and_not_refused(campaign, fake):
@@ -1027,7 +1027,7 @@ def test_after_too_many_failures_what_waits_is_withdrawn_from_the_queue_until_a_
     fake.set(1, 0, "COMPLETED")
     it.rounds(2)
     assert it.states == ["done", "failed", "planned"]
-    assert not it.driver.step()
+    assert not it.driver.round()
     assert len(fake.jobs()) == 1
     reset_failures(it.ledger)
     it.open()
