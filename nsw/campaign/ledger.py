@@ -352,7 +352,7 @@ class Ledger:
         return self._value("SELECT max(n) FROM (SELECT count(*) n FROM tasks GROUP BY job, task)") or 1
 
     def names(self, begin: str, limit: int, *, column: str = "id", states: Iterable[str] = State) -> list[str]:
-        """The ids of runs (or, `of` case_id, of cases) that begin so, the first of them in the plan's order.
+        """The ids of runs (or, with the column case_id, of cases) that begin so, the first of them in the plan's order.
 
         With `states` only runs in one of these, and those that lack a required figure or a report.
         """

@@ -86,7 +86,7 @@ def test_one_name_is_never_intended_twice(ledger):
 def test_what_was_over_in_the_meantime_is_submitted_no_more(ledger):
     ledger.record_intent(both())
     ledger.update_tasks(["a2"], state=State.CANCELLED)
-    ledger.submitted(both(), "77")
+    ledger.record_native_id(both(), "77")
     assert states(ledger)["a1"] == ("submitted", 1)
     assert states(ledger)["a2"] == ("cancelled", 1)
     assert [one.id for one in ledger.tasks_in_flight(both())] == ["a1", "b1"]
@@ -98,7 +98,7 @@ def test_what_was_over_in_the_meantime_is_submitted_no_more(ledger):
 
 def test_what_is_done_again_keeps_nothing_of_how_it_ended_and_gets_the_next_attempt(ledger):
     ledger.record_intent(both())
-    ledger.submitted(both(), "77")
+    ledger.record_native_id(both(), "77")
     ended = {"state": State.FAILED, "reason": "r", "exit_code": 3, "started": 1.0, "ended": 2.0}
     ledger.update_tasks(["a1", "b1"], reading=Reading.COLLECTED, **ended)
     assert ledger.unread() == 2
@@ -160,7 +160,7 @@ def test_a_build_is_a_task_as_a_run_is(built):
     assert built.builds() == [planned]
     assert (built.needed_by(), built.counts()) == ({"build": ["j", "k"]}, {"planned": 3})
     built.record_intent(MAKE)
-    built.submitted(MAKE, "78")
+    built.record_native_id(MAKE, "78")
     assert [(one.id, one.kind) for one in built.tasks_in_flight(MAKE)] == [("build", Kind.BUILD)]
     built.update_tasks(["build"], state=State.FAILED, reason="r", exit_code=2, started=1.0, ended=2.0)
     built.release(["build"])
@@ -171,7 +171,7 @@ def test_what_needs_a_build_goes_after_it_or_with_it_where_the_scheduler_can_be_
     assert pending(built, leave_builds=True) == [("m", 0, 1, 0)]
     built.record_intent(MAKE)
     assert pending(built, leave_builds=True) == []
-    built.submitted(MAKE, "78")
+    built.record_native_id(MAKE, "78")
     assert built.native_dependencies("j") == ("78",)
     assert pending(built, leave_builds=False) == []
     assert pending(built, leave_builds=True) == [("j", 0, 1, 0), ("j", 1, 1, 0)]
@@ -209,7 +209,7 @@ def test_runs_of_one_task_wait_for_each_others_builds(tmp_path):
 
 def test_a_build_under_an_id_that_nobody_knows_is_waited_for_by_nsw(built):
     built.record_intent(MAKE)
-    built.submitted(MAKE, NO_ID)
+    built.record_native_id(MAKE, NO_ID)
     assert (pending(built, leave_builds=True), built.native_dependencies("j")) == ([], ())
 
 
@@ -263,7 +263,7 @@ def test_names_are_completed_in_the_order_of_the_plan(ledger):
     assert ledger.names("a", 9) == ["a1", "a2"]
     assert ledger.names("", 3) == ["a1", "a2", "b1"]
     assert ledger.names("", 9, states=[State.FAILED]) == ["a2"]
-    assert ledger.names("case-", 9, of="case_id") == ["case-a", "case-b", "case-c"]
+    assert ledger.names("case-", 9, column="case_id") == ["case-a", "case-b", "case-c"]
 
 
 def test_problems_of_a_run_are_replaced_and_stand_in_the_order_of_the_plan(ledger):
