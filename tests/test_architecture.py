@@ -1,6 +1,7 @@
 """The flow has one direction: a step imports the base layer and steps to its left (docs/architecture.md)."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 from pkgutil import resolve_name
@@ -154,3 +155,53 @@ def test_no_constant_of_a_file_is_left_unused():
             names = [t.id for t in targets if isinstance(t, ast.Name) and re.match("_[^_]", t.id)]
             unused += [f"{path.relative_to(ROOT)}: {n}" for n in names if len(re.findall(rf"\b{n}\b", text)) < 2]
     assert not unused
+
+
+# who opens files without nsw.safe_files, and why
+OPENERS = {
+    "nsw/safe_files.py": "it is the one that opens",
+    "nsw/campaign/folder.py": "the campaign's folder by O_PATH; its own open is safe_files'",
+    "nsw/campaign/start.py": "touch: an empty lock in a folder that was just made",
+    "nsw/campaign/trust.py": "the descriptor of a folder, without links",
+    "nsw/cli/completion.py": "at each Tab safe_files takes too long to import",
+    "nsw/cli/main.py": "/dev/null, when the output is gone",
+    "nsw/demo/__init__.py": "nsw's own recordings",
+    "nsw/demo/__main__.py": "nsw's own recordings",
+    "nsw/metrics/catalogue.py": "nsw's own data",
+    "nsw/present/page.py": "nsw's own data",
+    "nsw/profilers/torch.py": "nsw's own data",
+    "nsw/profilers/torch_bootstrap.py": "it runs in the user's program, without nsw",
+    "nsw/readers/messages.py": "nsw's own data",
+    "nsw/readers/nsys/reduce_export.py": "it runs on the site, without nsw",
+    "nsw/readers/nvprof/database/counters.py": "nsw's own data",
+    "nsw/readers/nvprof/vocabulary.py": "nsw's own data",
+    "nsw/resources.py": "nsw's own data",
+    "nsw/schedulers/host.py": "nsw's own data",
+    "nsw/schedulers/local.py": "locks that stay open, by descriptors of folders, without links",
+    "nsw/scripts/render.py": "nsw's own templates",
+    "nsw/site_check/starter.py": "a descriptor of mkstemp",
+}
+OPENING = {"open", "read_text", "write_text", "read_bytes", "write_bytes", "touch"}
+OF_OPEN_FILES = {"gzip", "lzma", "tarfile", "connection", "folder", "safe_files"}  # their `open` takes an open file
+
+
+def opens(path):
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Name):
+            yield called.id == "open"
+        elif isinstance(called, ast.Attribute):
+            yield called.attr in OPENING and ast.unparse(called.value) not in OF_OPEN_FILES
+
+
+def test_files_are_opened_by_one_module_only_or_there_is_a_reason():
+    assert {str(path.relative_to(ROOT)) for path in FILES if any(opens(path))} == set(OPENERS)
+
+
+def test_names_are_nouns_and_verbs():
+    spec = importlib.util.spec_from_file_location("plain_names", ROOT / "tools" / "plain_names.py")
+    plain_names = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(plain_names)
+    names = [name for path in FILES for name in plain_names.defined_names(path)]
+    assert sum(plain_names.is_denied(name.name) for name in names) < 0.01 * len(names)
