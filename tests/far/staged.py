@@ -200,7 +200,7 @@ class Staged:
                     builds = Builds(it)
                     stages = Fed(it, lambda: self._read(ledger), self._choose, clock)
                     driver = Driver(it, stages=stages)
-                    private.prepare(self.folder, transport, scratch, "nobody")
+                    private.prepare(self.folder, transport, scratch, {})
                     builds.prepare()
                     driver.recover()
                     driver.run()
