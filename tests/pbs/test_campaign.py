@@ -227,7 +227,7 @@ def test_a_folder_that_qsub_cannot_name_is_refused_before_there_is_a_campaign(pb
     assert done.returncode == 2, done.stderr
     assert "a character that qsub does not take in paths" in done.stderr
     assert "extra" not in done.stderr
-    assert not any(there.iterdir())
+    assert not there.exists()
 
 
 def test_sites_check_names_the_default_queue_with_its_limit(pbs):
