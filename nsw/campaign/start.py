@@ -29,7 +29,7 @@ from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.model import APP, OF_BEFORE
 from nsw.recipe.document import as_yaml
 from nsw.recipe.units import parse_canary
-from nsw.safe_files import open_regular, write_text
+from nsw.safe_files import OTHERS_WRITE, copy_file, write_text
 from nsw.scripts.render import write_machinery
 from nsw.site.names import LOCAL
 
@@ -209,19 +209,16 @@ def copy_files(files: Iterable[tuple[str, str]], folder: Path) -> None:
 def _copy(source: Path, target: Path) -> None:
     try:
         if source.is_dir():
-            shutil.copytree(source, target, dirs_exist_ok=True, copy_function=_copy_regular)
+            shutil.copytree(source, target, dirs_exist_ok=True, copy_function=copy_file)
+            for folder, *_ in os.walk(target):  # a copy has the modes of its original
+                Path(folder).chmod(stat.S_IMODE(Path(folder).stat().st_mode) & ~OTHERS_WRITE)
         else:
-            _copy_regular(source, target)
+            copy_file(source, target)
     except shutil.Error as fault:  # one entry for each file of the folder that failed
         name, _, reason = fault.args[0][0]
         raise CampaignError(f"{name} cannot be copied into the campaign: {reason}") from None
     except OSError as fault:
         raise CampaignError(f"{source} cannot be copied into the campaign: {fault.strerror or fault}") from None
-
-
-def _copy_regular(source: Path | str, target: Path | str) -> None:
-    os.close(open_regular(source))  # a FIFO would never answer, a device never end
-    shutil.copy2(source, target)
 
 
 def _lock_text(recipe: dict[str, Any], plan: Plan) -> str:
