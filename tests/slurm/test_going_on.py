@@ -86,6 +86,21 @@ def test_status_says_why_something_waits_and_logs_shows_a_run_and_its_job(place)
     assert process.wait(timeout=300) == 0
 
 
+def test_jobs_whose_shared_file_was_removed_say_so_and_are_done_by_a_retry(place):
+    process = begun(place, *recipe(place, 20, body=waiting(place), limit="10m"))
+    wait_until(lambda: len(ran(place)) == 16)  # the others wait
+    for file in place.scratch(campaign(place)).glob("scripts/nsw-*.sh"):
+        file.unlink()
+    (place.work / "go").touch()
+    assert process.wait(timeout=300) == 1
+    assert states(place) == {"done": 16, "failed": 4}
+    failed = [run["reason"] for run in runs(place).values() if run["state"] == "failed"]
+    assert all("is missing on the site" in reason for reason in failed), failed
+    assert nsw(place, "retry").returncode == 0
+    assert states(place) == {"done": 20}
+    assert ran(place) == list(range(1, 21))
+
+
 def test_how_many_run_at_a_time_is_changed_for_a_running_array(place):
     process = begun(place, *recipe(place, 24, body=waiting(place), limit="10m"))
     wait_until(lambda: len(ran(place)) == 16)
