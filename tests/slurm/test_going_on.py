@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 from typing import TYPE_CHECKING
 
@@ -84,6 +86,55 @@ def test_status_says_why_something_waits_and_logs_shows_a_run_and_its_job(place)
     assert sum("what slurmd said" in text for text in job_shown) == 1
     (place.work / "go").touch()
     assert process.wait(timeout=300) == 0
+
+
+def test_jobs_whose_shared_file_was_removed_say_so_and_are_done_by_a_retry(place):
+    process = begun(place, *recipe(place, 20, body=waiting(place), limit="10m"))
+    wait_until(lambda: len(ran(place)) == 16)  # the others wait
+    for file in place.scratch(campaign(place)).glob("scripts/nsw-*.sh"):
+        file.unlink()
+    (place.work / "go").touch()
+    assert process.wait(timeout=300) == 1
+    assert states(place) == {"done": 16, "failed": 4}
+    failed = [run["reason"] for run in runs(place).values() if run["state"] == "failed"]
+    assert all("is missing on the site" in reason for reason in failed), failed
+    assert nsw(place, "retry").returncode == 0
+    assert states(place) == {"done": 20}
+    assert ran(place) == list(range(1, 21))
+
+
+LATE = """#!/bin/bash
+# the controller takes the first submission once WORK/late is there, long after it answered that it timed out
+case " $* " in *" --test-only "*) exec REAL "$@" ;; esac
+if mkdir WORK/first 2>/dev/null; then
+  setsid bash -c 'until [ -e WORK/late ]; do sleep 0.1; done; exec "$@"' late REAL --begin=now "$@" \\
+    >WORK/taken 2>&1 </dev/null &
+  echo "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation" >&2
+  exit 1
+fi
+exec REAL "$@"
+"""
+
+
+@pytest.mark.parametrize("is_taken_before", [True, False])
+def test_cancel_reaches_a_submission_that_is_taken_late_and_was_made_again(place, is_taken_before):
+    wrapper = place.work / "bin/sbatch"
+    wrapper.parent.mkdir()
+    wrapper.write_text(LATE.replace("WORK", str(place.work)).replace("REAL", shutil.which("sbatch")))
+    wrapper.chmod(0o755)
+    words = recipe(place, 6, body=waiting(place), limit="10m",
+                   extra="sites: {mycluster: {resources: {extra: ['#SBATCH --begin=now+10minutes']}}}\n")  # fmt: skip
+    process = place.start("env", f"PATH={wrapper.parent}:{os.environ['PATH']}", *nsw_words("run", *words))
+    wait_until(lambda: list((place.work / "campaigns").glob("[!.]*/campaign.db")) and states(place).get("queued") == 6)
+    if is_taken_before:
+        (place.work / "late").touch()
+        wait_until(lambda: len(ran(place)) == 6)
+    assert "6 runs: 6 cancelled" in nsw(place, "cancel").stdout
+    assert process.wait(timeout=300) == 1
+    (place.work / "late").touch()
+    wait_until(lambda: (place.work / "taken").read_text().strip().isdigit())
+    wait_until(lambda: not in_queue(place))
+    assert len(ran(place)) == (6 if is_taken_before else 0)
 
 
 def test_how_many_run_at_a_time_is_changed_for_a_running_array(place):
