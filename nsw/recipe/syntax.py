@@ -69,7 +69,7 @@ class _FaultContext:
     def __init__(
         self, fault: yaml.YAMLError, text: str, lines: Sequence[str], file: str, line: int, column: int
     ) -> None:
-        self.text = text
+        self.document = text
         self.problem = str(getattr(fault, "problem", "") or "")
         self.context = str(getattr(fault, "context", "") or "")
         self.context_mark = getattr(fault, "context_mark", None)
@@ -149,7 +149,7 @@ class _FaultContext:
         """A quote that the next one closes, lines below, where YAML then finds no key."""
         depth = 0
         try:
-            for token in yaml.scan(self.text, Loader=LOADER):
+            for token in yaml.scan(self.document, Loader=LOADER):
                 depth += isinstance(token, _OPENS) - isinstance(token, _CLOSES)
                 if depth > DEEPEST:  # each token takes a time that grows with the depth
                     return None
@@ -241,7 +241,7 @@ class _FaultContext:
             return None
         opened = []
         try:
-            for token in yaml.scan(self.text, Loader=LOADER):
+            for token in yaml.scan(self.document, Loader=LOADER):
                 if isinstance(token, _OPENS):
                     opened.append(token)
                 elif opened and isinstance(token, _CLOSES):
