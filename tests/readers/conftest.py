@@ -209,7 +209,13 @@ def nsys():
 
 
 @pytest.fixture(scope="session")
-def complete(nsys, tmp_path_factory):
+def nvtx():
+    """NVIDIA's nvtx, with which profiled programs mark ranges; its version that works with Debian's nsys ends at 3.12."""
+    return pytest.importorskip("nvtx", reason="nvtx 0.2.10 has no wheel for this Python")
+
+
+@pytest.fixture(scope="session")
+def complete(nsys, nvtx, tmp_path_factory):
     """A database with every table that this nsys knows, of a program that sleeps under one NVTX range."""
     folder = tmp_path_factory.mktemp("oracle")
     program = folder / "program.py"

@@ -55,7 +55,7 @@ def exported(nsys, report, kind, *options):
 
 
 @pytest.fixture(scope="module")
-def recorded(nsys, tmp_path_factory):
+def recorded(nsys, nvtx, tmp_path_factory):
     """The report of a program with threads and NVTX ranges, marks and domains."""
     folder = tmp_path_factory.mktemp("recorded")
     program, report = folder / "program.py", folder / "run.nsys-rep"
