@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from whole_commands import NSW, ROOT, measured
 
-from nsw.tables.data import arrow_schema
+from nsw.tables.parquet_tables import arrow_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

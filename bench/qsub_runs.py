@@ -99,11 +99,11 @@ def carry_out(scheduler: str) -> None:
     """nsw, in this process; prints the CPU seconds that it used."""
     from nsw.cli.main import run
     from nsw.errors import CommandResult
-    from nsw.schedulers import polling
+    from nsw.schedulers import batch
     from nsw.transport.local import LocalTransport
 
     site = Cobalt() if scheduler == "cobalt" else Pbs()
-    polling.FIRST_S = 0.01  # nothing is waited for
+    batch.FIRST_S = 0.01  # nothing is waited for
     really, free = LocalTransport.run, 0.0
 
     def answer(self: LocalTransport, argv: list[str], **named: object) -> CommandResult:

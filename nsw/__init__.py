@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from nsw import errors as errors
     from nsw import events as events
     from nsw.api.campaigns import Campaign as Campaign
+    from nsw.api.campaigns import Compared as Compared
+    from nsw.api.campaigns import compare as compare
     from nsw.api.campaigns import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
-    from nsw.api.comparing import Compared as Compared
-    from nsw.api.comparing import compare as compare
     from nsw.api.driving import Planned as Planned
     from nsw.api.driving import Running as Running
     from nsw.api.driving import adopt as adopt

@@ -11,14 +11,16 @@ import pickle
 import resource
 import signal
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from threading import RLock
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
 from nsw.errors import LimitError, NswError
-from nsw.limits import limited
+from nsw.safe_files import read_text
 from nsw.safe_import_path import SafeProcesses, processes_are_safe
 
 if TYPE_CHECKING:
@@ -34,13 +36,14 @@ __all__ = [
     "can_fork",
     "inside",
     "is_possible",
+    "limited",
     "out_of_memory",
     "outside",
     "pool",
     "run_isolated",
     "starting",
     "with_limits",
-]  # fmt: skip
+]
 
 _T = TypeVar("_T")
 # An nsys export takes 1.7 times its length (16 million kernels, 1.75 GB: 2.9 GB in 21 s), so that one of 5 GB is read.
@@ -268,7 +271,7 @@ def _ended(status: int, subject: str, limits: _Chosen) -> LimitError:
 @contextmanager
 def outside() -> Iterator[None]:
     """Programs that are started meanwhile do not get the limits of this process apart."""
-    if not _this_process.is_isolated:  # it has no limits, and another thread may be setting some (nsw/limits.py)
+    if not _this_process.is_isolated:  # it has no limits, and another thread may be setting some (nsw/apart.py)
         yield
         return
     before = {name: resource.getrlimit(name) for name in (resource.RLIMIT_AS, resource.RLIMIT_CORE)}
@@ -329,3 +332,61 @@ def starting() -> Iterator[None]:
                 sys.modules["__main__"] = main
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_CPU_SECONDS: Final = 120.0  # of this process's own time, not of the clock's: 10,000 runs take one or two
+_BYTES: Final = 4 << 30  # beside what is in use
+_HINT: Final = "a loop, a text or the matrix in it is too large"
+# A limit is of the whole process: two threads that put it back in turn would leave that of the first for ever.
+_LIMITS_LOCK: Final = threading.RLock()
+
+
+class _OverTimeError(BaseException):
+    """No Exception, so that nothing between takes it for a fault of its own."""
+
+
+def _end(_signal: int, _frame: object) -> NoReturn:
+    raise _OverTimeError
+
+
+@contextmanager
+def limited(subject: str, *, seconds: float = _CPU_SECONDS, memory: int = _BYTES, hint: str = _HINT) -> Iterator[None]:
+    """What happens inside may take so much processor time and memory.
+
+    Both are of the whole process and hold only meanwhile. Signals reach the main thread alone: elsewhere time has no
+    limit. Inside of another limit its clock stops. Threads take turns.
+
+    Raises:
+        LimitError: It took more; `what` begins the sentence.
+    """
+    with _LIMITS_LOCK:
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        timed = threading.current_thread() is threading.main_thread()
+        handler = signal.signal(signal.SIGVTALRM, _end) if timed else None
+        left = 0.0
+        try:
+            if (used := _in_use()) is not None:
+                most = used + memory
+                resource.setrlimit(
+                    resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(most, soft), hard)
+                )
+            if timed:
+                left, _ = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+            yield
+        except _OverTimeError:
+            raise LimitError(f"{subject} takes more than {seconds:g} s of processor time", hint=hint) from None
+        except MemoryError:
+            raise LimitError(f"{subject} takes more than {memory >> 20:,} MiB", hint=hint) from None
+        finally:
+            if timed:
+                signal.setitimer(signal.ITIMER_VIRTUAL, left)
+                signal.signal(signal.SIGVTALRM, handler)
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _in_use() -> int | None:
+    """Bytes of this process's address space; None where the kernel has no such file."""
+    try:
+        return int(read_text(Path("/proc/self/statm")).split()[0]) * resource.getpagesize()
+    except OSError:
+        return None

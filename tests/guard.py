@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from nsw.limits import limited
+from nsw.apart import limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

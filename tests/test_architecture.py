@@ -176,7 +176,6 @@ OPENERS = {
     "nsw/readers/nvprof/database/counters.py": "nsw's own data",
     "nsw/readers/nvprof/vocabulary.py": "nsw's own data",
     "nsw/resources.py": "nsw's own data",
-    "nsw/schedulers/host.py": "nsw's own data",
     "nsw/schedulers/local.py": "locks that stay open, by descriptors of folders, without links",
     "nsw/scripts/render.py": "nsw's own templates",
     "nsw/site_check/starter.py": "a descriptor of mkstemp",

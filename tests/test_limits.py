@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nsw.apart import outside
-from nsw.limits import limited
+from nsw.apart import limited, outside
 
 
 def test_one_thread_at_a_time_computes_within_limits():

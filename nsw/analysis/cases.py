@@ -26,7 +26,7 @@ from nsw.tables.parquet_tables import RowsByRun, StoredRows
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from nsw.tables.data import TableData
+    from nsw.tables.parquet_tables import TableData
 
 
 _FEWEST: Final = 6  # iterations

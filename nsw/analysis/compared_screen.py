@@ -5,23 +5,36 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Intervals, Note, Table, Waterfall
 from nsw.analysis.certainty import Verdict
 from nsw.analysis.first_screen import HEADLINE
 from nsw.analysis.sides import GPU_TIME, ITERATION, RUN_TIME
+from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import TIMES, common
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.analysis.certainty import Estimate
     from nsw.analysis.difference import Difference
     from nsw.analysis.sides import Compared, Side
+    from nsw.recipe.units import Tolerance
 
-__all__ = ["Comparison", "blocks_of_comparison", "percent_of", "verdict_text"]
+__all__ = [
+    "Comparison",
+    "Judged",
+    "Outcome",
+    "blocks_of_comparison",
+    "check_rules",
+    "judge",
+    "outcome_of",
+    "percent_of",
+    "verdict_text",
+]
 
 _ROWS: Final = 15
 _EXPLAINED: Final = 3
@@ -396,3 +409,90 @@ def _notes(comparison: Comparison) -> list[Block]:
         if cases:
             notes.append(Note("missing", f"only in {side.name}: {and_more(cases, _CASES_NAMED)}", tone="warning"))
     return notes
+
+
+class Outcome(StrEnum):
+    """What became of a rule, or of the gate."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A rule over a case, and why; without a case where none has the figure."""
+
+    figure: str
+    tolerance: Tolerance
+    case: str
+    outcome: Outcome
+    why: str
+
+
+def check_rules(rules: Collection[str], sides: Sequence[Side]) -> None:
+    """Refuse rules that can decide nothing.
+
+    Args:
+        rules: The figures that they are about.
+        sides: Both sides.
+
+    Raises:
+        UsageError: There is no rule, or one of a figure that no side has.
+    """
+    if not rules:
+        raise UsageError(
+            f"the gate has no rule: none was given, and {sides[-1].name} has no report.gate in its recipe",
+            hint="`--rule 'images_per_sec: -2%'` is one, for each figure that must not change; so is"
+            " `gate: {images_per_sec: -2%}` in the recipe's report",
+        )
+    known = sorted(set().union(*(side.figures for side in sides)))
+    for figure in rules:
+        if figure not in known:
+            there = f"there are: {', '.join(known)}" if known else "no figure was measured"
+            raise UsageError(f"neither side has a figure '{figure}'", hint=did_you_mean(figure, known) or there)
+
+
+def judge(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[Judged]:
+    """Every rule over every case, and over what a side lacks.
+
+    Args:
+        comparison: Both sides, by figure.
+        rules: How much each figure may change.
+    """
+    judged: list[Judged] = []
+    for figure, tolerance in rules.items():
+        rows = [row for row in comparison.rows if row.what == figure]
+        judged += [Judged(figure, tolerance, row.case, *_of_row(tolerance, row)) for row in rows]
+        lone = [
+            Judged(figure, tolerance, case, Outcome.UNDECIDED, f"only {side.name} has it")
+            for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True)
+            for case in cases
+        ]
+        judged += lone
+        if not rows and not lone:
+            judged.append(Judged(figure, tolerance, "", Outcome.UNDECIDED, f"no case of both sides has {figure}"))
+    return judged
+
+
+def _of_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
+    estimate = row.estimate
+    if estimate is None:
+        return Outcome.UNDECIDED, row.missing or "nothing was measured"
+    limit = math.log1p((-tolerance.percent if tolerance.falls else tolerance.percent) / 100)
+    low, high = (estimate.low, estimate.high) if tolerance.falls else (-estimate.high, -estimate.low)
+    limit = limit if tolerance.falls else -limit
+    if low >= limit:
+        return Outcome.PASSED, verdict_text(row)
+    if high < limit:
+        return Outcome.FAILED, verdict_text(row)
+    explanation = f"the change may be {percent_of(estimate.low):+.2g} to {percent_of(estimate.high):+.2g} %"
+    return (Outcome.PASSED if tolerance.may_be_undecided else Outcome.UNDECIDED), explanation
+
+
+def outcome_of(judged: Iterable[Judged]) -> Outcome:
+    """That of the gate: one rule that fails fails it, and nothing passes that is undecided or empty."""
+    outcomes = {each.outcome for each in judged}
+    if Outcome.FAILED in outcomes:
+        return Outcome.FAILED
+    return Outcome.PASSED if outcomes == {Outcome.PASSED} else Outcome.UNDECIDED

@@ -13,14 +13,14 @@ from nsw.analysis.roofline import Point, binding, memory_alone, points
 from nsw.metrics import find, find_chip
 from nsw.metrics.printed_metrics import LEVEL_WIDTH, computed, ncu_components, unit_of
 from nsw.tables import rows
-from nsw.tables.data import TableData, coded, numbers
 from nsw.tables.names import short_name, squeezed
+from nsw.tables.parquet_tables import TableData, coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.metrics.catalogue import Chip
-    from nsw.tables.data import Numbers
+    from nsw.tables.parquet_tables import Numbers
 
 
 # What tells launches apart, and summaries over launches, which have no id.

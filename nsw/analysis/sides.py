@@ -17,6 +17,7 @@ from nsw.analysis.certainty import ASSUMED, EQUIVALENCE, Estimate, Floor, Verdic
 from nsw.analysis.comparison import is_time
 from nsw.analysis.kernel_classes import class_of
 from nsw.analysis.steady import steady_rows
+from nsw.wording import and_more
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,9 +27,26 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 __all__ = [
-    "BY", "GPU_TIME", "ITERATION", "RUN_TIME", "Compared", "Match", "Quantity", "Side", "compare_sides", "matches",
-    "pairs_of_figures", "unmatched",
-]  # fmt: skip
+    "BY",
+    "CHIP",
+    "COMMIT",
+    "FILES",
+    "GPU_TIME",
+    "ITERATION",
+    "ORDER",
+    "RUN_TIME",
+    "Compared",
+    "Match",
+    "Quantity",
+    "Side",
+    "compare_sides",
+    "differences",
+    "matches",
+    "pairs_of_figures",
+    "programs",
+    "refusal",
+    "unmatched",
+]
 
 BY: Final = ("case", "figure", "kernel", "class", "range", "metric")
 By = Literal["case", "figure", "kernel", "class", "range", "metric"]
@@ -446,3 +464,45 @@ def _corrected(rows: Sequence[Compared]) -> Iterator[Compared]:
             continue
         decided = next(shown) or row.estimate.verdict not in {Verdict.MORE, Verdict.LESS}
         yield row if decided else replace(row, estimate=row.estimate.undecided())
+
+
+CHIP: Final = "chip"
+COMMIT: Final = "commit"
+FILES: Final = "files"
+ORDER: Final = (
+    CHIP, "driver", "SM clock, at most", "memory clock", "power limit", "persistence mode", "ECC", "MIG", "CPU",
+    "modules", "site", "nodes", "layout", "nsys", "ncu", "nvprof", "nvcc", "nsw", "command",
+)  # fmt: skip
+_UNKNOWN: Final = "not known"
+_FILES_NAMED: Final = 2  # files by name
+
+
+def refusal(first: Side, second: Side) -> str | None:
+    """Why the two cannot be compared; None where they can."""
+    chips = [side.conditions.get(CHIP) for side in (first, second)]
+    if all(chips) and chips[0] != chips[1]:
+        return f"the chips are unlike: {first.name} ran on {chips[0]}, {second.name} on {chips[1]}"
+    return None
+
+
+def differences(first: Side, second: Side) -> list[str]:
+    """What differs between the two beside the program, a line each: `driver: 550.54 and 560.28`."""
+    first_conditions, theirs = first.conditions, second.conditions
+    names = [*ORDER, *sorted({*first_conditions, *theirs} - {*ORDER, COMMIT, FILES})]
+    return [
+        f"{name}: {first_conditions.get(name, _UNKNOWN)} and {theirs.get(name, _UNKNOWN)}"
+        for name in names
+        if first_conditions.get(name) != theirs.get(name)
+    ]
+
+
+def programs(first: Side, second: Side) -> str | None:
+    """How the programs differ: their commits, and which files changed; None where they are the same, or not known."""
+    commits = [side.conditions.get(COMMIT) for side in (first, second)]
+    files = [side.conditions.get(FILES) for side in (first, second)]
+    parts = [" and ".join(commit or _UNKNOWN for commit in commits)] if commits[0] != commits[1] else []
+    if None not in files and files[0] != files[1]:
+        hashes = [dict(line.rsplit("=", 1) for line in (text or "").split("\n")) for text in files]
+        changed = [name for name in sorted({*hashes[0], *hashes[1]}) if hashes[0].get(name) != hashes[1].get(name)]
+        parts.append(f"{and_more(changed, _FILES_NAMED)} changed")
+    return ", ".join(parts) or None

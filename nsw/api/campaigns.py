@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nsw.analysis.certainty import EQUIVALENCE
 from nsw.apart import Limits
-from nsw.api.frames import Tables, frame_of, unknown, with_parameters
+from nsw.api.reading import Tables, frame_of, unknown, with_parameters
 from nsw.api.recipe_options import Names, names
 from nsw.campaign import folder as folders
 from nsw.campaign.ledger_rows import RunRow, State
 from nsw.campaign.summarize import Results, results
+from nsw.errors import UsageError, did_you_mean
 from nsw.tables.schema import TABLES, TRACES
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from nsw.analysis.compared_screen import Comparison
+    from nsw.analysis.sides import By
     from nsw.campaign.watch import Watching
 
 _PROBLEM = ("run", "report", "severity", "message", "fix")
@@ -92,7 +97,7 @@ class Answers:
     else:
 
         def __getattr__(self, name: str) -> pd.DataFrame:
-            from nsw.present.flat_rows import FLAT, flat_rows
+            from nsw.present.emit import FLAT, flat_rows
 
             if name not in FLAT:
                 raise AttributeError(unknown("answer", name, FLAT))
@@ -113,7 +118,7 @@ class Answers:
 
     def __dir__(self) -> list[str]:
         """The tables, the headline and the findings."""
-        from nsw.present.flat_rows import FLAT
+        from nsw.present.emit import FLAT
 
         return sorted([*FLAT, "findings", "headline"])
 
@@ -152,7 +157,7 @@ class Campaign:
     def _repr_html_(self) -> str:
         """In a notebook: the headline, the table, the findings and the plots."""
         from nsw.analysis.answer.registry import blocks_of
-        from nsw.present.notebook import html_of
+        from nsw.present.plots import html_of
 
         with results(self._campaign_folder) as campaign_results:
             return html_of(blocks_of(campaign_results.summary))
@@ -280,3 +285,86 @@ def find(named: str | Path | None, root: str | Path | None) -> folders.CampaignF
     """The folder of a campaign, by what `open_campaign` takes."""
     parent = folders.root(Path(root) if root is not None else None)
     return folders.find(parent, str(named) if named is not None else None)
+
+
+class Compared:
+    """What `nsw compare` shows."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+
+    def __repr__(self) -> str:
+        return f"<nsw comparison: {self.headline}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the headline, the table, the findings and the plots."""
+        from nsw.present.plots import html_of
+
+        return html_of(self._blocks)
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one line."""
+        from nsw.analysis.first_screen import headline_of
+
+        return headline_of(self._blocks)
+
+    @property
+    def findings(self) -> list[str]:
+        """What did it, and what would decide what cannot be told, a sentence or two each."""
+        from nsw.analysis.blocks import Finding
+
+        return [block.text for block in self._blocks if isinstance(block, Finding)]
+
+    @property
+    def differs(self) -> list[str]:
+        """What else differs between both sides: driver, node, program ..."""
+        return list(self._comparison.differs)
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """A row a quantity of a case: values, verdict, by how much with its interval, and how certain that is."""
+        from nsw.present.compare_view import COLUMNS, rows_of
+
+        return frame_of(rows_of(self._comparison), COLUMNS)
+
+    @cached_property
+    def _blocks(self) -> list[Any]:
+        from nsw.analysis.compared_screen import blocks_of_comparison
+
+        return blocks_of_comparison(self._comparison)
+
+
+def compare(
+    first: Campaign | str | Path,
+    second: Campaign | str | Path | None = None,
+    *,
+    by: By = "case",
+    same: float = EQUIVALENCE,
+    root: str | Path | None = None,
+) -> Compared:
+    """Compare two campaigns, cases or reports.
+
+    Args:
+        first: What is compared with: a campaign, its folder, id or baseline, `"CAMPAIGN:CASE"`, or a report. Alone:
+            a campaign of `run(..., against=...)`, which holds both sides.
+        second: What is compared.
+        by: What is compared: case, figure, kernel, class, range or metric.
+        same: Differences below count as none, 0.01 being 1 %.
+        root: The folder of campaigns.
+
+    Raises:
+        UsageError: Both have nothing in common, ran on unlike chips, or cannot be compared so.
+        CampaignError: There is no such campaign or report.
+    """
+    from nsw.analysis.sides import BY
+    from nsw.campaign.compare import compare as compared
+    from nsw.campaign.compare import sides_of
+
+    if by not in BY:
+        raise UsageError(f"by={by!r}: there is no such", hint=did_you_mean(by, BY) or f"one of {', '.join(BY)}")
+    side_names = [
+        str(side.folder if isinstance(side, Campaign) else side) for side in (first, second) if side is not None
+    ]
+    sides = sides_of(side_names, Path(root) if root is not None else None, by)
+    return Compared(compared(*sides, by, same))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.api.campaigns import Campaign, find
-from nsw.api.frames import frame_of
+from nsw.api.reading import frame_of
 from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
 from nsw.campaign import folder as folders
 from nsw.campaign import retry as retrying

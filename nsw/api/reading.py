@@ -3,24 +3,87 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nsw.analysis.blocks import Note
 from nsw.analysis.first_screen import HEADLINE
 from nsw.apart import Limits
-from nsw.api.frames import Tables, frame_of
 from nsw.api.recipe_options import Files, Names, files
 from nsw.errors import UsageError, did_you_mean
 from nsw.tables.schema import TABLES, TRACES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
     from nsw.readers.model import Options, Report
 
 _PROBLEM = ("report", "line", "severity", "message", "fix")
+
+
+class Tables:
+    """The tables of nsw.tables.schema as attributes; one that no report filled is an empty frame with its columns."""
+
+    if TYPE_CHECKING:  # for mypy and for editors; a test compares this with the schema
+        api_summary: pd.DataFrame
+        api_trace: pd.DataFrame
+        chosen_launches: pd.DataFrame
+        communication: pd.DataFrame
+        earlier_figures: pd.DataFrame
+        facts: pd.DataFrame
+        figures: pd.DataFrame
+        functions: pd.DataFrame
+        gpu_summary: pd.DataFrame
+        gpu_trace: pd.DataFrame
+        iteration_trace: pd.DataFrame
+        iterations: pd.DataFrame
+        launches: pd.DataFrame
+        metrics: pd.DataFrame
+        nvtx_gpu_summary: pd.DataFrame
+        nvtx_summary: pd.DataFrame
+        nvtx_trace: pd.DataFrame
+        openacc_summary: pd.DataFrame
+        openmp_summary: pd.DataFrame
+        operators: pd.DataFrame
+        osrt_summary: pd.DataFrame
+        phase_summary: pd.DataFrame
+        phases: pd.DataFrame
+        process_gpus: pd.DataFrame
+        ranks: pd.DataFrame
+        rules: pd.DataFrame
+        source_metrics: pd.DataFrame
+        um_summary: pd.DataFrame
+    else:
+
+        def __getattr__(self, name: str) -> pd.DataFrame:
+            if name not in TABLES:
+                raise AttributeError(unknown("table", name, TABLES))
+            return self._frame(name)
+
+    def __getitem__(self, name: str) -> pd.DataFrame:
+        """The table of that name, as the attribute is.
+
+        Raises:
+            KeyError: There is no such table.
+        """
+        if name not in TABLES:
+            raise KeyError(unknown("table", name, TABLES))
+        return self._frame(name)
+
+    def __iter__(self) -> Any:
+        """The names of the tables that hold rows."""
+        return iter(self._names())
+
+    def __dir__(self) -> list[str]:
+        """The tables that hold rows, and those that can be made."""
+        return self._names()
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        raise NotImplementedError
+
+    def _names(self) -> list[str]:
+        raise NotImplementedError
 
 
 class ReportTables(Tables):
@@ -45,7 +108,7 @@ class ReportTables(Tables):
     def _read_again(self, name: str) -> Iterator[Report]:
         from dataclasses import replace
 
-        from nsw.readers.read_many import read_many
+        from nsw.readers.detect import read_many
 
         trace_options = replace(self._options, tables=frozenset({name}))
         return read_many([Path(r.path) for r in self._reports if r.tool is not None], trace_options)
@@ -86,7 +149,7 @@ class Reports:
         from nsw.analysis.answer.registry import blocks_of
         from nsw.analysis.kernels import of_report
         from nsw.analysis.of_reports import ReadReport, summary_of_reports
-        from nsw.present.notebook import html_of
+        from nsw.present.plots import html_of
         from nsw.wording import plural
 
         names = [Path(report.path).name for report in self._reports]
@@ -147,9 +210,8 @@ def read(
     Raises:
         UsageError: There is no such table.
     """
+    from nsw.readers.detect import ReportSearch, read_many
     from nsw.readers.model import Options
-    from nsw.readers.read_many import read_many
-    from nsw.readers.report_search import ReportSearch
 
     names = None if tables is None else [tables] if isinstance(tables, str) else list(tables)
     for name in names or ():
@@ -162,3 +224,48 @@ def read(
     search = ReportSearch()
     report_files = list(search.files(files(paths) or []))
     return Reports(list(search.recognised(read_many(report_files, options))), options)
+
+
+PREFIX = "param_"  # of a parameter whose name is that of a column
+
+
+def unknown(kind: str, name: str, names: Iterable[str]) -> str:
+    """The sentence for a name that is none of those known: the one that was meant, or all of them."""
+    near = None if name.startswith("_") else did_you_mean(name, names)
+    return f"there is no {kind} {name}; {near or ', '.join(names)}"
+
+
+def frame_of(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+    """Rows as a frame; these columns first, and there even without a row."""
+    import pandas as pd
+
+    other_columns = dict.fromkeys(key for row in rows for key in row if key not in set(columns))
+    return pd.DataFrame(list(rows), columns=[*columns, *other_columns])
+
+
+def with_parameters(
+    frame: pd.DataFrame, params: Mapping[str, Mapping[str, Any]], names: Iterable[str] | None = None
+) -> pd.DataFrame:
+    """The frame with the parameters of each row's run as columns behind `run`.
+
+    A parameter whose name is that of a column gets the prefix `param_`: `device` becomes `param_device`.
+
+    Args:
+        frame: A table with a column `run`.
+        params: The parameters of each run.
+        names: The parameters, in their order; those of the runs if not given.
+    """
+    import pandas as pd
+
+    parameter_names = list(
+        dict.fromkeys(key for values in params.values() for key in values) if names is None else names
+    )
+    existing = set(frame.columns)
+    at = list(frame.columns).index("run") + 1
+    added = {}
+    for name in parameter_names:
+        column = name if name not in existing else f"{PREFIX}{name}"
+        values = {run: run_params.get(name) for run, run_params in params.items()}
+        added[column] = frame["run"].map(values)
+    own_frame = pd.DataFrame(added, index=frame.index)
+    return pd.concat([frame.iloc[:, :at], own_frame, frame.iloc[:, at:]], axis=1)

@@ -15,8 +15,8 @@ from nsw.campaign.repository import check_out, resolve_commit
 from nsw.errors import InputError, UsageError
 from nsw.recipe.document import parse
 from nsw.recipe.expressions import is_template
+from nsw.recipe.overrides import REPEATS, Before
 from nsw.recipe.program_files import source
-from nsw.recipe.sides import REPEATS, Before
 from nsw.transport.local import LocalTransport
 from nsw.wording import and_more, plural
 

@@ -133,8 +133,8 @@ def _models(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> 
     """The recipe's model with its formulas computed for each case; or why one cannot be."""
     from nsw.analysis.effective import AskedLink, AskedModel
     from nsw.recipe.expressions import Expression
-    from nsw.recipe.faults import Fault
     from nsw.recipe.fields import amount
+    from nsw.recipe.units import Fault
 
     def number(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
         return amount(

@@ -21,7 +21,7 @@ from nsw.campaign.recipe_lock import Basis, choice_mismatch, locked_choice, lock
 from nsw.campaign.tables import load_rows, put_rows
 from nsw.errors import NswError, nearest
 from nsw.metrics import check, find_chip, unsupported
-from nsw.metrics.replay_passes import passes
+from nsw.metrics.requests import passes
 from nsw.plan.counters import Limit, limit, planned_s, price, requested
 from nsw.profilers.files_of_one_recording import parts
 from nsw.profilers.nvprof import measured

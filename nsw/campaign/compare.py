@@ -7,6 +7,7 @@ with both sides in it, of `nsw run --against`, is named alone.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,14 +15,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.certainty import EQUIVALENCE
-from nsw.analysis.comparable import CHIP, COMMIT, FILES, differences, programs, refusal
 from nsw.analysis.compared_screen import Comparison
 from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
-from nsw.analysis.sides import Match, Side, compare_sides, matches, pairs_of_figures, unmatched
+from nsw.analysis.sides import (
+    CHIP,
+    COMMIT,
+    FILES,
+    Match,
+    Side,
+    compare_sides,
+    differences,
+    matches,
+    pairs_of_figures,
+    programs,
+    refusal,
+    unmatched,
+)
 from nsw.apart import can_fork
 from nsw.campaign import baselines, noise
 from nsw.campaign import folder as folders
-from nsw.campaign.conditions import measured_conditions, of_program
 from nsw.campaign.ledger_rows import VERSIONS, State
 from nsw.campaign.look import look
 from nsw.campaign.recipe_lock import locked_recipe
@@ -29,7 +41,7 @@ from nsw.campaign.selection import Selection
 from nsw.campaign.summarize import results
 from nsw.campaign.tables import EARLIER_FIGURES, lazily
 from nsw.errors import CampaignError, UsageError
-from nsw.recipe.sides import AFTER, BEFORE, SIDE
+from nsw.recipe.overrides import AFTER, BEFORE, SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,9 +49,20 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.sides import By
     from nsw.campaign.folder import CampaignFolder
+    from nsw.campaign.summarize import Results
     from nsw.readers.model import Options
+    from nsw.recipe.model import LockedGit, Recipe
 
-__all__ = ["UnlikeError", "compare", "compare_own_sides", "measure_noise", "side_of", "sides_of"]
+__all__ = [
+    "UnlikeError",
+    "compare",
+    "compare_own_sides",
+    "measure_noise",
+    "measured_conditions",
+    "of_program",
+    "side_of",
+    "sides_of",
+]
 
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
@@ -283,8 +306,7 @@ def _trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str
 def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
     """Reports that are no campaign's: each is a run of one case."""
     from nsw.analysis.of_reports import LOOKED_AT, ReadReport, tables_of_reports
-    from nsw.readers.read_many import read_many
-    from nsw.readers.report_search import ReportSearch
+    from nsw.readers.detect import ReportSearch, read_many
 
     search = ReportSearch()
     table_names = (*LOOKED_AT, "metrics") if by == "metric" else LOOKED_AT
@@ -301,3 +323,30 @@ def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
     return Side(name=path.name, source=word, runs=runs, tables=tables, conditions=conditions)
+
+
+def measured_conditions(folder: CampaignFolder, results: Results, recipe: Recipe) -> dict[str, str]:
+    """What the campaign was measured on, as far as its lock, ledger and tables say."""
+    lock = recipe.lock
+    hosts = sorted({run.host for run in results.runs if run.host})
+    command = recipe.app.command
+    conditions = {"site": results.site, "command": command if isinstance(command, str) else shlex.join(command)}
+    if hosts and not results.is_recorded:
+        conditions["nodes"] = ", ".join(hosts)
+    resources = recipe.resources
+    conditions["layout"] = f"{resources.nodes} nodes, {resources.gpus} GPUs, {recipe.app.launcher.kind}"
+    if lock is not None:
+        conditions |= {"nsw": lock.version, **({} if results.is_recorded else lock.tools | lock.machine)}
+        conditions |= of_program(lock.git, lock.files)
+    chips = {row["text"] for row in lazily(folder, "facts") if row["key"] == "gpu_name" and row.get("text")}
+    if chips:
+        conditions[CHIP] = " | ".join(sorted(chips))
+    return {name: value for name, value in conditions.items() if value}
+
+
+def of_program(git: LockedGit | None, files: Mapping[str, str]) -> dict[str, str]:
+    """The program's commit and its files."""
+    conditions = {} if git is None else {COMMIT: git.commit[:12] + (" with changes" if git.dirty else "")}
+    if files:
+        conditions[FILES] = "\n".join(f"{name}={digest}" for name, digest in sorted(files.items()))
+    return conditions

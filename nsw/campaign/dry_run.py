@@ -226,8 +226,8 @@ def _refused(
     loaded: LoadedRecipe, loaded_site: LoadedSite, job: Job, fault: RefusedError, by: Adapter | None = None
 ) -> Diagnostic:
     """The refusal at the line that asks for it; `by` is the adapter, where it refused to write the job's directives."""
-    from nsw.plan.refusals import refused_at
-    from nsw.schedulers.unsupported_keys import place_of_line, refused_line
+    from nsw.plan.build import refused_at
+    from nsw.schedulers.adapter import place_of_line, refused_line
 
     line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None
     if line is not None and (at := place_of_line(loaded, loaded_site, line)) is not None:

@@ -13,7 +13,6 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from nsw.campaign.estimate import Pace
 from nsw.campaign.ledger_file import as_campaign_error, open_ledger
 from nsw.campaign.ledger_rows import (
     CALLS,
@@ -30,6 +29,7 @@ from nsw.campaign.ledger_rows import (
     Kind,
     NeedReason,
     NeedState,
+    Pace,
     Pending,
     Problem,
     Reading,

@@ -132,7 +132,7 @@ def _log_name(ledger: Ledger, site: dict[str, Any], row: Row) -> str:
     """The file that a job's own output goes into."""
     from nsw.schedulers.batch import LOGIN
     from nsw.schedulers.create import adapter_of
-    from nsw.schedulers.host import Host
+    from nsw.schedulers.local import Host
     from nsw.schedulers.model import Native
 
     on_login = ledger.job_location(row.job) == LOGIN

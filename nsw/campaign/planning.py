@@ -155,10 +155,10 @@ def make_plan(
         InputError: The recipe or a sites file has faults, or the site cannot do it.
         UsageError: There is no such recipe or site, or an option fits nothing.
     """
-    from nsw.limits import limited
+    from nsw.apart import limited
     from nsw.plan.build import build_plan
+    from nsw.schedulers.adapter import foreign_lines, refused_keys
     from nsw.schedulers.create import adapter_of
-    from nsw.schedulers.unsupported_keys import foreign_lines, refused_keys
     from nsw.site.load import load_site
     from nsw.site_check.facts import find_facts
 
@@ -190,7 +190,7 @@ def with_note(planned: Planned, note: str | None) -> Planned:
 
 
 def _loaded(file: Path, site: str, options: Overrides | None) -> LoadedRecipe:
-    from nsw.limits import limited
+    from nsw.apart import limited
     from nsw.recipe.load import load_recipe
 
     with limited(f"reading {file}"):

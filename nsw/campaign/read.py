@@ -15,11 +15,11 @@ from nsw.campaign.recipe_lock import locked_recipe
 from nsw.campaign.tables import EARLIER_FIGURES, load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
 from nsw.profilers.files_of_one_recording import Part, parts
+from nsw.readers.detect import read_many
 from nsw.readers.messages import said_in
 from nsw.readers.model import Options, Report
 from nsw.readers.program_figures import figures
-from nsw.readers.read_many import read_many
-from nsw.recipe.faults import show_value
+from nsw.recipe.units import show_value
 from nsw.tables import rows as table_rows
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
-    from nsw.recipe.sides import Before
+    from nsw.recipe.overrides import Before
     from nsw.transport.model import Transport
 
 

@@ -48,8 +48,7 @@ def seconds(option: str, time: str | None) -> int | None:
     Raises:
         UsageError: It is none.
     """
-    from nsw.recipe.faults import Fault
-    from nsw.recipe.units import parse_duration
+    from nsw.recipe.units import Fault, parse_duration
 
     if time is None:
         return None

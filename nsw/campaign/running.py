@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
 import time
 from collections import Counter, deque
 from contextlib import ExitStack, closing, contextmanager
@@ -11,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign import folder as folders
-from nsw.campaign.estimate import seconds_left
 from nsw.campaign.events import (
     BuildChanged,
     Downloading,
@@ -25,7 +27,9 @@ from nsw.campaign.events import (
     Started,
 )
 from nsw.campaign.folder import CampaignFolder, Log, run_folder, run_of
-from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State
+from nsw.campaign.judge import error_line
+from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State, seconds_left
+from nsw.campaign.recipe_lock import locked_recipe
 from nsw.campaign.selection import job_ids
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, write_text
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.builds import Builds
     from nsw.campaign.engine import Driver
+    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.ledger import Ledger
     from nsw.transport.model import Transport
 
@@ -387,7 +392,6 @@ class Running:
         from nsw.campaign import site_folder as private
         from nsw.campaign.answers import is_good
         from nsw.campaign.handover import noting_owner
-        from nsw.campaign.notifying import notify
         from nsw.campaign.read import reading
         from nsw.campaign.recipe_lock import finish
 
@@ -479,3 +483,56 @@ class Running:
             time.sleep(_TURN_S)
         if last_reason:
             self.emit(Message("its turn has come"))
+
+
+_NOTIFY_SECONDS: Final = 60.0
+
+
+def notify(folder: CampaignFolder, ledger: Ledger, *, good: bool) -> str | None:
+    """Run the command on this machine, in the campaign's folder; what went wrong with it, or None.
+
+    It learns of the campaign by its environment: NSW_CAMPAIGN (its id), NSW_CAMPAIGN_FOLDER, NSW_VERDICT (good or bad),
+    NSW_RUNS and a number for each way to end (NSW_DONE, NSW_FAILED ...), NSW_MESSAGE (a line for people).
+    """
+    command = locked_recipe(folder).notify or ledger.site().get("notify")
+    if not command:
+        return None
+    words = ["bash", "-c", command, "nsw"] if isinstance(command, str) else [str(word) for word in command]
+    fault = _run(words, folder, _environment(folder, ledger.counts(), good=good))
+    return f"notify: {fault}" if fault else None
+
+
+def _environment(folder: CampaignFolder, counts: Mapping[str, int], *, good: bool) -> dict[str, str]:
+    return {
+        "NSW_CAMPAIGN": folder.id,
+        "NSW_CAMPAIGN_FOLDER": str(folder.path.absolute()),
+        "NSW_VERDICT": "good" if good else "bad",
+        "NSW_RUNS": str(sum(counts.values())),
+        **{f"NSW_{state.upper()}": str(counts.get(state, 0)) for state in ENDED},
+        "NSW_MESSAGE": f"{folder.id}: {headline(dict(counts))}",
+    }
+
+
+def _run(words: Sequence[str], folder: CampaignFolder, environment: Mapping[str, str]) -> str | None:
+    try:
+        process = subprocess.Popen(
+            words,
+            cwd=folder.path,
+            env=os.environ | environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as fault:
+        return f"{words[0]} cannot be started: {fault.strerror}"
+    try:
+        _, stderr = process.communicate(timeout=_NOTIFY_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return f"{words[0]} did not end within {_NOTIFY_SECONDS:.0f} s"
+    if process.returncode == 0:
+        return None
+    message = error_line(stderr)
+    return f"{words[0]} failed (exit status {process.returncode})" + (f": {message}" if message else "")

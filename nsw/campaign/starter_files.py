@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from nsw.apart import limited
 from nsw.errors import UsageError
-from nsw.limits import limited
-from nsw.recipe.secret_names import holds_secret, looks_secret, named_secrets
+from nsw.recipe.secrets import holds_secret, looks_secret, named_secrets
 from nsw.safe_files import open_output, read_bytes, read_text
 from nsw.site.names import LOCAL
 

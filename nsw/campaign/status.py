@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign import folder as folders
 from nsw.campaign import versions
-from nsw.campaign.estimate import seconds_left
 from nsw.campaign.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results
+from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results, seconds_left
 from nsw.campaign.look import look, prepare_to_look
 from nsw.campaign.selection import campaign_and_runs, campaign_argument, campaign_option, job_ids, selected
 from nsw.campaign.watch import ledger_now

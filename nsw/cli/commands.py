@@ -216,8 +216,7 @@ def quantity(text: str | None, flag: str) -> int | None:
     """The bytes of an option's value, of those of time the seconds."""
     if text is None:
         return None
-    from nsw.recipe.faults import Fault
-    from nsw.recipe.units import parse_duration, parse_size
+    from nsw.recipe.units import Fault, parse_duration, parse_size
 
     try:
         return parse_duration(text) if flag in {"--max-time", "--since"} else parse_size(text)

@@ -8,8 +8,7 @@ from dataclasses import replace
 from math import log1p
 from typing import TYPE_CHECKING, Final, cast
 
-from nsw.analysis.compared_screen import blocks_of_comparison, percent_of
-from nsw.analysis.gate import Outcome, check_rules, judge, outcome_of
+from nsw.analysis.compared_screen import Outcome, blocks_of_comparison, check_rules, judge, outcome_of, percent_of
 from nsw.campaign import baselines
 from nsw.campaign import folder as folders
 from nsw.campaign.compare import UnlikeError, sides_of
@@ -17,12 +16,11 @@ from nsw.campaign.compare import compare as compared
 from nsw.cli.output import tell
 from nsw.errors import CampaignError, Exit, UsageError
 from nsw.present import compare_view, emit
-from nsw.present.plot_files import plot_of
+from nsw.present.plots import plot_of
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console
 from nsw.present.untrusted_text import say
-from nsw.recipe.faults import Fault
-from nsw.recipe.units import parse_percent, parse_tolerance
+from nsw.recipe.units import Fault, parse_percent, parse_tolerance
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ def noise(
     from nsw.campaign.compare import measure_noise
     from nsw.campaign.running import Running
     from nsw.cli.running import begin, carry_out
-    from nsw.recipe.sides import Before
+    from nsw.recipe.overrides import Before
 
     same_program = Before("itself", notes=("both sides are the same program",), only_bare=True)
     options_of_pairs = replace(options, settings=(*options.settings, f"repeats={pairs}"), before=same_program)

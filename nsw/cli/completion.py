@@ -421,7 +421,7 @@ def _read_tables(values_given: ParameterValues, typed: str) -> list[str]:
 
 
 def _all_tables(values_given: ParameterValues, typed: str) -> list[str]:
-    from nsw.present.flat_rows import FLAT
+    from nsw.present.emit import FLAT
 
     return list(dict.fromkeys((*FLAT, *_tables(values_given, typed))))
 

@@ -176,7 +176,7 @@ def _local_time(created: str | None) -> str | None:
 def schema(document: str) -> int:
     """A JSON Schema."""
     from nsw.present.answer_schema import answers_schema
-    from nsw.recipe.jsonschema import recipe_schema, text_of
+    from nsw.recipe.model import recipe_schema, text_of
     from nsw.site.model import sites_schema
 
     schema_made = {"recipe": recipe_schema, "sites": sites_schema, "answers": answers_schema}[document]()

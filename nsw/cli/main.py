@@ -197,8 +197,7 @@ def _nobody_reads(code: int) -> int:
 
 def show(fault: NswError) -> None:
     """Print an error on stderr: each fault behind `error: `."""
-    from nsw.present.terminal import console
-    from nsw.present.wrapping import wrapped
+    from nsw.present.terminal import console, wrapped
 
     out = console(sys.stderr)
     texts = [d.render() for d in fault.diagnostics] if isinstance(fault, InputError) else [fault.render()]

@@ -119,7 +119,7 @@ class Target:
             with self.printed():
                 sys.stdout.write(svg + "\n")
             return
-        from nsw.present.plot_files import png_of
+        from nsw.present.plots import png_of
 
         if self.output is None:
             raise UsageError("a PNG is no text for a terminal", hint="name a file: -o plot.png")

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from nsw.analysis.of_reports import ReadReport
     from nsw.analysis.summary import Summary
     from nsw.cli.output import Target
+    from nsw.readers.detect import ReportSearch
     from nsw.readers.model import Options, Report
-    from nsw.readers.report_search import ReportSearch
 
 __all__ = ["COMPUTED", "read"]
 
@@ -65,9 +65,8 @@ def read(
     plot: str | None = None,
 ) -> int:
     """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
+    from nsw.readers.detect import ReportSearch, read_many, takes_long
     from nsw.readers.model import Options
-    from nsw.readers.read_many import read_many, takes_long
-    from nsw.readers.report_search import ReportSearch
 
     tests = _tests(conditions, launch)  # what is wrong with them is reported before a large report is read
     if formats:
@@ -107,7 +106,7 @@ def read(
 
 def _answer_apart(command: _Command, path: Path, options: Options) -> int:
     """Read one file and print it in one process with limits: its tables need not be sent to another."""
-    from nsw.readers.read_many import read_many, size_of, stopped
+    from nsw.readers.detect import read_many, size_of, stopped
 
     def work() -> int:
         return command.answer(read_many([path], options))
@@ -201,7 +200,7 @@ def _put_plot(reports: _Reports, name: str | None, target: Target) -> int:
         UsageError: There is no such plot.
     """
     from nsw.analysis.answer.registry import blocks_of
-    from nsw.present.plot_files import plot_of
+    from nsw.present.plots import plot_of
 
     if name == TIMELINE:
         blocks: list[Block] = _timeline(reports)
@@ -479,7 +478,7 @@ def _computed(tables: Sequence[str]) -> str | None:
 def _put_computed(name: str, reports: _Reports, target: Target, top: int | None) -> int:
     """Print or write a computed table, with at most `top` rows of each report; the code is 1 when there are none."""
     from nsw.analysis.kernels import of_report
-    from nsw.present.flat_rows import flat_kernels, flat_points
+    from nsw.present.emit import flat_kernels, flat_points
 
     rows_of = flat_kernels if name == "kernels" else flat_points
     computed_rows: list[dict[str, Any]] = []

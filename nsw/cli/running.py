@@ -387,7 +387,7 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
     from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
     from nsw.present.terminal import console
-    from nsw.recipe.sides import SIDE
+    from nsw.recipe.overrides import SIDE
 
     next_command = f"`nsw summarize {campaign_argument(campaign_results.folder)} --full` has all tables"
     if SIDE not in campaign_results.parameters or not _show_sides(campaign_results.folder, next_command):

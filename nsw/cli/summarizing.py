@@ -18,10 +18,10 @@ from nsw.campaign.tables import table_files
 from nsw.cli.output import Target, several, tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
-from nsw.present.flat_rows import FLAT, OF_A_CASE, flat_rows
+from nsw.present.emit import FLAT, OF_A_CASE, flat_rows
 from nsw.present.untrusted_text import say
 from nsw.quantities import size
-from nsw.recipe.sides import SIDE
+from nsw.recipe.overrides import SIDE
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
 def _page(campaign_results: Results, tables: _Tables, timeline: str | None) -> str:
     """The answer as a page, with the rows that its blocks name as their evidence."""
     from nsw.analysis.answer.registry import blocks_of
-    from nsw.campaign.conditions import measured_conditions
+    from nsw.campaign.compare import measured_conditions
     from nsw.present.page import page
 
     folder, blocks = campaign_results.folder, list(blocks_of(campaign_results.summary))
@@ -320,7 +320,7 @@ def _plot(campaign_results: Results, name: str | None) -> str:
     """A plot of the answer; the timeline is read from a report when it is asked for."""
     from nsw.analysis.answer.registry import blocks_of
     from nsw.analysis.iteration_lanes import TIMELINE
-    from nsw.present.plot_files import plot_of
+    from nsw.present.plots import plot_of
 
     if name != TIMELINE:
         return plot_of(blocks_of(campaign_results.summary), name)

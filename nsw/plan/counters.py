@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import Diagnostic, NswError, did_you_mean
 from nsw.metrics import Chip, find_chip, for_ncu, for_nvprof, unsupported
-from nsw.metrics.replay_passes import Passes, passes
-from nsw.metrics.requests import MetricRequest, tools_for
-from nsw.plan.resolve import Resolver
+from nsw.metrics.requests import MetricRequest, Passes, passes, tools_for
+from nsw.plan.jobs import Resolver
 from nsw.profilers.ncu import named_version
-from nsw.recipe.faults import Fault
 from nsw.recipe.passes import AT_MOST, SAMPLE, CountersPass, TimelinePass
 from nsw.recipe.profiler_names import AUTO
+from nsw.recipe.units import Fault
 from nsw.wording import plural
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from nsw.analysis.kernels import KernelRow
 from nsw.analysis.roofline import Point
 from nsw.plan.model import Absent, Resources
 from nsw.present.emit import JSON_VERSION
-from nsw.recipe.jsonschema import cleaned, headed
+from nsw.recipe.model import cleaned, headed
 from nsw.tables import TABLES
 
 Rows = list[dict[str, Any]]

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.analysis.blocks import Block
-    from nsw.analysis.compared_screen import Comparison
-    from nsw.analysis.gate import Judged, Outcome
+    from nsw.analysis.compared_screen import Comparison, Judged, Outcome
     from nsw.analysis.sides import Compared, Side
 
 __all__ = ["COLUMNS", "comparison_data", "gate_data", "gate_markdown", "gate_page", "rows_of", "show", "show_gate"]

@@ -23,9 +23,8 @@ from nsw.campaign.events import (
 )
 from nsw.campaign.ledger import ENDED, RunRow, State
 from nsw.present.status_view import STYLES, so_far
-from nsw.present.terminal import console, rate, seconds, size
+from nsw.present.terminal import console, elided, rate, seconds, size
 from nsw.present.untrusted_text import clean
-from nsw.present.wrapping import elided
 from nsw.wording import headline
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from nsw.analysis.blocks import NUMBERS, Finding, HeatMap, Lanes, Note, Scatter, Table
-from nsw.analysis.comparable import ORDER
 from nsw.analysis.first_screen import HEADLINE
+from nsw.analysis.sides import ORDER
 from nsw.present.emit import strict_json
-from nsw.present.plot_frame import column_of
 from nsw.present.plots import svg_of
 from nsw.present.plots_of_planes import boxes_of, places_of
 from nsw.present.summary_view import as_text
+from nsw.present.svg import column_of
 from nsw.present.untrusted_text import clean
 from nsw.quantities import in_one_unit
 from nsw.tables import TABLES

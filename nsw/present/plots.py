@@ -8,64 +8,72 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import (
+    NUMBERS,
     Bars,
     Curve,
+    Finding,
     HeatMap,
     Intervals,
     Lanes,
+    Note,
     Scatter,
     StackedBars,
     Table,
     Timeline,
     Waterfall,
 )  # fmt: skip
-from nsw.present.plot_frame import (
+from nsw.analysis.first_screen import HEADLINE
+from nsw.errors import NswError, UsageError, did_you_mean
+from nsw.present.plots_of_planes import heat_map, lanes, scatter
+from nsw.present.summary_view import as_text, cells
+from nsw.present.svg import (
+    FONT,
     SMALL,
     TICK,
+    Axis,
     Picture,
     class_of,
     column_of,
+    hatch,
     label_of,
     left_of,
     legend_of,
-    number_of,
-    range_of,
-    row_tip,
-    series_of,
-    source_of,
-    whisker,
-    x_axis,
-    y_axis,
-)  # fmt: skip
-from nsw.present.plots_of_planes import heat_map, lanes, scatter
-from nsw.present.summary_view import as_text
-from nsw.present.svg import (
-    FONT,
-    Axis,
-    hatch,
     line,
     linear,
     logarithmic,
     marker,
     node,
+    number_of,
     path,
+    range_of,
     rect,
     room,
+    row_tip,
+    series_of,
+    source_of,
     spread_out,
     text,
     tip,
+    whisker,
     words,
-)  # fmt: skip
+    x_axis,
+    y_axis,
+)  # fmt: skip  # fmt: skip
+from nsw.quantities import in_one_unit
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from nsw.analysis.blocks import Block
 
-__all__ = ["svg_of"]
+
+__all__ = ["html_of", "plot_of", "png_of", "svg_of"]
 
 _SERIES: Final = 8  # that are drawn: there are no more colours that everybody tells apart
 _DECADES: Final = 16.0  # times, from which an axis is logarithmic
@@ -454,3 +462,79 @@ _PICTURES: Final[Mapping[str, Callable[[Any, float, float], Picture | None]]] = 
     Scatter.kind: scatter,
     Lanes.kind: lanes,
 }
+
+
+_PLOTS: Final = 4
+
+
+def html_of(blocks: Iterable[Block]) -> str:
+    """The headline, the first table, the findings and the first plots of what is of no single case.
+
+    Args:
+        blocks: The whole answer, or its first screen.
+    """
+    overall = [block for block in blocks if block.case is None]
+    heads = [node("p", node("b", words(b.text))) for b in overall if isinstance(b, Note) and b.name == HEADLINE]
+    tables = [_table(block) for block in overall if isinstance(block, Table) and block.shown == "always"]
+    findings = [node("li", words(block.text)) for block in overall
+                if isinstance(block, Finding) and block.shown == "always"]  # fmt: skip
+    plots = islice(filter(None, (svg_of(block) for block in overall if isinstance(block, Table))), _PLOTS)
+    return node("div", *heads, *tables[:1], *([node("ul", *findings)] if findings else []), *plots)
+
+
+def _table(block: Table) -> str:
+    columns = [
+        in_one_unit(column.title, column_texts)
+        for column, column_texts in zip(block.columns, cells(block), strict=True)
+    ]
+    sides = ["right" if column.unit in NUMBERS else "left" for column in block.columns]
+    heads = [node("th", words(head), align=side) for (head, _), side in zip(columns, sides, strict=True)]
+    rows = zip(*(column_texts for _, column_texts in columns), strict=True)
+    lines = [
+        node("tr", *(node("td", words(cell), align=side) for cell, side in zip(row, sides, strict=True)))
+        for row in rows
+    ]  # fmt: skip
+    return node("table", node("thead", node("tr", *heads)), node("tbody", *lines))
+
+
+_ZOOM: Final = 2  # dots for each px, for a screen and a slide
+_LETTER: Final = (
+    '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20"><text y="15" font-family="{}">{}</text></svg>'
+)
+
+
+def plot_of(blocks: Iterable[Block], name: str | None) -> str:
+    """The plot of that name as SVG, or the first one.
+
+    Raises:
+        UsageError: There is none.
+    """
+    names: dict[str, None] = {}
+    for block in blocks:
+        if isinstance(block, Table) and (svg := svg_of(block)) is not None:
+            if name in {None, block.name}:
+                return svg
+            names[block.name] = None
+    if name is None:
+        raise UsageError("there is no plot: nothing was measured that more than one point would show")
+    raise UsageError(
+        f"there is no plot {name}", hint=did_you_mean(name, names) or f"plots: {', '.join(names) or 'none'}"
+    )
+
+
+def png_of(svg: str) -> bytes:
+    """The plot as PNG on white.
+
+    Raises:
+        NswError: The library that draws it is not installed, or this machine has no font.
+    """
+    try:
+        resvg = import_module("resvg_py")
+    except ImportError:
+        raise NswError(
+            "a plot as PNG needs the package resvg-py", hint="pip install 'nsw[png]', or write SVG: -o plot.svg"
+        ) from None
+    letter, blank = (resvg.svg_to_bytes(svg_string=_LETTER.format(FONT, text)) for text in ("A", ""))
+    if letter == blank:
+        raise NswError("no font was found, so that a PNG would have no text", hint="write SVG: -o plot.svg")
+    return bytes(resvg.svg_to_bytes(svg_string=svg, background="white", zoom=_ZOOM))

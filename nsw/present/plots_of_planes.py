@@ -8,37 +8,35 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.plot_frame import (
-    SMALL,
-    TICK,
-    Picture,
-    class_of,
-    column_of,
-    left_of,
-    legend_of,
-    number_of,
-    row_tip,
-    series_of,
-    x_axis,
-    y_axis,
-)  # fmt: skip
 from nsw.present.summary_view import as_text
 from nsw.present.svg import (
     COLOURS,
+    SMALL,
+    TICK,
     Axis,
+    Picture,
+    class_of,
+    column_of,
     cut,
+    left_of,
+    legend_of,
     line,
     linear,
     logarithmic,
     marker,
     node,
+    number_of,
     path,
     rect,
     room,
+    row_tip,
+    series_of,
     text,
     tip,
     words,
-)  # fmt: skip
+    x_axis,
+    y_axis,
+)  # fmt: skip  # fmt: skip
 from nsw.present.untrusted_text import clean
 from nsw.wording import plural
 

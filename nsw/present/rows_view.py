@@ -13,9 +13,8 @@ from itertools import groupby, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.terminal import Fitted, duration, number, percent, rate, size, table
+from nsw.present.terminal import Fitted, duration, elided, number, percent, rate, size, table
 from nsw.present.untrusted_text import clean
-from nsw.present.wrapping import elided
 from nsw.quantities import MOMENTS, Quantity, in_one_unit, moment
 from nsw.tables import TABLES, count, rows
 from nsw.tables.names import numbered

@@ -24,9 +24,8 @@ from nsw.analysis.blocks import (
     Unit,
 )
 from nsw.analysis.first_screen import HEADLINE, first_screen, headline_of
-from nsw.present.terminal import table, unpadded
+from nsw.present.terminal import numbered, table, unpadded, wrapped
 from nsw.present.untrusted_text import clean
-from nsw.present.wrapping import numbered, wrapped
 from nsw.quantities import MOMENTS, change, duration, in_one_unit, moment, number, percent, rate, size, spread
 from nsw.wording import plural
 

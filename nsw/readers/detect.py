@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
+import os
+import sqlite3
+import zlib
+from contextlib import closing
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
-from nsw.apart import inside, out_of_memory
+from nsw.apart import Limits, NoPoolError, inside, is_possible, out_of_memory, pool, run_isolated, starting, with_limits
+from nsw.errors import LimitError
+from nsw.profilers.files_of_one_recording import parts
 from nsw.readers.invariants import leave_out_broken_rows, report_no_values
 from nsw.readers.messages import only_messages, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
 from nsw.readers.not_a_report import NotReport, explain, is_archive, pointer, special, unopened
 from nsw.readers.registry import FORMATS, Format
-from nsw.readers.untrusted_files import GZIP_MAGIC, read_packed
+from nsw.readers.untrusted_files import GZIP_MAGIC, SQLITE_MAGIC, open_read_only, read_packed
+from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Sequence
+    from concurrent.futures import Future
 
 
 CERTAIN = 100
@@ -197,3 +208,226 @@ def add_other_reports(report: Report, sample: Sample, chosen: Format, options: O
         report.problems += other_report.problems
         if len(facts):
             report.tables[_NO_RESULT] = [*report.tables.get(_NO_RESULT, []), *facts]
+
+
+_AHEAD: Final = 4  # files a worker holds beyond the one that is asked for: bounds what waits in memory
+# What one process takes, roughly; from _WORTHWHILE on the start of others (half a second each) pays.
+_SECONDS_A_FILE: Final = 0.005
+_BYTES_A_SECOND: Final = 10e6
+_WORTHWHILE: Final = 2.0
+_SMALL: Final = 8 << 20  # bytes in all: what one process reads sooner than another starts
+
+
+def read_many(paths: Sequence[Path], options: Options | None = None, workers: int | None = None) -> Iterator[Report]:
+    """Read files one after the other as they are asked for.
+
+    Args:
+        paths: The files.
+        options: What is asked of the readers.
+        workers: How many processes with limits; 0: this one reads. By default one a core for what takes long, one for
+            other files that are not small or where limits were asked for, none for small ones. A process apart reads
+            itself.
+    """
+    chosen = options or Options()
+    count = _workers(paths, requested=chosen.limits != Limits()) if workers is None else workers
+    if count == 0 or not is_possible():
+        for path in paths:
+            yield read(path, chosen)
+        return
+    at = 0
+    try:
+        while at < len(paths):
+            try:
+                for report in _pooled(paths[at:], chosen, count):
+                    yield report
+                    at += 1
+                if at < len(paths):  # the pool broke over this file, or over one that was read beside it
+                    yield _alone(paths[at], chosen)
+                    at += 1
+            except LimitError as fault:  # of memory little may be left there: the next file has another process
+                yield stopped(paths[at], fault)
+                at += 1
+    except NoPoolError:
+        for path in paths[at:]:
+            yield read(path, chosen)
+
+
+def takes_long(paths: Sequence[Path]) -> bool:
+    """Whether reading takes so long that several processes, and a progress bar, are worth it."""
+    seconds = _SECONDS_A_FILE * len(paths)
+    for path in paths:
+        if seconds >= _WORTHWHILE:
+            break
+        seconds += size_of(path) / _BYTES_A_SECOND
+    return len(paths) > 1 and seconds >= _WORTHWHILE
+
+
+def size_of(path: Path) -> int:
+    """The bytes of a file, or of the files of a folder that is a report."""
+    try:
+        return sum(f.stat().st_size for f in path.iterdir()) if path.is_dir() else path.stat().st_size
+    except OSError:
+        return 0  # what is wrong with it is reported when it is read
+
+
+def _workers(paths: Sequence[Path], *, requested: bool) -> int:
+    if takes_long(paths):
+        return len(os.sched_getaffinity(0))
+    return int(requested or sum(map(size_of, paths)) >= _SMALL)
+
+
+def _pooled(paths: Sequence[Path], options: Options, workers: int) -> Iterator[Report]:
+    """Reports from a pool of processes until one of them dies.
+
+    Raises:
+        LimitError: The next file took too much.
+    """
+    from concurrent.futures.process import BrokenProcessPool
+
+    waiting: list[Future[Report]] = []
+    rest = iter(paths)
+    with pool(workers) as processes:
+        try:
+            for path in rest:
+                with starting():
+                    waiting.append(processes.submit(_read_within, path, options))
+                if len(waiting) > workers * _AHEAD:
+                    yield waiting.pop(0).result()
+            while waiting:
+                yield waiting.pop(0).result()
+        except BrokenProcessPool:
+            return
+
+
+def _alone(path: Path, options: Options) -> Report:
+    """Read a file in a process of its own, which may die of it."""
+    return run_isolated(read, path, options, subject=f"reading {path}", size=size_of(path), limits=options.limits)
+
+
+def _read_within(path: Path, options: Options) -> Report:
+    """Read a file in a process apart that may be there for others too."""
+    with with_limits(f"reading {path}", options.limits.for_bytes(size_of(path))):
+        return read(path, options)
+
+
+def stopped(path: Path, fault: LimitError) -> Report:
+    """The report of a file that could not be read within its limits."""
+    report = Report(str(path))
+    report.error(fault.message, fix=fault.hint)
+    return report
+
+
+@dataclass(slots=True)
+class ReportSearch:
+    """One search: the commands and Python look for reports in the same way.
+
+    Attributes:
+        folders: Folders that were named and are no reports themselves.
+        searched: The files below them that nobody named.
+        reports: How many of these were reports, or were meant to be.
+    """
+
+    folders: list[Path] = field(default_factory=list)
+    searched: set[str] = field(default_factory=set)
+    reports: int = 0
+
+    def files(self, paths: Sequence[Path]) -> Iterator[Path]:
+        """What to read: the named files; of a folder that is no report itself, every file below it, once."""
+        names = {str(path) for path in paths}
+        for path in paths:
+            if not path.is_dir():
+                yield path
+                continue
+            if is_report(path):
+                yield path
+                continue
+            self.folders.append(path)
+            for file in below(path):
+                if str(file) not in names and str(file) not in self.searched:
+                    self.searched.add(str(file))
+                    yield file
+
+    def recognised(self, reports: Iterable[Report]) -> Iterator[Report]:
+        """The reports without those of searched files that no profiler wrote; broken ones are among them."""
+        for report in reports:
+            if report.path in self.searched and report.tool is None and not is_meant_as_report(report):
+                continue
+            self.reports += report.path in self.searched
+            yield report
+
+
+# nothing but profilers writes files of these names
+_REPORTS = (
+    ".nsys-rep", ".qdrep", ".qdstrm", ".ncu-rep", ".nsight-cuprof-report", ".nvvp", ".nvprof", ".pstats",
+    ".pt.trace.json", ".pt.trace.json.gz", "perf.data", ".vtune", ".amplxe",
+)  # fmt: skip
+# others write such files too: they are meant as reports while they cannot be opened as what they are named
+_DATABASES = (".sqlite", ".sqlite3")
+_PACKED = (".sqlite.gz", ".json.gz")
+_MAYBE = (*_DATABASES, *_PACKED, ".prof", ".cprof")
+_WRITTEN = (*_MAYBE, ".json", ".csv", ".txt")  # what a pointer may stand for
+
+
+def is_meant_as_report(report: Report) -> bool:
+    """Whether a file that no reader recognised was to be a report, by its name: it is broken then, and not other."""
+    name = report.path.lower()
+    if name.endswith(_REPORTS):
+        return True
+    if report.lack is Lack.POINTER:
+        return name.endswith(_WRITTEN)
+    return name.endswith(_MAYBE) and not _is_whole(report)
+
+
+def _is_whole(report: Report) -> bool:
+    """Whether a file of an ambiguous name is what that says, as far as its beginning tells: another program's."""
+    path = Path(report.path)
+    name = path.name.lower()
+    try:
+        if name.endswith(_PACKED):
+            with open_to_read(path) as raw, gzip.open(raw) as packed:
+                begin = packed.read(1 << 20)
+            return bool(begin) and (".sqlite" not in name or begin.startswith(SQLITE_MAGIC))
+        if name.endswith(_DATABASES):
+            with open_to_read(path) as file:
+                return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC and _can_be_asked(path)
+    except (OSError, EOFError, zlib.error, sqlite3.Error):
+        return False
+    return report.lack is Lack.UNKNOWN
+
+
+def _can_be_asked(path: Path) -> bool:
+    with closing(open_read_only(path)) as database:
+        return database.execute("SELECT count(*) FROM sqlite_master").fetchone() is not None
+
+
+def is_report(folder: Path) -> bool:
+    """Whether the folder is itself a report."""
+    try:
+        return detect(Sample(folder)) is not None
+    except OSError:
+        return False
+
+
+def below(folder: Path) -> Iterator[Path]:
+    """Every file below a folder, in order of their names, and folders that are reports instead of their files.
+
+    Hidden files and folders are passed over; links to folders are not followed. Files are not looked into:
+    whether one is a report is known when it is read.
+    """
+    for walked, folders, files in os.walk(folder):
+        directory = Path(walked)
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        for name in [f for f in folders if is_report(directory / f)]:
+            folders.remove(name)
+            yield directory / name
+        # of a report and the pages exported from it, one; each row is wanted once
+        file_names = (
+            name for name, part in parts(f for f in files if not f.startswith(".")).items() if part.only is None
+        )
+        paths = (directory / name for name in file_names)
+        yield from (f for f in paths if f.is_file() or _leads_nowhere(f))
+
+
+def _leads_nowhere(file: Path) -> bool:
+    """Whether it is a link whose report is not here, as git-annex leaves them."""
+    return file.name.lower().endswith((*_REPORTS, *_WRITTEN)) and file.is_symlink() and not file.exists()

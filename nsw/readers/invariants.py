@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from nsw.tables.data import Row, TableData
+    from nsw.tables.parquet_tables import Row, TableData
 
     Rule = tuple[str | float, str | float]  # what is at most what: columns or numbers
 

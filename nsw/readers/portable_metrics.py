@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from nsw.metrics.printed_metrics import LEVEL_WIDTH, Base, Portable, best_sources, of_level, unit_of
-from nsw.tables.data import Row, TableData, coded, numbers
+from nsw.tables.parquet_tables import Row, TableData, coded, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,9 +14,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.apart import run_isolated
+from nsw.apart import limited, run_isolated
 from nsw.errors import LimitError
-from nsw.limits import limited
 from nsw.safe_files import open_text
 
 if TYPE_CHECKING:

@@ -140,7 +140,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         "nsys-parquet",
         "nsys",
-        "nsw.readers.nsys.export.parquet",
+        "nsw.readers.nsys.export.parquet_source",
         "nsys export --type parquetdir or arrowdir",
         "Nsight Systems 2023.4 to 2026",
         (*_TIMELINE, *_PHASES),

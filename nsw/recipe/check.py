@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.metrics import check as metric_faults
 from nsw.recipe.expressions import Expression, find_name, is_template
-from nsw.recipe.faults import Fault, plain, show_value
 from nsw.recipe.matrix import Case, Matrix, MatrixFault, expansion, rests_of_ranges
+from nsw.recipe.overrides import AFTER, BEFORE, SIDE
 from nsw.recipe.program_files import source
-from nsw.recipe.sides import AFTER, BEFORE, SIDE
-from nsw.recipe.units import as_text, plain_number
+from nsw.recipe.units import Fault, as_text, plain, plain_number, show_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -26,8 +26,7 @@ from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 
 from nsw.errors import did_you_mean
-from nsw.recipe.faults import Fault, plain, show_value
-from nsw.recipe.units import as_text
+from nsw.recipe.units import Fault, as_text, plain, show_value
 
 if TYPE_CHECKING:
     from jinja2.runtime import Context

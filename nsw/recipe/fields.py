@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 from nsw.errors import did_you_mean
 from nsw.recipe import units
 from nsw.recipe.expressions import Expression, is_template
-from nsw.recipe.faults import Fault, each, show_value
+from nsw.recipe.units import Fault, each, show_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable

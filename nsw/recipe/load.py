@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of, nearest
 from nsw.recipe.check import check, check_matrix
 from nsw.recipe.document import LARGEST, Document, SourceText, in_order, parse
-from nsw.recipe.faults import show_value
 from nsw.recipe.fields import FREE, Model
 from nsw.recipe.matrix import Case, Matrix
 from nsw.recipe.model import Recipe
 from nsw.recipe.overrides import Overrides, choose_cases, overridden
 from nsw.recipe.passes import PassEntry
 from nsw.recipe.program_files import taken_from_nsw, unshipped
+from nsw.recipe.units import show_value
 from nsw.recipe.validate import kind_at, validate
 from nsw.safe_files import open_regular
 
 if TYPE_CHECKING:
-    from nsw.recipe.sides import Before
+    from nsw.recipe.overrides import Before
 
 __all__ = ["MOST_SITES", "LoadedRecipe", "joined", "load_recipe", "load_recipe_text", "read_document"]
 

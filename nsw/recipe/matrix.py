@@ -14,9 +14,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from nsw.recipe.document import KeyPath
 from nsw.recipe.expressions import Expression, is_template
-from nsw.recipe.faults import Fault, each, show_value, within
 from nsw.recipe.fields import Model, Parsed, template
-from nsw.recipe.units import plain_number
+from nsw.recipe.units import Fault, each, plain_number, show_value, within
 
 __all__ = ["Case", "Matrix", "MatrixFault", "case_id", "expansion", "rests_of_ranges"]
 

@@ -4,7 +4,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nsw.recipe.faults import Fault, show_value
 from nsw.recipe.fields import (
     FREE,
     Count,
@@ -23,6 +22,7 @@ from nsw.recipe.fields import (
     one_of,
 )
 from nsw.recipe.profiler_names import AUTO, PROFILERS, of_kind
+from nsw.recipe.units import Fault, show_value
 
 __all__ = ["AT_MOST", "COVER", "NCCL", "SAMPLE", "CountersPass", "Pass", "PassEntry", "TimelinePass"]
 

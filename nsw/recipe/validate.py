@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
 from nsw.recipe.document import Document, KeyPath, Node, replaced
-from nsw.recipe.faults import Fault, show_value
+from nsw.recipe.units import Fault, show_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

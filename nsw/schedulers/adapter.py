@@ -10,19 +10,22 @@ from __future__ import annotations
 import re
 import shlex
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
-from nsw.errors import CommandResult, RefusedError, UsageError
-from nsw.recipe.faults import Fault
-from nsw.recipe.units import format_duration, parse_duration
+from nsw.errors import CommandResult, Diagnostic, NswError, RefusedError, UsageError
+from nsw.recipe.units import Fault, format_duration, parse_duration
 from nsw.schedulers.model import Answer, Capabilities, Native, Phase, Submission, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from nsw.plan.model import Job
+    from nsw.recipe.load import LoadedRecipe
+    from nsw.recipe.model import Resources
+    from nsw.site.load import LoadedSite
+    from nsw.site.model import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,3 +526,75 @@ def _options(words: list[str], with_value: Container[str], flags: Container[str]
             has_value = option not in flags and words and not re.match(r"-\D", words[0])
             pairs.append((option, words.pop(0) if has_value else ""))
     return pairs
+
+
+# keys of `resources` and of sites that not every system has a word for
+_OPTIONAL: Final = ("queue", "partition", "account", "qos", "gres", "reservation", "constraint", "exclusive")
+
+
+def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
+    """A diagnostic for each key that asks for what this batch system has no word for.
+
+    A lockfile writes every key with its value: `exclusive: false` asks for nothing.
+    """
+    return [
+        document.document.diagnostic(
+            (*path, key),
+            f"{adapter.name} has no option for {key}",
+            key=True,
+            hint=f"leave it out, or write a line of {adapter.name}'s own: extra: ['{adapter.marker} ...']",
+        )
+        for document, path, values in _places(loaded, place)
+        for key in _OPTIONAL
+        if key not in adapter.keys and document.document.node((*path, key)) is not None and getattr(values, key, None)
+    ]
+
+
+def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
+    """A warning for each line of `extra` that is another batch system's and is left out."""
+    found = []
+    for document, path, values in _places(loaded, place):
+        for number, line in enumerate(values.extra):
+            if not adapter.own_lines([line]):
+                found.append(
+                    document.document.diagnostic(
+                        (*path, "extra", number),
+                        f"this line is ignored: lines of {adapter.name} begin with {adapter.marker}",
+                    )
+                )
+    return found
+
+
+def refused_line(adapter: Adapter, job: Job, scratch: str, refusal: RefusedError) -> str | None:
+    """The line of `extra` that a refusal of `directives` is about; None where no single line is."""
+
+    def is_refused(extra: tuple[str, ...]) -> bool:
+        try:
+            adapter.directives(replace(job, resources=replace(job.resources, extra=extra)), scratch)
+        except RefusedError as fault:
+            return fault.message == refusal.message
+        except NswError:
+            pass
+        return False
+
+    if refusal.key != "extra" or is_refused(()):
+        return None
+    return next((line for line in job.resources.extra if is_refused((line,))), None)
+
+
+def place_of_line(
+    loaded: LoadedRecipe, place: LoadedSite, line: str
+) -> tuple[LoadedRecipe | LoadedSite, tuple[str | int, ...]] | None:
+    """The document with this line of `extra`, and its path there."""
+    for document, path, values in _places(loaded, place):
+        if line in values.extra:
+            return document, (*path, "extra", list(values.extra).index(line))
+    return None
+
+
+def _places(
+    loaded: LoadedRecipe, place: LoadedSite
+) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...], Resources | Site]]:
+    """The documents that ask for resources, with the path there and the values."""
+    yield loaded, ("resources",), loaded.recipe.resources
+    yield place, ("sites", place.site.name), place.site

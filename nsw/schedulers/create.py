@@ -114,7 +114,7 @@ def with_login_node(jobs: Scheduler, place_of: Callable[[str], str]) -> Schedule
         place_of: Where the tasks of a job are done: job or login.
     """
     from nsw.schedulers.batch import ON_LOGIN, BatchScheduler, Limits, LoginAndJobs
-    from nsw.schedulers.host import Host
+    from nsw.schedulers.local import Host
 
     if not isinstance(jobs, BatchScheduler):
         return jobs
@@ -145,7 +145,7 @@ def create(
     limits = site.get("limits") or {}
     adapter = adapter_of(site.get("scheduler", LOCAL))
     if adapter is None and transport.remote:
-        from nsw.schedulers.host import Host
+        from nsw.schedulers.local import Host
 
         adapter = Host(limits.get("cpu_runs") or 1)  # `local` means that machine, and never this one
     if adapter is None:

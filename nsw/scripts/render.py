@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from nsw import __version__
+from nsw.apart import limited
 from nsw.errors import NswError, did_you_mean
-from nsw.limits import limited
 from nsw.safe_files import write_text
 from nsw.scripts.quoting import comment, quote, quote_all
 

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from nsw.recipe.faults import Fault
 from nsw.recipe.fields import (
     AmountOf,
     CanaryRule,
@@ -26,7 +25,7 @@ from nsw.recipe.fields import (
 )
 from nsw.recipe.profiler_names import HOST_PROGRAMS, PROGRAMS, on_a_site
 from nsw.recipe.secrets import Environment
-from nsw.recipe.units import Amount, Canary
+from nsw.recipe.units import Amount, Canary, Fault
 from nsw.site.names import (
     ADAPTERS,
     LOCAL,
@@ -305,7 +304,7 @@ class SitesFile(Model):
 
 def sites_schema() -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of sites files, for editors."""
-    from nsw.recipe.jsonschema import cleaned, headed
+    from nsw.recipe.model import cleaned, headed
 
     schema = cleaned(SitesFile.model_json_schema(by_alias=True))
     del schema["$defs"]["Site"]["properties"]["name"]

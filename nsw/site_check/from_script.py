@@ -20,7 +20,7 @@ from nsw.metrics.catalogue import find_chip
 from nsw.plan.launchers import layout_options
 from nsw.recipe.command_words import FILLED, Launched, launched
 from nsw.recipe.program_files import files_of
-from nsw.recipe.secret_names import holds_secret, looks_secret
+from nsw.recipe.secrets import holds_secret, looks_secret
 from nsw.recipe.shell_script import Piece, Text, parse_script, shell_names
 from nsw.recipe.starter import as_text, program_name, words_of
 from nsw.recipe.units import format_duration

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import RefusedError
-from nsw.recipe.faults import Fault
-from nsw.recipe.units import format_size, parse_size
+from nsw.recipe.units import Fault, format_size, parse_size
 from nsw.schedulers.create import adapters
 from nsw.site.names import LOCAL
 

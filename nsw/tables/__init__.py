@@ -1,6 +1,6 @@
 """Tables: one schema for every profiler. A base layer that any step may import."""
 
-from nsw.tables.data import Row, TableData, as_arrow, count, rows
+from nsw.tables.parquet_tables import Row, TableData, as_arrow, count, rows
 from nsw.tables.schema import TABLES, TRACES, Column, Table
 
 __all__ = ["TABLES", "TRACES", "Column", "Row", "Table", "TableData", "as_arrow", "count", "rows"]

@@ -17,7 +17,7 @@ from nsw.errors import HostKeyError, LoginError, UnreachableError
 from nsw.transport.model import Excerpt, HostKeyCheck
 from nsw.transport.remote import RemoteTransport
 from nsw.transport.shell import ConnectionLostError, discard_output, no_bash, reached
-from nsw.transport.ssh_config import configuration, options
+from nsw.transport.ssh_login import configuration, options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

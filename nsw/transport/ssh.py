@@ -22,8 +22,7 @@ from nsw.errors import UnreachableError
 from nsw.transport.model import Excerpt, HostKeyCheck
 from nsw.transport.remote import RemoteTransport
 from nsw.transport.shell import ConnectionLostError, discard_output, no_bash
-from nsw.transport.ssh_config import HostConfig, resolve
-from nsw.transport.ssh_login import log_in, look_up, verify
+from nsw.transport.ssh_login import HostConfig, log_in, look_up, resolve, verify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ import pytest
 from nsw.analysis.effective import AskedLink, AskedModel, effective, modelled, rate
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.campaign.answers import _models as models_of
-from nsw.present.flat_rows import flat_rows
+from nsw.present.emit import flat_rows
 from nsw.present.summary_view import show_summary
 from nsw.present.terminal import console
 from nsw.recipe.load import load_recipe_text

@@ -6,7 +6,7 @@ import pytest
 
 from nsw.analysis.answer.comparisons import variant_blocks
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
-from nsw.present.flat_rows import FLAT, flat_rows
+from nsw.present.emit import FLAT, flat_rows
 
 from .made import figure_row, gpu_row, make_run
 

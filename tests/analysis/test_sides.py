@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from nsw.analysis.certainty import Floor
-from nsw.analysis.comparable import differences, programs, refusal
-from nsw.analysis.compared_screen import Comparison, blocks_of_comparison, verdict_text
+from nsw.analysis.compared_screen import Comparison, Outcome, blocks_of_comparison, judge, outcome_of, verdict_text
 from nsw.analysis.difference import Operation, difference, marked
 from nsw.analysis.first_screen import headline_of
-from nsw.analysis.gate import Outcome, judge, outcome_of
-from nsw.analysis.sides import Side, compare_sides, matches, unmatched
+from nsw.analysis.sides import Side, compare_sides, differences, matches, programs, refusal, unmatched
 from nsw.recipe.units import parse_tolerance
 
 QUIET = Floor(0.005, 0.005, 11)

@@ -240,7 +240,7 @@ def test_the_program_that_reads_is_not_run_a_second_time_by_its_helpers(tmp_path
     script = tmp_path / "script.py"
     script.write_text(
         "from pathlib import Path\n"
-        "from nsw.readers.read_many import read_many\n"
+        "from nsw.readers.detect import read_many\n"
         "print('begun')\n"
         "print(len(list(read_many([Path(__file__)] * 4, workers=2))))\n"
     )

@@ -2,8 +2,7 @@
 
 import pytest
 
-from nsw.campaign.estimate import Pace, seconds_left
-from nsw.campaign.ledger_rows import State
+from nsw.campaign.ledger_rows import Pace, State, seconds_left
 
 
 def test_what_is_left_is_what_the_runs_of_each_pass_took_shared_by_those_that_run():

@@ -15,7 +15,7 @@ from nsw.campaign.ledger import Ledger, Reading, State
 from nsw.campaign.read import reading
 from nsw.campaign.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
-from nsw.readers import read_many as many
+from nsw.readers import detect
 
 SUMMARY = """==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name
@@ -57,7 +57,7 @@ def by(workers):
     """Read in so many processes."""
 
     def read_many(paths, options):
-        return many.read_many(paths, options, workers=workers)
+        return detect.read_many(paths, options, workers=workers)
 
     return read_many
 
@@ -118,8 +118,8 @@ def killing(paths, options):
     """Read by a pool in which the fourth file ends the process that reads it, as a fault in a native library does."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("read", "_read_within"):
-            patch.setattr(many, name, ends_at_the_fourth)
-        yield from many.read_many(paths, options, workers=2)
+            patch.setattr(detect, name, ends_at_the_fourth)
+        yield from detect.read_many(paths, options, workers=2)
 
 
 def ends_at_the_fourth(path, options):

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from nsw.present.answer_schema import SHAPES, SHIPPED, answers_schema
-from nsw.recipe.jsonschema import text_of
+from nsw.recipe.model import text_of
 
 RECORDED = Path("nsw/demo/recordings")
 

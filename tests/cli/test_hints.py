@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nsw.cli.output import tell
-from nsw.present import wrapping as typed
+from nsw.present import terminal as typed
 from nsw.present.problems import shortened
 
 PROGRAM = Path(sys.executable).with_name("nsw")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nsw.present.terminal import console
-from nsw.readers.read_many import read_many
+from nsw.readers.detect import read_many
 from nsw.site.names import user_file
 from nsw.user_folders import user_folder
 

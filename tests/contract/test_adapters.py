@@ -13,7 +13,7 @@ from nsw.recipe.load import _by_text
 from nsw.resources import templates_folder
 from nsw.schedulers.adapter import Adapter, Request, Watched
 from nsw.schedulers.create import Owner, is_shared, owner_of, schedulers_of_commands
-from nsw.schedulers.host import Host
+from nsw.schedulers.local import Host
 from nsw.schedulers.model import Native, Submission
 from nsw.site.names import ADAPTERS, SUBMITS
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsw.schedulers.cobalt import Cobalt
-from nsw.schedulers.host import Host
+from nsw.schedulers.local import Host
 from nsw.schedulers.pbs import Pbs
 from nsw.schedulers.slurm import Slurm
 from nsw.transport.local import LocalTransport

@@ -8,7 +8,7 @@ import pytest
 
 from nsw.apart import Limits
 from nsw.readers import Options
-from nsw.readers.read_many import read_many
+from nsw.readers.detect import read_many
 
 from . import seeds
 from .bounded import BoundedReader

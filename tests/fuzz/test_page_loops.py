@@ -10,7 +10,7 @@ import pytest
 
 from nsw.apart import Limits
 from nsw.readers import Options
-from nsw.readers.read_many import read_many
+from nsw.readers.detect import read_many
 
 from . import seeds
 from .page_loops import with_page_loop

@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.metrics import find_chip
-from nsw.metrics.replay_passes import passes
+from nsw.metrics.requests import passes
 from nsw.plan.counters import Price, limit, planned_s, price
 from nsw.recipe.load import load_recipe_text
 

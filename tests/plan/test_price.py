@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.metrics import find_chip
-from nsw.metrics.replay_passes import passes
+from nsw.metrics.requests import passes
 
 GH100 = find_chip("gh100")
 HEAD = "nsw: 1\nname: t\nresources: {gpus: 0}\napp: {command: ./p}\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.plan.refusals import marks, refused_at
+from nsw.plan.build import marks, refused_at
 from nsw.recipe.load import load_recipe_text
 from nsw.site.load import load_site
 

@@ -4,7 +4,7 @@ import pytest
 
 from nsw.errors import InputError
 from nsw.metrics import find_chip
-from nsw.plan.refusals import metric_faults
+from nsw.plan.build import metric_faults
 from nsw.recipe.load import load_recipe_text
 
 HEAD = "nsw: 1\nname: t\napp: {command: ./prog}\nresources: {gpus: 0}\npasses:\n  - baseline\n  - counters: "

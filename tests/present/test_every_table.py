@@ -131,7 +131,7 @@ def test_every_table_has_an_order_of_importance_of_columns_that_it_has():
     for name, columns in IMPORTANT.items():
         assert len(set(columns)) == len(columns)
         assert set(columns) <= set(TABLES[name].names), name
-    from nsw.present.flat_rows import FLAT
+    from nsw.present.emit import FLAT
 
     assert set(IMPORTANT_IN_SUMMARIES) == {*FLAT, "runs"}
     assert set(IMPORTANT_IN_SUMMARIES["runs"]) <= set(RUN_COLUMNS)

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from nsw.analysis.kernels import kernel_table
-from nsw.present.flat_rows import flat_kernels
+from nsw.present.emit import flat_kernels
 from nsw.present.summary_view import show_kernels
 from nsw.present.terminal import console
 

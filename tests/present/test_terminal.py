@@ -13,9 +13,8 @@ from nsw.campaign.ledger_rows import Cause
 from nsw.present import live, rows_view, status_view, summary_view
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
-from nsw.present.terminal import console, duration, number, percent, plural, rate, seconds, size, table
+from nsw.present.terminal import console, duration, elided, number, percent, plural, rate, seconds, size, table
 from nsw.present.untrusted_text import clean
-from nsw.present.wrapping import elided
 from nsw.quantities import in_one_unit
 from nsw.readers.model import Report
 from nsw.tables.names import numbered

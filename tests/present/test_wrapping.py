@@ -2,8 +2,7 @@
 
 import pytest
 
-from nsw.present.terminal import console
-from nsw.present.wrapping import _EXCERPT, _kernel, wrapped
+from nsw.present.terminal import _EXCERPT, _kernel, console, wrapped
 
 TEXT = "`nsw logs n-3_precision-tf32.baseline.r1 -c here` prints its output; `nsw retry -c here` does it again"
 

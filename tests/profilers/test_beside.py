@@ -39,7 +39,7 @@ def test_other_files_are_read_whole_in_order():
 
 
 def test_a_folder_is_read_without_reading_a_recording_twice(tmp_path):
-    from nsw.readers.report_search import below
+    from nsw.readers.detect import below
 
     for name in ("counters.ncu-rep", "counters.raw.csv", "counters.details.csv", "counters.session.csv", "other.csv"):
         (tmp_path / name).touch()

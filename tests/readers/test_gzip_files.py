@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read, untrusted_files
-from nsw.readers.report_search import below
+from nsw.readers.detect import below
 from nsw.tables import rows
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"

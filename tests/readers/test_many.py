@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers.read_many import read_many, takes_long
+from nsw.readers.detect import read_many, takes_long
 
 SUMMARY = """==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name

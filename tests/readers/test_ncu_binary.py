@@ -13,7 +13,7 @@ from nsw.readers import read
 from nsw.readers.model import Options
 from nsw.readers.ncu import binary_reader as ncu_binary
 from nsw.readers.ncu import binary_reader as ncu_tool
-from nsw.tables.data import rows
+from nsw.tables.parquet_tables import rows
 
 REPORT = b"NVR\0\x02\0\0\0\x08\x07" + b"2023.3.0.0 (build 1)" + bytes(200)
 

@@ -11,7 +11,7 @@ from nsw.readers.model import Options
 from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu.values import Parser
 from nsw.readers.text.quantities import number
-from nsw.tables.data import rows
+from nsw.tables.parquet_tables import rows
 
 DETAILS = [
     "ID", "Process ID", "Process Name", "Host Name", "Kernel Name", "Context", "Stream", "Block Size", "Grid Size",

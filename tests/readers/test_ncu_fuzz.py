@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nsw.readers.model import Options
 from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu import text_reader as ncu_text
-from nsw.tables.data import rows
+from nsw.tables.parquet_tables import rows
 
 CSV = (
     '==PROF== Connected to process 42\n"ID","Process ID","Kernel Name","Section Name","Metric Name","Metric Unit",'

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nsw.readers.model import Options
 from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu import results as ncu_results
-from nsw.tables.data import as_arrow, rows
+from nsw.tables.parquet_tables import as_arrow, rows
 
 OPTIONS = Options()
 DETAILS = [

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nsw.readers import read
-from nsw.tables.data import rows
+from nsw.tables.parquet_tables import rows
 
 # what a real one offers, as far as nsw asks: two ranges of which the second holds two actions
 MODULE = """

@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.readers import read
-from nsw.tables.data import rows
+from nsw.tables.parquet_tables import rows
 
 HEAD = "[42] app@127.0.0.1\n"
 LAUNCH = "  void k<float>(int *, Context 1) (64, 1, 1)x(16, 4, 1), Context 1, Stream 7, Device 0, CC 8.6\n"

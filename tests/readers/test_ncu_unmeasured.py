@@ -4,7 +4,7 @@ import pytest
 
 from nsw.readers import read
 from nsw.readers.ncu import csv_reader as ncu_csv
-from nsw.tables.data import rows
+from nsw.tables.parquet_tables import rows
 
 HEADER = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC",'
 NOTHING, SOME = '"(0, 0, 0)","(0, 0, 0)"', '"(64, 1, 1)","(16, 1, 1)"'

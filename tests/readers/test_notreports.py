@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.readers.detect import read
-from nsw.readers.report_search import below, is_meant_as_report
+from nsw.readers.detect import below, is_meant_as_report, read
 
 NAMES = [
     "a.nsys-rep", "a.qdrep", "a.ncu-rep", "a.sqlite", "a.json", "a.pt.trace.json", "a.json.gz", "a.csv", "a.txt", "a.nvvp",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nsw.readers.model import Options, Sample
 from nsw.readers.nsys.stats import reader as nsys_stats
-from nsw.readers.nsys.stats.columns import Marks, decide_marks
+from nsw.readers.nsys.stats.reports import Marks, decide_marks
 from nsw.readers.text.quantities import Votes
 from nsw.tables import rows
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from nsw.readers import model, read
 from nsw.readers.nvprof.text import counters as nvprof_metrics
-from nsw.readers.nvprof.text import lines as nvprof_lines
 from nsw.readers.nvprof.text import reader as nvprof_text
-from nsw.readers.nvprof.text.lines import clean
+from nsw.readers.nvprof.text import state as nvprof_state
+from nsw.readers.nvprof.text.state import clean
 from nsw.tables import TABLES, as_arrow, rows
 from tests.guard import ends
 
@@ -468,7 +468,7 @@ def slowly(load, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(nvprof_text, "_TELLS", re.compile(r".*\S", re.DOTALL))
             patch.setattr(nvprof_metrics, "_is_value", lambda _: False)
-            patch.setattr(nvprof_lines, "_MARKS", "\n" + nvprof_lines._MARKS)
+            patch.setattr(nvprof_state, "_MARKS", "\n" + nvprof_state._MARKS)
             return load(text)
 
     return slowly

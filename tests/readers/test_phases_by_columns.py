@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from nsw.readers.model import PHASE_TABLES, Options, Report
-from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
 from nsw.readers.timeline.process_phases import add_phases
+from nsw.readers.timeline.statistics import ABSENT, whole_numbers, words
 from nsw.tables import as_arrow
 
 STEPS = 20

@@ -16,7 +16,7 @@ import pytest
 from nsw.cli.main import run
 from nsw.readers import read
 from nsw.tables import TABLES, count
-from nsw.tables.data import arrow_schema
+from nsw.tables.parquet_tables import arrow_schema
 
 H200 = Path(__file__).parents[1] / "fixtures" / "h200"
 

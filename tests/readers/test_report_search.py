@@ -7,8 +7,7 @@ import pytest
 import nsw
 from nsw.cli import reading
 from nsw.cli.output import Target
-from nsw.readers.read_many import read_many
-from nsw.readers.report_search import ReportSearch
+from nsw.readers.detect import ReportSearch, read_many
 
 REPORT = """==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name

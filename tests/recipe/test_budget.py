@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nsw.recipe.expressions import Expression
-from nsw.recipe.faults import Fault
+from nsw.recipe.units import Fault
 
 BIG = "'a' * 99999"
 TOO_LARGE = "makes more than 1[0,]+ characters|number has more than 4096 bits|makes a text of more than"

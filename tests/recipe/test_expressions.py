@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.recipe.expressions import Expression, find_name
-from nsw.recipe.faults import Fault
+from nsw.recipe.units import Fault
 
 VALUES = {"gpus": 4, "model": "res net", "flag": True}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from nsw.recipe import jsonschema as recipe_schemas
+from nsw.recipe import model as recipe_schemas
 from nsw.recipe.document import parse
 from nsw.recipe.profiler_names import AUTO, PROFILERS
 from nsw.site import model as site_schemas

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsw.recipe import units
-from nsw.recipe.faults import Fault
+from nsw.recipe.units import Fault
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from nsw.schedulers.adapter import Request
 from nsw.schedulers.batch import BatchScheduler, Limits
-from nsw.schedulers.host import Host
+from nsw.schedulers.local import Host
 from nsw.schedulers.model import Native, Phase, Submission
 from nsw.transport.local import LocalTransport
 

@@ -3,8 +3,8 @@
 import pytest
 
 from nsw.recipe.load import load_recipe
+from nsw.schedulers.adapter import foreign_lines, refused_keys
 from nsw.schedulers.create import adapter_of, adapters
-from nsw.schedulers.unsupported_keys import foreign_lines, refused_keys
 from nsw.site.load import load_site
 
 RECIPE = """nsw: 1

@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
+from nsw.apart import limited
 from nsw.campaign.starter_files import write_from_script
 from nsw.errors import NswError
-from nsw.limits import limited
 from nsw.scripts.sandbox import SiteEnvironment
 
 LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"

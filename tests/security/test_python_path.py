@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nsw
-from nsw.readers.read_many import read_many
+from nsw.readers.detect import read_many
 
 TRACES = 2
 

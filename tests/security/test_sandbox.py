@@ -3,7 +3,7 @@
 import pytest
 
 from nsw.recipe.expressions import Expression
-from nsw.recipe.faults import Fault
+from nsw.recipe.units import Fault
 
 _OBJECTS = ("''", "[]", "{}", "()", "1", "1.5", "true", "none", "n", "text", "items", "site")
 _DUNDERS = ("__class__", "__class__.__mro__", "__class__.__base__.__subclasses__()", "__init__.__globals__", "__doc__")

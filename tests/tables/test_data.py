@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from nsw.tables import as_arrow, data, rows
+from nsw.tables import as_arrow, count, parquet_tables, rows
 
 MADE = [
     {"name": "k", "calls": 3, "total_ns": 90.0, "device": 1},
@@ -15,7 +15,7 @@ MADE = [
 
 @pytest.mark.parametrize("at_once", [1, 2, 65536])
 def test_columns_give_the_rows_that_they_were_made_of(monkeypatch, at_once):
-    monkeypatch.setattr(data, "_BATCH", at_once)
+    monkeypatch.setattr(parquet_tables, "_ROWS_AT_A_TIME", at_once)
     plain = list(rows("gpu_summary", MADE))
     assert [(r["name"], r["calls"], r["total_ns"], r["avg_ns"], r["device"]) for r in plain] == [
         ("k", 3, 90.0, None, 1),
@@ -23,7 +23,7 @@ def test_columns_give_the_rows_that_they_were_made_of(monkeypatch, at_once):
         ("z", 0, 0.0, None, None),
     ]
     assert list(rows("gpu_summary", as_arrow("gpu_summary", MADE))) == plain
-    assert [data.count(one) for one in (MADE, as_arrow("gpu_summary", MADE))] == [3, 3]
+    assert [count(one) for one in (MADE, as_arrow("gpu_summary", MADE))] == [3, 3]
 
 
 def test_a_column_that_the_schema_lacks_is_a_readers_fault():

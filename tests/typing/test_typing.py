@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from nsw.api.campaigns import Answers
-from nsw.api.frames import Tables
-from nsw.present.flat_rows import FLAT
+from nsw.api.reading import Tables
+from nsw.present.emit import FLAT
 from nsw.tables.schema import TABLES
 
 HERE = Path(__file__).parent
@@ -31,7 +31,7 @@ def test_mypy_accepts_the_right_program_and_refuses_each_line_of_the_wrong_one()
 
 
 def test_every_table_is_declared():
-    assert set(declared(Tables)) == set(TABLES), "declare it in nsw/api/frames.py"
+    assert set(declared(Tables)) == set(TABLES), "declare it in nsw/api/reading.py"
     assert set(declared(Answers)) == set(FLAT), "declare it in nsw/api/campaigns.py"
 
 

@@ -22,7 +22,7 @@ from nsw.safe_files import open_text, open_to_read
 
 if TYPE_CHECKING:
     from nsw.readers.model import Sample
-    from nsw.tables.data import Row
+    from nsw.tables.parquet_tables import Row
 
 __all__ = ["extract_command", "find_ncu", "read", "sniff"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.messages import Messages
 from nsw.readers.model import Report, Sample
 from nsw.readers.ncu.csv_pages import Page, SourceRows, page_of, split
-from nsw.readers.ncu.messages import Messages
 from nsw.readers.ncu.results import (
     RULE_COLUMNS,
     LeftOut,
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.readers.model import Options
-    from nsw.readers.ncu.plain_rows import PlainRows
+    from nsw.readers.ncu.csv_pages import PlainRows
     from nsw.readers.ncu.results import Names
     from nsw.readers.text.lines import Line, LineBlock
-    from nsw.tables.data import Row
+    from nsw.tables.parquet_tables import Row
 
 __all__ = ["Scan", "read", "sniff"]
 
@@ -144,7 +144,7 @@ class Scan:
         """Read all lines, by blocks where these hold plain rows alone; the next ones are taken apart meanwhile."""
         from concurrent.futures import ThreadPoolExecutor
 
-        from nsw.readers.ncu.plain_rows import plain_rows
+        from nsw.readers.ncu.csv_pages import plain_rows
 
         # A worker gets a text, a page and a parser. Nobody changes a page; what it caches is the same each time. The
         # parser caches values by text: two threads may parse a text twice, to one value. This thread has all else.
@@ -164,7 +164,7 @@ class Scan:
         self, first: int, block: str, expected_page: Page | None, job: Future[PlainRows | None] | None
     ) -> None:
         """Read one block, as rows of the page that it was taken apart for; else its halves, short ones by lines."""
-        from nsw.readers.ncu.plain_rows import plain_rows
+        from nsw.readers.ncu.csv_pages import plain_rows
 
         rows = job.result() if job is not None and expected_page is self.page else None
         if rows is not None and not self.pending and self.take_rows(rows):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Options, Report
     from nsw.readers.ncu.values import Values
-    from nsw.readers.timeline.columns import IntArray
-    from nsw.tables.data import Row, TableData
+    from nsw.readers.timeline.statistics import IntArray
+    from nsw.tables.parquet_tables import Row, TableData
 
 __all__ = [
     "ARROW_ROWS",
@@ -244,7 +244,7 @@ def _column(table: str, name: str, cells: list[Any], indices: pa.Array | None = 
     """A column of a table; strings are dictionaries, for they repeat, and `places` say where cells do."""
     import pyarrow as pa
 
-    from nsw.tables.data import arrow_schema
+    from nsw.tables.parquet_tables import arrow_schema
 
     type_ = arrow_schema(table).field(name).type
     if not pa.types.is_string(type_):

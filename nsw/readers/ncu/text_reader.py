@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.messages import Messages
 from nsw.readers.model import Report
-from nsw.readers.ncu.messages import Messages
 from nsw.readers.ncu.results import LeftOut, Results, session_fact, tool_version
 from nsw.readers.ncu.values import Parser, decide_marks, is_misplaced
 from nsw.readers.text.lines import by_rank, ruled_cells, ruled_spans, text_lines
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Options, Sample
     from nsw.readers.text.lines import Line, Span
-    from nsw.tables.data import Row
+    from nsw.tables.parquet_tables import Row
 
 __all__ = ["read", "sniff"]
 

@@ -18,7 +18,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import IntArray
 
 FoundBy: TypeAlias = Literal["nvtx", "profiler_step", "kernel_sequence"]
 

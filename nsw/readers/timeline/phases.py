@@ -21,8 +21,8 @@ from nsw.readers.timeline.statistics import statistics, with_shares
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.readers.timeline.columns import IntArray
     from nsw.readers.timeline.iterations import Iterations
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
 _NCCL = re.compile(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.columns import ABSENT, whole_numbers, words
 from nsw.readers.timeline.iterations import (
     Iterations,
     Kernels,
@@ -29,14 +28,14 @@ from nsw.readers.timeline.phases import (
     phase_tables,
     phased,
 )
-from nsw.readers.timeline.statistics import Durations, Groups, statistics
+from nsw.readers.timeline.statistics import ABSENT, Durations, Groups, statistics, whole_numbers, words
 from nsw.tables import Row, TableData, count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.readers.model import Options, Report
-    from nsw.readers.timeline.columns import Chosen, IntArray
+    from nsw.readers.timeline.statistics import Chosen, IntArray
 
 KINDS: Final = ("kernel", "memcpy", "memset")
 

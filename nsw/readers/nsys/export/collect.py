@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nsw.readers.nsys.export.source import Batch
-    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import IntArray
 
 _FEW: Final = 64  # values that a column is compared with one by one
 _BATCH: Final = 65536  # rows

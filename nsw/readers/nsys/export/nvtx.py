@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.nsys.export.collect import Collected
     from nsw.readers.nsys.export.source import Batch
-    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
 _BLOCK = 32  # values folded into one before the table of powers is built; 1/32 of its memory

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nsys.export.source import DURATION, NULL, TEXT, Contradictions, TableFault, Vocabulary, with_duration
 from nsw.tables.parquet_tables import values
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.readers.nsys.export.source import Batch
-    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import IntArray
 
-__all__ = ["ParquetSource"]
+__all__ = ["ParquetSource", "read", "sniff"]
 
 _ENDINGS: Final = (".parquet", ".arrow")
 _BATCH: Final = 65536  # rows
@@ -132,3 +133,27 @@ def _arrow_batches(file: Path, columns: list[str]) -> Iterator[pa.RecordBatch]:
             chosen = batch.select(columns)
             chosen.validate(full=True)  # places that are not in the file: Arrow would read them all the same
             yield chosen
+
+
+_TABLES: Final = ("StringIds", "META_DATA_EXPORT", "TARGET_INFO_SESSION_START_TIME")
+
+
+def sniff(sample: Sample) -> int:
+    """Certain of a folder with the files of at least two tables that only nsys makes."""
+    count = max(sum(f"{t}{e}" in sample.entries for t in _TABLES) for e in (".parquet", ".arrow"))
+    return 100 if sample.is_folder and count >= 2 else 0
+
+
+def read(path: Path, options: Options) -> Report:
+    """Read the folder; see `nsw.readers.nsys.export.tables` for what comes out."""
+    # with pyarrow: this module is loaded to look at other folders too
+    from nsw.readers.nsys.export.tables import fill
+
+    report = Report(str(path), tool="nsys", format="nsys-parquet")
+    source = ParquetSource(path)
+    for table, fault in source.damaged.items():
+        report.error(
+            f"{source.file_name(table)} cannot be read: {fault}", fix="export the report again, or copy it again"
+        )
+    fill(report, source, options)
+    return report

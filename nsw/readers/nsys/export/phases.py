@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.readers.nsys.export.collect import Collected
-    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
 UNPHASED: Final = len(PHASES)  # the phase of a process without iterations

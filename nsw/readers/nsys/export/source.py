@@ -13,7 +13,7 @@ from nsw.readers.invariants import LONGEST_NS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import IntArray
 
     Batch: TypeAlias = dict[str, IntArray]
 

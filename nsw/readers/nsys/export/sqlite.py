@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nsw.readers.nsys.export.source import Batch
-    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import IntArray
 
 _NSYS_TABLES = frozenset(
     (b"StringIds", b"META_DATA_EXPORT", b"EXPORT_META_DATA", b"ENUM_NSYS_EVENT_TYPE", b"TARGET_INFO_SESSION_START_TIME")

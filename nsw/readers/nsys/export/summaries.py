@@ -36,7 +36,7 @@ from nsw.tables.names import api_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
 # ENUM_CUDA_MEMCPY_OPER as exports from 2022.4 on spell it; older ones have no such table.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from nsw.readers.nsys.export.source import Batch
-    from nsw.readers.timeline.columns import IntArray
+    from nsw.readers.timeline.statistics import IntArray
 
     Phases: TypeAlias = Callable[[str], IntArray | None]  # of a table, the part of each row
 
@@ -150,7 +150,7 @@ def _parts(
 def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
     import pyarrow as pa
 
-    from nsw.tables.data import arrow_schema
+    from nsw.tables.parquet_tables import arrow_schema
 
     rows = len(columns["start_ns"])
     arrays = []
@@ -170,7 +170,7 @@ def _table(name: str, columns: Mapping[str, Any]) -> pa.Table:
 def _by_start(name: str, parts: list[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
-    from nsw.tables.data import arrow_schema
+    from nsw.tables.parquet_tables import arrow_schema
 
     table = pa.concat_tables(parts) if parts else arrow_schema(name).empty_table()
     return table.sort_by("start_ns")

@@ -15,7 +15,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from nsw.readers.nsys.stats.columns import are_damaged, are_rows, is_header, is_known, is_row
+from nsw.readers.nsys.stats.reports import are_damaged, are_rows, is_header, is_known, is_row
 from nsw.readers.text.lines import Line, Lines, Span, ruled_cells, ruled_spans
 
 if TYPE_CHECKING:

@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from nsw.readers.messages import known_message
 from nsw.readers.model import Options, Problem, Report, Sample
 from nsw.readers.nsys.stats import rows as make
-from nsw.readers.nsys.stats.columns import (
-    Marks,
-    column,
-    decide_marks,
-    have_units,
-    is_clipped,
-    unknown_unit,
-)
 from nsw.readers.nsys.stats.grids import Grid, find_grids
 from nsw.readers.nsys.stats.reports import (
     TABLES,
     Kind,
+    Marks,
     announced,
+    column,
+    decide_marks,
+    have_units,
+    is_clipped,
     kind_of,
     name_of_file,
     names_ranges,
     table_name,
+    unknown_unit,
     unread_reason,
 )
 from nsw.readers.nsys.stats.rows import Tally

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from nsw.readers.nsys import bytes_are_sent
-from nsw.readers.nsys.stats.columns import Marks, column
-from nsw.readers.nsys.stats.reports import Kind, nvtx_style, openacc_kind, title_unit
+from nsw.readers.nsys.stats.reports import Kind, Marks, column, nvtx_style, openacc_kind, title_unit
 from nsw.readers.text.quantities import TIME_UNITS, Quantity, size_factor
 from nsw.readers.timeline.statistics import statistics, with_shares
 from nsw.tables import Row, as_arrow
@@ -353,7 +352,7 @@ class Columns:
         """The columns that are there, with the types of the schema."""
         import pyarrow as pa
 
-        from nsw.tables.data import arrow_schema
+        from nsw.tables.parquet_tables import arrow_schema
 
         types = {field.name: field.type for field in arrow_schema(name)}
         arrays = {key: pa.array(values, types[key]) for key, values in columns.items() if values is not None}

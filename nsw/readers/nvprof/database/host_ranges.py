@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Options
     from nsw.readers.nvprof.database.records import Database
-    from nsw.readers.timeline.columns import IntArray
     from nsw.readers.timeline.iterations import Marks
+    from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
 __all__ = ["nvtx_gpu_summary", "nvtx_summary", "openacc_summary", "openmp_summary", "phase_tables"]

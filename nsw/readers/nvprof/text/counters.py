@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.readers.nvprof.text.lines import cells_of
+from nsw.readers.nvprof.text.state import cells_of
 from nsw.readers.nvprof.vocabulary import split_device
 from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
 
