@@ -103,7 +103,7 @@ def words(place: Place, count: int, *, held: bool) -> list[str]:
 
 
 def calls(place: Place, count: int) -> dict[str, int]:
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.ledger import Ledger
 
     (path,) = (place.work / f"campaigns-{count}").glob("[!.]*/campaign.db")
     with Ledger(path, read_only=True) as ledger:

@@ -31,6 +31,8 @@ leave_folder_of_module()  # before any other import
 
 from typing import TYPE_CHECKING, Any  # noqa: E402
 
+from nsw.version import __version__  # noqa: E402
+
 if TYPE_CHECKING:
     from nsw import errors as errors
     from nsw import events as events
@@ -50,7 +52,6 @@ if TYPE_CHECKING:
     from nsw.api.reading import Reports as Reports
     from nsw.api.reading import read as read
 
-__version__ = "0.1.0"
 __all__ = [
     "Campaign", "Compared", "Planned", "Reports", "Running", "__version__", "adopt", "attach", "compare", "dry_run",
     "errors", "events", "open", "read", "reread", "resume", "retry", "run",

@@ -1,6 +1,6 @@
 """What happens while a campaign goes on, as `nsw.run` and its like give it: `match` tells the classes apart."""
 
-from nsw.campaign.events import (
+from nsw.engine.events import (
     BuildChanged,
     Downloading,
     Event,

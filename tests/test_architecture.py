@@ -13,12 +13,12 @@ from nsw.site.names import ADAPTERS
 ROOT = Path(__file__).parents[1]
 BASE = {
     "nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_import_path", "wording", "entry_points",
-    "quantities", "user_folders", "limits", "apart",
+    "quantities", "user_folders", "apart", "version",
 }  # fmt: skip
 # left to right
 FLOW = [
-    "recipe", "site", "profilers", "plan", "scripts", "transport", "schedulers", "site_check", "readers", "analysis",
-    "campaign", "present", "cli",
+    "recipe", "site", "profilers", "plan", "scripts", "transport", "schedulers", "site_check", "convert", "readers", "analysis",
+    "engine", "campaign", "present", "cli",
 ]  # fmt: skip
 BESIDE = {"demo", "api", "events", "__main__"}  # a program of its own, the doors for Python, the door for `python -m`
 
@@ -69,7 +69,7 @@ def test_a_file_imports_nothing_to_its_right(path):
 @pytest.mark.parametrize("door", ["cli", "api"])
 def test_commands_and_python_open_no_ledger(door):
     """They call use cases of campaigns, where it is decided what nsw may do for one."""
-    below = {"nsw.campaign.ledger", "nsw.campaign.ledger_file", "nsw.campaign.ledger_copy", "nsw.campaign.look"}
+    below = {"nsw.engine.ledger", "nsw.engine.ledger_file", "nsw.campaign.ledger_copy", "nsw.campaign.look"}
     assert not {m for path in (ROOT / "nsw" / door).glob("*.py") for m in imports(path) & below}
 
 
@@ -108,7 +108,7 @@ def holding(pattern: str, but: str) -> list[str]:
 
 def test_sql_is_in_the_ledger_and_in_readers_of_databases_only():
     words = r"\b(?:SELECT .* FROM|INSERT (?:OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|PRAGMA)\b"
-    assert holding(words, "nsw/(campaign/ledger|readers/)") == []
+    assert holding(words, "nsw/(engine/ledger|campaign/ledger_copy|readers/)") == []
 
 
 def test_what_a_batch_system_calls_its_commands_is_in_its_own_files_and_the_registry_only():
@@ -160,9 +160,9 @@ def test_no_constant_of_a_file_is_left_unused():
 # who opens files without nsw.safe_files, and why
 OPENERS = {
     "nsw/safe_files.py": "it is the one that opens",
-    "nsw/campaign/folder.py": "the campaign's folder by O_PATH; its own open is safe_files'",
+    "nsw/engine/folder.py": "the campaign's folder by O_PATH; its own open is safe_files'",
     "nsw/campaign/start.py": "touch: an empty lock in a folder that was just made",
-    "nsw/campaign/trust.py": "the descriptor of a folder, without links",
+    "nsw/engine/trust.py": "the descriptor of a folder, without links",
     "nsw/cli/completion.py": "at each Tab safe_files takes too long to import",
     "nsw/cli/main.py": "/dev/null, when the output is gone",
     "nsw/demo/__init__.py": "nsw's own recordings",

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
 from nsw.analysis.comparison import best_figure, is_time
 from nsw.analysis.kernel_classes import COPIES
-from nsw.analysis.paired_rules import contradicted
+from nsw.analysis.rules.pairs import contradicted
+from nsw.analysis.rules.timeline import busy_pct, slowed_times
 from nsw.analysis.single_case import TABLE, section_of
-from nsw.analysis.timeline_rules import busy_pct, slowed_times
 from nsw.quantities import duration, number
 from nsw.wording import first_of, plural
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
-    from nsw.analysis.hits import Hit
+    from nsw.analysis.rules.hits import Hit
     from nsw.analysis.summary import Summary
 
 __all__ = ["FAILED", "HEADLINE", "first_screen", "headline_of"]

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table
-from nsw.analysis.counter_rules import LATENCY, bound_by, kernel_advice, room_pct
 from nsw.analysis.host import OTHER_WORK, WAITS, work_of
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
+from nsw.analysis.rules.counters import LATENCY, bound_by, kernel_advice, room_pct
+from nsw.analysis.rules.timeline import idle_reason
 from nsw.analysis.spent import NOT_SHOWN
-from nsw.analysis.timeline_rules import idle_reason
 from nsw.metrics import find
 from nsw.quantities import duration, rate, size
 from nsw.tables.names import numbered

@@ -10,15 +10,15 @@ from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.comparison import Scaling, Variant, compare, scaling
 from nsw.analysis.effective import AskedModel, Effective, effective_rates
 from nsw.analysis.figures import Outlier, outliers
-from nsw.analysis.paired_rules import of_scaling, of_variants
 from nsw.analysis.placement import nodes_of, ranks_on_one_gpu
-from nsw.analysis.rules import as_findings, hits_of
+from nsw.analysis.rules.pairs import of_scaling, of_variants
+from nsw.analysis.rules.registry import as_findings, hits_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from nsw.analysis.hits import Hit
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.rules.hits import Hit
     from nsw.tables import TableData
 
 TABLES = (

@@ -10,9 +10,9 @@ from nsw.analysis.certainty import EQUIVALENCE
 from nsw.apart import Limits
 from nsw.api.reading import Tables, frame_of, unknown, with_parameters
 from nsw.api.recipe_options import Names, names
-from nsw.campaign import folder as folders
-from nsw.campaign.ledger_rows import RunRow, State
 from nsw.campaign.summarize import Results, results
+from nsw.engine import folder as folders
+from nsw.engine.ledger_rows import RunRow, State
 from nsw.errors import UsageError, did_you_mean
 from nsw.tables.schema import TABLES, TRACES
 
@@ -40,7 +40,7 @@ class CampaignTables(Tables):
     def _frame(self, name: str) -> pd.DataFrame:
         import pandas as pd
 
-        from nsw.campaign.tables import load_table
+        from nsw.engine.tables import load_table
 
         table = load_table(self._folder, name)
         frame = pd.DataFrame(columns=list(TABLES[name].names)) if table is None else table.to_pandas()
@@ -63,7 +63,7 @@ class CampaignTables(Tables):
         return pd.concat(parts, ignore_index=True) if parts else frame
 
     def _names(self) -> list[str]:
-        from nsw.campaign.tables import table_files
+        from nsw.engine.tables import table_files
 
         table_names = {path.stem for path in table_files(self._folder)}
         return sorted(

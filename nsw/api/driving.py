@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from nsw.api.campaigns import Campaign, find
 from nsw.api.reading import frame_of
 from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
-from nsw.campaign import folder as folders
 from nsw.campaign import retry as retrying
-from nsw.campaign.events import Event, Message
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.selection import Selection
+from nsw.engine import folder as folders
+from nsw.engine.events import Event, Message
 from nsw.errors import UsageError
 from nsw.wording import headline, plural
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.planning import Planned as Made
+    from nsw.engine.folder import CampaignFolder
     from nsw.recipe.overrides import Overrides
 
 

@@ -9,11 +9,11 @@ import shutil
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.ledger_file import copy_of_state, older_version
-from nsw.campaign.ledger_rows import IN_FLIGHT, ORIGINS, SCRATCH, SITE
 from nsw.campaign.look import look
-from nsw.campaign.places import require_own_root
-from nsw.campaign.recipe_lock import locked_recipe
+from nsw.engine.ledger_file import copy_of_state, older_version
+from nsw.engine.ledger_rows import IN_FLIGHT, ORIGINS, SCRATCH, SITE
+from nsw.engine.places import require_own_root
+from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import CampaignError, NswError, UsageError
 from nsw.safe_files import open_to_read, replacing, user_name
 from nsw.site.names import LOCAL
@@ -21,9 +21,9 @@ from nsw.site.names import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
-    from nsw.campaign.ledger_rows import BuildRow, RunRow
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
+    from nsw.engine.ledger_rows import BuildRow, RunRow
     from nsw.recipe.model import Recipe
 
 __all__ = ["acts_of", "adopt", "refuse"]

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.folder import LEDGER, CampaignFolder, root
-from nsw.campaign.recipe_lock import locked_recipe
-from nsw.campaign.repository import check_out, resolve_commit
+from nsw.engine.folder import LEDGER, CampaignFolder, root
+from nsw.engine.recipe_lock import locked_recipe
+from nsw.engine.repository import check_out, resolve_commit
 from nsw.errors import InputError, UsageError
 from nsw.recipe.document import parse
 from nsw.recipe.expressions import is_template

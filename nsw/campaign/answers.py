@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.placement import Span, pairs, sentences
 from nsw.analysis.summary import CampaignData, Summary
-from nsw.campaign.judge import parse_status
-from nsw.campaign.ledger_rows import NOTE, SITE, Cause, Reading, RunRow, State, lacks_reports
-from nsw.campaign.recipe_lock import locked_recipe
 from nsw.campaign.selection import campaign_option
 from nsw.campaign.start import unsent_file_hint
 from nsw.campaign.versions import findings
+from nsw.engine.judge import parse_status
+from nsw.engine.ledger_rows import NOTE, SITE, Cause, Reading, RunRow, State, lacks_reports
+from nsw.engine.recipe_lock import locked_recipe
 from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, plural
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.analysis.effective import AskedModel
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
     from nsw.recipe.model import PerformanceModel
 
 
@@ -84,7 +84,7 @@ def repeat_command(folder: CampaignFolder, ledger: Ledger, option: str) -> str:
 def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
     """The campaign's summary, from its tables and its recipe's `report`."""
     from nsw.analysis.summary import OF_KERNELS, TABLES, summarize
-    from nsw.campaign.tables import lazily, load_table
+    from nsw.engine.tables import lazily, load_table
 
     runs = ledger.runs()
     tables = {name: lazily(folder, name) for name in TABLES}

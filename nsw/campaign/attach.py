@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign import folder as folders
 from nsw.campaign.adopt import acts_of
-from nsw.campaign.collect import collect, collect_reduced
-from nsw.campaign.folder import LEDGER
-from nsw.campaign.handover import RECIPE, describe_owner, kept_there, require_success
-from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
 from nsw.campaign.look import clean_copy, look
-from nsw.campaign.places import require_own_folder, require_own_place
-from nsw.campaign.trust import forget
+from nsw.engine import folder as folders
+from nsw.engine.collect import collect, collect_reduced
+from nsw.engine.folder import LEDGER
+from nsw.engine.handover import RECIPE, describe_owner, kept_there, require_success
+from nsw.engine.ledger import Ledger, Reading, State
+from nsw.engine.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
+from nsw.engine.places import require_own_folder, require_own_place
+from nsw.engine.trust import forget
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
 from nsw.recipe.load import load_recipe_text

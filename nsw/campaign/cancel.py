@@ -7,17 +7,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.folder import CampaignFolder, is_driven
-from nsw.campaign.ledger import ENDED, IN_FLIGHT, Ledger, State
-from nsw.campaign.ledger_rows import AT_A_TIME
 from nsw.campaign.look import look
 from nsw.campaign.selection import Selection, selected
+from nsw.engine.folder import CampaignFolder, is_driven
+from nsw.engine.ledger import ENDED, IN_FLIGHT, Ledger, State
+from nsw.engine.ledger_rows import AT_A_TIME
 from nsw.errors import CampaignLockedError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.campaign.events import Event
+    from nsw.engine.events import Event
 
 __all__ = ["Standing", "cancel", "cancellable_runs", "standing_of", "throttle"]
 
@@ -107,7 +107,7 @@ def cancel(
         UnreachableError: The site gave no answer, or the nsw that drives the campaign has not cancelled them yet; who
             drives it next does.
     """
-    from nsw.campaign.engine import is_cancel_requested, request_cancel
+    from nsw.engine.loop import is_cancel_requested, request_cancel
 
     def is_pending() -> bool:
         return is_cancel_requested(folder) and is_driven(folder)

@@ -12,17 +12,17 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign import folder as folders
 from nsw.campaign import start
 from nsw.campaign.cancel import cancel
 from nsw.campaign.clean import find_leftovers, remove
 from nsw.campaign.dry_run import ask, runner_of
-from nsw.campaign.events import Event, Message
-from nsw.campaign.ledger_rows import IN_FLIGHT, SCRATCH, State
 from nsw.campaign.look import look
 from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.running import Running
-from nsw.campaign.trust import forget
+from nsw.engine import folder as folders
+from nsw.engine.events import Event, Message
+from nsw.engine.ledger_rows import IN_FLIGHT, SCRATCH, State
+from nsw.engine.trust import forget
 from nsw.errors import NswError
 from nsw.safe_files import read_text, write_text
 from nsw.schedulers.adapter import Watched
@@ -37,7 +37,7 @@ from nsw.transport.model import Transport, connect
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from nsw.campaign.folder import CampaignFolder
+    from nsw.engine.folder import CampaignFolder
 
 _NAME = "node-check"
 _TIME = "1m"

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign import folder as folders
-from nsw.campaign.collect import KEPT_FILES, collected_attempt_folder
-from nsw.campaign.driven import locked_ledger
-from nsw.campaign.handover import noting_owner, require_owner, require_success, run_fenced
-from nsw.campaign.ledger import ENDED, Ledger, Reading, State
-from nsw.campaign.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
 from nsw.campaign.selection import Selection, campaign_argument, selected
-from nsw.campaign.site_folder import TOOLS
+from nsw.engine import folder as folders
+from nsw.engine.collect import KEPT_FILES, collected_attempt_folder
+from nsw.engine.driven import locked_ledger
+from nsw.engine.handover import noting_owner, require_owner, require_success, run_fenced
+from nsw.engine.ledger import ENDED, Ledger, Reading, State
+from nsw.engine.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
+from nsw.engine.site_folder import TOOLS
 from nsw.errors import CampaignError
 from nsw.transport.commands import Fence
 from nsw.wording import plural
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from nsw.campaign.folder import CampaignFolder
+    from nsw.engine.folder import CampaignFolder
     from nsw.transport.model import Transport
 
 __all__ = ["Cleaning", "FileThere", "Leftovers", "find_leftovers", "on_site", "remove", "require_campaign_folder"]

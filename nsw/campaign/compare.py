@@ -33,13 +33,13 @@ from nsw.analysis.sides import (
 )
 from nsw.apart import can_fork
 from nsw.campaign import baselines, noise
-from nsw.campaign import folder as folders
-from nsw.campaign.ledger_rows import VERSIONS, State
 from nsw.campaign.look import look
-from nsw.campaign.recipe_lock import locked_recipe
 from nsw.campaign.selection import Selection
 from nsw.campaign.summarize import results
-from nsw.campaign.tables import EARLIER_FIGURES, lazily
+from nsw.engine import folder as folders
+from nsw.engine.ledger_rows import VERSIONS, State
+from nsw.engine.recipe_lock import locked_recipe
+from nsw.engine.tables import EARLIER_FIGURES, lazily
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.overrides import AFTER, BEFORE, SIDE
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.sides import By
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.summarize import Results
+    from nsw.engine.folder import CampaignFolder
     from nsw.readers.model import Options
     from nsw.recipe.model import LockedGit, Recipe
 

@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.dependencies import release_reductions
-from nsw.campaign.driven import locked_ledger
-from nsw.campaign.engine import reset_failures
-from nsw.campaign.events import Message
-from nsw.campaign.ledger import IN_FLIGHT, Ledger, State
-from nsw.campaign.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE
 from nsw.campaign.look import look
 from nsw.campaign.selection import campaign_option
-from nsw.campaign.tables import EARLIER_FIGURES, load_rows, replace_rows
-from nsw.campaign.versions import differing, hashes, origins, program_sources, record, versions_of
+from nsw.campaign.versions import origins, program_sources, record, versions_of
+from nsw.engine.dependencies import release_reductions
+from nsw.engine.driven import locked_ledger
+from nsw.engine.events import Message
+from nsw.engine.ledger import IN_FLIGHT, Ledger, State
+from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE
+from nsw.engine.loop import reset_failures
+from nsw.engine.recipe_lock import differing, hashes
+from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
 from nsw.safe_files import read_text
@@ -29,9 +30,9 @@ from nsw.wording import and_more
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from nsw.campaign import folder as folders
     from nsw.campaign.planning import Planned
     from nsw.campaign.start import Ready
+    from nsw.engine import folder as folders
     from nsw.plan.model import Part, Plan, Run
     from nsw.recipe.overrides import Overrides
 
@@ -172,8 +173,8 @@ def apply_extension(extension: Extension) -> None:
         CampaignLockedError: Another process drives it.
         InputError: The scheduler would refuse a job.
     """
-    from nsw.campaign.recipe_lock import read_locked, write_locked
     from nsw.campaign.start import check, lock_of, resolved
+    from nsw.engine.recipe_lock import read_locked, write_locked
     from nsw.recipe.load import joined
 
     assert extension.planned is not None
@@ -210,7 +211,7 @@ def _keep_figures(folder: folders.CampaignFolder, ledger: Ledger, runs: Collecti
 
 def _begin_again(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> None:
     """Let these runs begin again, whatever became of them."""
-    from nsw.campaign.site_folder import forget_done
+    from nsw.engine.site_folder import forget_done
 
     forget_done(folder, ledger, runs)
     ledger.release(run.id for run in ledger.runs_named(runs) if run.state is not State.PLANNED)
@@ -251,10 +252,10 @@ def replan(
         UsageError: The program's files are gone, or there are none.
         InputError: The site cannot do it, or its scheduler would refuse a job.
     """
-    from nsw.campaign.folder import Log
     from nsw.campaign.planning import make_plan
-    from nsw.campaign.recipe_lock import read_locked, write_locked
     from nsw.campaign.start import check
+    from nsw.engine.folder import Log
+    from nsw.engine.recipe_lock import read_locked, write_locked
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
@@ -322,10 +323,10 @@ def _add_part(
     A campaign of which nothing is on its site (it was cleaned, or never began) gets the part here alone: whoever drives
     it sends everything before the first submission. `programs` are the files of those that are copied again, by folder.
     """
-    from nsw.campaign.builds import programs_in
-    from nsw.campaign.handover import site_in_hand
-    from nsw.campaign.site_folder import reducer_to
     from nsw.campaign.start import copy_files, write_scripts
+    from nsw.engine.builds import programs_in
+    from nsw.engine.handover import site_in_hand
+    from nsw.engine.site_folder import reducer_to
 
     plan = replace(ready.planned.plan, absent=())
     _keep_secrets(folder, plan)
@@ -362,7 +363,7 @@ def _keep_secrets(folder: folders.CampaignFolder, plan: Plan) -> None:
     Raises:
         UsageError: They are others than those of the campaign.
     """
-    from nsw.campaign.site_folder import write_secrets
+    from nsw.engine.site_folder import write_secrets
     from nsw.scripts.quoting import secrets_text
 
     text = secrets_text(plan.secrets, os.environ)

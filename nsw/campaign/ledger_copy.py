@@ -21,10 +21,10 @@ from enum import EnumType
 from types import UnionType
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, get_args, get_origin
 
-from nsw.campaign import ledger_rows
-from nsw.campaign.ledger_file import SCHEMA, refuse_unknown_version
-from nsw.campaign.ledger_migrations import STATE_VERSION, migrate
-from nsw.campaign.ledger_rows import AGAIN, Cause, Key, Kind, NeedReason, NeedState, Reading, State, is_site
+from nsw.engine import ledger_rows
+from nsw.engine.ledger_file import SCHEMA, refuse_unknown_version
+from nsw.engine.ledger_migrations import STATE_VERSION, migrate
+from nsw.engine.ledger_rows import AGAIN, Cause, Key, Kind, NeedReason, NeedState, Reading, State, is_site
 from nsw.errors import CampaignError
 from nsw.safe_files import make_file, open_to_read, read_bytes
 

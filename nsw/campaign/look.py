@@ -13,9 +13,9 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.folder import CampaignFolder, LedgerCopy, is_driven
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_file import journal_of, older_version
+from nsw.engine.folder import CampaignFolder, LedgerCopy, is_driven
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_file import journal_of, older_version
 from nsw.errors import CampaignError, LimitError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.events import Message
+from nsw.engine.events import Message
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
 from nsw.recipe.command_words import first_program
 from nsw.site.names import LOCAL
@@ -86,7 +86,7 @@ class Planned:
 
         Variables of a site elsewhere are not asked for: their names are in their place, such as USER.
         """
-        from nsw.campaign.folder import root
+        from nsw.engine.folder import root
 
         scratch = self.site.site.scratch
         if scratch is None:

@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.driven import locked_ledger
-from nsw.campaign.events import Message
-from nsw.campaign.ledger_rows import FIGURES_FROM, RECIPE, SITE, Reading, State
-from nsw.campaign.read import read_reports
-from nsw.campaign.recipe_lock import locked_recipe, read_locked, write_locked
 from nsw.campaign.selection import Selection, campaign_option, selected
-from nsw.campaign.tables import load_rows, row_count, table_files
+from nsw.engine.driven import locked_ledger
+from nsw.engine.events import Message
+from nsw.engine.ledger_rows import FIGURES_FROM, RECIPE, SITE, Reading, State
+from nsw.engine.read import read_reports
+from nsw.engine.recipe_lock import locked_recipe, read_locked, write_locked
+from nsw.engine.tables import load_rows, row_count, table_files
 from nsw.errors import CampaignError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from nsw.campaign import folder as folders
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine import folder as folders
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
     from nsw.recipe.model import Recipe
 
 
@@ -238,8 +238,8 @@ def _recipe(
 def _take_over(
     folder: folders.CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
 ) -> list[str]:
-    from nsw.campaign.folder import Log
-    from nsw.campaign.versions import hash_of
+    from nsw.engine.folder import Log
+    from nsw.engine.recipe_lock import hash_of
 
     changed_lines = take_over(folder, before, now)
     if changed_lines:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.dependencies import (
+from nsw.campaign.extend import Change, replan
+from nsw.campaign.running import Running
+from nsw.campaign.selection import Selection, find_run, job_ids, selected
+from nsw.campaign.selection import matching_rows as runs_named
+from nsw.engine.dependencies import (
     refused_canary,
     release_canary,
     release_dependents,
     release_reductions,
     waive_canary,
 )
-from nsw.campaign.driven import locked_ledger
-from nsw.campaign.engine import reset_failures
-from nsw.campaign.events import Message
-from nsw.campaign.extend import Change, replan
-from nsw.campaign.folder import run_of
-from nsw.campaign.ledger import IN_FLIGHT, Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
-from nsw.campaign.running import Running
-from nsw.campaign.selection import Selection, find_run, job_ids, selected
-from nsw.campaign.selection import matching_rows as runs_named
-from nsw.campaign.site_folder import forget_done, lacks_secrets
+from nsw.engine.driven import locked_ledger
+from nsw.engine.events import Message
+from nsw.engine.folder import run_of
+from nsw.engine.ledger import IN_FLIGHT, Ledger, Reading, RunRow, State
+from nsw.engine.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
+from nsw.engine.loop import reset_failures
+from nsw.engine.site_folder import forget_done, lacks_secrets
 from nsw.errors import NswError, UsageError
 from nsw.wording import and_more, headline, plural
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign import folder as folders
+    from nsw.engine import folder as folders
 
 
 __all__ = ["Change", "resume", "retry", "seconds"]

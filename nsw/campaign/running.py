@@ -13,8 +13,9 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from nsw.campaign import folder as folders
-from nsw.campaign.events import (
+from nsw.campaign.selection import job_ids
+from nsw.engine import folder as folders
+from nsw.engine.events import (
     BuildChanged,
     Downloading,
     Event,
@@ -26,11 +27,10 @@ from nsw.campaign.events import (
     RunsEnded,
     Started,
 )
-from nsw.campaign.folder import CampaignFolder, Log, run_folder, run_of
-from nsw.campaign.judge import error_line
-from nsw.campaign.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State, seconds_left
-from nsw.campaign.recipe_lock import locked_recipe
-from nsw.campaign.selection import job_ids
+from nsw.engine.folder import CampaignFolder, Log, run_folder, run_of
+from nsw.engine.judge import error_line
+from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State, seconds_left
+from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
@@ -40,10 +40,10 @@ from nsw.wording import headline, plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
-    from nsw.campaign.builds import Builds
-    from nsw.campaign.engine import Driver
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.builds import Builds
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
+    from nsw.engine.loop import Driver
     from nsw.transport.model import Transport
 
 
@@ -189,12 +189,12 @@ def lock_campaign(
         CampaignLockedError: Another process drives the campaign.
         UnreachableError: A command of a killed nsw still runs there.
     """
-    from nsw.campaign.builds import Builds
-    from nsw.campaign.driven import DrivenCampaign, locked_ledger
-    from nsw.campaign.engine import Driver
     from nsw.campaign.fetch import watch_downloads
-    from nsw.campaign.handover import handover_of, mark_of, wait_for_commands
-    from nsw.campaign.site_folder import follow_moved_folder
+    from nsw.engine.builds import Builds
+    from nsw.engine.driven import DrivenCampaign, locked_ledger
+    from nsw.engine.handover import handover_of, mark_of, wait_for_commands
+    from nsw.engine.loop import Driver
+    from nsw.engine.site_folder import follow_moved_folder
     from nsw.schedulers.create import create, with_login_node
     from nsw.transport.model import connect
 
@@ -388,12 +388,12 @@ class Running:
             raise full_disk from None
 
     def _carry_out(self) -> Generator[None]:
-        from nsw import __version__
-        from nsw.campaign import site_folder as private
         from nsw.campaign.answers import is_good
-        from nsw.campaign.handover import noting_owner
-        from nsw.campaign.read import reading
-        from nsw.campaign.recipe_lock import finish
+        from nsw.engine import site_folder as private
+        from nsw.engine.handover import noting_owner
+        from nsw.engine.read import reading
+        from nsw.engine.recipe_lock import finish
+        from nsw.version import __version__
 
         folder = self.folder
         with lock_campaign(folder, self.emit, only=self.only) as campaign, noting_owner(campaign.ledger):
@@ -431,7 +431,7 @@ class Running:
 
     def _run_remaining(self, campaign: LockedCampaign) -> Generator[None]:
         """Put what the runs need on the site, and submit, poll and judge until none is left."""
-        from nsw.campaign import site_folder as private
+        from nsw.engine import site_folder as private
 
         warnings: list[str] = []
         is_new = private.prepare(

@@ -10,15 +10,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from nsw.campaign import folder as folders
-from nsw.campaign.ledger import BuildRow, Ledger, RunRow, State
 from nsw.campaign.look import look
+from nsw.engine import folder as folders
+from nsw.engine.ledger import BuildRow, Ledger, RunRow, State
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from nsw.campaign.folder import CampaignFolder
+    from nsw.engine.folder import CampaignFolder
 
 __all__ = [
     "RunsOption",

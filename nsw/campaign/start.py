@@ -14,17 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw import __version__
-from nsw.campaign import folder as folders
-from nsw.campaign import ledger_rows
 from nsw.campaign.dry_run import ask, connect_to_site, reach
-from nsw.campaign.ledger import BuildRow, Ledger, RunRow
-from nsw.campaign.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
 from nsw.campaign.look import look
-from nsw.campaign.places import require_own_folder, require_own_place
 from nsw.campaign.selection import campaign_argument
-from nsw.campaign.site_folder import make_folder, write_secrets
 from nsw.campaign.versions import origins
+from nsw.engine import folder as folders
+from nsw.engine import ledger_rows
+from nsw.engine.ledger import BuildRow, Ledger, RunRow
+from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
+from nsw.engine.places import require_own_folder, require_own_place
+from nsw.engine.site_folder import make_folder, write_secrets
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.model import APP, OF_BEFORE
 from nsw.recipe.document import as_yaml
@@ -32,12 +31,13 @@ from nsw.recipe.units import parse_canary
 from nsw.safe_files import OTHERS_WRITE, copy_file, write_text
 from nsw.scripts.render import write_machinery
 from nsw.site.names import LOCAL
+from nsw.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.planning import Planned
+    from nsw.engine.folder import CampaignFolder
     from nsw.plan.model import Job, Plan, Run
     from nsw.recipe.model import Lock
     from nsw.site.load import LoadedSite
@@ -279,7 +279,7 @@ def lock_of(planned: Planned) -> tuple[Lock, list[str]]:
     Raises:
         UsageError: The recipe or a file of the program has a name that is not UTF-8.
     """
-    from nsw.campaign.recipe_lock import differences, make_before_lock, make_lock
+    from nsw.engine.recipe_lock import differences, make_before_lock, make_lock
     from nsw.transport.local import LocalTransport
 
     loaded, local = planned.recipe, LocalTransport()

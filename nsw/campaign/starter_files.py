@@ -18,7 +18,7 @@ from nsw.site.names import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.site_check.from_script import Line
+    from nsw.convert.from_script import Line
 
 
 _LONGEST_SCRIPT: Final = 4 << 20  # bytes
@@ -125,10 +125,10 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     Raises:
         UsageError: A file is there already, or the script cannot be read or taken apart, or starts no program.
     """
+    from nsw.convert.from_script import convert
     from nsw.recipe.load import load_recipe, load_recipe_text
     from nsw.site.load import load_site
     from nsw.site_check.facts import find_facts
-    from nsw.site_check.from_script import convert
     from nsw.site_check.starter import FirstSite, sites_before
 
     try:

@@ -10,13 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign import folder as folders
 from nsw.campaign import versions
-from nsw.campaign.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
-from nsw.campaign.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results, seconds_left
 from nsw.campaign.look import look, prepare_to_look
 from nsw.campaign.selection import campaign_and_runs, campaign_argument, campaign_option, job_ids, selected
 from nsw.campaign.watch import ledger_now
+from nsw.engine import folder as folders
+from nsw.engine.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
+from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results, seconds_left
 from nsw.errors import CampaignError
 from nsw.wording import plural
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.selection import RunsOption
     from nsw.campaign.watch import Onlooker
+    from nsw.engine.folder import CampaignFolder
 
 __all__ = ["Status", "list_campaigns", "problems_of", "status"]
 
@@ -166,7 +166,7 @@ def problems_of(option_values: RunsOption) -> tuple[CampaignFolder, _Problems, s
 def _outliers(folder: CampaignFolder, ledger: Ledger) -> _Problems:
     """Outliers among the repeats of a case, as problems."""
     from nsw.analysis.figures import outliers
-    from nsw.campaign.tables import load_rows
+    from nsw.engine.tables import load_rows
 
     fix = "look at what else ran there then; figures are medians, which a single outlier hardly moves"
     outlier_runs = outliers(ledger.runs(), load_rows(folder, "figures"))
@@ -214,7 +214,7 @@ def _medians(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, flo
     """The median of a figure in each case that has it, undisturbed by a profiler where it was so measured."""
     from nsw.analysis.cases import grouped
     from nsw.analysis.figures import figures_of
-    from nsw.campaign.tables import lazily
+    from nsw.engine.tables import lazily
 
     cases: dict[str, list[RunRow]] = {}
     for run in ledger.runs():

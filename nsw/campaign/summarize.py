@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.answers import is_good, repeat_command, summary_of
-from nsw.campaign.ledger_rows import NOTE, SITE, STOPPED, Problem, RunRow
 from nsw.campaign.look import look, prepare_to_look
 from nsw.campaign.selection import Selection, job_ids, selected
+from nsw.engine.ledger_rows import NOTE, SITE, STOPPED, Problem, RunRow
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Lanes
     from nsw.analysis.summary import Summary
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
 
 __all__ = ["Results", "prepare", "results"]
 
@@ -84,7 +84,7 @@ class Results:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """The rows of a table of the reports."""
-        from nsw.campaign.tables import load_rows
+        from nsw.engine.tables import load_rows
 
         ids = {run.id for run in self.runs}
         return [row for row in load_rows(self.folder, table) if row["run"] in ids]
@@ -101,7 +101,7 @@ class Results:
         Raises:
             CampaignError: The campaign was made elsewhere, and so were the reports and the program that exports them.
         """
-        from nsw.campaign.read import read_traces
+        from nsw.engine.read import read_traces
 
         return read_traces(self.folder, self._ledger, runs, names)
 

@@ -7,35 +7,30 @@ without that must hear that the old one is run.
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.folder import PROGRAM
-from nsw.campaign.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
 from nsw.campaign.selection import campaign_argument
+from nsw.engine.folder import PROGRAM
+from nsw.engine.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
+from nsw.engine.recipe_lock import differing, files_in, hash_of, hashes
 from nsw.errors import UsageError
 from nsw.quantities import moment
-from nsw.safe_files import open_to_read
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from nsw.analysis.blocks import Finding
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
 
 __all__ = [
     "Version",
-    "differing",
-    "files_in",
     "findings",
-    "hash_of",
-    "hashes",
     "origins",
     "problems",
     "program_sources",
@@ -49,31 +44,6 @@ _FILES_IN_NAME: Final = 2  # files in the name of a version, cases beside it
 _DIGITS: Final = 12  # of a hash
 _BEFORE: Final = "app.before/"  # how names of files of the side before begin
 _GENERATED: Final = frozenset({"__pycache__", ".git"})  # what comes into being by itself
-
-
-def files_in(source: Path, name: str) -> Iterator[tuple[Path, str]]:
-    """The files of what an application names, each with its name beside the program; of a folder all below it."""
-    if source.is_dir():
-        for file in sorted(p for p in source.rglob("*") if p.is_file()):
-            yield file, f"{name}/{file.relative_to(source).as_posix()}".removeprefix("/")
-    elif source.is_file():
-        yield source, name
-
-
-def hash_of(file: Path) -> str:
-    """The SHA-256 of a file's content."""
-    with open_to_read(file) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def hashes(files: Iterable[tuple[str | Path, str]]) -> dict[str, str]:
-    """The SHA-256 of an application's files by name; given are their places, with their names beside the program."""
-    return {name: hash_of(file) for source, beside_name in files for file, name in files_in(Path(source), beside_name)}
-
-
-def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The names of files that are not as they were, that came or went."""
-    return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
 
 
 @dataclass(frozen=True, slots=True)

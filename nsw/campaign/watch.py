@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from nsw.campaign import folder as folders
-from nsw.campaign.events import Event, Message, RunChanged, Started
-from nsw.campaign.folder import LEDGER, run_folder
-from nsw.campaign.ledger import ENDED, Ledger, RunRow, State
-from nsw.campaign.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
 from nsw.campaign.look import clean_copy, look
 from nsw.campaign.selection import campaign_argument
+from nsw.engine import folder as folders
+from nsw.engine.events import Event, Message, RunChanged, Started
+from nsw.engine.folder import LEDGER, run_folder
+from nsw.engine.ledger import ENDED, Ledger, RunRow, State
+from nsw.engine.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
 from nsw.errors import NswError
 from nsw.safe_files import write_bytes
 from nsw.site.names import LOCAL
@@ -64,7 +64,7 @@ class Onlooker:
         Raises:
             UnreachableError: It gave no answer.
         """
-        from nsw.campaign.judge import judge, read_statuses
+        from nsw.engine.judge import judge, read_statuses
         from nsw.schedulers.model import Answer, Phase
         from nsw.transport.model import Unreadable
 
@@ -105,7 +105,7 @@ class Onlooker:
 @contextmanager
 def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[Onlooker]:
     """Connect to a campaign's site, with a copy of the ledger: of the nsw elsewhere that drives it, or the one here."""
-    from nsw.campaign.handover import kept_there
+    from nsw.engine.handover import kept_there
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.create import create
     from nsw.transport.model import connect

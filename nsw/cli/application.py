@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from nsw import __version__
 from nsw.errors import UsageError, did_you_mean
+from nsw.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -15,8 +15,8 @@ from nsw.errors import UsageError
 
 if TYPE_CHECKING:
     from nsw.apart import Limits
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.selection import Selection
+    from nsw.engine.folder import CampaignFolder
     from nsw.recipe.overrides import Overrides
 
 __all__ = ["app"]
@@ -236,7 +236,7 @@ def target(
 
 def campaign_folder(campaign: str | None, root: Path | None, named: str | None = None) -> CampaignFolder:
     """The campaign, named by its place or with -c, which every command of a campaign takes."""
-    from nsw.campaign import folder as folders
+    from nsw.engine import folder as folders
 
     if campaign is not None and named is not None and campaign != named:
         raise UsageError(f"two campaigns are named: {campaign} and {named}")

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from nsw.analysis.compared_screen import Outcome, blocks_of_comparison, check_rules, judge, outcome_of, percent_of
 from nsw.campaign import baselines
-from nsw.campaign import folder as folders
 from nsw.campaign.compare import UnlikeError, sides_of
 from nsw.campaign.compare import compare as compared
 from nsw.cli.output import tell
+from nsw.engine import folder as folders
 from nsw.errors import CampaignError, Exit, UsageError
 from nsw.present import compare_view, emit
 from nsw.present.plots import plot_of

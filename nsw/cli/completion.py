@@ -373,7 +373,7 @@ def _passes(values_given: ParameterValues, _: str) -> Iterator[str]:
 
 
 def _campaigns(values_given: ParameterValues, _: str) -> list[str]:
-    from nsw.campaign import folder as folders
+    from nsw.engine import folder as folders
 
     return [folder.id for folder in folders.existing(_root(values_given))]
 
@@ -389,7 +389,7 @@ def _sides(values_given: ParameterValues, typed: str) -> list[str]:
 
 
 def _root(values_given: ParameterValues) -> Path:
-    from nsw.campaign import folder as folders
+    from nsw.engine import folder as folders
 
     return folders.root(Path(values_given["root"][-1]).expanduser() if values_given.get("root") else None)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger_rows import ENDED, missing_results
 from nsw.campaign.logs import MOST_SHOWN, Grown, LeftAlone, Output, can_be_followed, find_row, follow
 from nsw.campaign.selection import campaign_argument, campaign_of_words, campaign_option
+from nsw.engine.ledger_rows import ENDED, missing_results
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger_rows import BuildRow, RunRow
     from nsw.campaign.selection import Selection
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger_rows import BuildRow, RunRow
 
 _LONGEST = 1 << 16  # characters of a line that are shown
 _MOST_LINES = 2_000_000  # that are shown: the rest of a file takes gigabytes as texts

@@ -6,17 +6,17 @@ import textwrap
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger_rows import State
 from nsw.cli.output import tell
+from nsw.engine.ledger_rows import State
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.selection import RunsOption
     from nsw.cli.output import Target
+    from nsw.engine.folder import CampaignFolder
 
 _WIDE = 100  # columns of a terminal from which there is room for the time, which is in the id too
 _NOTE = 36  # characters of a note in a list
@@ -82,8 +82,8 @@ def watch(folder: CampaignFolder, *, once: bool) -> int:
     Raises:
         UnreachableError: The site cannot be reached, at the first look.
     """
-    from nsw.campaign.events import Started
     from nsw.campaign.watch import Watching
+    from nsw.engine.events import Started
     from nsw.present.live import Watch
     from nsw.present.untrusted_text import say
     from nsw.wording import headline

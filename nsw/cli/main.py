@@ -71,7 +71,7 @@ def _answer_or_run() -> int:
 def run(arguments: list[str]) -> int:
     """Carry out a command line; the exit code."""
     if arguments == ["--version"]:  # the one question that needs no command-line parser
-        from nsw import __version__
+        from nsw.version import __version__
 
         print(f"nsw {__version__}")
         return Exit.GOOD

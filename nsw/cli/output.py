@@ -15,7 +15,7 @@ from nsw.safe_files import open_output
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.campaign.events import Message
+    from nsw.engine.events import Message
 
 __all__ = ["Folder", "Target", "chosen", "output_path", "several", "show_message", "tell", "warn"]
 

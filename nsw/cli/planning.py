@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.campaign.dry_run import Prospect
-    from nsw.campaign.folder import CampaignFolder
     from nsw.cli.output import Target
+    from nsw.convert.from_script import Line
+    from nsw.engine.folder import CampaignFolder
     from nsw.recipe.overrides import Overrides
-    from nsw.site_check.from_script import Line
 
 __all__ = ["init_from_command", "init_from_script", "init_from_shipped", "init_site", "plan", "plan_into", "render"]
 
@@ -160,10 +160,10 @@ def plan(
     Raises:
         InputError: The scheduler would refuse a job.
     """
-    from nsw.campaign import folder as folders
     from nsw.campaign.dry_run import ask
     from nsw.campaign.planning import make_plan
     from nsw.campaign.start import expected_cost
+    from nsw.engine import folder as folders
     from nsw.present import plan_view
     from nsw.present.terminal import console
 

@@ -7,12 +7,12 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from nsw.campaign import folder as folders
-from nsw.campaign.events import Message
-from nsw.campaign.ledger_rows import Reading, State
 from nsw.campaign.selection import Selection, campaign_argument, campaign_of_words, campaign_option
 from nsw.campaign.summarize import Results, results
 from nsw.cli.output import show_message, tell
+from nsw.engine import folder as folders
+from nsw.engine.events import Message
+from nsw.engine.ledger_rows import Reading, State
 from nsw.errors import Exit, UsageError
 from nsw.present.terminal import size
 from nsw.present.untrusted_text import say
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from nsw.campaign.attach import Attachable
     from nsw.campaign.clean import Cleaning
-    from nsw.campaign.events import Event
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.running import Running
+    from nsw.engine.events import Event
+    from nsw.engine.folder import CampaignFolder
     from nsw.recipe.overrides import Overrides
 
 __all__ = [

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.events import Message, RunChanged
 from nsw.cli.output import show_message, warn
+from nsw.engine.events import Message, RunChanged
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nsw.campaign.events import Event
     from nsw.cli.output import Target
+    from nsw.engine.events import Event
     from nsw.site_check.facts import Check
 
 _INDENT = 24  # columns before what was found

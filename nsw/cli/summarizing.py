@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.apart import can_fork, run_isolated
-from nsw.campaign.recipe_lock import locked_recipe
 from nsw.campaign.selection import campaign_and_runs, campaign_argument
 from nsw.campaign.summarize import Results, prepare, results
-from nsw.campaign.tables import table_files
 from nsw.cli.output import Target, several, tell
+from nsw.engine.recipe_lock import locked_recipe
+from nsw.engine.tables import table_files
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.emit import FLAT, OF_A_CASE, flat_rows
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Block
     from nsw.analysis.summary import Summary
     from nsw.apart import Limits
-    from nsw.campaign.folder import CampaignFolder
     from nsw.campaign.selection import RunsOption, Selection
+    from nsw.engine.folder import CampaignFolder
     from nsw.present.page import EvidenceRows
 
 Rows = list[dict[str, Any]]

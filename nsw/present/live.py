@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from rich.cells import cell_len
 
-from nsw.campaign.events import (
+from nsw.engine.events import (
     BuildChanged,
     Downloading,
     Event,
@@ -21,7 +21,7 @@ from nsw.campaign.events import (
     RunsEnded,
     Started,
 )
-from nsw.campaign.ledger import ENDED, RunRow, State
+from nsw.engine.ledger import ENDED, RunRow, State
 from nsw.present.status_view import STYLES, so_far
 from nsw.present.terminal import console, elided, rate, seconds, size
 from nsw.present.untrusted_text import clean

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from nsw.campaign.ledger_rows import Cause, State, missing_results
+from nsw.engine.ledger_rows import Cause, State, missing_results
 from nsw.present.problems import show_problems
 from nsw.present.terminal import seconds, table
 from nsw.wording import absent_lines, headline
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.campaign.ledger import BuildRow, RunRow
+    from nsw.engine.ledger import BuildRow, RunRow
 
 STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
 _MAX_ROWS = 30

@@ -7,11 +7,11 @@ from contextlib import nullcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from nsw import __version__
 from nsw.apart import limited
 from nsw.errors import NswError, did_you_mean
 from nsw.safe_files import write_text
 from nsw.scripts.quoting import comment, quote, quote_all
+from nsw.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ import pytest
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.host import HostSide, Primitives, Work, host_side, work_of
 from nsw.analysis.idle_gpu import IdleGpu
-from nsw.analysis.rules import as_findings, hits_of
+from nsw.analysis.rules.registry import as_findings, hits_of
 
 MS = 1e6
 CASE = CaseSummary("c", {}, 1, None, None, None)

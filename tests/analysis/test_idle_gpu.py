@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.analysis.timeline_rules import busy_pct
+from nsw.analysis.rules.timeline import busy_pct
 
 from .made import figure_row, make_run
 from .test_steady import MS, iterations_row, part, timeline, told

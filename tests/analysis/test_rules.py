@@ -10,9 +10,9 @@ from nsw.analysis.figures import Figure
 from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernel_classes import is_fp32_arithmetic
 from nsw.analysis.kernels import Advice, KernelRow, Stall
-from nsw.analysis.paired_rules import of_scaling, of_variants
 from nsw.analysis.placement import StrayContext
-from nsw.analysis.rules import RULES, as_findings, hits_of
+from nsw.analysis.rules.pairs import of_scaling, of_variants
+from nsw.analysis.rules.registry import RULES, as_findings, hits_of
 from nsw.analysis.spent import Part, Spent
 from nsw.analysis.steady import Iterations, Waiting
 

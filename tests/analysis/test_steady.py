@@ -7,7 +7,7 @@ import pytest
 from nsw.analysis.answer.cases import case_blocks
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.comparison import scaling
-from nsw.analysis.rules import as_findings, hits_of
+from nsw.analysis.rules.registry import as_findings, hits_of
 from nsw.analysis.steady import gpu_names, steady_rows, worked_on
 
 from .made import figure_row, gpu_row, make_run

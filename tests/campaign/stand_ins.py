@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from nsw.campaign.choose import Chooser
-from nsw.campaign.stages import Canary, Stages
+from nsw.engine.choose import Chooser
+from nsw.engine.stages import Canary, Stages
 
 
 class Fed(Stages):

@@ -3,10 +3,10 @@
 import pytest
 
 from nsw.campaign.cancel import cancellable_runs
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_rows import Kind
 from nsw.campaign.selection import Selection
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger, State
+from nsw.engine.ledger_rows import Kind
 from nsw.plan.model import REDUCTION, Job, Plan, Resources, Run
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.campaign.ledger_rows import Pace, State, seconds_left
+from nsw.engine.ledger_rows import Pace, State, seconds_left
 
 
 def test_what_is_left_is_what_the_runs_of_each_pass_took_shared_by_those_that_run():

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import TABLE
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_rows import RECORDED, SITE_DATA, Choice
-from nsw.campaign.recipe_lock import Basis, lock_choices
-from nsw.campaign.tables import load_rows
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger, Reading, State
+from nsw.engine.ledger_rows import RECORDED, SITE_DATA, Choice
+from nsw.engine.recipe_lock import Basis, lock_choices
+from nsw.engine.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.profilers.model import CHOSEN
 from tests.campaign.stand_ins import Met

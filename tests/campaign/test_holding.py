@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from nsw.campaign.engine import Holding
-from nsw.campaign.ledger_rows import AT_A_TIME, HELD
+from nsw.engine.ledger_rows import AT_A_TIME, HELD
+from nsw.engine.loop import Holding
 
 
 class Ledger:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from nsw.campaign.driven import InFlight
-from nsw.campaign.ledger_rows import State, TaskInFlight
+from nsw.engine.driven import InFlight
+from nsw.engine.ledger_rows import State, TaskInFlight
 from nsw.schedulers.model import Submission
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsw.campaign.judge import error_line, reason_with
-from nsw.campaign.ledger_rows import Cause, Reason
+from nsw.engine.judge import error_line, reason_with
+from nsw.engine.ledger_rows import Cause, Reason
 
 TRACEBACK = (
     "Traceback (most recent call last):\n"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import BuildRow, Ledger, Reading, State
-from nsw.campaign.ledger_rows import NOTE, SITE_DATA, Kind, NeedReason
-from nsw.campaign.submit import submission_name, submissions
+from nsw.engine.ledger import BuildRow, Ledger, Reading, State
+from nsw.engine.ledger_rows import NOTE, SITE_DATA, Kind, NeedReason
+from nsw.engine.submit import submission_name, submissions
 from nsw.errors import CampaignError
 from nsw.plan.model import Absent, Job, Plan, Resources, Run
 from nsw.schedulers.model import NO_ID, Submission

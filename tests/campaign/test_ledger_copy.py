@@ -9,12 +9,12 @@ import pytest
 
 from nsw.campaign import ledger_copy
 from nsw.campaign import look as look_module
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger
 from nsw.campaign.ledger_copy import Strange, copy_ledgers
-from nsw.campaign.ledger_file import SCHEMA
-from nsw.campaign.ledger_rows import SITE_DATA
 from nsw.campaign.look import look, prepare_to_look
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_file import SCHEMA
+from nsw.engine.ledger_rows import SITE_DATA
 from nsw.plan.model import Job, Plan, Resources, Run
 from tests.fuzz.page_loops import with_page_loop
 

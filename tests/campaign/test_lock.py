@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from nsw.campaign.folder import CampaignFolder, is_driven, locked
-from nsw.campaign.handover import wait_for_commands
+from nsw.engine.folder import CampaignFolder, is_driven, locked
+from nsw.engine.handover import wait_for_commands
 from nsw.errors import CampaignLockedError, UnreachableError
 from nsw.transport.local import LocalTransport
 from nsw.transport.model import connect
@@ -15,8 +15,8 @@ from nsw.transport.model import connect
 HOLDER = """
 import sys
 from pathlib import Path
-from nsw.campaign.folder import CampaignFolder, locked
-from nsw.campaign.handover import wait_for_commands
+from nsw.engine.folder import CampaignFolder, locked
+from nsw.engine.handover import wait_for_commands
 from nsw.transport.local import LocalTransport
 folder = CampaignFolder(Path(sys.argv[1]))
 with locked(folder):

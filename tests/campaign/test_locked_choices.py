@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign import choose as choosing
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import RECORDED, Choice
-from nsw.campaign.recipe_lock import Basis, chips_of, choice_mismatch, finish, lock_choices, read_basis
+from nsw.engine import choose as choosing
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import RECORDED, Choice
+from nsw.engine.recipe_lock import Basis, chips_of, choice_mismatch, finish, lock_choices, read_basis
 from nsw.errors import CommandResult
 from nsw.recipe.model import Lock
 from tests.campaign.stand_ins import Met
@@ -99,7 +99,7 @@ def test_a_finished_campaign_records_its_choices_and_what_they_follow_from(tmp_p
     folder.recipe.write_text(RECIPE)
     ledger.record_choice(Run.id, THEN)
     finish(folder, ledger, Transport(), "/scratch")
-    from nsw.campaign.recipe_lock import read_locked
+    from nsw.engine.recipe_lock import read_locked
 
     lock = Lock.model_validate(read_locked(folder)[1]["lock"])
     assert lock.choices == lock_choices({Run.id: THEN}, BASIS)

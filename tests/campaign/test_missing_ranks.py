@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.campaign.read import missing_rank_severity, missing_ranks, missing_ranks_sentence
+from nsw.engine.read import missing_rank_severity, missing_ranks, missing_ranks_sentence
 
 FOUR = range(4)
 

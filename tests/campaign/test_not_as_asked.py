@@ -6,10 +6,10 @@ import pytest
 
 from nsw.analysis.guided import TABLE, Picked, chosen_rows
 from nsw.campaign.answers import _not_as_asked
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.read import reading
-from nsw.campaign.tables import load_rows, put_rows
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger, Reading, State
+from nsw.engine.read import reading
+from nsw.engine.tables import load_rows, put_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 
 REPORT = Path(__file__).parents[1] / "fixtures" / "h200" / "ncu-mixed.csv"  # dram__bytes.sum, a duration, occupancy

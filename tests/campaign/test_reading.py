@@ -10,10 +10,10 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.read import reading
-from nsw.campaign.tables import load_rows
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger, Reading, State
+from nsw.engine.read import reading
+from nsw.engine.tables import load_rows
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.readers import detect
 
@@ -64,7 +64,7 @@ def by(workers):
 
 def done(folder, read_many, progress=lambda _done, _all: None):
     with Ledger(folder.ledger) as ledger, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nsw.campaign.read.read_many", read_many)
+        patch.setattr("nsw.engine.read.read_many", read_many)
         for done, total in reading(folder, ledger):
             progress(done, total)
 
@@ -144,7 +144,7 @@ def test_a_report_that_ends_its_reader_spoils_its_own_run_only(alone, tmp_path):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_reading_that_was_broken_off_is_done_again(alone, tmp_path, workers, monkeypatch):
-    monkeypatch.setattr("nsw.campaign.read._FLUSH_EVERY_S", -1.0)  # each run is written down at once
+    monkeypatch.setattr("nsw.engine.read._FLUSH_EVERY_S", -1.0)  # each run is written down at once
     folder = campaign(tmp_path / "broken")
 
     def breaks(number, _):
@@ -201,9 +201,9 @@ def test_a_run_that_another_job_started_too_says_so_in_the_tables(tmp_path):
 ADDED_TO = """
 import sys
 from pathlib import Path
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.tables import put_rows
-from nsw.campaign.tables import row_count
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.tables import put_rows
+from nsw.engine.tables import row_count
 folder = CampaignFolder(Path(sys.argv[1]))
 for run in ("r1", "r2"):
     put_rows(folder, "figures", run, [{"report": "stdout", "name": "speed", "value": 1.0}])

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from nsw.campaign import folder as folders
 from nsw.cli import running
+from nsw.engine import folder as folders
 
 
 @pytest.fixture

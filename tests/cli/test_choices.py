@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
+from nsw.engine.ledger import Ledger
 
 from .test_exit_codes import refused
 

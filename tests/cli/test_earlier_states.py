@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_file import SCHEMA
-from nsw.campaign.ledger_migrations import MIGRATIONS, OLDEST, STATE_VERSION, migrate
-from nsw.campaign.ledger_rows import Cause
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_file import SCHEMA
+from nsw.engine.ledger_migrations import MIGRATIONS, OLDEST, STATE_VERSION, migrate
+from nsw.engine.ledger_rows import Cause
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/campaigns"
 STATES = sorted(int(path.name.split("-")[1].split(".")[0]) for path in FIXTURES.glob("state-*.tar.xz"))
@@ -151,7 +151,7 @@ def test_a_migration_that_fails_leaves_the_ledger_as_it_was(campaign, monkeypatc
         raise RuntimeError
 
     folder = campaign(3)
-    monkeypatch.setattr("nsw.campaign.ledger_migrations.MIGRATIONS", (*MIGRATIONS, fail))
+    monkeypatch.setattr("nsw.engine.ledger_migrations.MIGRATIONS", (*MIGRATIONS, fail))
     with closing(sqlite3.connect(folder / "campaign.db", isolation_level=None)) as db:
         before = list(db.iterdump())
         with pytest.raises(RuntimeError):

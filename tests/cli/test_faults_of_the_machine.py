@@ -102,7 +102,7 @@ def test_a_folder_that_may_not_be_entered_is_told(nsw, monkeypatch):
     def no(*_):
         raise PermissionError(13, "Permission denied", "/secret/campaigns")
 
-    monkeypatch.setattr("nsw.campaign.folder.find", no)
+    monkeypatch.setattr("nsw.engine.folder.find", no)
     refused(nsw("status"), "/secret/campaigns: Permission denied")
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_file import as_campaign_error
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_file import as_campaign_error
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 
@@ -64,7 +64,7 @@ def disk(monkeypatch):
 
     real = sqlite3.connect
     monkeypatch.setattr(
-        "nsw.campaign.ledger_file.sqlite3.connect", lambda *args, **how: real(*args, factory=Connection, **how)
+        "nsw.engine.ledger_file.sqlite3.connect", lambda *args, **how: real(*args, factory=Connection, **how)
     )
     return found
 
@@ -132,7 +132,7 @@ def test_a_log_that_cannot_be_written_is_named_with_what_to_do(nsw, failing, mon
     def opened(path, *flags):
         return os.open("/dev/full", os.O_WRONLY) if path.name == "log.txt" else open_plain(path, *flags)
 
-    monkeypatch.setattr("nsw.campaign.folder.open_plain", opened)
+    monkeypatch.setattr("nsw.engine.folder.open_plain", opened)
     said = nsw("resume")
     assert said.code == 2
     assert f"{failing}/log.txt cannot be written here: No space left on device" in said.err
@@ -143,6 +143,6 @@ def test_a_ledger_that_cannot_be_opened_is_told_by_its_path(good, monkeypatch):
     def refuse(*_args, **_named):
         raise sqlite3.OperationalError("unable to open database file")
 
-    monkeypatch.setattr("nsw.campaign.ledger.sqlite3.connect", refuse)
+    monkeypatch.setattr("nsw.engine.ledger.sqlite3.connect", refuse)
     with pytest.raises(CampaignError, match=r"campaign\.db"):
         Ledger(good / "campaign.db", read_only=True)

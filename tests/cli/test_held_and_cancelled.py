@@ -1,8 +1,8 @@
 """`nsw throttle 0` ends with the campaign that is cancelled: a later retry does not wait for a release."""
 
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger
 from nsw.cli.running import _tell_of_interruption
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger
 
 
 def test_a_retry_after_cancel_is_not_held(nsw, good):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
+from nsw.engine.ledger import Ledger
 from nsw.recipe.load import load_recipe
 
 APP = "{command: 'bash go.sh {{ n }}', files: [go.sh], figures: {f: {regex: 'f=(.*)', unit: s}}}"

@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.recipe_lock import locked_recipe, locked_text, read_locked
 from nsw.cli import logs
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.recipe_lock import locked_recipe, locked_text, read_locked
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
 from nsw.present.terminal import console, table
 from nsw.recipe import load, matrix

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
+from nsw.engine.ledger import Ledger
 from nsw.readers import program_figures
 
 # prints its figure only where n is 1, or once `cure` is there

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import SCRATCH
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import SCRATCH
 
 
 def left_on_site(folder):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
+from nsw.engine.ledger import Ledger
 from nsw.recipe.load import load_recipe
 
 

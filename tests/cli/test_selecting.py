@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
 from nsw.campaign.selection import matching_rows
+from nsw.engine.ledger import Ledger
 
 from .test_exit_codes import refused
 

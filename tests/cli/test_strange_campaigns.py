@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import nsw as nsw_module
-from nsw.campaign import tables
-from nsw.campaign.folder import CampaignFolder
+from nsw.engine import tables
+from nsw.engine.folder import CampaignFolder
 from nsw.errors import LimitError
 from nsw.tables import as_arrow
 from tests.cli.conftest import in_folder

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.handover import Handover
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.handover import Handover
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import FencedError
 from nsw.transport.local import LocalTransport
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
 from nsw.cli.main import run
+from nsw.engine.ledger import Ledger
 from nsw.errors import CommandResult
 from nsw.recipe import load as recipes
 from nsw.schedulers.batch import BatchScheduler, Limits

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from nsw.campaign.submit import submission_name
+from nsw.engine.submit import submission_name
 from nsw.errors import CommandError, CommandResult
 from nsw.plan.model import Job, Plan, Resources, Run
 from nsw.resources import templates_folder

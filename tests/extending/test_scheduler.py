@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
+from nsw.engine.ledger import Ledger
 
 from .packages import block, install
 

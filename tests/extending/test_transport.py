@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
+from nsw.engine.ledger import Ledger
 
 from .packages import block, install
 

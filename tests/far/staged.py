@@ -15,16 +15,16 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsw.campaign import site_folder as private
-from nsw.campaign.builds import Builds
-from nsw.campaign.dependencies import release_dependents
-from nsw.campaign.driven import DrivenCampaign
-from nsw.campaign.engine import Driver
-from nsw.campaign.folder import locked
-from nsw.campaign.handover import wait_for_commands
-from nsw.campaign.ledger import Ledger, Reading, State
-from nsw.campaign.ledger_rows import SCRATCH, Choice
 from nsw.campaign.start import Ingredients, begin
+from nsw.engine import site_folder as private
+from nsw.engine.builds import Builds
+from nsw.engine.dependencies import release_dependents
+from nsw.engine.driven import DrivenCampaign
+from nsw.engine.folder import locked
+from nsw.engine.handover import wait_for_commands
+from nsw.engine.ledger import Ledger, Reading, State
+from nsw.engine.ledger_rows import SCRATCH, Choice
+from nsw.engine.loop import Driver
 from nsw.errors import NswError, UnreachableError
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.ledger_rows import RunRow
+    from nsw.engine.ledger_rows import RunRow
     from nsw.schedulers.adapter import Adapter
     from nsw.transport.model import Transport
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.tables import load_rows
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger, State
+from nsw.engine.tables import load_rows
 from tests.remote.reduced import make_nsys, recipe, verbs
 
 from .laptop import AT, Laptop

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.site_check.from_script import convert
+from nsw.convert.from_script import convert
 
 from . import contract
 from .contract import Rendered, calls_of, compare_call, compare_directives, measured, split_program

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.read import rank_locations
+from nsw.engine.read import rank_locations
 from nsw.plan.build import build_plan
 from nsw.plan.model import SiteFacts
 from nsw.recipe.load import load_recipe_text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.read import rank_locations
+from nsw.engine.read import rank_locations
 
 from .conftest import Job, rows, status
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nsw.campaign.builds import Builds
-from nsw.campaign.driven import DrivenCampaign
-from nsw.campaign.engine import Driver
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import SCRATCH
+from nsw.engine.builds import Builds
+from nsw.engine.driven import DrivenCampaign
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import SCRATCH
+from nsw.engine.loop import Driver
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.pbs import Pbs as Adapter
 from nsw.scripts import render

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nsw.campaign.events import Progress, RunChanged
-from nsw.campaign.ledger import State
+from nsw.engine.events import Progress, RunChanged
+from nsw.engine.ledger import State
 from nsw.present.live import Watch, running_line
 from nsw.present.status_view import so_far
 

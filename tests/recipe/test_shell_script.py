@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
+from nsw.convert.shell_script import parse_script
 from nsw.errors import UsageError
-from nsw.recipe.shell_script import parse_script
 
 WORDS = r"""
 A=plain B='two words' C="in $A quotes" D=$A.$B EMPTY=

@@ -11,8 +11,8 @@ import pytest
 
 import nsw
 from nsw.campaign import attach as attaching
-from nsw.campaign.folder import LEDGER
-from nsw.campaign.handover import ARCHIVE, RECIPE, kept_there, pack, unpack
+from nsw.engine.folder import LEDGER
+from nsw.engine.handover import ARCHIVE, RECIPE, kept_there, pack, unpack
 from nsw.errors import CampaignError, FencedError
 from nsw.events import Finished, RunChanged, Started
 from nsw.transport.commands import Fence, take_ownership

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.judge import parse_status
-from nsw.campaign.ledger import State
 from nsw.campaign.look import look
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.judge import parse_status
+from nsw.engine.ledger import State
 
 from .test_campaign import RECIPE, cluster  # noqa: F401  the fixture
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from subprocess import Popen
 
-    from nsw.campaign.ledger import BuildRow
+    from nsw.engine.ledger import BuildRow
 
     from .test_campaign import Cluster
 

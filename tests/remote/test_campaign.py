@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import SITE_DATA
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import SITE_DATA
 
 from .conftest import Server
 

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from nsw.campaign.clean import require_campaign_folder
-from nsw.campaign.folder import CampaignFolder
+from nsw.engine.folder import CampaignFolder
 from nsw.errors import CampaignError
 
 from .test_campaign import cluster  # noqa: F401  a fixture

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from nsw.campaign.events import Downloading
 from nsw.campaign.fetch import DownloadProgress, watch_downloads
+from nsw.engine.events import Downloading
 from nsw.present.live import DownloadLines, download_line, download_row
 from nsw.present.terminal import console
 

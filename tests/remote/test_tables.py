@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.ledger import Ledger, State
+from nsw.engine.ledger import Ledger, State
 from nsw.readers import read
 from nsw.tables import rows
 
@@ -57,8 +57,8 @@ def expected(tmp_path: Path) -> dict[str, list[dict]]:
 
 
 def assert_equal_rows(folder: Path, tmp_path: Path) -> None:
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.tables import load_rows
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.tables import load_rows
 
     want = expected(tmp_path)
     assert {"gpu_summary", "api_summary", "facts"} <= want.keys()

@@ -97,7 +97,7 @@ def test_the_commit_of_the_application_stands_in_the_lock_and_a_newer_one_is_tol
 
 
 def test_versions_of_tools_are_taken_from_what_the_jobs_wrote():
-    from nsw.campaign.recipe_lock import tools_of
+    from nsw.engine.recipe_lock import tools_of
 
     hosts = "host=a\nmodules=\nnsys=NVIDIA Nsight Systems version 2024.2\nhost=b\nnsys=version 2023\n"
     gpus = "index, name, uuid, driver_version\n0, A100, GPU-1, 535.1\n1, A100, GPU-2, 535.1\n"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from nsw.campaign.judge import Status, judge
-from nsw.campaign.ledger_rows import Cause, Reason, State
+from nsw.engine.judge import Status, judge
+from nsw.engine.ledger_rows import Cause, Reason, State
 from nsw.schedulers import cobalt, lsf, pbs, sge, slurm
 from nsw.schedulers.model import ended_by_itself
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.handover import ARCHIVE, pack
+from nsw.engine.handover import ARCHIVE, pack
 
 CAMPAIGN = "t-20260101-000000-aaaa"
 LIST = """

@@ -20,7 +20,7 @@ MOST_MB = 200
 ASKED = """
 import sys
 from pathlib import Path
-import nsw.cli.commands, nsw.campaign.engine
+import nsw.cli.commands, nsw.engine.loop
 from nsw.errors import NswError
 from nsw.transport.openssh import OpenSsh
 from nsw.transport.remote import RemoteTransport
@@ -95,7 +95,7 @@ def test_files_that_are_not_as_asked_for_are_an_error(tmp_path, ask, lie, said):
 
 
 def test_the_state_of_a_campaign_to_take_over_is_refused_when_it_is_damaged_and_kept_on_no_disk(tmp_path):
-    ask = "__import__('nsw.campaign.handover', fromlist='x').kept_there(far, '/s', Path('.'))"
+    ask = "__import__('nsw.engine.handover', fromlist='x').kept_there(far, '/s', Path('.'))"
     assert asked(tmp_path, ask, "a large state").startswith("CampaignError the campaign's state on the site is damaged")
     assert not list(tmp_path.glob("*.db"))
 
@@ -106,7 +106,7 @@ def test_a_length_in_words_is_that_of_no_file(tmp_path):
 
 LOCAL = """
 import sys
-import nsw.cli.commands, nsw.campaign.engine
+import nsw.cli.commands, nsw.engine.loop
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.model import Submission
 from nsw.schedulers.slurm import Slurm

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign import folder as folders
 from nsw.campaign.planning import make_plan
 from nsw.campaign.start import Ingredients, begin
+from nsw.engine import folder as folders
 from nsw.errors import InputError, NswError
 from nsw.recipe.load import load_recipe_text
 

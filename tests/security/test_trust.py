@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign import status, trust
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_rows import NAME, SITE_DATA
+from nsw.campaign import status
 from nsw.campaign.look import look
+from nsw.engine import trust
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import NAME, SITE_DATA
 from nsw.errors import CampaignError
 
 from .conftest import RECIPE, state

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.folder import CampaignFolder
-from nsw.campaign.ledger import State
 from nsw.campaign.look import look
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import State
 
 from .test_campaign import campaign, in_queue, nsw_words, states, wait_until
 

@@ -8,8 +8,8 @@ from textwrap import dedent
 
 import pytest
 
-from nsw.campaign.ledger import State
-from nsw.campaign.poll import Poller
+from nsw.engine.ledger import State
+from nsw.engine.poll import Poller
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import Limits
 

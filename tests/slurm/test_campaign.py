@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.ledger import Ledger
+from nsw.engine.ledger import Ledger
 
 from .places import own_cluster
 

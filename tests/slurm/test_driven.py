@@ -10,15 +10,15 @@ from textwrap import dedent
 
 import pytest
 
-from nsw.campaign.builds import Builds
-from nsw.campaign.collect import Collector
-from nsw.campaign.driven import DrivenCampaign
-from nsw.campaign.engine import Driver, reset_failures
-from nsw.campaign.ledger import Ledger, State
-from nsw.campaign.ledger_rows import AT_A_TIME, SCRATCH, STOPPED
-from nsw.campaign.poll import Withdrawal
 from nsw.campaign.selection import job_ids
 from nsw.cli import running
+from nsw.engine.builds import Builds
+from nsw.engine.collect import Collector
+from nsw.engine.driven import DrivenCampaign
+from nsw.engine.ledger import Ledger, State
+from nsw.engine.ledger_rows import AT_A_TIME, SCRATCH, STOPPED
+from nsw.engine.loop import Driver, reset_failures
+from nsw.engine.poll import Withdrawal
 from nsw.errors import CampaignError
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.slurm import Slurm

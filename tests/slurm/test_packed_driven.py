@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign.ledger import State
-from nsw.campaign.ledger_rows import NeedState
 from nsw.cli import running
+from nsw.engine.ledger import State
+from nsw.engine.ledger_rows import NeedState
 from nsw.errors import CampaignError
 
 from .test_driven import campaign

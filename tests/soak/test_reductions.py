@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.campaign.ledger import Ledger, State
+from nsw.engine.ledger import Ledger, State
 from tests.remote.reduced import recipe, verbs
 from tests.remote.test_campaign import cluster  # noqa: F401  a fixture of the next
 from tests.remote.test_tables import site  # noqa: F401  a fixture

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Column, Evidence, Note, Table
 from nsw.analysis.figures import RUN_TIME, WARN_PCT, Perturbation
-from nsw.analysis.timeline_rules import slowed_times
+from nsw.analysis.rules.timeline import slowed_times
 from nsw.quantities import change, changed_by
 
 if TYPE_CHECKING:

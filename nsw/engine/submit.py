@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger_rows import PLACES, Kind, Pending, State, TaskInFlight
+from nsw.engine.ledger_rows import PLACES, Kind, Pending, State, TaskInFlight
 from nsw.errors import CommandError, NswError, RefusedError, UnreachableError
 from nsw.schedulers.batch import JOB, LOGIN, LoginAndJobs
 from nsw.schedulers.model import NAME_CHARACTERS, NO_ID, Outcome, Submission
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.campaign.collect import Collector
-    from nsw.campaign.dependencies import Dependencies
-    from nsw.campaign.driven import DrivenCampaign, InFlight
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
-    from nsw.campaign.stages import Stages
+    from nsw.engine.collect import Collector
+    from nsw.engine.dependencies import Dependencies
+    from nsw.engine.driven import DrivenCampaign, InFlight
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
+    from nsw.engine.stages import Stages
 
 
 _DIGEST = 16  # characters: two submissions of one user never share them

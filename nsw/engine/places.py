@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from nsw.campaign.folder import CampaignFolder
+    from nsw.engine.folder import CampaignFolder
     from nsw.transport.model import Transport
 
 __all__ = ["WALK", "refuse_strangers", "require_own_folder", "require_own_place", "require_own_root"]

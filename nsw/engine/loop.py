@@ -6,21 +6,21 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import Collector
-from nsw.campaign.dependencies import Dependencies
-from nsw.campaign.driven import DrivenCampaign, InFlight
-from nsw.campaign.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State, TaskInFlight
-from nsw.campaign.poll import Poller, Withdrawal
-from nsw.campaign.submit import Submitter
+from nsw.engine.collect import Collector
+from nsw.engine.dependencies import Dependencies
+from nsw.engine.driven import DrivenCampaign, InFlight
+from nsw.engine.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State, TaskInFlight
+from nsw.engine.poll import Poller, Withdrawal
+from nsw.engine.submit import Submitter
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
 from nsw.safe_files import open_plain, read_plain
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
-    from nsw.campaign.stages import Canary, Stages
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
+    from nsw.engine.stages import Canary, Stages
     from nsw.schedulers.model import Submission
 
 
@@ -391,12 +391,12 @@ def request_cancel(folder: CampaignFolder, runs: Sequence[str] | None = None) ->
 
 
 def _load_canary(campaign: DrivenCampaign) -> Canary:
-    from nsw.campaign.stages import Canary  # with the readers, which other campaigns do not need while they run
+    from nsw.engine.stages import Canary  # with the readers, which other campaigns do not need while they run
 
     return Canary(campaign)
 
 
 def _load_stages(campaign: DrivenCampaign) -> Stages:
-    from nsw.campaign.stages import Stages
+    from nsw.engine.stages import Stages
 
     return Stages(campaign)

@@ -6,17 +6,17 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nsw.campaign.collect import AttemptEnd, Collector
-from nsw.campaign.judge import Status, Verdict, answer_once_begun, judge
-from nsw.campaign.ledger_rows import Kind, Reason, State, TaskInFlight
+from nsw.engine.collect import AttemptEnd, Collector
+from nsw.engine.judge import Status, Verdict, answer_once_begun, judge
+from nsw.engine.ledger_rows import Kind, Reason, State, TaskInFlight
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from nsw.campaign.dependencies import Dependencies
-    from nsw.campaign.driven import DrivenCampaign, InFlight
+    from nsw.engine.dependencies import Dependencies
+    from nsw.engine.driven import DrivenCampaign, InFlight
 
 
 _MAX_WITHDRAWALS = 3  # times that a run is submitted again by itself

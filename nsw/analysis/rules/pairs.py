@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.kernel_classes import COPIES
-from nsw.analysis.timeline_rules import busy_pct, slowed_times
+from nsw.analysis.rules.timeline import busy_pct, slowed_times
 from nsw.quantities import duration
 from nsw.wording import first_of
 

@@ -1,6 +1,6 @@
 """Migrations of ledgers: what makes the ledger of an older nsw one of this nsw's state version.
 
-A change of the ledger's schema (nsw/campaign/ledger_file.py) is a function here and its line in `MIGRATIONS`. It gets a
+A change of the ledger's schema (nsw/engine/ledger_file.py) is a function here and its line in `MIGRATIONS`. It gets a
 ledger of the state before, within a transaction, and leaves tables with the columns of the new schema, in any order.
 What the older nsw did not write is null.
 """

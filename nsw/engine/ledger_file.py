@@ -12,7 +12,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from nsw.campaign.ledger_migrations import OLDEST, STATE_VERSION, migrate
+from nsw.engine.ledger_migrations import OLDEST, STATE_VERSION, migrate
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 
@@ -24,7 +24,7 @@ __all__ = [
     "refuse_unknown_version",
 ]  # fmt: skip
 
-# what changes here needs a function in nsw/campaign/ledger_migrations.py
+# what changes here needs a function in nsw/engine/ledger_migrations.py
 SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE submissions (

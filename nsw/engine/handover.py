@@ -18,8 +18,8 @@ import zlib
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.folder import LEDGER, CampaignFolder
-from nsw.campaign.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
+from nsw.engine.folder import LEDGER, CampaignFolder
+from nsw.engine.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError, disk_full
 from nsw.safe_files import read_bytes, replacing
 from nsw.transport.commands import Fence, take_ownership
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.ledger import Ledger
     from nsw.transport.model import Transport
 
 __all__ = [

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.folder import CampaignFolder, run_folder, run_of
-from nsw.campaign.judge import Status, Verdict, judge, read_status, read_statuses, reason_followed_by, reason_with
-from nsw.campaign.ledger_rows import COLLECT, Kind, Reading, Reason, RunRow, State, TaskInFlight
+from nsw.engine.folder import CampaignFolder, run_folder, run_of
+from nsw.engine.judge import Status, Verdict, judge, read_status, read_statuses, reason_followed_by, reason_with
+from nsw.engine.ledger_rows import COLLECT, Kind, Reading, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError, UnreachableError
 from nsw.safe_files import open_to_read, read_plain, replacing, write_bytes
 from nsw.schedulers.model import Answer, Phase
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.driven import DrivenCampaign
+    from nsw.engine.driven import DrivenCampaign
 
 
 PACKED: Final = ".gz"  # of what a reduction makes

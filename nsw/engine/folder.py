@@ -1,6 +1,6 @@
 """The folder of a campaign: its files, its lock, its log, and where campaigns are found.
 
-A campaign that this user's nsw did not make, and that the user did not adopt (nsw/campaign/trust.py), is only looked
+A campaign that this user's nsw did not make, and that the user did not adopt (nsw/engine/trust.py), is only looked
 at, through one descriptor of its folder: no link is followed below it, and another folder that gets its name meanwhile
 is not looked at.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
 from nsw.apart import Limits
-from nsw.campaign.trust import forget, is_trusted, trust
+from nsw.engine.trust import forget, is_trusted, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
 from nsw.safe_files import OTHERS_WRITE, make_folders, open_below, open_folder_below, open_plain, read_text, user_name
 

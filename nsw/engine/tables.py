@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from nsw.campaign.folder import CampaignFolder
+    from nsw.engine.folder import CampaignFolder
 
 
 EARLIER_FIGURES: Final = "earlier_figures"  # the only table that no report is read into

@@ -16,9 +16,9 @@ from nsw.analysis.guided import (
     picked_again,
 )
 from nsw.analysis.guided import choose as choose_launches
-from nsw.campaign.ledger_rows import RECORDED, Choice, RunRow, State
-from nsw.campaign.recipe_lock import Basis, choice_mismatch, locked_choice, locked_recipe, read_basis
-from nsw.campaign.tables import load_rows, put_rows
+from nsw.engine.ledger_rows import RECORDED, Choice, RunRow, State
+from nsw.engine.recipe_lock import Basis, choice_mismatch, locked_choice, locked_recipe, read_basis
+from nsw.engine.tables import load_rows, put_rows
 from nsw.errors import NswError, nearest
 from nsw.metrics import check, find_chip, unsupported
 from nsw.metrics.requests import passes
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nsw.campaign.driven import DrivenCampaign
-    from nsw.campaign.folder import CampaignFolder
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.driven import DrivenCampaign
+    from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger import Ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def _write_locked_launches(
         Why that cannot be done; None: it is done.
     """
     from nsw.analysis.guided import TABLE, NothingMatched, chosen_rows
-    from nsw.campaign.tables import put_rows
+    from nsw.engine.tables import put_rows
 
     if not locked.kernels:
         return "the lockfile does not name the launches"

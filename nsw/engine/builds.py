@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.folder import PROGRAM
-from nsw.campaign.judge import Status, read_status
-from nsw.campaign.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, Cause, State
-from nsw.campaign.site_folder import reducer_to
+from nsw.engine.folder import PROGRAM
+from nsw.engine.judge import Status, read_status
+from nsw.engine.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, Cause, State
+from nsw.engine.site_folder import reducer_to
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.safe_files import write_text
 from nsw.wording import plural
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from nsw.campaign.driven import DrivenCampaign
+    from nsw.engine.driven import DrivenCampaign
 
 
 # the numbers of those paths, of a list that ends each with a NUL, that are not there

@@ -10,9 +10,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis import counter_rules, host_rules, timeline_rules
 from nsw.analysis.blocks import Evidence, Finding
-from nsw.analysis.hits import Context, Hit
+from nsw.analysis.rules import counters as counter_rules
+from nsw.analysis.rules import host as host_rules
+from nsw.analysis.rules import timeline as timeline_rules
+from nsw.analysis.rules.hits import Context, Hit
 from nsw.entry_points import registered
 from nsw.errors import NswError
 from nsw.wording import first_of

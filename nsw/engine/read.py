@@ -8,11 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.collect import AGAIN, KEPT_FILES, read_tail, second_start
-from nsw.campaign.folder import CampaignFolder, run_of
-from nsw.campaign.ledger_rows import NOTE, Reading, RunRow, State
-from nsw.campaign.recipe_lock import locked_recipe
-from nsw.campaign.tables import EARLIER_FIGURES, load_rows, replace_rows, table_files
+from nsw.engine.collect import AGAIN, KEPT_FILES, read_tail, second_start
+from nsw.engine.folder import CampaignFolder, run_of
+from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
+from nsw.engine.recipe_lock import locked_recipe
+from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
 from nsw.profilers.files_of_one_recording import Part, parts
 from nsw.readers.detect import read_many
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.ledger import Ledger
     from nsw.recipe.model import Figure
 
 

@@ -13,8 +13,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from nsw.campaign.ledger_file import as_campaign_error, open_ledger
-from nsw.campaign.ledger_rows import (
+from nsw.engine.ledger_file import as_campaign_error, open_ledger
+from nsw.engine.ledger_rows import (
     CALLS,
     CREATED,
     ENDED,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.hits import Hit
+from nsw.analysis.rules.hits import Hit
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.hits import Context
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.rules.hits import Context
 
     Remark = tuple[float, str, str, str, str]  # what could be won (%), what, do, fact, advice
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.folder import LEDGER, CampaignFolder, run_folder
-from nsw.campaign.handover import site_in_hand
-from nsw.campaign.ledger_rows import SCRATCH, State
-from nsw.campaign.places import WALK, refuse_strangers
+from nsw.engine.folder import LEDGER, CampaignFolder, run_folder
+from nsw.engine.handover import site_in_hand
+from nsw.engine.ledger_rows import SCRATCH, State
+from nsw.engine.places import WALK, refuse_strangers
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.plan.command import FILE, PRIVATE
 from nsw.resources import reducer
@@ -19,7 +19,7 @@ from nsw.scripts.quoting import quote
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.ledger import Ledger
     from nsw.transport.model import Transport
 
 __all__ = [

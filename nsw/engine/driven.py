@@ -6,17 +6,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nsw.campaign.events import Event, Message, ReportsRead
-from nsw.campaign.folder import CampaignFolder, Log, locked, run_folder
-from nsw.campaign.ledger import Ledger
-from nsw.campaign.ledger_file import bring_up_to_date
+from nsw.engine.events import Event, Message, ReportsRead
+from nsw.engine.folder import CampaignFolder, Log, locked, run_folder
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_file import bring_up_to_date
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from nsw.campaign.handover import Handover
-    from nsw.campaign.ledger_rows import TaskInFlight
+    from nsw.engine.handover import Handover
+    from nsw.engine.ledger_rows import TaskInFlight
     from nsw.schedulers.model import Scheduler, Submission
     from nsw.transport.model import Transport
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsw.campaign.judge import Verdict
-from nsw.campaign.ledger_rows import RECORDED, Cause, Doomed, Kind, NeedReason, NeedState, Pending, Reason, State
+from nsw.engine.judge import Verdict
+from nsw.engine.ledger_rows import RECORDED, Cause, Doomed, Kind, NeedReason, NeedState, Pending, Reason, State
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from nsw.campaign.driven import DrivenCampaign
-    from nsw.campaign.ledger import Ledger
+    from nsw.engine.driven import DrivenCampaign
+    from nsw.engine.ledger import Ledger
 
 
 class Dependencies:

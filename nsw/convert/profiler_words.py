@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
+from nsw.convert.shell_script import Piece, Text
 from nsw.recipe.passes import TraceDomain
-from nsw.recipe.shell_script import Piece, Text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

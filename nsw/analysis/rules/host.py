@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.analysis.hits import Hit
 from nsw.analysis.host import LOADER, MPI
+from nsw.analysis.rules.hits import Hit
 from nsw.quantities import format_ns, seconds
 from nsw.wording import plural
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.hits import Context
+    from nsw.analysis.rules.hits import Context
 
 __all__ = ["RULES", "HostWork", "host_work_while_idle"]
 

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.choose import Chooser
-from nsw.campaign.ledger_rows import (
+from nsw.engine.choose import Chooser
+from nsw.engine.ledger_rows import (
     ENDED,
     IN_FLIGHT,
     WERE_READ,
@@ -28,7 +28,7 @@ from nsw.campaign.ledger_rows import (
     RunRow,
     State,
 )
-from nsw.campaign.read import fault_of, read_reports
+from nsw.engine.read import fault_of, read_reports
 from nsw.errors import CanaryError, NswError
 from nsw.plan.model import GRACE_S, around_s
 from nsw.recipe.units import parse_duration
@@ -37,7 +37,7 @@ from nsw.safe_files import write_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.campaign.driven import DrivenCampaign
+    from nsw.engine.driven import DrivenCampaign
     from nsw.schedulers.model import Submission
 
 

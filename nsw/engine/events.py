@@ -10,7 +10,7 @@ from nsw.wording import headline, plural
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from nsw.campaign.ledger_rows import BuildRow, RunRow
+    from nsw.engine.ledger_rows import BuildRow, RunRow
 
 
 @dataclass(frozen=True, slots=True)

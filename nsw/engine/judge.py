@@ -7,8 +7,8 @@ import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.ledger import State
-from nsw.campaign.ledger_rows import Cause, Reason
+from nsw.engine.ledger import State
+from nsw.engine.ledger_rows import Cause, Reason
 from nsw.errors import UnreachableError
 from nsw.schedulers.model import Answer, Phase
 from nsw.transport.model import Transport, Unreadable

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.analysis.comparison import is_time
-from nsw.analysis.hits import Context, Hit, direction
-from nsw.analysis.host_rules import host_work_while_idle
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
+from nsw.analysis.rules.hits import Context, Hit, direction
+from nsw.analysis.rules.host import host_work_while_idle
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
 from nsw.wording import and_more, one_or, plural

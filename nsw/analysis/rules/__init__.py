@@ -1,0 +1,1 @@
+"""Rules: what a case shows, and what to try; `registry` lists them."""
