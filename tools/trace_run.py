@@ -3,8 +3,8 @@
     python tools/trace_run.py
 
 Prints how many functions and files run under site `local`, and how often the file changes when the functions are read
-in the order of their first calls. Only named functions count, no class bodies, comprehensions or lambdas. A call in a thread
-counts too; other processes of nsw (readers, the job) do not.
+in the order of their first calls. Only named functions count, no class bodies, comprehensions or lambdas. A call in a
+thread counts too; other processes of nsw (readers, the job) do not.
 """
 
 import atexit
