@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[1]
 MANY = 3  # parameters
 NUMBERS = {"int", "float", "int | None", "float | None"}
 UNIT = re.compile(
-    r"(?i)\b(?:seconds?|s|ms|us|ns|nanoseconds?|microseconds?|milliseconds?|minutes?|hours?|bytes?|[kMGT]i?B|%|per cent"
-    r"|percent\w*|shares?|ratios?|factors?|times|counts?|numbers?|how many|how much|index|position|lines?|columns?|width"
+    r"(?i)\b(?:seconds?|s|ms|us|ns|nanoseconds?|microseconds?|milliseconds?|minutes?|hours?|bytes?|[kMGT]i?B|%"
+    r"|per cent|percent\w*|shares?|ratios?|factors?|times|counts?|numbers?|how many|how much|index|position|lines?|columns?|width"
     r"|characters?|exit code|id|rank|node-hours|gpu-hours|gpus?|unit\w*|order|version|port|pid|figure|level|descriptor"
     r"|mode)\b|_(?:s|ns|us|ms|pct|bytes|count)\b|%"
 )
@@ -32,7 +32,7 @@ SHAPE = re.compile(
 ARRAY = re.compile(r"ndarray|\bNumbers\b|\bArray\b|pa\.Table|DataFrame")
 HELP = ("nsw/cli/",)
 GENERATED = {"overload", "field_validator", "model_validator"}
-READERS = {"read", "sniff"}  # what each reader has; nsw/readers/model.py documents it
+READERS = {"read", "sniff"}  # each reader has them; nsw/readers/model.py documents them
 
 
 def lacks(path: Path) -> Iterator[tuple[int, str, str]]:
