@@ -22,9 +22,9 @@ MANY = 3  # parameters
 NUMBERS = {"int", "float", "int | None", "float | None"}
 UNIT = re.compile(
     r"(?i)\b(?:seconds?|s|ms|us|ns|nanoseconds?|microseconds?|milliseconds?|minutes?|hours?|bytes?|[kMGT]i?B|%"
-    r"|per cent|percent\w*|shares?|ratios?|factors?|times|counts?|numbers?|how many|how much|index|position|lines?|columns?|width"
-    r"|characters?|exit code|id|rank|node-hours|gpu-hours|gpus?|unit\w*|order|version|port|pid|figure|level|descriptor"
-    r"|mode)\b|_(?:s|ns|us|ms|pct|bytes|count)\b|%"
+    r"|per cent|percent\w*|shares?|ratios?|factors?|times|counts?|numbers?|how many|how much|index|position|lines?"
+    r"|columns?|width|characters?|exit code|id|rank|node-hours|gpu-hours|gpus?|unit\w*|order|version|port|pid|figure"
+    r"|level|descriptor|mode)\b|_(?:s|ns|us|ms|pct|bytes|count)\b|%"
 )
 SHAPE = re.compile(
     r"(?i)shape|\brows?\b|\beach\b|\bone (?:a|per)\b|\blength\b|\bcolumns?\b|\bby (?:row|index)\b|sorted"
