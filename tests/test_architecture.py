@@ -17,8 +17,8 @@ BASE = {
 }  # fmt: skip
 # left to right
 FLOW = [
-    "recipe", "site", "profilers", "plan", "scripts", "transport", "schedulers", "site_check", "convert", "readers", "analysis",
-    "engine", "campaign", "present", "cli",
+    "recipe", "site", "profilers", "launchers", "plan", "scripts", "transport", "schedulers", "site_check", "convert", "readers",
+    "analysis", "engine", "campaign", "present", "cli",
 ]  # fmt: skip
 BESIDE = {"demo", "api", "events", "__main__"}  # a program of its own, the doors for Python, the door for `python -m`
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.engine.events import Message
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
 from nsw.recipe.command_words import first_program
+from nsw.recipe.launcher_names import launcher_commands, load_launcher
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
 
 _BARE: Final = re.compile(r"[\w.+-]+")  # neither a path, a template, an assignment nor anything of a shell
-_ON_PATH: Final = ("srun", "mpirun", "mpiexec", "aprun", "jsrun")  # torchrun is a module of the program's python
-_USUAL: Final = ("python", "python3", "bash", "sh", "mpirun", "mpiexec", "torchrun", "srun", "julia", "perl", "Rscript")
+_INTERPRETERS: Final = ("python", "python3", "bash", "sh", "julia", "perl", "Rscript")
 
 
 def missing_programs(loaded: LoadedRecipe, site: Site) -> Iterator[Diagnostic]:
@@ -39,7 +39,7 @@ def missing_programs(loaded: LoadedRecipe, site: Site) -> Iterator[Diagnostic]:
     if elsewhere or may_bring or "PATH" in {*app.env, *site.env}:
         return
     kind = app.launcher.kind
-    if kind in _ON_PATH and not shutil.which(kind):
+    if load_launcher(kind).on_path and not shutil.which(kind):
         message = f"{kind} is not on PATH here: the runs will not find it"
         yield loaded.document.diagnostic(("app", "launcher"), message)
     if kind != "none":
@@ -48,7 +48,7 @@ def missing_programs(loaded: LoadedRecipe, site: Site) -> Iterator[Diagnostic]:
     sent = {name.rpartition("/")[2] for name in app.files}
     if not _BARE.fullmatch(program) or program in sent or shutil.which(program) or _bash_knows(program):
         return
-    hint = did_you_mean(program, [name for name in _USUAL if shutil.which(name)])
+    hint = did_you_mean(program, [name for name in (*_INTERPRETERS, *launcher_commands()) if shutil.which(name)])
     message = f"{program} is not on PATH here: the runs will not find it"
     yield loaded.document.diagnostic(("app", "command"), message, hint=hint)
 

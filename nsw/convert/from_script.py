@@ -19,8 +19,8 @@ from nsw.convert.job_directives import read_directives
 from nsw.convert.profiler_words import PassWords, parse_pass, reads_reports
 from nsw.convert.shell_script import Piece, Text, parse_script, shell_names
 from nsw.errors import UsageError
+from nsw.launchers.launch import layout_options
 from nsw.metrics.catalogue import find_chip
-from nsw.plan.launchers import layout_options
 from nsw.recipe.command_words import FILLED, Launched, launched
 from nsw.recipe.program_files import files_of
 from nsw.recipe.secrets import holds_secret, looks_secret

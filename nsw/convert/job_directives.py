@@ -169,7 +169,7 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str) -> Direc
 def _scheduler_of(line: str, adapters_by_name: dict[str, Adapter]) -> str:
     """The batch system that reads a line; empty: none does."""
     return next(
-        (name for name, adapter in adapters_by_name.items() if re.match(rf"{re.escape(adapter.marker)}\s+-", line)), ""
+        (name for name, adapter in adapters_by_name.items() if re.match(r"\s+-", adapter.after_marker(line) or "")), ""
     )
 
 

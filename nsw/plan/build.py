@@ -6,6 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.errors import Diagnostic, InputError, Mark, did_you_mean
+from nsw.launchers.launch import binding_in, functions_before, gpus_in, is_cyclic, launch_notes, processes_in
+from nsw.launchers.model import Launch, Layout, LayoutError, PlaceFacts
+from nsw.launchers.srun import check_line
 from nsw.metrics import Chip, check, find_chip, unsupported
 from nsw.metrics.catalogue import chips
 from nsw.metrics.requests import Tool, tool_for, tool_named
@@ -27,18 +30,7 @@ from nsw.plan.jobs import (
     standing_at,
     too_many_runs,
 )
-from nsw.plan.launchers import (
-    Launch,
-    PlaceFacts,
-    binding_in,
-    check_line,
-    functions_before,
-    gpus_in,
-    is_cyclic,
-    notes_of,
-    processes_in,
-)  # fmt: skip
-from nsw.plan.layout import Demand, Layout, LayoutError, layout_of
+from nsw.plan.layout import Demand, layout_of
 from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
 from nsw.plan.passes import CaseProgram, profiled
 from nsw.profilers import Profiled
@@ -196,7 +188,7 @@ class _Builder:
             self.absent.setdefault((f"case {case.id}", too_many), []).extend(names)
             return []
         self._check_gpus(program.needs)
-        self.notes |= dict.fromkeys(notes_of(program.launch))
+        self.notes |= dict.fromkeys(launch_notes(program.launch))
         impossible = {pass_.name: done.impossible for pass_, (_, done) in zip(self._passes, commands, strict=True)}
         runs: list[Run] = []
         for pass_, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
@@ -223,7 +215,7 @@ class _Builder:
         env, secrets = self._env(values)
         words = self._program(values)
         launch = self._launch(values, needs)
-        needs = replace(needs, tasks=launch.layout.tasks, one_a_node=launch.kind == "torchrun")
+        needs = replace(needs, tasks=launch.layout.tasks, one_a_node=launch.launcher.spawns)
         app = self._app(case, needs, values)
         box = self._box(app, values, secrets)
         return CaseProgram(case, needs, env=env, secrets=secrets, words=words, launch=launch, app=app, box=box)

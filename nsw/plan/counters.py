@@ -18,7 +18,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from nsw.plan.launchers import Launch
+    from nsw.launchers.model import Launch
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.model import Recipe
 
@@ -59,13 +59,13 @@ def requested(counters_pass: CountersPass, tool: str | None, chip: str | None) -
 
 
 def starts_each(counters_pass: CountersPass, launch: Launch) -> bool:
-    """Whether each process of torchrun gets a profiler of its own unless the recipe says otherwise.
+    """Whether each process of a launcher that spawns them gets a profiler of its own by default.
 
-    One around torchrun profiles all its processes, and `ranks: first` is the default of counters. Where the whole
+    One around the launcher profiles all its processes, and `ranks: first` is the default of counters. Where the whole
     program is run again, all processes must be.
     """
     return (
-        launch.kind == "torchrun"
+        launch.launcher.spawns
         and launch.layout.total != 1
         and counters_pass.replay not in WHOLE_PROGRAM
         and counters_pass.ranks != "all"

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nsw.errors import NswError
+from nsw.launchers.model import LayoutError
 from nsw.plan.command import words
-from nsw.plan.layout import LayoutError
 from nsw.plan.model import APP, AROUND_S, REDUCTION, Job, Resources, Run
 from nsw.recipe.matrix import Case, case_id
 from nsw.recipe.passes import CountersPass, Pass

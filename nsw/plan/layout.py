@@ -8,29 +8,20 @@ script, the words of the launcher, which ranks are profiled, and what the job co
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
-from nsw.errors import NswError
+from nsw.launchers.model import Layout, LayoutError, Sees
+from nsw.recipe.launcher_names import CUSTOM, NONE, load_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["MAKERS", "Demand", "Layout", "LayoutError", "layout_of", "sentence"]
-
-Sees = Literal["own", "node"]
+__all__ = ["MAKERS", "Demand", "layout_of", "sentence"]
 
 # chips that are not NVIDIA's, and the variable by which a process sees some of a node's GPUs
 MAKERS: Final = {"pvc": "Intel", "gfx908": "AMD", "gfx90a": "AMD", "gfx942": "AMD"}
 _VISIBLE: Final = {"AMD": "ROCR_VISIBLE_DEVICES", "Intel": "ZE_AFFINITY_MASK"}
 _NVIDIA: Final = "CUDA_VISIBLE_DEVICES"
-
-
-class LayoutError(NswError):
-    """Parts of a recipe contradict each other; `path` is the one to point at."""
-
-    def __init__(self, path: tuple[str | int, ...], message: str, hint: str | None = None) -> None:
-        super().__init__(message, hint=hint)
-        self.path = path
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,68 +63,6 @@ class Demand:
     cyclic: bool = False
     bound: str = ""
     site_gpus: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the processes of a run are to be.
-
-    Attributes:
-        kind: The launcher's.
-        nodes: Nodes of the run.
-        ranks: Processes on each node, in order; empty where nsw does not decide it.
-        tasks: Processes that the scheduler is asked to make room for.
-        node_gpus: GPUs that the run has of each node, where they divide equally; else 0.
-        cpus: CPU cores a process; None where the recipe does not say.
-        sees: Which GPUs a process sees.
-        variable: The variable by which it sees its own; empty where it sees all of its node.
-        order: The order in which local ranks take a node's GPUs; empty: as they are numbered.
-        divided: Whether the recipe says how many GPUs there are, and they are the processes'.
-        shared: Whether the recipe allows processes to share a GPU.
-        cyclic: Whether the nodes take the ranks in turn.
-        bound: The option of the recipe by which processes are bound to cores, in place of nsw's; empty: none.
-    """
-
-    kind: str = "none"
-    nodes: int = 1
-    ranks: tuple[int, ...] = (1,)
-    tasks: int = 1
-    node_gpus: int = 0
-    cpus: int | None = None
-    sees: Sees = "node"
-    variable: str = ""
-    order: tuple[int, ...] = ()
-    divided: bool = False
-    shared: bool = False
-    cyclic: bool = False
-    bound: str = ""
-
-    @property
-    def compared(self) -> str:
-        """Which GPUs the job sees to: `own` ones of each rank, `all` of a node's by its ranks, or `-`: none."""
-        if not self.divided or self.shared or not self.node_gpus:
-            return "-"
-        return "own" if self.variable else "all"
-
-    @property
-    def total(self) -> int | None:
-        """Processes in all; None where nsw does not decide it."""
-        return sum(self.ranks) or None
-
-    @property
-    def per_node(self) -> int:
-        """The most processes of a node, as the scheduler is asked."""
-        return -(-self.tasks // self.nodes)
-
-    @property
-    def has_ranks(self) -> bool:
-        """Whether a launcher starts several processes, or nobody knows how many."""
-        return self.kind != "none" and self.total != 1
-
-    @property
-    def planned(self) -> str:
-        """The processes of each node, such as `4+4`; `-` where nsw does not decide it."""
-        return "+".join(map(str, self.ranks)) or "-"
 
 
 class _ContradictionError(Exception):
@@ -193,8 +122,10 @@ def _layout(demand: Demand) -> Layout:
     if ranks and demand.gpus_written:
         _check_division(demand, ranks, node_gpus)
     alone = bool(ranks) and all(count == node_gpus for count in ranks)
-    sees: Sees = demand.sees or ("own" if alone and demand.gpus_written and demand.kind != "torchrun" else "node")
-    several = demand.kind != "none" and sum(ranks) != 1 and bool(ranks)
+    sees: Sees = demand.sees or (
+        "own" if alone and demand.gpus_written and not load_launcher(demand.kind).spawns else "node"
+    )
+    several = demand.kind != NONE and sum(ranks) != 1 and bool(ranks)
     variable = _VISIBLE.get(MAKERS.get((demand.chip or "").lower(), ""), _NVIDIA)
     return Layout(
         kind=demand.kind,
@@ -217,9 +148,9 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
     """The processes of each node, and how many the scheduler makes room for."""
     nodes, each = demand.nodes, demand.tasks_per_node
     by_nodes = nodes * (each or 1)
-    if demand.kind in {"none", "custom"}:  # what these start where, is their own
+    if demand.kind in {NONE, CUSTOM}:  # what these start where, is their own
         room = by_nodes if each or demand.processes is None else demand.processes
-        return ((1,) if demand.kind == "none" and nodes == 1 else ()), room
+        return ((1,) if demand.kind == NONE and nodes == 1 else ()), room
     if demand.one_machine and nodes > 1:
         raise _ContradictionError(
             ("resources", "nodes"),
@@ -260,10 +191,10 @@ def _ranks(demand: Demand) -> tuple[tuple[int, ...], int]:
                 (f"`processes: {full * nodes}`", replace(demand, processes=full * nodes)),
             ],
         )
-    if demand.kind == "torchrun" and len(set(ranks)) > 1:
+    if load_launcher(demand.kind).spawns and len(set(ranks)) > 1:
         raise _ContradictionError(
             ("app", "launcher", "processes"),
-            f"{total} processes cannot be divided equally among {_nodes(nodes)}, as torchrun needs",
+            f"{total} processes cannot be divided equally among {_nodes(nodes)}, as {demand.kind} needs",
             [
                 (f"`processes: {count}`", replace(demand, processes=count))
                 for count in (full * nodes, (full - 1) * nodes)
@@ -344,7 +275,7 @@ def _check_division(demand: Demand, ranks: Sequence[int], node_gpus: int) -> Non
 def sentence(layout: Layout) -> str | None:
     """The layout for a person, such as `8 ranks: 4 on each of 2 nodes, one GPU each`; None for a single process."""
     gpus = layout.node_gpus if layout.divided else 0
-    if layout.kind == "none":
+    if layout.kind == NONE:
         if layout.nodes == 1 and layout.tasks == 1:
             return None
         if layout.nodes == 1:
@@ -386,7 +317,7 @@ def _gpus_in_words(layout: Layout, node_gpus: int) -> str:
         words = f", {'one GPU' if share == 1 else _gpus(share)} each"
     if layout.variable:
         return words
-    rank = "LOCAL_RANK" if layout.kind == "torchrun" else "its local rank"
+    rank = load_launcher(layout.kind).local_rank
     return f"{words} (each sees all {node_gpus} of its node and picks by {rank})" if node_gpus > 1 else words
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from nsw.plan.layout import Layout
+from nsw.launchers.model import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from nsw.launchers.launch import launch, rank_words, start_on_nodes
 from nsw.metrics import find_chip
 from nsw.plan import counters as counting
 from nsw.plan.command import RECORD_ENVIRONMENT, Box, boxed, folder_of_tool, with_secrets
 from nsw.plan.jobs import are_tasks
-from nsw.plan.launchers import Launch, launch, rank_words, start_on_nodes
 from nsw.plan.layout import MAKERS
 from nsw.plan.model import SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load
@@ -21,6 +21,7 @@ from nsw.recipe.units import Fault
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from nsw.launchers.model import Launch
     from nsw.plan.model import Resources
     from nsw.recipe.matrix import Case
     from nsw.recipe.model import Recipe
@@ -95,7 +96,7 @@ def profiled(
     if (reason := _no_gpus(pass_, facts, chip)) is not None:
         return pass_.tool, Profiled(impossible=reason)
     # around a launcher, which is no program of the image, is the site's own profiler
-    in_image = box is not None and box.profiler_inside and not (launch.kind not in _IN_IMAGE and inside is False)
+    in_image = box is not None and box.profiler_inside and (launch.launcher.in_image or inside is not False)
     tool, path, missing = _tool(
         pass_, SiteFacts() if in_image else facts, {} if in_image else dict(site.profilers), chip
     )
@@ -144,7 +145,7 @@ def _put_around(
     launch, program, each, tools = started.launch, started.words, nesting.each, nesting.tools
     inner, outer = (started.secrets, 0) if nesting.hides_secrets else (0, started.secrets)
     nest = _Nest(launch, started.box, outer)
-    outermost = not each and launch.kind not in _IN_IMAGE
+    outermost = not each and not launch.launcher.in_image
     if each:
         program = with_secrets(inner, program)
     words = nest.ranks("all", program, program, tools) if outermost else program if each else nest.inside(program)
@@ -201,20 +202,17 @@ def _report(pass_: Any, *, chooses: bool) -> str:
 _NOT_BROUGHT = "the site's profilers must name the path of one in a folder of its own, such as /opt/TOOL/bin/TOOL"
 
 
-_IN_IMAGE: Final = frozenset({"none", "torchrun"})  # launchers that a container's image has
-
-
 class _Nest:
     """Nesting order of profiler, launcher, ranks and container.
 
-    torchrun is in the image, and so in the container; other launchers start containers.
+    A launcher of the image is in the container; others start containers.
     """
 
     def __init__(self, launch: Launch, box: Box | None, secrets: int) -> None:
         self._launch = launch
         self._box = box
         self._secrets = secrets
-        self._outside = launch.kind not in _IN_IMAGE
+        self._outside = not launch.launcher.in_image
 
     def boxed(self, words: Sequence[str], tools: Sequence[str] = ()) -> tuple[str, ...]:
         return tuple(words) if self._box is None else boxed(self._box, words, tools)
@@ -249,14 +247,14 @@ def _brought_in(profiler: Profiler, path: str, box: Box | None) -> tuple[str, ..
 
 
 def _each_process(profiler: Profiler, pass_: Any, launch: Launch, inside: bool | None) -> bool:
-    """A profiler for each process? torchrun's processes are its children: one report around it is whole."""
+    """Whether each process gets a profiler; where processes are a launcher's children, one around it sees all."""
     if launch.kind == "none":
         return False
     if profiler.ONE_PROCESS:
         return True
     if inside is not None:
         return inside
-    return launch.kind != "torchrun" or (pass_.kind == "counters" and counting.starts_each(pass_, launch))
+    return not launch.launcher.spawns or (pass_.kind == "counters" and counting.starts_each(pass_, launch))
 
 
 def _no_gpus(pass_: Any, facts: SiteFacts, chip: str | None) -> str | None:

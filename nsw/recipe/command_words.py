@@ -6,9 +6,12 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from nsw.recipe.launcher_names import launcher_commands, load_launcher
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsw.launchers.model import Launcher
     from nsw.recipe.document import Document
 
 __all__ = ["FILLED", "LONGEST", "SHELL", "Launched", "filled", "first_program", "launched", "split"]
@@ -51,30 +54,6 @@ def filled(text: str) -> str:
     return _TEMPLATE.sub(FILLED, text)
 
 
-_COUNT: Final = {
-    "srun": ("-n", "--ntasks"),
-    "mpirun": ("-np", "-n", "--np"),
-    "mpiexec": ("-n", "-np", "--np"),
-    "aprun": ("-n", "--pes"),
-    "jsrun": ("-n", "--nrs"),
-    "torchrun": ("--nproc_per_node", "--nproc-per-node"),
-}
-# options whose value is the next word, where it is no number
-_MPI: Final = (
-    "-H -host --host -hosts -hostfile --hostfile -machinefile --machinefile -f -bind-to --bind-to -map-by --map-by"
-    " -rank-by --rank-by --cpu-bind --mem-bind --env -x -wdir --wdir -wd -rf --rankfile -launcher"
-)
-_VALUED: Final = {
-    "srun": "-A -C -d -D -e -J -m -M -o -p -q -t -w -x -G --account --constraint --cpu-bind --cpu_bind --distribution"
-    " --error --export --gpu-bind --gres --hint --job-name --mem --mem-bind --mpi --nodelist --output --partition"
-    " --qos --time --chdir",
-    "mpirun": _MPI,
-    "mpiexec": _MPI,
-    "aprun": "-cc -L -m -e -E -p -r",
-    "jsrun": "-b -d -l -L -m -e -E -M -o -k -t -S --bind --launch_distribution --smpiargs",
-    "torchrun": "--nnodes --rdzv_backend --rdzv-backend --rdzv_endpoint --rdzv-endpoint --rdzv_id --rdzv-id --rdzv_conf"
-    " --rdzv-conf --master_addr --master-addr --log_dir --log-dir --role --tee --redirects",
-}
 _PAIRED: Final = frozenset({"-env", "-genv", "-mca", "--mca", "-gmca", "--gmca"})  # two words follow
 _NUMBER: Final = re.compile(r"\d[\d.,:]*")
 
@@ -90,35 +69,43 @@ class Launched(NamedTuple):
 
 def launched(words: Sequence[str]) -> Launched | None:
     """The command line as its launcher's and its program's words; None where it starts with no launcher of PATH."""
-    if not words or words[0] not in _COUNT or ":" in words:  # mpirun -np 1 a : -np 3 b
+    if not words or words[0] not in launcher_commands() or ":" in words:  # mpirun -np 1 a : -np 3 b
         return None
-    kind, processes, options, at = words[0], None, list[str](), 1
-    while at < len(words) and words[at].startswith("-") and not (kind == "torchrun" and words[at] == "-m"):
-        option_words = list(words[at : at + 1 + _values(kind, words[at], words[at + 1 : at + 2])])
-        count = _count(kind, option_words)
+    launcher: Launcher = load_launcher(words[0])
+    command = launcher.command or (words[0],)
+    if tuple(words[: len(command)]) != command:
+        return None
+    processes, options, at = None, list[str](), len(command)
+    while at < len(words) and words[at].startswith("-") and not (launcher.runs_modules and words[at] == "-m"):
+        option_words = list(words[at : at + 1 + _values(launcher, words[at], words[at + 1 : at + 2])])
+        count = _count(launcher, option_words)
         processes = processes if count is None else count
         options += option_words if count is None else []
         at += len(option_words)
     program = tuple(words[at:])
-    if kind == "torchrun" and program and (program[0] == "-m" or program[0].endswith(".py")):
-        program = ("python", *program)  # which torchrun does by itself
-    return Launched(kind, processes, tuple(options), program) if program else None
+    if launcher.runs_modules and program and (program[0] == "-m" or program[0].endswith(".py")):
+        program = ("python", *program)  # which the launcher does by itself
+    return Launched(words[0], processes, tuple(options), program) if program else None
 
 
-def _values(kind: str, option: str, after: Sequence[str]) -> int:
+def _values(launcher: Launcher, option: str, after: Sequence[str]) -> int:
     """How many words after an option are its values."""
     if option in _PAIRED:
         return 2
     if "=" in option or not after:
         return 0
-    return int(option in _VALUED[kind].split() or option in _COUNT[kind] or _NUMBER.fullmatch(after[0]) is not None)
+    return int(
+        option in launcher.value_options.split()
+        or option in launcher.count_options
+        or _NUMBER.fullmatch(after[0]) is not None
+    )
 
 
-def _count(kind: str, option_words: Sequence[str]) -> int | None:
+def _count(launcher: Launcher, option_words: Sequence[str]) -> int | None:
     """The number of processes, of `-n 4`, `-n4` and `--ntasks=4`."""
     option, _, value = option_words[0].partition("=")
     joined = re.fullmatch(r"(-n)(\d+)", option)
     if joined:
         option, value = joined.groups()
     value = value or "".join(option_words[1:])
-    return int(value) if option in _COUNT[kind] and value.isdecimal() and int(value) > 0 else None
+    return int(value) if option in launcher.count_options and value.isdecimal() and int(value) > 0 else None

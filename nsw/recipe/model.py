@@ -37,8 +37,10 @@ from nsw.recipe.fields import (
     amount,
     empty_as_map,
     flag,
+    one_of,
     or_template,
 )
+from nsw.recipe.launcher_names import LAUNCHERS, launchers
 from nsw.recipe.matrix import Matrix
 from nsw.recipe.passes import Pass, PassEntry
 from nsw.recipe.secrets import EnvironmentTemplates
@@ -156,14 +158,13 @@ class Lock(Model):
 
 
 Inside: TypeAlias = Literal["inside", "outside"]
+LauncherName: TypeAlias = Annotated[str, Parsed(one_of(launchers), {"type": "string", "enum": [*LAUNCHERS]})]
 
 
 class Launcher(Model):
     """How the application's processes are started."""
 
-    kind: Literal["none", "srun", "mpirun", "mpiexec", "torchrun", "aprun", "jsrun", "custom"] = Field(
-        default="none", description="The launcher; none starts one process."
-    )
+    kind: LauncherName = Field(default="none", description="The launcher; none starts one process.")
     processes: CountOrTemplate | None = Field(
         default=None, description="How many processes in all; by default tasks_per_node on each node, else one."
     )

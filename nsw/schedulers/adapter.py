@@ -170,8 +170,8 @@ def directive_value(option: str, value: str, plain: str, reader: str) -> str:
     return f"{mark}{value}{mark}"
 
 
-def told_limit(text: str) -> int | None:
-    """Seconds of a limit that a listing prints, `1-00:00:00` or `30:00`; None where it is no time."""
+def parse_time_limit(text: str) -> int | None:
+    """Parse the seconds of a limit that a listing prints, `1-00:00:00` or `30:00`; None where it is no time."""
     text = text.strip()
     try:
         return parse_duration(f"00:{text}" if text.count(":") == 1 and "-" not in text else text)
@@ -181,7 +181,7 @@ def told_limit(text: str) -> int | None:
 
 def limit_words(text: str) -> str | None:
     """`1h30m` for `01:30:00`; None for what is no time."""
-    seconds = told_limit(text) if ":" in text else None
+    seconds = parse_time_limit(text) if ":" in text else None
     return None if seconds is None else format_duration(seconds)
 
 
@@ -193,9 +193,12 @@ def job_ids(watched: Iterable[Watched]) -> list[str]:
 def task_words(
     watched: Iterable[Watched], word: Callable[[str, str], str], *, word_per_range: bool = False
 ) -> list[str]:
-    """What a command takes for these jobs, of an array only the tasks named: `word` is given its id and `0-3,7`.
+    """The words by which a command takes these jobs, of an array only the tasks named, such as `7_0-3,7`.
 
-    `apart`: a word for each range.
+    Args:
+        watched: The jobs.
+        word: Makes a word of an id and its ranges.
+        word_per_range: Make a word for each range, instead of one for all.
     """
     words: list[str] = []
     for job in watched:
@@ -212,75 +215,16 @@ def split_words(words: Sequence[str], size: int = 200) -> list[Sequence[str]]:
     return [words[at : at + size] for at in range(0, len(words), size)]
 
 
-# how lines of batch systems begin, also of those unknown here; #BB and #DW, of burst buffers, several of them read
-_DIRECTIVE = re.compile(r"#(?:[A-Z]{3,}:?|\$)(?:\s|$)")
+class Required(ABC):
+    """What every batch system has: five names and four methods. All else has a default, in the classes below."""
 
-
-class Adapter(ABC):
-    """A batch system. A subclass must fill in what is abstract or unset here; the rest has defaults.
-
-    Attributes that are empty stand for what a system does not have. Patterns are regular expressions for what the
-    commands print, in which capitals count as small letters.
-    """
-
-    # 1 of 9: for sentences, such as "Slurm"
-    name: ClassVar[str]
-    # 2: how a directive line of a job script begins, such as "#SBATCH"
-    marker: ClassVar[str]
-    # 3 and 4: the commands that submit and list, for sentences and counters
-    submit: ClassVar[str]
-    queue: ClassVar[str]
-    # 5: a line of what `submit` prints, with the job's id as its group
-    submitted: ClassVar[str]
+    name: ClassVar[str]  # for sentences, such as "Slurm"
+    marker: ClassVar[str]  # how nsw begins a directive line of a job script, such as "#SBATCH"
+    submit: ClassVar[str]  # the command that submits, for sentences and counters
+    queue: ClassVar[str]  # the command that lists, likewise
+    submitted: ClassVar[str]  # pattern of a line that `submit` prints, with the job's id as its group
 
     capabilities: ClassVar[Capabilities] = Capabilities()
-    # the command that knows ended jobs, for sentences
-    history: ClassVar[str] = ""
-    # why a job that was accepted is in neither queue nor history from the first poll on, where that has a reason other
-    # than that the system forgot it: part of a sentence
-    vanished: ClassVar[str] = ""
-    # how to recognize the system on a machine, where others have a `submit` of the same name: a command that only it
-    # has, or regular expressions for what `SUBMIT --version` prints, by the name of the product
-    known_by: ClassVar[str] = ""
-    products: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    # the same for systems that have these commands, and that this adapter does not drive
-    relatives: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    # prefixes of environment variables that would change what the commands do or print, and those that stay
-    cleared_variables: ClassVar[tuple[str, ...]] = ()
-    kept_variables: ClassVar[tuple[str, ...]] = ()
-    # keys of `resources` and of a site that it understands beyond nodes, gpus, tasks, cpus, memory, time, extra
-    keys: ClassVar[frozenset[str]] = frozenset({"queue", "account"})
-
-    # of scripts that were written by hand: what options of a directive ask for (a key of a site or of `resources`, or
-    # name, output, tasks, per_node, cpus, node_cpus, node_gpus, task_gpus, chunk), options without a value, how many
-    # seconds the last part of a time limit counts, of one part (90) and of two (1:30), how variables of jobs begin
-    asks: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    flags: ClassVar[frozenset[str]] = frozenset()
-    time_units: ClassVar[tuple[int, int]] = (60, 1)
-    variables: ClassVar[str] = ""
-
-    # patterns: a fault of the moment; a refusal only because enough jobs are in the queue already; what commands say of
-    # jobs that had ended before; of a job's output the words, as the group, that tell of too much memory
-    passing: ClassVar[str] = ""
-    full: ClassVar[str] = ""
-    over: ClassVar[str] = ""
-    memory: ClassVar[str] = ""
-    # of what a command complains, the lines that say nothing, and how the others begin
-    noise: ClassVar[str] = r"^\s*$"
-    preamble: ClassVar[str] = ""
-
-    # commands that ask: anything that every user may ask and that costs little, the cluster's settings; for a new sites
-    # file the queues that take jobs, the user's accounts
-    sign_of_life: ClassVar[Sequence[str]] = ()
-    facts_command: ClassVar[Sequence[str]] = ()
-    queues_command: ClassVar[Sequence[str]] = ()
-    accounts_command: ClassVar[Sequence[str]] = ()
-    # what the commands call an element of an array, by the id and the index
-    element: ClassVar[str] = "{}_{}"
-    # of the file, in the folder of logs, with what a job script printed
-    log_ending: ClassVar[str] = "log"
-
-    # --- required -----------------------------------------------------------------------------------------
 
     @abstractmethod
     def submit_command(self, request: Request) -> list[str]:
@@ -293,7 +237,9 @@ class Adapter(ABC):
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:
         """One command that lists the user's jobs, at least those watched that still wait or run.
 
-        `detail` asks for a line for each array task, where the plain listing may be vague.
+        Args:
+            watched: The submissions of interest.
+            detail: List each array task on a line of its own, where the plain listing may be vague.
         """
 
     @abstractmethod
@@ -307,10 +253,32 @@ class Adapter(ABC):
     def cancel_command(self, watched: Sequence[Watched]) -> list[str] | None:
         """One command to end all of these, for an array only the tasks named; None when there is nothing to end."""
 
-    # --- optional: directives -----------------------------------------------------------------------------
+
+# how directives of batch systems begin, also of those unknown here; several systems read #BB and #DW, of burst buffers
+_DIRECTIVE = re.compile(r"#(?:[A-Z]{3,}:?|\$| ?[a-z]+:)(?:\s|$)")
+
+
+class Scripts(Required):
+    """The directives of job scripts: those that nsw writes, and those that people wrote."""
+
+    # pattern of how directive lines begin, where `marker` is not the only spelling
+    marker_pattern: ClassVar[str] = ""
+    # keys of `resources` and of a site that it understands beyond nodes, gpus, tasks, cpus, memory, time, extra
+    keys: ClassVar[frozenset[str]] = frozenset({"queue", "account"})
+    # what options ask for: a key of a site or of `resources`, or name, output, tasks, per_node, cpus, node_cpus,
+    # node_gpus, task_gpus, chunk
+    asks: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    flags: ClassVar[frozenset[str]] = frozenset()  # options without a value
+    time_units: ClassVar[tuple[int, int]] = (60, 1)  # seconds of the last part of a limit: of one (90), of two (1:30)
+    variables: ClassVar[str] = ""  # how the names of variables begin that jobs get
 
     def head(self, job: Job, scratch: str, extra: list[str]) -> list[str]:  # noqa: ARG002
         """The directive lines of a job's script; those of `extra`, with their markers, are among them.
+
+        Args:
+            job: Its resources count GPUs and tasks over all nodes; its walltime is in seconds.
+            scratch: The campaign's folder on the site.
+            extra: The recipe's own lines.
 
         Raises:
             UsageError: A value cannot be written on such a line.
@@ -322,12 +290,18 @@ class Adapter(ABC):
         """The option of such a line of `extra` that sets what nsw must set itself, and why it cannot be there."""
         return None
 
+    def after_marker(self, line: str) -> str | None:
+        """What a directive line holds behind its marker; None for a line that is no directive of this system."""
+        match = re.match(self.marker_pattern or re.escape(self.marker), line)
+        return match and line[match.end() :]
+
     def options_in(self, line: str) -> list[tuple[str, str]]:
         """The options of a directive line with their values, such as ("--nodes", "2")."""
+        text = self.after_marker(line) or ""
         try:
-            return _options(shlex.split(line.removeprefix(self.marker), comments=True), self.asks, self.flags)
+            return _options(shlex.split(text, comments=True), self.asks, self.flags)
         except ValueError:  # a quote that does not end
-            return _options(line.removeprefix(self.marker).split(), self.asks, self.flags)
+            return _options(text.split(), self.asks, self.flags)
 
     def requested_keys(self, option: str, value: str) -> list[tuple[str, str]]:
         """What an option asks for, with words of `asks`; [] where nsw has no key for it."""
@@ -345,17 +319,26 @@ class Adapter(ABC):
 
     def own_lines(self, lines: Iterable[str]) -> list[str]:
         """The lines of `extra` less those of other batch systems."""
-        return [line for line in lines if line.startswith(self.marker) or not _DIRECTIVE.match(line)]
+        return [line for line in lines if self.after_marker(line) is not None or not _DIRECTIVE.match(line)]
 
     def _directive(self, line: str) -> str:
         if "\n" in line or "\r" in line:
             raise UsageError(f"resources.extra: a line cannot hold a line break: {line!r}")
         text = line if line.startswith("#") else f"{self.marker} {line}"
-        if text.startswith(self.marker) and (option := self.unwanted(text)):
+        if self.after_marker(text) is not None and (option := self.unwanted(text)):
             raise refused_option(*option)
         return text
 
-    # --- optional: submitting -----------------------------------------------------------------------------
+
+class Messages(Required):
+    """What commands print when they fail. Patterns are regular expressions in which capitals count as small letters."""
+
+    passing: ClassVar[str] = ""  # a fault of the moment, which proves nothing about jobs
+    full: ClassVar[str] = ""  # a refusal only because enough jobs are in the queue already
+    over: ClassVar[str] = ""  # what commands print about jobs that had ended before
+    memory: ClassVar[str] = ""  # in a job's output the words, as the group, that report too much memory
+    noise: ClassVar[str] = r"^\s*$"  # lines of complaints without information
+    preamble: ClassVar[str] = ""  # how the other lines begin
 
     def parse_submitted(self, result: CommandResult) -> str | None:
         """The job id that a successful submission printed; None when no line, or several, could be one."""
@@ -388,6 +371,116 @@ class Adapter(ABC):
         lines = [line for line in result.stderr.splitlines() if not _holds(self.noise, line)]
         return list(dict.fromkeys(filter(None, (re.sub(self.preamble, "", line).strip() for line in lines))))
 
+    def killed_by_limit(self, log: str) -> Answer | None:
+        """Which limit ended a job, by what the system wrote into its output; None where it wrote nothing of that."""
+        match = re.search(self.memory, log, re.MULTILINE | re.IGNORECASE) if self.memory else None
+        return match and Answer(Phase.ENDED, f"out of memory: {match[1].strip()}")
+
+    def cancelled(self, result: CommandResult) -> bool:
+        """Whether everything named has ended or will; jobs that had ended before are no fault."""
+        lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
+        had_ended = bool(lines) and all(_holds(self.over, line) for line in lines)
+        return not result.timed_out and (result.returncode == 0 or had_ended)
+
+
+class History(Required):
+    """What is known of jobs that have left the queue."""
+
+    history: ClassVar[str] = ""  # the command that knows ended jobs, for sentences
+    # why an accepted job may be in neither queue nor history from the first poll on, as a part of a sentence
+    vanished: ClassVar[str] = ""
+
+    def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:  # noqa: ARG002
+        """Ask about jobs that the queue no longer lists. They have ids, or the history is in files named after them."""
+        return []
+
+    def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str] | None:  # noqa: ARG002
+        """Ask about jobs of the last minutes by their names; None where ended jobs cannot be found by name."""
+        return None
+
+    def parse_history(self, result: CommandResult) -> list[Line] | None:  # noqa: ARG002
+        """The ended jobs that one of these commands listed; None when it could not be asked."""
+        return []
+
+    def no_history(self, result: CommandResult) -> bool:  # noqa: ARG002
+        """Whether an answer says that there is no history, now and later."""
+        return False
+
+    def ends_command(self, watched: Sequence[Watched]) -> list[str] | None:  # noqa: ARG002
+        """Ask the queue for the exit statuses of jobs that it lists as failed; None where its listing has them."""
+        return None
+
+    def parse_ends(self, result: CommandResult) -> list[Line]:  # noqa: ARG002
+        """The failed jobs that this command listed; none where it could not be asked."""
+        return []
+
+
+class Holding(Messages):
+    """Changes of jobs that were submitted."""
+
+    def throttle_command(self, native: Native, limit: int) -> list[str] | None:  # noqa: ARG002
+        """Change how many tasks of an array run at a time; None where that cannot be changed."""
+        return None
+
+    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:  # noqa: ARG002
+        """Keep what waits of these from starting, or let it go; None where there is nothing to hold."""
+        return None
+
+    def is_hold_accepted(self, result: CommandResult) -> bool:
+        """Whether everything named is held or released; jobs that had ended before are no fault."""
+        return self.cancelled(result)
+
+    def limit_command(self, jobs: str, running: int) -> list[str] | None:  # noqa: ARG002
+        """Let only so many jobs of a campaign, whose logs are in the folder `jobs`, run at a time, 1 or more.
+
+        None where nsw must limit how many it submits.
+        """
+        return None
+
+    def owners_command(self, watched: Sequence[Watched]) -> list[str] | None:
+        """List the jobs that have these ids now, whoever owns them, for `parse_queue`.
+
+        nsw runs it before it ends, holds or throttles jobs by their ids, which batch systems give out again. None where
+        the commands act by name.
+        """
+        return self.queue_command(watched)
+
+
+class Survey(History):
+    """What a machine or a cluster has, and whether it is this system."""
+
+    # how to recognize the system where others have a `submit` of the same name: a command that only it has, or patterns
+    # for what `SUBMIT --version` prints, by the name of the product
+    known_by: ClassVar[str] = ""
+    products: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    relatives: ClassVar[Mapping[str, str]] = MappingProxyType({})  # likewise, of systems that it does not drive
+    # prefixes of environment variables that would change what the commands do or print, and those that stay
+    cleared_variables: ClassVar[tuple[str, ...]] = ()
+    kept_variables: ClassVar[tuple[str, ...]] = ()
+    # commands that ask: what every user may ask and costs little; the cluster's settings; for a new sites file the
+    # queues that take jobs, and the user's accounts
+    sign_of_life: ClassVar[Sequence[str]] = ()
+    facts_command: ClassVar[Sequence[str]] = ()
+    queues_command: ClassVar[Sequence[str]] = ()
+    accounts_command: ClassVar[Sequence[str]] = ()
+
+    def sign_of_life_command(self) -> list[str]:
+        """A command that every user may run and that costs little."""
+        return list(self.sign_of_life) or self.queue_command(())
+
+    def parse_facts(self, result: CommandResult) -> Facts:  # noqa: ARG002
+        """The settings that `facts_command` printed; what is missing is taken as the system's default."""
+        return Facts(history=bool(self.history))
+
+    def parse_queues(self, result: CommandResult) -> list[Queue]:  # noqa: ARG002
+        """What `queues_command` said; lines that are not understood are left out."""
+        return []
+
+    def parse_accounts(self, result: CommandResult) -> list[str]:
+        """The names that `accounts_command` printed, one a line; lines that are none are left out."""
+        names = (line.strip() for line in result.stdout.splitlines())
+        return list(dict.fromkeys(name for name in names if re.fullmatch(r"[\w.-]+", name)))
+
     def test_command(self, script: str) -> list[str] | None:  # noqa: ARG002
         """Ask whether and when a script could run, without submitting it; None where that cannot be asked."""
         return None
@@ -407,78 +500,15 @@ class Adapter(ABC):
         """
         return []
 
-    def throttle_command(self, native: Native, limit: int) -> list[str] | None:  # noqa: ARG002
-        """Change how many tasks of an array run at a time; None where that cannot be changed."""
-        return None
 
-    def hold_command(self, watched: Sequence[Watched], *, hold: bool) -> list[str] | None:  # noqa: ARG002
-        """Keep what waits of these from starting, or let it go; None where there is nothing to hold."""
-        return None
+class Adapter(Scripts, Holding, Survey):
+    """A batch system. Fill in what `Required` lists, and override what yours can do of the capabilities.
 
-    def limit_command(self, jobs: str, running: int) -> list[str] | None:  # noqa: ARG002
-        """Let only so many jobs of a campaign, whose logs are in the folder `jobs`, run at a time, 1 or more.
+    An attribute that is empty stands for what a system does not have.
+    """
 
-        None where nsw must limit how many it submits.
-        """
-        return None
-
-    # --- optional: asking ---------------------------------------------------------------------------------
-
-    def owners_command(self, watched: Sequence[Watched]) -> list[str] | None:
-        """List the jobs that have these ids now, whoever owns them, for `parse_queue`.
-
-        nsw runs it before it ends, holds or throttles jobs by their ids, which batch systems give out again. None where
-        the commands act by name.
-        """
-        return self.queue_command(watched)
-
-    def sign_of_life_command(self) -> list[str]:
-        """A command that every user may run and that costs little."""
-        return list(self.sign_of_life) or self.queue_command(())
-
-    def parse_facts(self, result: CommandResult) -> Facts:  # noqa: ARG002
-        """The settings; what is missing is taken as the system's default."""
-        return Facts(history=bool(self.history))
-
-    def parse_queues(self, result: CommandResult) -> list[Queue]:  # noqa: ARG002
-        """What `queues_command` said; lines that are not understood are left out."""
-        return []
-
-    def parse_accounts(self, result: CommandResult) -> list[str]:
-        """The names that `accounts_command` printed, one a line; lines that are none are left out."""
-        names = (line.strip() for line in result.stdout.splitlines())
-        return list(dict.fromkeys(name for name in names if re.fullmatch(r"[\w.-]+", name)))
-
-    def ends_command(self, watched: Sequence[Watched]) -> list[str] | None:  # noqa: ARG002
-        """Ask the queue for the exit statuses of jobs that it lists as failed; None where its listing has them."""
-        return None
-
-    def parse_ends(self, result: CommandResult) -> list[Line]:  # noqa: ARG002
-        """The failed jobs that this command listed; none where it could not be asked."""
-        return []
-
-    def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:  # noqa: ARG002
-        """Ask about jobs that the queue no longer lists. They have ids, or the history is in files named after them."""
-        return []
-
-    def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str] | None:  # noqa: ARG002
-        """Ask about jobs of the last minutes by their names; None where ended jobs cannot be found by name."""
-        return None
-
-    def parse_history(self, result: CommandResult) -> list[Line] | None:  # noqa: ARG002
-        """The ended jobs that one of these commands listed; None when it could not be asked."""
-        return []
-
-    def no_history(self, result: CommandResult) -> bool:  # noqa: ARG002
-        """Whether an answer says that there is no history, now and later."""
-        return False
-
-    def killed_by_limit(self, log: str) -> Answer | None:
-        """Which limit ended a job, by what the system wrote into its output; None where it wrote nothing of that."""
-        match = re.search(self.memory, log, re.MULTILINE | re.IGNORECASE) if self.memory else None
-        return match and Answer(Phase.ENDED, f"out of memory: {match[1].strip()}")
-
-    # --- optional: names ----------------------------------------------------------------------------------
+    element: ClassVar[str] = "{}_{}"  # what the commands call an element of an array, by the id and the index
+    log_ending: ClassVar[str] = "log"  # of the file, in the folder of logs, with what a job script printed
 
     def job_of(self, native: Native, task: int) -> str:
         """What the system's own commands call a task of a submission."""
@@ -494,18 +524,6 @@ class Adapter(ABC):
         """The file, in the folder of logs, with what the job script of a task printed."""
         index = None if native is None else native.index(task)
         return f"{submission}{'' if index is None else f'.{index}'}.{self.log_ending}"
-
-    # --- optional: ending ---------------------------------------------------------------------------------
-
-    def cancelled(self, result: CommandResult) -> bool:
-        """Whether everything named has ended or will; jobs that had ended before are no fault."""
-        lines = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
-        had_ended = bool(lines) and all(_holds(self.over, line) for line in lines)
-        return not result.timed_out and (result.returncode == 0 or had_ended)
-
-    def is_hold_accepted(self, result: CommandResult) -> bool:
-        """Whether everything named is held or released; jobs that had ended before are no fault."""
-        return self.cancelled(result)
 
 
 def _holds(pattern: str, text: str) -> bool:

@@ -23,9 +23,9 @@ from nsw.schedulers.adapter import (
     Watched,
     explain_refusal,
     job_ids,
+    parse_time_limit,
     refused_option,
     split_words,
-    told_limit,
 )
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
@@ -246,7 +246,7 @@ class Cobalt(Adapter):
         for line in result.stdout.splitlines():
             fields = line.split()
             if len(fields) == _QUEUE_COLUMNS and fields[-1] == "running":
-                longest = told_limit(fields[4])
+                longest = parse_time_limit(fields[4])
                 queues.append(Queue(fields[0], walltime=longest, is_default=fields[0] == "default"))
         return sorted(queues, key=lambda queue: not queue.is_default)
 

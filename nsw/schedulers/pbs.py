@@ -29,10 +29,10 @@ from nsw.schedulers.adapter import (
     explain_refusal,
     job_ids,
     limit_words,
+    parse_time_limit,
     refused_option,
     split_words,
     task_words,
-    told_limit,
 )
 from nsw.schedulers.model import FAULTS, Answer, Capabilities, Native, Phase, parse_spans
 
@@ -337,7 +337,7 @@ class Pbs(Adapter):
         for name, body in re.findall(r"^Queue: *(\S+)\n((?:[ \t]+.*\n?)*)", result.stdout, re.MULTILINE):
             attributes = dict(re.findall(r"^\s+([\w.]+) = (.*)$", body, re.MULTILINE))
             if attributes.get("enabled") == "True" == attributes.get("started"):
-                longest = told_limit(attributes.get("resources_max.walltime", ""))
+                longest = parse_time_limit(attributes.get("resources_max.walltime", ""))
                 is_default = default is not None and default[1] == name
                 queues.append(Queue(name, gpus, walltime=longest, is_default=is_default))
         return queues

@@ -1,6 +1,6 @@
 """Grid Engine (SGE, Univa, Altair): the commands to ask it with, and what they print. Pure.
 
-Written from the manual pages and not yet run against a real server (docs/schedulers.md).
+Run against Debian's gridengine 8.1.9; tests/sge/observed has what its commands printed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,16 @@ if TYPE_CHECKING:
 
     from nsw.plan.model import Job
 
-_REFUSED: Final = re.compile(r"^(?:Unable to run job: (?!warning)|qsub: (?=Unknown option))(.+)", re.MULTILINE)
+_REFUSED: Final = re.compile(
+    r"^(?:Unable to run job: (?!warning)|qsub: (?=Unknown option|invalid option)|(?=Unable to read script file))(.+)",
+    re.MULTILINE,
+)
 _REFUSALS: Final[tuple[KnownRefusal, ...]] = (
     ("queue", "queue", None),
     ("project", "account", None),
-    ("resource|parallel environment", "extra", None),
+    ("unknown resource", "extra", "`qconf -sc` lists the site's; name its GPUs in extra: ['#$ -l NAME_gpu=1']"),
+    ("resource|parallel environment|option", "extra", None),
+    ("Unable to read script file", None, "was the campaign's folder on the site removed?"),
 )
 _SEPARATOR: Final = re.compile(r"^=+$", re.MULTILINE)
 _NOT_FOUND: Final = re.compile(r"^error: job (?:id|name) \S+ not found", re.MULTILINE)
@@ -78,7 +83,8 @@ class Sge(Adapter):
         "|got (?:send|read) (?:error|timeout)|timed? ?out"
     )
     full = r"only \d+ jobs are allowed|job rejected: .*per user"
-    over = "has registered the job|has deleted job|does not exist|is already in deletion|denied: job"
+    # of several jobs those that had ended are refused beside those that were changed
+    over = "has registered the job|has deleted job|modified hold of|does not exist|is already in deletion|denied: job"
 
     # --- submitting ---------------------------------------------------------------------------------------
 

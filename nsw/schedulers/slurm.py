@@ -24,9 +24,9 @@ from nsw.schedulers.adapter import (
     explain_refusal,
     job_ids,
     limit_words,
+    parse_time_limit,
     split_words,
     task_words,
-    told_limit,
 )
 from nsw.schedulers.model import FAULTS, Answer, Capabilities, Native, Phase, parse_spans, spans
 
@@ -473,7 +473,7 @@ class Slurm(Adapter):
         """The nodes that the job would wait for."""
         if not answered(result):
             return []
-        lines = [line for line in script.splitlines() if line.startswith(self.marker)]
+        lines = [line for line in script.splitlines() if self.after_marker(line)]
         wish = slurm_nodes.wish(pair for line in lines for pair in self.options_in(line))
         return slurm_nodes.down_nodes(slurm_nodes.nodes(result.stdout), wish)
 
@@ -494,7 +494,7 @@ class Slurm(Adapter):
             bare = name.removesuffix("*")
             kinds.setdefault(bare, set()).update(kind for _, kind in gpus if kind and up == "up")
             if bare and up == "up" and (bare not in queues or most > (queues[bare].gpus or 0)):
-                queues[bare] = Queue(bare, most, kind, told_limit(longest), name.endswith("*"))
+                queues[bare] = Queue(bare, most, kind, parse_time_limit(longest), name.endswith("*"))
         return [replace(one, other_kinds=tuple(sorted(kinds[one.name] - {one.kind}))) for one in queues.values()]
 
     def parse_facts(self, result: CommandResult) -> Facts:

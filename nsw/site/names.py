@@ -37,7 +37,8 @@ ADAPTERS: Final = {
     "sge": "nsw.schedulers.sge:Sge",
 }
 
-# batch system -> its adapter's `submit`, which is looked for on PATH without loading an adapter; one may be left out
+# a copy of the adapters' `submit`, so that PATH is searched without loading them; a line that is missing costs the time
+# to load that adapter, and tests/contract compares the others
 SUBMITS: Final = {"slurm": "sbatch", "pbs": "qsub", "cobalt": "qsub", "lsf": "bsub", "sge": "qsub"}
 
 # kind of transport -> the function that gives a nsw.transport.model.Transport

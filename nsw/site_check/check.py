@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError, NswError, UnreachableError
+from nsw.launchers.mpi import FAMILIES, family_of
 from nsw.metrics import find_chip, unsupported
 from nsw.metrics.requests import tool_for, tools_for
-from nsw.plan.launchers import FAMILIES, family_of
 from nsw.quantities import seconds
 from nsw.recipe.profiler_names import PROGRAMS
 from nsw.recipe.units import parse_duration

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -11,7 +12,7 @@ import pytest
 from nsw.errors import CommandResult
 from nsw.recipe.load import _by_text
 from nsw.resources import templates_folder
-from nsw.schedulers.adapter import Adapter, Request, Watched
+from nsw.schedulers.adapter import Adapter, Request, Required, Watched
 from nsw.schedulers.create import Owner, is_shared, owner_of, schedulers_of_commands
 from nsw.schedulers.local import Host
 from nsw.schedulers.model import Native, Submission
@@ -89,9 +90,10 @@ def test_every_registered_adapter_has_its_template_its_docs_and_its_sample_here(
 
 def test_an_adapter_must_fill_in_twelve_members_at_most():
     """The attributes without a value, and the methods that are abstract; each says what it must promise."""
-    unset = {name for name in Adapter.__annotations__ if not hasattr(Adapter, name)}
+    unset = {name for name in Required.__annotations__ if not hasattr(Adapter, name)}
     methods = Adapter.__abstractmethods__
     assert len(unset) + len(methods) <= 12
+    assert len(inspect.getsource(Required).splitlines()) <= 60
     assert all(getattr(Adapter, name).__doc__ for name in methods)
 
 
@@ -107,7 +109,7 @@ def test_a_job_script_of_the_system_is_known_for_one_in_the_place_of_a_recipe(ad
     if name != "host":
         other = _by_text(f"#!/bin/bash\n{adapter.marker} -N x\n", "job")
         assert other is not None
-        assert other.description == f"a job script, with lines of {adapter.marker.split()[0]}"
+        assert other.description == f"a job script, with lines of {adapter.marker}"
 
 
 def test_a_submission_holds_its_name_its_log_and_its_script_as_words_of_their_own(adapter):

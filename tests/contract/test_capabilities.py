@@ -82,6 +82,22 @@ class Plain(Adapter):
         return ["palter"]
 
 
+class Spaced(Plain):
+    """A system whose marker holds a blank, and has several spellings."""
+
+    marker = "# flux:"
+    marker_pattern = "# ?(?:flux|FLUX):"
+
+
+def test_a_marker_may_hold_a_blank_and_have_several_spellings():
+    system = Spaced()
+    assert system.after_marker("#FLUX: -N 2") == " -N 2"
+    assert system.options_in("# flux: --nodes=2 -N 2") == [("--nodes", "2"), ("-N", "2")]
+    assert system.own_lines(["# flux: -x", "#flux: -y", "-z", "#SBATCH -x"]) == ["# flux: -x", "#flux: -y", "-z"]
+    assert Plain().own_lines(["# flux: -x", "#PLAIN -y"]) == ["#PLAIN -y"]
+    assert system._directive("-z") == "# flux: -z"
+
+
 class Way:
     """A transport on which every command succeeds without a word."""
 

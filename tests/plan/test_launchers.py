@@ -2,19 +2,11 @@
 
 import pytest
 
-from nsw.plan.launchers import (
-    Launch,
-    PlaceFacts,
-    binding_in,
-    check_line,
-    family_of,
-    functions_before,
-    is_cyclic,
-    launch,
-    processes_in,
-    start_on_nodes,
-)  # fmt: skip
-from nsw.plan.layout import Demand, LayoutError, layout_of, sentence
+from nsw.launchers.launch import binding_in, functions_before, is_cyclic, launch, processes_in, start_on_nodes
+from nsw.launchers.model import Launch, LayoutError, PlaceFacts
+from nsw.launchers.mpi import family_of
+from nsw.launchers.srun import check_line
+from nsw.plan.layout import Demand, layout_of, sentence
 from nsw.profilers.model import MACHINERY
 
 PROGRAM = ("./prog", "-x", "a b")

@@ -1,7 +1,7 @@
 """Stands in for qsub, qstat, qacct, qalter, qhold, qrls and qdel of Grid Engine; keeps its state in the folder NSW_FAKE_SGE.
 
-Written from the manual pages. It refuses every option that it does not know and really runs the scripts, the tasks of an
-array one after the other. Faults come from the test: ../machinery.py.
+It prints what Debian's gridengine 8.1.9 printed (tests/sge/observed), refuses every option that it does not know, and
+really runs the scripts, the tasks of an array one after the other. Faults come from the test: ../machinery.py.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ def hold(argv: list[str], *, held: bool) -> None:
     code = 0
     for job in ids.split(","):
         if not (ROOT / f"job-{job}").is_dir():
-            print(f'denied: job "{job}" does not exist', file=sys.stderr)
-            code = 1
+            print(f'denied: job "{job}" does not exist')
+            code = 3
             continue
         for task, told in known(job)["tasks"].items():
             if told["state"] not in {"ended", "deleted"}:

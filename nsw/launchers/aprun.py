@@ -1,0 +1,27 @@
+"""aprun, of Cray's ALPS."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from nsw.launchers.model import Launcher, Layout, Part, PlaceFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Aprun(Launcher):
+    """The options of aprun."""
+
+    count_options = ("-n", "--pes")
+    value_options = "-cc -L -m -e -E -p -r"
+    meanings = MappingProxyType({"-n": "processes", "-N": "per_node", "-d": "cpus", "-cc": "binding"})
+
+    def parts(self, layout: Layout, facts: PlaceFacts) -> Iterator[Part]:  # noqa: ARG002
+        """The options that ask for a layout."""
+        yield "processes", ("-n", f"{layout.total}")
+        yield "per_node", ("-N", f"{layout.per_node}")
+        if layout.cpus:
+            yield "cpus", ("-d", f"{layout.cpus}")
+            yield "binding", ("-cc", "depth")

@@ -1,0 +1,85 @@
+"""srun, of Slurm, and what lines of a job script say of its layout."""
+
+from __future__ import annotations
+
+import shlex
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from nsw.launchers.launch import QUANTITIES, planned_numbers, requested_options
+from nsw.launchers.model import Launcher, Layout, LayoutError, Part, PlaceFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Srun(Launcher):
+    """The options of srun."""
+
+    count_options = ("-n", "--ntasks")
+    value_options = (
+        "-A -C -d -D -e -J -m -M -o -p -q -t -w -x -G --account --constraint --cpu-bind --cpu_bind"
+        " --distribution --error --export --gpu-bind --gres --hint --job-name --mem --mem-bind --mpi"
+        " --nodelist --output --partition --qos --time --chdir"
+    )
+    meanings = MappingProxyType({
+        "-n": "processes", "--ntasks": "processes", "-N": "nodes", "--nodes": "nodes", "--ntasks-per-node": "per_node",
+        "-c": "cpus", "--cpus-per-task": "cpus", "--gpus-per-node": "gpus", "-G": "all_gpus", "--gpus": "all_gpus",
+        "--gres": "gres", "--gpus-per-task": "rank_gpus", "--tres-per-task": "rank_gpus",
+        "--ntasks-per-gpu": "gpu_ranks",
+        "-m": "distribution", "--distribution": "distribution", "--cpu-bind": "binding", "--cpu_bind": "binding",
+        "--exact": "exact", "--overlap": "exact", "--exclusive": "exact",
+    })  # fmt: skip
+    flags = frozenset({"exact"})
+    abbreviates = True
+    joins_values = True
+    cyclic_option = "--distribution=cyclic"
+
+    def parts(self, layout: Layout, facts: PlaceFacts) -> Iterator[Part]:
+        """The options that ask for a layout."""
+        yield "nodes", (f"--nodes={layout.nodes}",)
+        yield "processes", (f"--ntasks={layout.total}",)
+        yield "per_node", (f"--ntasks-per-node={layout.per_node}",)
+        if layout.cpus:
+            yield "cpus", (f"--cpus-per-task={layout.cpus}",)
+        if layout.node_gpus:
+            yield "gpus", (f"--gres={facts.gres}" if facts.gres else f"--gpus-per-node={layout.node_gpus}",)
+        if layout.nodes > 1:
+            yield "distribution", (f"--distribution={_order(layout)}",)
+        if layout.cpus:  # without a number srun would bind a process to one core, whatever the job has
+            yield "binding", ("--cpu-bind=cores",)
+        if facts.steps_share_nodes:
+            yield "exact", ("--exact",)
+
+
+def check_line(line: str, layout: Layout, path: tuple[str | int, ...], *, of_site: bool = False) -> None:
+    """See that a line for Slurm says nothing else of the layout than the recipe.
+
+    Raises:
+        LayoutError: It does.
+    """
+    try:
+        words = shlex.split(line.removeprefix("#SBATCH"), comments=False)
+    except ValueError:  # an open quote, of which sbatch says what it thinks
+        return
+    whose = "the site's line" if of_site else "the line"
+    planned = dict(planned_numbers(layout))
+    if not layout.ranks or layout.kind == "none":  # room for what a program starts itself
+        planned |= dict.fromkeys(("processes", "per_node", "rank_gpus", "gpu_ranks"))
+    if not layout.divided:
+        planned |= dict.fromkeys(("gpus", "all_gpus", "rank_gpus", "gpu_ranks"))
+    for option in requested_options("srun", words):
+        number, text = planned.get(option.meaning), words[option.position]
+        if number is not None and option.count is not None and option.count != number:
+            message = (
+                f"{whose} {text} asks for {option.count} {QUANTITIES[option.meaning]}, and the recipe for {number}"
+            )
+            raise LayoutError(path, message, "leave it out: nsw writes what follows from the recipe")
+        is_order = option.meaning == "distribution" and layout.nodes > 1 and layout.kind == "srun"
+        if is_order and option.order != _order(layout):
+            message = f"{whose} {text} asks for the order {option.words}, and srun is given {_order(layout)}"
+            raise LayoutError(path, message, f"write it where srun reads it: `launcher: {{options: [{text}]}}`")
+
+
+def _order(layout: Layout) -> str:
+    return "cyclic" if layout.cyclic else "block"
