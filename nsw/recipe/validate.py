@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
+from dataclasses import replace
 from itertools import takewhile
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -10,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_
 from pydantic import BaseModel, ValidationError
 
 from nsw.errors import MOST_SHOWN, Diagnostic, did_you_mean, nearest
-from nsw.recipe.document import Document, KeyPath, Node, replaced
+from nsw.recipe.document import Document, KeyPath, Node
 from nsw.recipe.units import Fault, show_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+    from nsw.errors import Mark
 
 
 __all__ = ["fields_at", "kind_at", "paths_of_key", "validate"]
@@ -65,38 +69,39 @@ def _models(kind: Any) -> list[tuple[str, type[BaseModel]]]:
 _MOST_NAMES = 2  # names in a message
 
 
-def _indented(document: Document, model: type[BaseModel]) -> tuple[Document, list[Diagnostic]]:
-    """The document with keys that are beside the one that they belong below where they belong, and a fault for each."""
-    faults: list[Diagnostic] = []
-    for path in list(_maps(document.root, ())):
-        while (node := document.node(path)) is not None and (slip := _slip(node, path, model)):
-            key, names = slip
-            faults.append(_fault(document, path, key, names))
-            document = document.with_root(_moved(document.root, path, key, names))
-    return document, faults
+def _indented(node: Node, kind: Any, document: Document, faults: list[Diagnostic]) -> Node:
+    """The tree with keys that are beside the one that they belong below where they belong; adds a fault for each.
+
+    Args:
+        node: The tree; what is moved out of an inner map is looked at there first.
+        kind: The type that the model has for it.
+        document: The file.
+        faults: Where the faults go.
+    """
+    if isinstance(node.value, list):
+        items = [_indented(item, _bare(_below(kind, at)), document, faults) for at, item in enumerate(node.value)]
+        return node if all(map(operator.is_, items, node.value)) else replace(node, value=items)
+    if not isinstance(node.value, dict):
+        return node
+    value = {key: _indented(child, _bare(_below(kind, key)), document, faults) for key, child in node.value.items()}
+    keys, is_changed = node.keys, not all(map(operator.is_, value.values(), node.value.values()))
+    while slip := _slip(value, kind):
+        key, names = slip
+        faults.append(_fault(document, keys[names[0]], key, names))
+        moved = {name: value.pop(name) for name in names}
+        value[key] = Node(moved, moved[names[0]].span, {name: keys[name] for name in names})
+        keys, is_changed = {name: mark for name, mark in keys.items() if name not in names}, True
+    return replace(node, value=value, keys=keys) if is_changed else node
 
 
-def _maps(node: Node, path: KeyPath) -> Iterator[KeyPath]:
-    """The paths of all maps, the inner ones first: what is moved further out is looked at before."""
-    if isinstance(node.value, dict):
-        for key, child in node.value.items():
-            yield from _maps(child, (*path, key))
-        yield path
-    elif isinstance(node.value, list):
-        for index, child in enumerate(node.value):
-            yield from _maps(child, (*path, index))
-
-
-def _slip(node: Node, path: KeyPath, model: type[BaseModel]) -> tuple[str, list[str]] | None:
+def _slip(value: dict[str, Node], kind: Any) -> tuple[str, list[str]] | None:
     """An empty key, and those right behind it that can only belong below it."""
-    assert isinstance(node.value, dict)
-    known_keys = _known_keys(kind_at(model, path))
-    names = list(node.value)
+    known_keys, names = _known_keys(kind), list(value)
     for number, key in enumerate(names):
-        kind = kind_at(model, (*path, key))
-        if node.value[key].value is not None or not (_is_model(kind) or get_origin(kind) is dict):
+        inner_kind = _bare(_below(kind, key))
+        if value[key].value is not None or not (_is_model(inner_kind) or get_origin(inner_kind) is dict):
             continue
-        inner = _known_keys(kind)
+        inner = _known_keys(inner_kind)
         below = list(takewhile(lambda name: _belongs(name, known_keys, inner), names[number + 1 :]))  # noqa: B023  used at once
         if below:
             return key, below
@@ -117,30 +122,12 @@ def _known_keys(kind: Any) -> list[str] | None:
     return list(_keys(kind)) if _is_model(kind) and kind.model_config.get("extra") != "allow" else None
 
 
-def _fault(document: Document, path: KeyPath, key: str, names: list[str]) -> Diagnostic:
-    omitted = len(names) - _MOST_NAMES
-    listed = " and ".join(show_value(name) for name in names[:_MOST_NAMES]) + (
-        f" and {omitted} more" if omitted > 0 else ""
-    )
-    stand = "stands" if len(names) == 1 else "stand"
-    return document.diagnostic(
-        (*path, names[0]),
-        f"{listed} {stand} beside '{key}', not below it",
-        hint=f"indent {'it' if len(names) == 1 else 'them'} further than '{key}'",
-        key=True,
-    )
-
-
-def _moved(root: Node, path: KeyPath, key: str, names: list[str]) -> Node:
-    def inner(node: Node) -> Node:
-        assert isinstance(node.value, dict)
-        value = {name: child for name, child in node.value.items() if name not in names}
-        moved = {name: node.value[name] for name in names}
-        span = moved[names[0]].span
-        value[key] = Node(moved, span, {name: node.keys[name] for name in names})
-        return Node(value, node.span, {name: mark for name, mark in node.keys.items() if name not in names})
-
-    return replaced(root, path, inner)
+def _fault(document: Document, mark: Mark, key: str, names: list[str]) -> Diagnostic:
+    listed = " and ".join(show_value(name) for name in names[:_MOST_NAMES])
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    verb, pronoun = ("stands", "it") if len(names) == 1 else ("stand", "them")
+    hint = f"indent {pronoun} further than '{key}'"
+    return document.at(mark, f"{listed}{more} {verb} beside '{key}', not below it", hint=hint)
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -164,7 +151,7 @@ def validate(model: type[M], document: Document, *, below: KeyPath = ()) -> tupl
     """
     slips: list[Diagnostic] = []
     if not below:
-        document, slips = _indented(document, model)
+        document = document.with_root(_indented(document.root, model, document, slips))
     for _ in range(_ROUNDS):
         try:
             validated = model.model_validate(document.get(below))
