@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.engine.events import Message
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
-from nsw.recipe.command_words import first_program
+from nsw.recipe.program import first_program
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.plan.model import Job, Part, Plan, SiteFacts
-    from nsw.recipe.load import LoadedRecipe
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import LoadedRecipe, Overrides
     from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
@@ -101,7 +100,7 @@ class Planned:
         Raises:
             InputError: A template of the site may have been written by another user.
         """
-        from nsw.recipe.profiler_names import on_a_site
+        from nsw.recipe.passes import on_a_site
         from nsw.schedulers.create import adapter_of
         from nsw.scripts.render import render_job
 

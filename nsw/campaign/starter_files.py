@@ -53,9 +53,9 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
         UsageError: The file is there already.
     """
     from nsw.campaign.planning import missing_programs
+    from nsw.convert.starter import recipe_for, words_of
     from nsw.recipe.load import load_recipe, load_recipe_text
-    from nsw.recipe.program_files import files_of
-    from nsw.recipe.starter import recipe_for, words_of
+    from nsw.recipe.program import files_of
     from nsw.site.load import load_site
     from nsw.site_check.facts import find_facts
 

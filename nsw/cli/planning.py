@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nsw.cli.output import Target
     from nsw.convert.from_script import Line
     from nsw.engine.folder import CampaignFolder
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import Overrides
 
 __all__ = ["init_from_command", "init_from_script", "init_from_shipped", "init_site", "plan", "plan_into", "render"]
 

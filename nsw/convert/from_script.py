@@ -18,13 +18,12 @@ import yaml
 from nsw.convert.job_directives import read_directives
 from nsw.convert.profiler_words import PassWords, parse_pass, reads_reports
 from nsw.convert.shell_script import Piece, Text, parse_script, shell_names
+from nsw.convert.starter import as_text, program_name, words_of
 from nsw.errors import UsageError
 from nsw.metrics.catalogue import find_chip
 from nsw.plan.launchers import layout_options
-from nsw.recipe.command_words import FILLED, Launched, launched
-from nsw.recipe.program_files import files_of
+from nsw.recipe.program import FILLED, Launched, files_of, launched
 from nsw.recipe.secrets import holds_secret, looks_secret
-from nsw.recipe.starter import as_text, program_name, words_of
 from nsw.recipe.units import format_duration
 from nsw.site.names import LOCAL
 from nsw.site_check.starter import scalar

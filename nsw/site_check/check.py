@@ -12,7 +12,7 @@ from nsw.metrics import find_chip, unsupported
 from nsw.metrics.requests import tool_for, tools_for
 from nsw.plan.launchers import FAMILIES, family_of
 from nsw.quantities import seconds
-from nsw.recipe.profiler_names import PROGRAMS
+from nsw.recipe.passes import PROGRAMS
 from nsw.recipe.units import parse_duration
 from nsw.schedulers.adapter import Adapter, Facts, Queue
 from nsw.schedulers.create import is_shared, owner_of

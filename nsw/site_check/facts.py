@@ -24,7 +24,7 @@ from nsw.metrics.ncu_names import listed_names, query_words
 from nsw.metrics.requests import tool_for
 from nsw.plan.model import SiteFacts
 from nsw.profilers import load
-from nsw.recipe.profiler_names import on_a_site
+from nsw.recipe.passes import on_a_site
 from nsw.safe_files import make_folders, read_plain, write_text
 from nsw.scripts.quoting import quote_all
 from nsw.user_folders import user_folder

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, InputError, UnreachableError, UsageError
 from nsw.metrics.catalogue import find_chip
-from nsw.recipe.profiler_names import PROGRAMS
+from nsw.recipe.passes import PROGRAMS
 from nsw.recipe.units import format_duration
 from nsw.resources import recipes_folder
 from nsw.safe_files import read_text
