@@ -6,7 +6,9 @@ site's own ncu lists are kept for a week: `nsw sites check` and `nsw metrics che
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import math
 import os
@@ -16,6 +18,8 @@ import time
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import NswError
@@ -67,6 +71,38 @@ class Check:
     gpus: tuple[str, ...] = field(default=(), compare=False)
     mpi: str | None = field(default=None, compare=False)
     ahead_s: float = field(default=0.0, compare=False)
+
+
+@cache
+def _outcomes() -> Mapping[tuple[str, str], Mapping[str, str]]:
+    text = files("nsw.site_check").joinpath("outcomes.csv").read_text(encoding="utf-8")
+    return {(row["check"], row["outcome"]): row for row in csv.DictReader(io.StringIO(text, newline=""))}
+
+
+def outcome(
+    check: str,
+    result: str,
+    *,
+    what: str = "",
+    gpus: tuple[str, ...] = (),
+    mpi: str | None = None,
+    ahead_s: float = 0.0,
+    **values: object,
+) -> Check:
+    """A check by its row of outcomes.csv.
+
+    Args:
+        check: The column `check`.
+        result: The column `outcome`.
+        what: What was looked at, if it is called otherwise than the check.
+        gpus: As in Check.
+        mpi: As in Check.
+        ahead_s: Seconds, as in Check.
+        values: What the row's sentences name.
+    """
+    row = _outcomes()[check, result]
+    found, fix = row["found"].format_map(values), row["fix"].format_map(values)
+    return Check(what or check, Verdict(row["verdict"]), found, fix, gpus=gpus, mpi=mpi, ahead_s=ahead_s)
 
 
 def find_facts(loaded_site: LoadedSite) -> SiteFacts:
@@ -291,13 +327,8 @@ def listed_metrics(loaded_site: LoadedSite, checks: Iterable[Check]) -> Check | 
         return None
     metrics = site_metrics(loaded_site, chip)
     if metrics.names is None:
-        fix = "recipes are checked by the lists that nsw ships"
-        return Check("metrics", Verdict.SKIPPED, metrics.note, fix)
-    return Check(
-        "metrics",
-        Verdict.GOOD,
-        f"ncu lists {len(metrics.names)} metrics for {chip.name}; plans are checked against them",
-    )
+        return outcome("metrics", "not listed", note=metrics.note)
+    return outcome("metrics", "good", count=len(metrics.names), chip=chip.name)
 
 
 def _read(path: Path, now: float | None, within: float) -> dict[str, Any]:
