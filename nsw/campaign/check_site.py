@@ -31,8 +31,19 @@ from nsw.schedulers.create import adapter_of
 from nsw.schedulers.model import Native, Phase
 from nsw.site.load import load_site
 from nsw.site.names import LOCAL
-from nsw.site_check.check import check_site, chip_check, clock_skew, node_checks, probe_words
-from nsw.site_check.facts import REACHING, Check, Verdict, keep, listed_metrics, outcome
+from nsw.site_check.check import (
+    REACHING,
+    Check,
+    Verdict,
+    check_site,
+    chip_check,
+    clock_skew,
+    keep,
+    listed_metrics,
+    node_checks,
+    outcome,
+    probe_words,
+)
 from nsw.transport.model import Transport, connect
 
 if TYPE_CHECKING:

@@ -159,7 +159,7 @@ def make_plan(
     from nsw.schedulers.adapter import foreign_lines, refused_keys
     from nsw.schedulers.create import adapter_of
     from nsw.site.load import load_site
-    from nsw.site_check.facts import find_facts
+    from nsw.site_check.check import find_facts
 
     loaded_site = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
     file = recipe_path(recipe, notify)

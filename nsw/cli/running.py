@@ -84,7 +84,7 @@ def begin(
     from nsw.campaign.planning import make_plan, with_note
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
-    from nsw.site_check.facts import warnings
+    from nsw.site_check.check import warnings
 
     home = folders.root(root)
     planned = with_note(make_plan(recipe, site, sites, options, show_message), note)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from nsw.apart import limited
 from nsw.convert.job_directives import read_directives
 from nsw.convert.profiler_words import PassWords, parse_pass, reads_reports
 from nsw.convert.shell_script import Piece, Text, parse_script, shell_names
@@ -150,11 +151,14 @@ def convert(
 
     Raises:
         UsageError: The script cannot be taken apart.
+        LimitError: That takes too much time or memory.
     """
-    conversion = _Conversion(parse_script(text, str(script)), script)
-    if conversion.is_local:
+    with limited(f"reading {script}"):
+        conversion = _Conversion(parse_script(text, str(script)), script)
+    if conversion.is_local:  # without limits: it starts programs that reserve more memory than the script may take
         conversion.directives.resources["gpus"] = gpus()
-    return conversion.convert(site, sites, recipe)
+    with limited(f"reading {script}"):
+        return conversion.convert(site, sites, recipe)
 
 
 class _Conversion:

@@ -8,7 +8,7 @@ from string import Formatter
 import pytest
 
 import nsw
-from nsw.site_check.facts import Verdict
+from nsw.site_check.check import Verdict
 
 ROOT = Path(nsw.__file__).parent
 ROWS = list(csv.DictReader((ROOT / "site_check" / "outcomes.csv").read_text().splitlines()))
