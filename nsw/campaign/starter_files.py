@@ -17,7 +17,7 @@ from nsw.site.names import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.convert.from_script import Line
+    from nsw.convert.script_options import Line
 
 
 _LONGEST_SCRIPT: Final = 4 << 20  # bytes

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.dry_run import Prospect
     from nsw.cli.output import Target
-    from nsw.convert.from_script import Line
+    from nsw.convert.script_options import Line
     from nsw.engine.folder import CampaignFolder
     from nsw.recipe.load import Overrides
 
