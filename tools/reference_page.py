@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.recipe.model import recipe_schema
-from nsw.recipe.profiler_names import AUTO, PROFILERS
+from nsw.recipe.passes import AUTO, PROFILERS
 from nsw.site.model import sites_schema
 from nsw.site.names import schedulers, transports
 

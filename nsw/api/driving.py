@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from nsw.campaign.planning import Planned as Made
     from nsw.engine.folder import CampaignFolder
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import Overrides
 
 
 class Running(Driven):

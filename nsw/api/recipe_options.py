@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from nsw.errors import UsageError
-from nsw.recipe.overrides import Overrides
+from nsw.recipe.load import Overrides
 
 Settings: TypeAlias = Mapping[str, Any]
 Cases: TypeAlias = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]

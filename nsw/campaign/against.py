@@ -15,8 +15,8 @@ from nsw.engine.repository import check_out, resolve_commit
 from nsw.errors import InputError, UsageError
 from nsw.recipe.document import parse
 from nsw.recipe.expressions import is_template
-from nsw.recipe.overrides import REPEATS, Before
-from nsw.recipe.program_files import source
+from nsw.recipe.load import REPEATS, Before
+from nsw.recipe.program import source
 from nsw.transport.local import LocalTransport
 from nsw.wording import and_more, plural
 

@@ -9,6 +9,7 @@ import json
 import tempfile
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,19 @@ from nsw.schedulers.create import adapter_of
 from nsw.schedulers.model import Native, Phase
 from nsw.site.load import load_site
 from nsw.site.names import LOCAL
-from nsw.site_check.check import check_site, chip_check, clock_skew, node_checks, probe_words
-from nsw.site_check.facts import REACHING, Check, Verdict, keep, listed_metrics
+from nsw.site_check.check import (
+    REACHING,
+    Check,
+    Verdict,
+    check_site,
+    chip_check,
+    clock_skew,
+    keep,
+    listed_metrics,
+    node_checks,
+    outcome,
+    probe_words,
+)
 from nsw.transport.model import Transport, connect
 
 if TYPE_CHECKING:
@@ -127,20 +139,16 @@ def _check_queue(site: Mapping[str, Any], plan: Callable[[Path], Planned]) -> Ch
             prospects = ask(planned, planned.renderer())
         except NswError as fault:
             return _bad("queue", fault)
-    fix = "`--node` tests it with a job"
     if not prospects:
-        return Check("queue", Verdict.SKIPPED, "this scheduler has no dry run", fix)
+        return outcome("queue", "no dry run")
     names = [f"{key} {site[key]}" for key in ("partition", "queue", "account", "qos") if site.get(key)]
-    queue_description = ", ".join(names) or "the default queue"
-    prospect = prospects[0]
+    queue, prospect = ", ".join(names) or "the default queue", prospects[0]
     if prospect.refused is not None:
-        hint = prospect.refused.hint or f"the site says: {queue_description}; correct it there"
-        return Check("queue", Verdict.BAD, prospect.refused.message.splitlines()[0], hint)
+        refused = outcome("queue", "refused", message=prospect.refused.message.splitlines()[0], queue=queue)
+        return replace(refused, fix=prospect.refused.hint or refused.fix)
     if prospect.untold is not None:
-        return Check("queue", Verdict.SKIPPED, prospect.untold.splitlines()[0], fix)
-    if prospect.waits is not None:
-        return Check("queue", Verdict.GOOD, f"{queue_description}: a job of one minute {prospect.waits}")
-    return Check("queue", Verdict.GOOD, f"{queue_description}: accepts a job of one minute")
+        return outcome("queue", "no answer", message=prospect.untold.splitlines()[0])
+    return outcome("queue", "good" if prospect.waits is None else "waits", queue=queue, waits=prospect.waits)
 
 
 # --- a compute node -----------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from nsw.engine.ledger_rows import VERSIONS, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, lazily
 from nsw.errors import CampaignError, UsageError
-from nsw.recipe.overrides import AFTER, BEFORE, SIDE
+from nsw.recipe.matrix import AFTER, BEFORE, SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from nsw.campaign.start import Ready
     from nsw.engine import folder as folders
     from nsw.plan.model import Part, Plan, Run
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import Overrides
 
 __all__ = ["Change", "Changes", "Extension", "apply_extension", "extension", "replan"]
 

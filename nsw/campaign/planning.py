@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.engine.events import Message
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
-from nsw.recipe.command_words import first_program
 from nsw.recipe.launcher_names import launcher_commands, load_launcher
+from nsw.recipe.program import first_program
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.plan.model import Job, Part, Plan, SiteFacts
-    from nsw.recipe.load import LoadedRecipe
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import LoadedRecipe, Overrides
     from nsw.schedulers.adapter import Adapter
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
@@ -101,7 +100,7 @@ class Planned:
         Raises:
             InputError: A template of the site may have been written by another user.
         """
-        from nsw.recipe.profiler_names import on_a_site
+        from nsw.recipe.passes import on_a_site
         from nsw.schedulers.create import adapter_of
         from nsw.scripts.render import render_job
 
@@ -160,7 +159,7 @@ def make_plan(
     from nsw.schedulers.adapter import foreign_lines, refused_keys
     from nsw.schedulers.create import adapter_of
     from nsw.site.load import load_site
-    from nsw.site_check.facts import find_facts
+    from nsw.site_check.check import find_facts
 
     loaded_site = load_site(site, list(sites) if sites else None, lambda text: notify(Message(text, "warning")))
     file = recipe_path(recipe, notify)

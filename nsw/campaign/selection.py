@@ -136,13 +136,13 @@ def matching_rows(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list
 
 
 def _all_of_parameters(words: Sequence[str]) -> Sequence[str]:
-    from nsw.recipe.overrides import all_of_parameters  # here: most looks at a campaign need nothing of recipes
+    from nsw.recipe.load import all_of_parameters  # here: most looks at a campaign need nothing of recipes
 
     return all_of_parameters(words) if len(words) > 1 else words
 
 
 def _has_parameters(row: RunRow, word: str) -> bool:
-    from nsw.recipe.overrides import fits_parameters  # here: most looks at a campaign need nothing of recipes
+    from nsw.recipe.load import fits_parameters  # here: most looks at a campaign need nothing of recipes
 
     return fits_parameters(row.case_id, row.params, word)
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from nsw.apart import limited
 from nsw.errors import UsageError
 from nsw.recipe.secrets import holds_secret, looks_secret, named_secrets
 from nsw.safe_files import open_output, read_bytes, read_text
@@ -18,7 +17,7 @@ from nsw.site.names import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.convert.from_script import Line
+    from nsw.convert.script_options import Line
 
 
 _LONGEST_SCRIPT: Final = 4 << 20  # bytes
@@ -53,11 +52,11 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
         UsageError: The file is there already.
     """
     from nsw.campaign.planning import missing_programs
+    from nsw.convert.starter import recipe_for, words_of
     from nsw.recipe.load import load_recipe, load_recipe_text
-    from nsw.recipe.program_files import files_of
-    from nsw.recipe.starter import recipe_for, words_of
+    from nsw.recipe.program import files_of
     from nsw.site.load import load_site
-    from nsw.site_check.facts import find_facts
+    from nsw.site_check.check import find_facts
 
     _require_free(path, force=force)
     loaded_site = load_site(os.environ.get("NSW_SITE") or None)
@@ -128,7 +127,7 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     from nsw.convert.from_script import convert
     from nsw.recipe.load import load_recipe, load_recipe_text
     from nsw.site.load import load_site
-    from nsw.site_check.facts import find_facts
+    from nsw.site_check.check import find_facts
     from nsw.site_check.starter import FirstSite, sites_before
 
     try:
@@ -136,11 +135,10 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     except OSError as fault:
         raise UsageError(f"{script} cannot be read: {fault.strerror or fault}") from None
     sites = path.with_name("sites.yaml")
-    with limited(f"reading {script}"):
-        made = convert(
-            text, script, site=site, sites=str(sites), recipe=str(path),
-            gpus=lambda: int(find_facts(load_site(LOCAL)).gpus_per_node != 0),
-        )  # fmt: skip
+    made = convert(
+        text, script, site=site, sites=str(sites), recipe=str(path),
+        gpus=lambda: int(find_facts(load_site(LOCAL)).gpus_per_node != 0),
+    )  # fmt: skip
     files = [path.with_stem(path.stem + end) for end, _ in made.recipes]
     for file in files:
         _require_free(file, force=force)
@@ -148,20 +146,28 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     for file, (_, recipe) in zip(files, made.recipes, strict=True):
         load_recipe_text(recipe, str(file))
     path.parent.mkdir(parents=True, exist_ok=True)
-    secret = [line for file, (_, recipe) in zip(files, made.recipes, strict=True) for line in _write(file, recipe)]
+    mode = script.stat().st_mode & 0o666 | 0o600
+    secret = [line for file, (_, text) in zip(files, made.recipes, strict=True) for line in _write(file, text, mode)]
     if made.site is not None:
         FirstSite(sites, made.site_name, made.site, (), (), before).write()
     missing = [*secret, *(one.message for file in files for one in load_recipe(file).warnings)]
     return FromScript(files, sites if made.site else None, made.site_name, made.lines, list(dict.fromkeys(missing)))
 
 
-def _write(path: Path, recipe: str) -> list[str]:
-    """Write a recipe; one that holds what looks like a secret so that only its owner can read it, and a warning."""
+def _write(path: Path, recipe: str, mode: int = 0o666) -> list[str]:
+    """Write a recipe; one that holds what looks like a secret so that only its owner can read it, and a warning.
+
+    Args:
+        path: Its file.
+        recipe: Its text.
+        mode: Who may read and write it at most: those who may read what it was made of.
+    """
     options = (match[1] for match in _OPTION.finditer(recipe))
     is_secret = holds_secret(recipe) or any(named_secrets(recipe)) or any(map(looks_secret, options))
-    with os.fdopen(open_output(path, 0o600 if is_secret else 0o666), "w", encoding="utf-8") as file:
-        if is_secret:
-            os.fchmod(file.fileno(), 0o600)  # of a file that was there
+    mode = 0o600 if is_secret else mode
+    with os.fdopen(open_output(path, mode), "w", encoding="utf-8") as file:
+        if mode != 0o666:
+            os.fchmod(file.fileno(), os.fstat(file.fileno()).st_mode & mode)  # of a file that was there
         file.write(recipe)
     hint = "write it as `app: env: {NAME: {secret: {from_env: NAME}}}` instead"
     return [f"{path} holds what looks like a secret, and only you can read it: {hint}"] if is_secret else []

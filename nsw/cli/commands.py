@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nsw.apart import Limits
     from nsw.campaign.selection import Selection
     from nsw.engine.folder import CampaignFolder
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import Overrides
 
 __all__ = ["app"]
 
@@ -199,7 +199,7 @@ def overrides(
     against: str | None,
 ) -> Overrides:
     """What a command line changes of a recipe."""
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import Overrides
 
     texts = tuple(settings or ()), tuple(passes or ()), tuple(cases or ()), tuple(excluded or ())
     return Overrides(*texts, fit=fit, against=against)

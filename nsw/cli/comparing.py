@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.sides import By
     from nsw.cli.output import Target
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import Overrides
     from nsw.recipe.units import Tolerance
 
 __all__ = ["baseline", "compare", "gate", "noise", "share"]
@@ -93,7 +93,7 @@ def noise(
     from nsw.campaign.compare import measure_noise
     from nsw.campaign.running import Running
     from nsw.cli.running import begin, carry_out
-    from nsw.recipe.overrides import Before
+    from nsw.recipe.load import Before
 
     same_program = Before("itself", notes=("both sides are the same program",), only_bare=True)
     options_of_pairs = replace(options, settings=(*options.settings, f"repeats={pairs}"), before=same_program)

@@ -67,7 +67,7 @@ def _chip(name: str | None) -> Chip | None:
 
 
 def _chip_of(loaded_site: LoadedSite) -> Chip:
-    from nsw.site_check.facts import chip_of
+    from nsw.site_check.check import chip_of
 
     matched_chip = find_chip(chip_of(loaded_site))
     if matched_chip is None:
@@ -80,7 +80,7 @@ def _chip_of(loaded_site: LoadedSite) -> Chip:
 
 def _listed_by(loaded_site: LoadedSite | None, chip: Chip | None, tool: Tool | None) -> frozenset[str] | None:
     """The names that the site's own ncu lists, where it measures the chip and can be asked."""
-    from nsw.site_check.facts import site_metrics
+    from nsw.site_check.check import site_metrics
 
     if loaded_site is None or chip is None or (tool or tool_for(chip)) != "ncu":
         return None

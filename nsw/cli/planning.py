@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from nsw.campaign.dry_run import Prospect
     from nsw.cli.output import Target
-    from nsw.convert.from_script import Line
+    from nsw.convert.script_options import Line
     from nsw.engine.folder import CampaignFolder
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import Overrides
 
 __all__ = ["init_from_command", "init_from_script", "init_from_shipped", "init_site", "plan", "plan_into", "render"]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nsw.campaign.running import Running
     from nsw.engine.events import Event
     from nsw.engine.folder import CampaignFolder
-    from nsw.recipe.overrides import Overrides
+    from nsw.recipe.load import Overrides
 
 __all__ = [
     "adopt",
@@ -84,7 +84,7 @@ def begin(
     from nsw.campaign.planning import make_plan, with_note
     from nsw.present.plan_view import show_plan
     from nsw.present.terminal import console
-    from nsw.site_check.facts import warnings
+    from nsw.site_check.check import warnings
 
     home = folders.root(root)
     planned = with_note(make_plan(recipe, site, sites, options, show_message), note)
@@ -387,7 +387,7 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
     from nsw.present.problems import show_short
     from nsw.present.status_view import calls_line
     from nsw.present.terminal import console
-    from nsw.recipe.overrides import SIDE
+    from nsw.recipe.matrix import SIDE
 
     next_command = f"`nsw summarize {campaign_argument(campaign_results.folder)} --full` has all tables"
     if SIDE not in campaign_results.parameters or not _show_sides(campaign_results.folder, next_command):

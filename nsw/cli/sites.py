@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from nsw.cli.output import Target
     from nsw.engine.events import Event
-    from nsw.site_check.facts import Check
+    from nsw.site_check.check import Check
 
 _INDENT = 24  # columns before what was found
 _MIN_COLUMNS = 20  # columns for it on a narrow terminal
@@ -55,7 +55,7 @@ def check(name: str, sites: Sequence[Path] | None, target: Target, *, node: bool
     """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
     from nsw.campaign import check_site
     from nsw.present import emit
-    from nsw.site_check.facts import Verdict
+    from nsw.site_check.check import Verdict
 
     checks: list[Check] = []
     for site_check in check_site.check(name, sites, _say, node=node):

@@ -21,7 +21,7 @@ from nsw.present import emit
 from nsw.present.emit import FLAT, OF_A_CASE, flat_rows
 from nsw.present.untrusted_text import say
 from nsw.quantities import size
-from nsw.recipe.overrides import SIDE
+from nsw.recipe.matrix import SIDE
 from nsw.wording import plural
 
 if TYPE_CHECKING:

@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
-from nsw.convert.job_directives import read_directives
-from nsw.convert.profiler_words import PassWords, parse_pass, reads_reports
+from nsw.apart import limited
+from nsw.convert.script_options import PRINTS_ONLY, Line, PassWords, parse_pass, read_directives, reads_reports
 from nsw.convert.shell_script import Piece, Text, parse_script, shell_names
+from nsw.convert.starter import as_text, program_name, words_of
 from nsw.errors import UsageError
 from nsw.launchers.launch import layout_options
 from nsw.metrics.catalogue import find_chip
-from nsw.recipe.command_words import FILLED, Launched, launched
-from nsw.recipe.program_files import files_of
+from nsw.recipe.program import FILLED, Launched, files_of, launched
 from nsw.recipe.secrets import holds_secret, looks_secret
-from nsw.recipe.starter import as_text, program_name, words_of
 from nsw.recipe.units import format_duration
 from nsw.site.names import LOCAL
 from nsw.site_check.starter import scalar
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.convert.shell_script import Block, Script, Statement
-
-__all__ = ["Converted", "Line", "convert"]
 
 _PRINTS: Final = frozenset({
     "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",
@@ -56,39 +53,10 @@ _TESTS: Final = frozenset({"[", "[[", "test"})
 _SUBMIT_FOLDER: Final = frozenset({"$SLURM_SUBMIT_DIR", "${SLURM_SUBMIT_DIR}", "$PBS_O_WORKDIR", "${PBS_O_WORKDIR}",
                                    "$COBALT_CWD", "$LS_SUBCWD", "$SGE_O_WORKDIR", "$PWD", ""})  # fmt: skip
 _OWN_FOLDER: Final = "nsw runs the program in a folder with app.files in it"
-_PRINTS_ONLY: Final = "left out: it measures nothing"
 _KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
 _COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--nrs"})
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
 _MAX_SHOWN: Final = 120  # characters of a line
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What lines of the script became.
-
-    Attributes:
-        first, last: Their numbers.
-        text: What stands there.
-        what: The keys that they became, or why there are none.
-        is_understood: Whether the recipe and the site do the same.
-    """
-
-    first: int
-    last: int
-    text: str
-    what: str
-    is_understood: bool = True
-
-    @property
-    def matters(self) -> bool:
-        """Whether what is done depends on it: not where it only prints."""
-        return self.what != _PRINTS_ONLY
-
-    @property
-    def numbers(self) -> str:
-        """`7`, or `42-87`."""
-        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +119,14 @@ def convert(
 
     Raises:
         UsageError: The script cannot be taken apart.
+        LimitError: That takes too much time or memory.
     """
-    conversion = _Conversion(parse_script(text, str(script)), script)
-    if conversion.is_local:
+    with limited(f"reading {script}"):
+        conversion = _Conversion(parse_script(text, str(script)), script)
+    if conversion.is_local:  # without limits: it starts programs that reserve more memory than the script may take
         conversion.directives.resources["gpus"] = gpus()
-    return conversion.convert(site, sites, recipe)
+    with limited(f"reading {script}"):
+        return conversion.convert(site, sites, recipe)
 
 
 class _Conversion:
@@ -165,7 +136,7 @@ class _Conversion:
         self._script = script
         self._path = path
         self.directives = read_directives(script.comments, "\n".join(statement.text for statement in script.statements))
-        self._lines = [Line(b.line, b.line, b.text, b.what, b.is_understood) for b in self.directives.became]
+        self._lines = list(self.directives.became)
         self._modules: list[str] = []
         self._setup: list[str] = []
         self._setup_names: set[str] = set()
@@ -238,7 +209,7 @@ class _Conversion:
         elif reads_reports(statement.words):
             self._tell(statement, "nsw reads the reports itself: `nsw summarize`")
         elif program in _PRINTS and not _writes(statement):
-            self._tell(statement, _PRINTS_ONLY)
+            self._tell(statement, PRINTS_ONLY)
         elif program in {"let", "read"}:
             self._tell(statement, "the shell computes it", understood=False)
             self._assigned |= {name: statement for name, _ in statement.assigns}
@@ -277,7 +248,7 @@ class _Conversion:
     def _take_setting(self, statement: Statement) -> None:
         words = [word.literal for word in statement.words]
         if statement.program == "module" and len(words) > 1 and words[1] in _MODULE_PRINTS:
-            self._tell(statement, _PRINTS_ONLY)
+            self._tell(statement, PRINTS_ONLY)
         elif statement.program == "module" and words[1:2] == ["load"] and None not in words and self._may_be_first:
             self._modules += [word for word in words[2:] if word is not None]
             self._tell(statement, "site: modules")

@@ -15,8 +15,6 @@ from nsw.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["Block", "Piece", "Script", "Statement", "Text", "parse_script", "shell_names"]
-
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _BRACED: Final = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
@@ -168,7 +166,7 @@ def parse_script(text: str, name: str = "script") -> Script:
     lines = text.split("\n")
     comments = [(at, line) for at, line in enumerate(lines[: first - 1], 1) if line.startswith("#")]
     shebang = lines[0] if lines[0].startswith("#!") else ""
-    return Script(shebang, comments, list(_evaluated(raw)), reader.block_ends)
+    return Script(shebang, comments, list(_evaluated(raw, name)), reader.block_ends)
 
 
 def _interpreter(text: str) -> str:
@@ -544,12 +542,16 @@ def _braced(text: str, quoted: bool) -> Piece:
 
 
 _LONGEST_VALUE: Final = 1 << 16  # characters of a variable; one that is longer is taken as computed
+_LARGEST_OUTPUT: Final = 16 << 20  # characters of all words of a script, its variables replaced by their values
 
 
 class _Values:
     """The variables of a script, as far as it was read."""
 
-    def __init__(self) -> None:
+    def __init__(self, script: str) -> None:
+        self._script = script
+        self._room = _LARGEST_OUTPUT
+        self._loop_words: dict[int, list[str]] = {}  # of loops over words that are known, by the id of their block
         self._variables: dict[str, list[Text] | None] = {}  # None: computed
         self._exported: set[str] = set()
 
@@ -579,8 +581,26 @@ class _Values:
         if is_list:  # one without elements is no word, though it stands in quotes
             fields = [piece_group for piece_group in fields if any(piece.text for piece in piece_group)]
         texts = [Text(_plain(piece_group)) for piece_group in fields if piece_group]
+        self._room -= sum(len(piece.text) for text in texts for piece in text.pieces)
+        if self._room < 0:  # a few KB of a script may name a long variable thousands of times
+            raise UsageError(
+                f"{self._script}: with its variables replaced by their values it has more than {_LARGEST_OUTPUT:,}"
+                " characters",
+                hint="`nsw init -- COMMAND` makes a recipe for one of its commands",
+            )
         is_empty = not is_list and any(piece.quoted for piece in pieces)
         return texts or ([Text((Piece("text", ""),))] if is_empty else [])
+
+    def loops(self, blocks: Iterable[Block]) -> dict[str, list[str]]:
+        """The variables of loops over words that are known, with these words as they were where the loop begins."""
+        lists = {}
+        for block in blocks:
+            if block.loop is not None and id(block) not in self._loop_words:
+                words = [word.literal for pieces in block.loop[1] for word in self.words(pieces, ())]
+                self._loop_words[id(block)] = [] if None in words else [word for word in words if word is not None]
+            if block.loop is not None and (known_words := self._loop_words[id(block)]):
+                lists[block.loop[0]] = known_words
+        return lists
 
     def _expanded(self, piece: Piece, loops: Collection[str]) -> Sequence[Piece]:
         if piece.kind != "variable":
@@ -613,10 +633,10 @@ def _extend(fields: list[list[Piece]], pieces: Iterable[Piece], *, is_split: boo
             fields[-1] += [piece._replace(text=text)] if text else []
 
 
-def _evaluated(raw: Sequence[_Raw]) -> Iterator[Statement]:
-    values = _Values()
+def _evaluated(raw: Sequence[_Raw], script: str) -> Iterator[Statement]:
+    values = _Values(script)
     for raw_statement in raw:
-        loops = _loops(raw_statement.blocks, values)
+        loops = values.loops(raw_statement.blocks)
         statement = Statement(
             raw_statement.line, raw_statement.last, raw_statement.text, raw_statement.before,
             words=[word for pieces in raw_statement.words for word in values.words(pieces, loops)],
@@ -632,18 +652,6 @@ def _evaluated(raw: Sequence[_Raw]) -> Iterator[Statement]:
             elif not (raw_statement.assigns and raw_statement.words):  # else it is set for that command alone
                 values.set(name, None if raw_statement.before == "||" else value, append=append, exported=is_export)
         yield statement
-
-
-def _loops(blocks: Iterable[Block], values: _Values) -> dict[str, list[str]]:
-    """The variables of loops over words that are known, with these words."""
-    lists = {}
-    for block in blocks:
-        if block.loop is not None:
-            words = [word.literal for pieces in block.loop[1] for word in values.words(pieces, ())]
-            known_words = [word for word in words if word is not None]
-            if known_words and len(known_words) == len(words):
-                lists[block.loop[0]] = known_words
-    return lists
 
 
 def _unsplit(values: _Values, pieces: Sequence[Piece], loops: Collection[str]) -> Text:

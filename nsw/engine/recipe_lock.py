@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
-    from nsw.recipe.overrides import Before
+    from nsw.recipe.load import Before
     from nsw.transport.model import Transport
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.errors import UsageError
 from nsw.profilers.model import MACHINERY
-from nsw.recipe.command_words import LONGEST
+from nsw.recipe.program import LONGEST
 from nsw.recipe.units import as_text
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from nsw.metrics import Chip, find_chip, for_ncu, for_nvprof, unsupported
 from nsw.metrics.requests import MetricRequest, Passes, passes, tools_for
 from nsw.plan.jobs import Resolver
 from nsw.profilers.ncu import named_version
-from nsw.recipe.passes import AT_MOST, SAMPLE, CountersPass, TimelinePass
-from nsw.recipe.profiler_names import AUTO
+from nsw.recipe.passes import AT_MOST, AUTO, SAMPLE, CountersPass, TimelinePass
 from nsw.recipe.units import Fault
 from nsw.wording import plural
 

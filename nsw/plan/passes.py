@@ -15,7 +15,7 @@ from nsw.plan.model import SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
 from nsw.profilers.model import CHOSEN, Counting
-from nsw.recipe.profiler_names import AUTO, of_kind
+from nsw.recipe.passes import AUTO, of_kind
 from nsw.recipe.units import Fault
 
 if TYPE_CHECKING:

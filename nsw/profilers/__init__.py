@@ -1,6 +1,6 @@
 """Profilers: a file per profiler; pass -> command line, the files it will leave, how it fails.
 
-Their names are in nsw/recipe/profiler_names.py, where the recipe finds them too.
+Their names are in nsw/recipe/passes.py, where the recipe finds them too.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib
 from typing import cast
 
 from nsw.profilers.model import Profiled, Profiler, Request
-from nsw.recipe.profiler_names import module_of
+from nsw.recipe.passes import module_of
 
 
 def load(tool: str) -> Profiler:

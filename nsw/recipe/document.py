@@ -1,16 +1,17 @@
 """A YAML file as data whose every key and value still knows its line and column.
 
-The tree is made from the parser's events and not by `yaml.compose`, whose C version overflows the stack
-on deeply nested input. Plain values follow YAML 1.2: `on`, `off`, `yes` and `no` are text, `1:30:00` is
-text, `010` is text, `1e-3` is a number.
+Plain values follow YAML 1.2: `on`, `off`, `yes` and `no` are text, `1:30:00` is text, `010` is text, `1e-3` is a
+number. libyaml before 0.2.6 (PyYAML 6.0.4) overflows the stack on deeply nested input.
 """
 
 from __future__ import annotations
 
+import gc
 import math
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
@@ -20,13 +21,8 @@ from nsw.recipe.secrets import holds_secret, looks_secret, named_secrets, secret
 from nsw.recipe.units import WrittenFloat, WrittenInt, keep_text, plain, show_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-
-__all__ = [
-    "LARGEST", "MOST_KEYS", "Document", "KeyPath", "Node", "SourceText", "as_yaml", "in_order", "merged", "parse",
-    "replaced",
-]  # fmt: skip
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 KeyPath: TypeAlias = "tuple[str | int, ...]"
@@ -80,37 +76,23 @@ def merged(base: Node, over: Node) -> Node:
     return Node(value, base.span, base.keys | over.keys)
 
 
-def replaced(root: Node, path: KeyPath, change: Callable[[Node], Node]) -> Node:
-    """The tree with the node at `path` changed; the places stay as they are."""
-    if not path:
-        return change(root)
-    part, rest = path[0], path[1:]
-    if isinstance(root.value, list) and isinstance(part, int):
-        items = list(root.value)
-        items[part] = replaced(items[part], rest, change)
-        return Node(items, root.span)
-    if not isinstance(root.value, dict) or part not in root.value:
-        return root
-    value = {k: replaced(v, rest, change) if k == part else v for k, v in root.value.items()}
-    return Node(value, root.span, root.keys)
-
-
-def renamed(root: Node, path: KeyPath, key: str) -> Node:
+def _renamed(root: Node, path: KeyPath, key: str) -> Node:
     """The tree with the last key of `path` called `key`; the places stay as they are."""
-    last = path[-1]
-
-    def call(node: Node) -> Node:
-        if not isinstance(node.value, dict) or last not in node.value:
-            return node
-        value = {key if k == last else k: v for k, v in node.value.items()}
-        return Node(value, node.span, {key if k == last else k: m for k, m in node.keys.items()})
-
-    return replaced(root, path[:-1], call)
+    part, rest = path[0], path[1:]
+    if isinstance(root.value, list):
+        return replace(root, value=[_renamed(v, rest, key) if n == part else v for n, v in enumerate(root.value)])
+    if not isinstance(root.value, dict):
+        return root
+    if rest:
+        return replace(root, value={k: _renamed(v, rest, key) if k == part else v for k, v in root.value.items()})
+    value = {key if k == part else k: v for k, v in root.value.items()}
+    return replace(root, value=value, keys={key if k == part else k: mark for k, mark in root.keys.items()})
 
 
 MOST_ALIASED = 20_000  # nodes that all aliases together may stand for
 MOST_KEYS = 50_000  # of one map: a lock has a key for each file of the program
 _TAG = "tag:yaml.org,2002:"
+_PLAIN = "plain"  # in the place of the tag of a scalar without quotes and tag
 
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _INT_BASE = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
@@ -120,141 +102,126 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
 
-class Stop(Exception):  # noqa: N818  # it ends the composing; what went wrong is the diagnostic it holds
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # either of two classes
+    """PyYAML's loader, which leaves it to nsw what a plain scalar is."""
+
+    def resolve(self, kind: type, _value: object, implicit: tuple[bool, bool] | bool) -> str:
+        """The tag of a node that has none in the file."""
+        if kind is yaml.ScalarNode:
+            return _PLAIN if implicit[0] else _TAG + "str"  # type: ignore[index]  # of scalars it is a pair
+        return _TAG + ("seq" if kind is yaml.SequenceNode else "map")
+
+
+class _Stop(Exception):  # noqa: N818  # it ends the reading; its argument is a diagnostic
     """A fault after which the rest of the file has no meaning."""
 
-    def __init__(self, mark: Mark, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.fault = Diagnostic(message, mark, hint=hint)
 
+class _Tree:
+    """Makes nodes of PyYAML's, and gathers the faults that do not end the reading."""
 
-class _Composer:
-    """Makes the tree of the only document, and gathers faults that do not end the reading."""
-
-    def __init__(self, events: Iterator[Any], file: str) -> None:
-        self._events = events
+    def __init__(self, text: str, file: str) -> None:
+        self._text = text
         self._file = file
-        self._anchors: dict[str, Node | None] = {}  # None while the anchored node is being made
-        self._aliased = 0
+        self._nodes: dict[int, Node | None] = {}  # by the id of PyYAML's node; None while it is being made
+        self._aliases = 0  # aliases met
+        self._aliased = 0  # nodes that they stand for
         self.faults: list[Diagnostic] = []
 
-    def document(self) -> Node | None:
-        """The tree; None: there is none.
-
-        Raises:
-            yaml.YAMLError: The text is not YAML.
-            Stop: It is YAML that nsw does not take (two documents, recursion, too deep).
-        """
-        root: Node | None = None
-        seen = False
-        for event in self._events:
-            if isinstance(event, yaml.DocumentStartEvent) and seen:
-                raise Stop(self._mark(event), "a second document starts here", "keep one document in a file")
-            if isinstance(event, yaml.NodeEvent):
-                root, seen = self._node(event, 0), True
-        return root
-
-    def _mark(self, event: Any, end: Any = None) -> Mark:
-        start, stop = event.start_mark, (end or event).end_mark
-        return Mark(self._file, start.line + 1, start.column + 1, stop.line + 1, stop.column + 1)
+    def _mark(self, source: Any) -> Mark:
+        start, end = source.start_mark, source.end_mark
+        return Mark(self._file, start.line + 1, start.column + 1, end.line + 1, end.column + 1)
 
     def _fault(self, mark: Mark, message: str, hint: str | None = None) -> None:
         self.faults.append(Diagnostic(message, mark, hint=hint))
 
-    def _node(self, event: Any, depth: int) -> Node:
-        if isinstance(event, yaml.AliasEvent):
-            return self._alias(event)
+    def node(self, source: Any, depth: int = 0) -> Node:
+        """A node of PyYAML's.
+
+        Args:
+            source: The node.
+            depth: How many maps and lists it is in.
+
+        Raises:
+            _Stop: nsw does not take it (recursion, too deep, too many aliases or keys).
+        """
+        mark = self._mark(source)
+        if id(source) in self._nodes:
+            return self._alias(source)
         if depth > DEEPEST:
-            raise Stop(self._mark(event), TOO_DEEP)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = None
-        if isinstance(event, yaml.ScalarEvent):
-            node = self._scalar(event)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            node = self._list(event, depth)
+            raise _Stop(Diagnostic(TOO_DEEP, _first(mark)))
+        self._nodes[id(source)] = None
+        if isinstance(source, yaml.ScalarNode):
+            made = self._scalar(source, mark)
+        elif isinstance(source, yaml.SequenceNode):
+            self._collection_tag(source, "seq")
+            items = [self.node(item, depth + 1) for item in source.value]
+            made = Node(items, mark, size=1 + sum(item.size for item in items))
         else:
-            node = self._map(event, depth)
-        if event.anchor is not None:
-            self._anchors[event.anchor] = node
-        return node
+            made = self._map(source, mark, depth)
+        self._nodes[id(source)] = made
+        return made
 
-    def _alias(self, event: Any) -> Node:
-        mark = self._mark(event)
-        if event.anchor not in self._anchors:
-            raise Stop(
-                mark, f"no anchor '&{event.anchor}' is defined above", "quote the value if the * is meant as text"
-            )
-        node = self._anchors[event.anchor]
+    def _alias(self, source: Any) -> Node:
+        self._aliases += 1
+        node = self._nodes[id(source)]
+        self._aliased += node.size if node is not None else 0
+        if node is not None and self._aliased <= MOST_ALIASED:
+            return node
+        # PyYAML's nodes do not tell where an alias is
+        tokens = (token for token in yaml.scan(self._text, Loader=_Loader) if isinstance(token, yaml.AliasToken))
+        alias = next(islice(tokens, self._aliases - 1, None), source)
+        message = f"the aliases stand for more than {MOST_ALIASED} values"
         if node is None:
-            raise Stop(mark, f"'*{event.anchor}' is inside the node that it refers to")
-        self._aliased += node.size
-        if self._aliased > MOST_ALIASED:
-            raise Stop(mark, f"the aliases stand for more than {MOST_ALIASED} values")
-        return node
+            message = f"'*{getattr(alias, 'value', '')}' is inside the node that it refers to"
+        raise _Stop(Diagnostic(message, self._mark(alias)))
 
-    def _scalar(self, event: Any) -> Node:
-        mark = self._mark(event)
-        style = event.style or ""
+    def _scalar(self, source: Any, mark: Mark) -> Node:
         try:
-            value = scalar(event.value, event.tag, plain=not style)
+            value = scalar(source.value, source.tag)
         except ValueError as fault:
             self._fault(mark, str(fault))
-            value = event.value
-        return Node(value, mark, style=style, text=event.value)
+            value = source.value
+        return Node(value, mark, style=source.style or "", text=source.value)
 
-    def _list(self, event: Any, depth: int) -> Node:
-        self._collection_tag(event, "seq")
-        items: list[Node] = []
-        while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
-            items.append(self._node(inner, depth + 1))
-        return Node(items, self._mark(event, inner), size=1 + sum(n.size for n in items))
-
-    def _map(self, event: Any, depth: int) -> Node:
-        self._collection_tag(event, "map")
+    def _map(self, source: Any, mark: Mark, depth: int) -> Node:
+        self._collection_tag(source, "map")
         value: dict[str, Node] = {}
         keys: dict[str, Mark] = {}
         inherited: list[Node] = []
-        entries = 0
-        while not isinstance(inner := next(self._events), yaml.MappingEndEvent):
-            key, mark = self._key(inner, event, depth)
-            child = self._node(next(self._events), depth + 1)
-            self._check_dash(child, mark)
-            if key == "<<" and isinstance(inner, yaml.ScalarEvent) and not inner.style:
-                inherited += self._inherited(child, mark)
+        if len(source.value) > MOST_KEYS:
+            at = self._mark(source.value[MOST_KEYS][0])
+            raise _Stop(Diagnostic(f"a map has more than {MOST_KEYS:,} keys", at))
+        for key_source, child_source in source.value:
+            key, at = self._key(key_source, source, depth)
+            child = self.node(child_source, depth + 1)
+            # `-1` and `-2` on lines of their own below a key are one text to YAML
+            if not child.style and child.span.line > at.line and DASHED.match(child.text):
+                self._fault(_first(child.span), MISSING_SPACE, with_space(child.text))
+            if key == "<<" and key_source.tag == _PLAIN:
+                inherited += self._inherited(child, at)
             elif key in value:
-                self._fault(
-                    mark, f"the key {show_value(key)} is set twice; the first is at {keys[key]}", "keep one of them"
-                )
+                first = f"the key {show_value(key)} is set twice; the first is at {keys[key]}"
+                self._fault(at, first, "keep one of them")
             elif key is not None:
-                value[key], keys[key] = child, mark
-            entries += 1
-            if entries > MOST_KEYS:
-                raise Stop(mark, f"a map has more than {MOST_KEYS:,} keys")
+                value[key], keys[key] = child, at
         for node in inherited:
             assert isinstance(node.value, dict)
             value = {k: v for k, v in node.value.items() if k not in value} | value
             keys = node.keys | keys
-        return Node(value, self._mark(event, inner), keys, size=1 + sum(n.size for n in value.values()))
+        return Node(value, mark, keys, size=1 + sum(n.size for n in value.values()))
 
-    def _check_dash(self, child: Node, key: Mark) -> None:
-        """Refuse a text on lines of its own that begins with a dash: `-1` and `-2` below a key are one text to YAML."""
-        if not child.style and child.span.line > key.line and DASHED.match(child.text):
-            line, column = child.span.line, child.span.column
-            self._fault(Mark(self._file, line, column, line, column + 1), MISSING_SPACE, with_space(child.text))
-
-    def _key(self, event: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
+    def _key(self, source: Any, parent: Any, depth: int) -> tuple[str | None, Mark]:
         """A key as text, or None (noted as a fault) where it is a map or a list."""
-        if isinstance(event, yaml.ScalarEvent):
-            mark = self._mark(event)
-            if not event.style and DASHED.match(event.value):
-                raise Stop(mark, MISSING_SPACE, with_space(f"{event.value}:"))
-            return event.value, mark
-        node = self._node(event, depth + 1)
-        mark = self._mark(event)
-        if not isinstance(node.value, dict | list):
-            return str(node.value), mark
-        if isinstance(node.value, dict) and event.start_mark.index == parent.start_mark.index + 1:  # {{
-            self._fault(self._mark(parent, event), "an expression must be quoted", 'such as "{{ batch }}"')
+        mark = self._mark(source)
+        if isinstance(source, yaml.ScalarNode):
+            if source.tag == _PLAIN and DASHED.match(source.value):
+                raise _Stop(Diagnostic(MISSING_SPACE, mark, hint=with_space(f"{source.value}:")))
+            return source.value, mark
+        node = self.node(source, depth + 1)
+        start = parent.start_mark
+        if isinstance(node.value, dict) and source.start_mark.index == start.index + 1:  # {{
+            braces = Mark(self._file, start.line + 1, start.column + 1, start.line + 1, start.column + 3)
+            self._fault(braces, "an expression must be quoted", 'such as "{{ batch }}"')
         else:
             self._fault(node.span, "a key must be text, but found " + show_value(node.value))
         return None, mark
@@ -267,26 +234,26 @@ class _Composer:
         self._fault(mark, "'<<' takes an alias of a map, or a list of them", "such as <<: *defaults")
         return []
 
-    def _collection_tag(self, event: Any, kind: str) -> None:
-        if event.tag not in {None, "!", _TAG + kind}:
-            self._fault(self._mark(event), f"the tag {show_value(event.tag)} is not allowed here", "remove it")
+    def _collection_tag(self, source: Any, kind: str) -> None:
+        if source.tag != _TAG + kind:
+            start = self._mark(source)
+            self._fault(_first(start), f"the tag {show_value(source.tag)} is not allowed here", "remove it")
 
 
-def scalar(text: str, tag: str | None, *, plain: bool) -> Scalar:
+def scalar(text: str, tag: str) -> Scalar:
     """The value of a scalar.
 
     Args:
         text: Its text without quotes.
-        tag: An explicit tag in full, or None.
-        plain: Whether it stood without quotes.
+        tag: Its tag in full.
 
     Raises:
         ValueError: The tag is not a safe one, or the text is not what the tag says.
     """
-    if tag is None:
-        return _resolved(text) if plain else text
+    if tag == _PLAIN:
+        return _resolved(text)
     kind = tag.removeprefix(_TAG)
-    if kind in {"str", "!"}:
+    if kind == "str":
         return text
     types: dict[str, tuple[type, ...]] = {
         "int": (int,),
@@ -521,7 +488,7 @@ class Document:
 
     def renamed(self, path: KeyPath, key: str) -> Document:
         """This document with one key called otherwise; places stay true to the file."""
-        return replace(self, root=renamed(self.root, path, key))
+        return replace(self, root=_renamed(self.root, path, key))
 
 
 def parse(text: str, file: str, source: SourceText | None = None) -> Document:
@@ -562,18 +529,24 @@ def in_order(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
 def _composed(text: str, file: str) -> tuple[Node | None, list[Diagnostic]]:
     if len(text) > LARGEST:
         return None, [Diagnostic(f"the file has more than {LARGEST} characters", Mark(file, 1, 1, 1, 2))]
-    composer = _Composer(yaml.parse(text, Loader=LOADER), file)
+    tree, collects = _Tree(text, file), gc.isenabled()
+    gc.disable()  # PyYAML's nodes are many and none is garbage yet: to look for it takes more time than to parse
     try:
-        root = composer.document()
-    except Stop as stop:
-        return None, [stop.fault]
+        root = yaml.compose(text, Loader=_Loader)
+        return None if root is None else tree.node(root), tree.faults
+    except _Stop as stop:
+        return None, [stop.args[0]]
     except yaml.YAMLError as fault:
         return None, [explain(fault, text, LINE_END.split(text), file)]
     except UnicodeEncodeError as fault:
         before = LINE_END.split(text[: fault.start])
         mark = Mark(file, len(before), len(before[-1]) + 1, len(before), len(before[-1]) + 2)
         return None, [Diagnostic("half of a surrogate pair is not a character", mark)]
-    return root, composer.faults
+    except RecursionError:  # of PyYAML without libyaml, which has no limit of its own
+        return None, [Diagnostic(TOO_DEEP, Mark(file, 1, 1, 1, 2))]
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _first(mark: Mark) -> Mark:
@@ -623,7 +596,7 @@ def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 def _is_text(value: str) -> bool:
     """Whether it would be read as the text that it is without quotes, as far as nsw is concerned."""
     try:
-        return scalar(value, None, plain=True) == value
+        return _resolved(value) == value
     except ValueError:
         return False
 
@@ -642,7 +615,6 @@ TOO_DEEP = f"nested more than {DEEPEST} levels deep"
 _OPENS = (yaml.FlowMappingStartToken, yaml.FlowSequenceStartToken)
 _CLOSES = (yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 MISSING_SPACE = "a space is missing after this dash"
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def with_space(item: str) -> str:
@@ -700,16 +672,22 @@ class _FaultContext:
         self.text = lines[self.row] if lines else ""
 
     def _at(
-        self, message: str, hint: str | None = None, *, row: int | None = None, column: int | None = None
+        self,
+        message: str,
+        hint: str | None = None,
+        *,
+        row: int | None = None,
+        column: int | None = None,
+        width: int = 1,
     ) -> Diagnostic:
         row = self.row if row is None else row
         column = self.column if column is None else column
-        return Diagnostic(message, Mark(self.file, row + 1, column + 1, row + 1, column + 2), hint=hint)
+        return Diagnostic(message, Mark(self.file, row + 1, column + 1, row + 1, column + 1 + width), hint=hint or None)
 
     def diagnostic(self) -> Diagnostic:
         """The fault in plain words."""
         return (
-            self._too_deep()
+            self._composed()
             or self._tab()
             or self._escape()
             or self._open_quote()
@@ -724,9 +702,20 @@ class _FaultContext:
             or self._at(f"this is not YAML: {plain(self.problem or self.context)}")
         )
 
-    def _too_deep(self) -> Diagnostic | None:
-        """The parser of PyYAML 6.0.4 has a limit of its own, which it can meet before it gives the first node."""
-        return self._at(TOO_DEEP) if "maximum nesting depth" in self.problem else None
+    def _composed(self) -> Diagnostic | None:
+        """What is no fault of the text's syntax."""
+        if "maximum nesting depth" in self.problem:
+            return self._at(TOO_DEEP)
+        if "another document" in self.problem:
+            return self._at("a second document starts here", "keep one document in a file", width=len("---"))
+        word = re.match(r"[&*][^\s,\]}]+", self.text[self.column :])
+        name, width = ("...", 1) if not word else (plain(word[0][1:]), len(word[0]))
+        if "undefined alias" in self.problem:
+            hint = "quote the value if the * is meant as text"
+            return self._at(f"no anchor '&{name}' is defined above", hint, width=width)
+        if "duplicate anchor" in self.context:
+            return self._at(f"the anchor '&{name}' is defined above already", "give it another name", width=width)
+        return None
 
     def _tab(self) -> Diagnostic | None:
         indent = re.match(r"\s*", self.text)
@@ -769,7 +758,7 @@ class _FaultContext:
         """A quote that the next one closes, lines below, where YAML then finds no key."""
         depth = 0
         try:
-            for token in yaml.scan(self.document, Loader=LOADER):
+            for token in yaml.scan(self.document, Loader=_Loader):
                 depth += isinstance(token, _OPENS) - isinstance(token, _CLOSES)
                 if depth > DEEPEST:  # each token takes a time that grows with the depth
                     return None
@@ -861,7 +850,7 @@ class _FaultContext:
             return None
         opened = []
         try:
-            for token in yaml.scan(self.document, Loader=LOADER):
+            for token in yaml.scan(self.document, Loader=_Loader):
                 if isinstance(token, _OPENS):
                     opened.append(token)
                 elif opened and isinstance(token, _CLOSES):

@@ -31,8 +31,6 @@ from nsw.recipe.units import Fault, as_text, plain, show_value
 if TYPE_CHECKING:
     from jinja2.runtime import Context
 
-__all__ = ["Expression", "find_name", "is_template"]
-
 LONGEST: Final = 100_000  # characters of a text, items of a list
 LARGEST_OUTPUT: Final = 1_000_000  # characters of a text with expressions in it, beyond what the text itself has
 MOST_BITS: Final = 4096  # of a whole number

@@ -22,46 +22,6 @@ from nsw.recipe.units import Fault, each, show_value
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "FREE",
-    "AmountOf",
-    "AmountOrTemplate",
-    "CanaryRule",
-    "Command",
-    "Count",
-    "CountOrTemplate",
-    "Duration",
-    "DurationOrTemplate",
-    "Filled",
-    "Flag",
-    "FlagOrTemplate",
-    "KernelName",
-    "KernelRegex",
-    "Line",
-    "Model",
-    "Name",
-    "Number",
-    "NumberOrTemplate",
-    "Parsed",
-    "Percent",
-    "Ranks",
-    "Regex",
-    "Size",
-    "SizeOrTemplate",
-    "Template",
-    "Text",
-    "Variable",
-    "amount",
-    "empty_as_map",
-    "flag",
-    "one_of",
-    "or_template",
-    "template",
-    "text",
-    "variable",
-    "whole_number",
-]
-
 
 class Parsed:
     """For `Annotated`: a function parses the value, and nothing else checks it.

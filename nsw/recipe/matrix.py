@@ -17,9 +17,11 @@ from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.fields import Model, Parsed, template
 from nsw.recipe.units import Fault, each, plain_number, show_value, within
 
-__all__ = ["Case", "Matrix", "MatrixFault", "case_id", "expansion", "rests_of_ranges"]
-
 Scalar: TypeAlias = str | int | float | bool
+
+SIDE = "side"  # the parameter by which two programs are compared, and its values
+BEFORE = "before"
+AFTER = "after"
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,11 +46,6 @@ from nsw.recipe.passes import Pass, PassEntry
 from nsw.recipe.secrets import EnvironmentTemplates
 from nsw.recipe.units import Fault
 
-__all__ = [
-    "App", "Lock", "LockedBefore", "LockedChoice", "LockedChoices", "LockedGit", "PerformanceModel", "Recipe",
-    "Resources", "Steps",
-]  # fmt: skip
-
 MEASURED = ("copies", "collectives")
 
 

@@ -21,16 +21,6 @@ from nsw.recipe.units import Fault, within
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = [
-    "Environment",
-    "EnvironmentTemplates",
-    "Secret",
-    "holds_secret",
-    "looks_secret",
-    "named_secrets",
-    "secret_parts",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Secret:

@@ -17,28 +17,6 @@ from nsw.errors import did_you_mean
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = [
-    "Amount",
-    "Canary",
-    "Tolerance",
-    "WrittenFloat",
-    "WrittenInt",
-    "as_text",
-    "clock",
-    "format_duration",
-    "format_memory",
-    "format_percent",
-    "format_size",
-    "keep_text",
-    "parse_amount",
-    "parse_canary",
-    "parse_duration",
-    "parse_percent",
-    "parse_size",
-    "parse_tolerance",
-    "plain_number",
-]  # fmt: skip
-
 
 class _Written:
     """A number and its text."""

@@ -115,7 +115,7 @@ _OF_PROFILERS = "# --- what profilers bring along ---\n"
 def machinery_text() -> str:
     """What all job scripts share, in a file of its own beside them."""
     from nsw.profilers import shell_of
-    from nsw.recipe.profiler_names import with_files
+    from nsw.recipe.passes import with_files
     from nsw.resources import templates_folder
 
     text = templates_folder().joinpath("job", "machinery.sh").read_text(encoding="utf-8")

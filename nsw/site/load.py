@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
+from nsw.recipe.checks import validate
 from nsw.recipe.document import Document, KeyPath, in_order
 from nsw.recipe.expressions import Expression, find_name
 from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.units import Fault, show_value
-from nsw.recipe.validate import validate
 from nsw.site.model import FILL, Site, SitesFile
 from nsw.site.names import BUILTIN, LOCAL, not_searched, sources, user_file
 

@@ -23,7 +23,7 @@ from nsw.recipe.fields import (
     one_of,
     whole_number,
 )
-from nsw.recipe.profiler_names import HOST_PROGRAMS, PROGRAMS, on_a_site
+from nsw.recipe.passes import HOST_PROGRAMS, PROGRAMS, on_a_site
 from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary, Fault
 from nsw.site.names import (

@@ -1,28 +1,52 @@
-"""Whether a site can carry out campaigns: questions to it, and what their answers mean, each with what to do."""
+"""Whether a site can carry out campaigns: what it is asked, what its answers mean, and what is kept of them.
+
+How each check may go, what it then reports and what a person can do are the rows of outcomes.csv. What `nsw sites
+check` found is kept a day for the warnings of `nsw run`, GPU and MPI until the site changes. The metrics that the
+site's own ncu lists are kept for a week: `nsw sites check` and `nsw metrics check --site` ask, a plan reads them.
+"""
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
+import json
+import math
+import os
 import re
+import shutil
+import sys
 import time
-from dataclasses import replace
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError, NswError, UnreachableError
 from nsw.launchers.mpi import FAMILIES, family_of
-from nsw.metrics import find_chip, unsupported
+from nsw.metrics import Chip, find_chip, unsupported
+from nsw.metrics.ncu_names import listed_names, query_words
 from nsw.metrics.requests import tool_for, tools_for
+from nsw.plan.model import SiteFacts
+from nsw.profilers import load
 from nsw.quantities import seconds
-from nsw.recipe.profiler_names import PROGRAMS
+from nsw.recipe.passes import PROGRAMS, on_a_site
 from nsw.recipe.units import parse_duration
+from nsw.safe_files import make_folders, read_plain, write_text
 from nsw.schedulers.adapter import Adapter, Facts, Queue
 from nsw.schedulers.create import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
 from nsw.site.names import LOCAL
-from nsw.site_check.facts import Check, Verdict
+from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from nsw.site.load import LoadedSite
+    from nsw.site.model import Site
     from nsw.transport.model import HostKeyCheck, Transport
 
 _SECONDS: Final = 60.0
@@ -59,7 +83,68 @@ sed -n 's/^RmProfilingAdminOnly: /nsw-admin /p' /proc/driver/nvidia/params 2>/de
 true
 """
 _VERSION: Final = re.compile(r"[Vv]ersion (\d+(?:\.\d+)+)")
-_NAME_IT_HINT: Final = "profilers: {%s: ...} names another one, or modules: the module that brings it"
+_DAY_S: Final = 24 * 3600.0
+_WEEK_S: Final = 7 * _DAY_S
+_MAX_BYTES: Final = 4 << 20  # bytes of a kept file
+_ASK_S: Final = 120.0
+
+
+class Verdict(StrEnum):
+    """How a check went; `SKIPPED`: it could not be made, or does not matter here."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    BAD = "bad"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check: what was looked at, how it went, what was found, what to do.
+
+    Some of what was found is data too: the names of the GPUs, the family of mpirun and mpiexec, how many seconds a
+    wrong clock is ahead.
+    """
+
+    what: str
+    verdict: Verdict
+    found: str
+    fix: str = ""
+    gpus: tuple[str, ...] = field(default=(), compare=False)
+    mpi: str | None = field(default=None, compare=False)
+    ahead_s: float = field(default=0.0, compare=False)
+
+
+@cache
+def _outcomes() -> Mapping[tuple[str, str], Mapping[str, str]]:
+    text = files("nsw.site_check").joinpath("outcomes.csv").read_text(encoding="utf-8")
+    return {(row["check"], row["outcome"]): row for row in csv.DictReader(io.StringIO(text, newline=""))}
+
+
+def outcome(
+    check: str,
+    result: str,
+    *,
+    what: str = "",
+    gpus: tuple[str, ...] = (),
+    mpi: str | None = None,
+    ahead_s: float = 0.0,
+    **values: object,
+) -> Check:
+    """A check by its row of outcomes.csv.
+
+    Args:
+        check: The column `check`.
+        result: The column `outcome`.
+        what: What was looked at, if it is called otherwise than the check.
+        gpus: As in Check.
+        mpi: As in Check.
+        ahead_s: Seconds, as in Check.
+        values: What the row's sentences name.
+    """
+    row = _outcomes()[check, result]
+    found, fix = row["found"].format_map(values), row["fix"].format_map(values)
+    return Check(what or check, Verdict(row["verdict"]), found, fix, gpus=gpus, mpi=mpi, ahead_s=ahead_s)
 
 
 def clock_skew(checks: Iterable[Check]) -> float:
@@ -84,12 +169,20 @@ def check_site(
     if alive.returncode != 0 or len(lines) != 4:
         kind = (site.get("transport") or {}).get("kind", "local")
         fix = (alive.unreachable and alive.unreachable.hint) or f"see docs/remote.md: transport {kind}"
-        yield Check(_failed_step(alive.unreachable), Verdict.BAD, _first_line(alive), fix)
+        fault = alive.unreachable
+        step = (
+            "host key"
+            if isinstance(fault, HostKeyError)
+            else "login"
+            if isinstance(fault, LoginError)
+            else "connection"
+        )
+        yield Check(step, Verdict.BAD, _first_line(alive), fix)
         return
-    yield Check("connection", Verdict.GOOD, f"{lines[2]}, bash {lines[0]}")
+    yield outcome("connection", "good", host=lines[2], bash=lines[0])
     if transport.host_key is not None:
         yield host_key_check(transport.host_key())
-    yield Check("login", Verdict.GOOD, f"as {lines[3]}")
+    yield outcome("login", "good", user=lines[3])
     yield _clock(lines[1], before, now())
     facts = yield from _scheduler(site, transport, adapter)
     if adapter is not None and facts is not None:
@@ -98,23 +191,12 @@ def check_site(
     shell = ["bash", "-lc" if site.get("login_shell") else "-c"]  # as the site's jobs start
     load = f"module load {quote_all(site['modules'])} 2>/dev/null\n" if site.get("modules") else ""
     done = transport.run([*shell, load + PROBE, *_profiler_words(site)], timeout=_PROBE_S)
-    yield from _machine_checks(site, _node_facts(done.stdout), "here", has_nodes=adapter is not None)
-
-
-def _failed_step(fault: UnreachableError | None) -> str:
-    """Which step of getting there failed."""
-    if isinstance(fault, HostKeyError):
-        return "host key"
-    return "login" if isinstance(fault, LoginError) else "connection"
+    yield from _machine_checks(site, node_facts_of(done.stdout), "here", has_nodes=adapter is not None)
 
 
 def host_key_check(key_check: HostKeyCheck) -> Check:
     """Whether somebody else could answer for the host."""
-    if key_check.verified:
-        return Check("host key", Verdict.GOOD, key_check.evidence)
-    return Check(
-        "host key", Verdict.WARNING, key_check.evidence, "remove that line, so that ssh refuses a key that has changed"
-    )
+    return outcome("host key", "verified" if key_check.verified else "not verified", evidence=key_check.evidence)
 
 
 def _first_line(result: CommandResult) -> str:
@@ -126,13 +208,11 @@ def _clock(theirs: str, before: float, after: float) -> Check:
     try:
         skew = float(theirs) - (before + after) / 2
     except ValueError:
-        return Check("clock", Verdict.SKIPPED, "it did not report the time", "`date +%s.%N` there prints it")
+        return outcome("clock", "not reported")
     slack = (after - before) / 2
     if abs(skew) > _SKEW_S + slack:
-        fix = "times of runs are the site's own; ask its administrators about NTP"
-        difference = f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}"
-        return Check("clock", Verdict.WARNING, difference, fix, ahead_s=round(skew))
-    return Check("clock", Verdict.GOOD, f"within {_SKEW_S + slack:.0f} s of this machine's")
+        return outcome("clock", "off", off=abs(skew), direction="ahead" if skew > 0 else "behind", ahead_s=round(skew))
+    return outcome("clock", "good", slack=_SKEW_S + slack)
 
 
 def _scheduler(
@@ -140,70 +220,62 @@ def _scheduler(
 ) -> Generator[Check, None, Facts | None]:
     """A check; returns the settings of a system that answers."""
     if adapter is None:
-        yield Check("scheduler", Verdict.GOOD, "none: runs are started on the machine itself")
+        yield outcome("scheduler", "none")
         return None
-    command = adapter.sign_of_life_command()
-    alive = transport.run(command, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables)
+    command, stated = adapter.sign_of_life_command(), site.get("scheduler")
+    alive = _ask(transport, adapter, command)
     owner = None
     if is_shared(adapter):
         version_output = transport.run([adapter.submit, "--version"], timeout=_SECONDS)
         owner = owner_of(adapter.submit, version_output.stdout + version_output.stderr)
-    if owner and owner.scheduler != site.get("scheduler"):  # whatever its commands answer
-        of_site = f"`scheduler:` says {site.get('scheduler')}"
-        fix = f"{of_site}; write {owner.scheduler}" if owner.scheduler else f"nsw does not support it, though {of_site}"
-        yield Check("scheduler", Verdict.BAD, f"its {adapter.submit} is {owner.product}'s", fix)
+    if owner and owner.scheduler != stated:  # whatever its commands answer
+        kind = "another" if owner.scheduler else "unsupported"
+        yield outcome(
+            "scheduler", kind, submit=adapter.submit, product=owner.product, stated=stated, scheduler=owner.scheduler
+        )
         return None
     if alive.returncode != 0 or alive.timed_out:
-        fix = f"are {adapter.name}'s commands on PATH? transport: {{login_shell: true}} where only a login has them"
-        yield Check("scheduler", Verdict.BAD, f"`{command[0]}`: {_first_line(adapter.plain(alive))}", fix)
+        message = _first_line(adapter.plain(alive))
+        yield outcome("scheduler", "no answer", command=command[0], message=message, name=adapter.name)
         return None
     facts = Facts()
     if facts_command := adapter.facts_command:
-        answer = transport.run(
-            facts_command, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables
-        )
+        answer = _ask(transport, adapter, facts_command)
         facts = adapter.parse_facts(answer) if answer.returncode == 0 else facts
     name = owner.product if owner else adapter.name
-    yield Check("scheduler", Verdict.GOOD, " ".join(filter(None, (name, facts.version))))
+    yield outcome("scheduler", "good", name_and_version=" ".join(filter(None, (name, facts.version))))
     return facts
+
+
+def _ask(transport: Transport, adapter: Adapter, command: Sequence[str]) -> CommandResult:
+    """Run a command of a batch system."""
+    return transport.run(command, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables)
 
 
 def _scratch(site: Mapping[str, Any], transport: Transport) -> Iterator[Check]:
     scratch = site.get("scratch")
     if scratch is None:
-        yield Check("scratch", Verdict.SKIPPED, "runs work in the campaign's own folder")
+        yield outcome("scratch", "none")
         return
     try:
         path = transport.expand(scratch)
         transport.make_folders([path])
-    except CommandError as fault:
-        yield Check(
-            "scratch", Verdict.BAD, _first_line(fault.result), "name a folder of yours that compute nodes see too"
-        )
-        return
-    except UnreachableError as fault:
-        yield Check("scratch", Verdict.BAD, fault.message)
-        return
     except NswError as fault:
-        yield Check("scratch", Verdict.BAD, fault.message, "an absolute path, whose variables are set on the site")
+        message = _first_line(fault.result) if isinstance(fault, CommandError) else fault.message
+        kinds = {CommandError: "not made", UnreachableError: "not reached"}
+        kind = next((kind for error, kind in kinds.items() if isinstance(fault, error)), "not a path")
+        yield outcome("scratch", kind, message=message)
         return
     script = 'file=$1/.nsw-check-$$; : >"$file" && rm -f "$file" && df -P -k "$1" | tail -n 1'
     df_output = transport.run(["bash", "-c", script, "nsw", path], timeout=_SECONDS)
     fields = (df_output.stdout.splitlines() or [""])[0].split()
     if len(fields) < 4 or not fields[3].isdigit():
-        yield Check(
-            "scratch", Verdict.BAD, f"{path}: {_first_line(df_output)}", "it must be a folder that you may write"
-        )
+        yield outcome("scratch", "not writable", path=path, message=_first_line(df_output))
         return
     free = int(fields[3]) << 10
-    verdict = Verdict.GOOD if free >= _LEAST_FREE else Verdict.WARNING
-    fix = "" if verdict is Verdict.GOOD else "profiles of GPUs take gigabytes: make room, or name another folder"
-    yield Check("scratch", verdict, f"{path}, {free / (1 << 30):,.1f} GiB free", fix)
+    yield outcome("scratch", "good" if free >= _LEAST_FREE else "full", path=path, free_gib=free / (1 << 30))
     quota = transport.run(["bash", "-c", _QUOTA, "nsw", path], timeout=_SECONDS)
-    no_quota = Check(
-        "quota", Verdict.SKIPPED, "`quota` and `lfs quota` list no limit", "ask the site: jobs fail at its limit"
-    )
-    yield (quota_check(quota.stdout) if quota.returncode == 0 else None) or no_quota
+    yield (quota_check(quota.stdout) if quota.returncode == 0 else None) or outcome("quota", "not listed")
 
 
 def quota_check(printed: str) -> Check | None:
@@ -223,10 +295,8 @@ def quota_check(printed: str) -> Check | None:
     if fullest is None:
         return None
     share, file_system, used, allowed = fullest
-    usage = f"{file_system}: {used / (1 << 20):,.1f} of {allowed / (1 << 20):,.1f} GiB used"
-    if share < _FULL:
-        return Check("quota", Verdict.GOOD, usage)
-    return Check("quota", Verdict.WARNING, usage, "jobs fail when it is full: `nsw clean`, or name another scratch")
+    kind = "good" if share < _FULL else "full"
+    return outcome("quota", kind, file_system=file_system, used_gib=used / (1 << 20), allowed_gib=allowed / (1 << 20))
 
 
 def probe_words(site: Mapping[str, Any]) -> list[str]:
@@ -236,16 +306,16 @@ def probe_words(site: Mapping[str, Any]) -> list[str]:
 
 def _profiler_words(site: Mapping[str, Any]) -> list[str]:
     configured = site.get("profilers") or {}
-    return ["nsw", *(word for tool in _tools(configured) for word in (tool, str(configured.get(tool) or tool)))]
+    return ["nsw", *(word for tool in _profilers_of(configured) for word in (tool, str(configured.get(tool) or tool)))]
 
 
-def _tools(configured: Mapping[str, Any]) -> tuple[str, ...]:
+def _profilers_of(configured: Mapping[str, Any]) -> tuple[str, ...]:
     """The profilers to look for: those that every site may have, and what this one names."""
     return tuple(dict.fromkeys((*PROGRAMS, *configured)))
 
 
-def _node_facts(output: str) -> dict[str, list[str]]:
-    """What a node said of itself, by its words."""
+def node_facts_of(output: str) -> dict[str, list[str]]:
+    """The `nsw-WORD VALUE` lines that a node printed, by their words; a login shell may print others."""
     facts_by_word: dict[str, list[str]] = {}
     for line in output.splitlines():
         word, _, value = line.partition(" ")
@@ -262,16 +332,15 @@ def _machine_checks(
     present, failed = (
         {t: v for t, _, v in (x.partition(" ") for x in node_facts.get(k, ()))} for k in ("tool", "failed")
     )
-    for tool in _tools(configured):
+    for tool in _profilers_of(configured):
         if tool in present or (tool not in PROGRAMS and failed.get(tool, "not found") != "not found"):
-            yield Check(tool, Verdict.GOOD, present.get(tool) or str(configured[tool]))
+            yield outcome("profiler", "good", what=tool, version=present.get(tool) or str(configured[tool]))
         elif tool in configured:
-            fix = f"correct profilers.{tool}, or name the module that provides it"
-            yield Check(tool, Verdict.BAD, f"{configured[tool]}: {failed.get(tool, 'no answer')}", fix)
+            message = failed.get(tool, "no answer")
+            yield outcome("profiler", "not at its path", what=tool, tool=tool, path=configured[tool], message=message)
         else:
             nodes = "; compute nodes may have it all the same" if has_nodes else ""
-            fix = f"name its path: profilers: {{{tool}: ...}}, or its module{nodes}"
-            yield Check(tool, Verdict.SKIPPED, f"not on PATH {location}", fix)
+            yield outcome("profiler", "not on PATH", what=tool, tool=tool, location=location, nodes=nodes)
     mpi: dict[str, str] = {}
     for line in node_facts.get("mpi", ()):
         name, _, text = line.partition(" ")
@@ -288,55 +357,42 @@ def mpi_check(site: Mapping[str, Any], printed: Mapping[str, str]) -> Check:
         printed: Those that are on PATH, each with its path and below that what its `--version` printed.
     """
     if not printed:
-        fix = "recipes that start through them need the module that brings them: `modules:`"
-        return Check(_MPI, Verdict.SKIPPED, "neither mpirun nor mpiexec is on PATH here", fix)
+        return outcome(_MPI, "none")
     families = {}
     for name, text in printed.items():
         path, _, version = text.partition("\n")
         families[name] = family_of(version) or family_of(path)
-    description = ", ".join(
+    programs = ", ".join(
         f"{name} is {_PRODUCTS[mpi] if mpi else 'of an unknown MPI'}" for name, mpi in families.items()
     )
     stated = site.get("mpi")
     known_families = {mpi for mpi in families.values() if mpi}
     if stated and known_families and stated not in known_families:
-        fix = "correct `mpi:`, or name the module of the other MPI in `modules:`"
-        return Check(_MPI, Verdict.WARNING, f"the site says `mpi: {stated}`, but {description}", fix)
+        return outcome(_MPI, "another", stated=stated, programs=programs)
     if len(known_families) == 1 or stated in known_families:
         family = stated or next(iter(known_families))
-        return Check(_MPI, Verdict.GOOD, f"{description} (mpi: {family})", mpi=family)
-    fix = f"write the site's `mpi:` for the one that recipes use: {', '.join(FAMILIES)}"
-    return Check(_MPI, Verdict.WARNING if known_families else Verdict.SKIPPED, description, fix)
+        return outcome(_MPI, "good", programs=programs, family=family, mpi=family)
+    kind = "several" if known_families else "unknown"
+    return outcome(_MPI, kind, programs=programs, families=", ".join(FAMILIES))
 
 
 def _gpu_checks(node_facts: Mapping[str, list[str]], *, has_nodes: bool) -> Iterator[Check]:
     """The GPUs of a node, and who may read their counters; `has_nodes`: there are compute nodes beside this one."""
-    names = _gpu_names(node_facts)
-    if not names and not has_nodes:
-        fix = "is NVIDIA's driver installed there, with nvidia-smi on PATH?"
-        yield Check("GPUs", Verdict.SKIPPED, "`nvidia-smi -L` lists none", fix)
-        yield Check(_COUNTERS, Verdict.SKIPPED, "there is no GPU to read them from", fix)
-        return
+    names = gpu_names(node_facts.get("gpu", ()))
     if not names:
-        fix = "`--node` looks from a compute node"
-        yield Check("GPUs", Verdict.SKIPPED, "none on this node, as on most login nodes", fix)
-        yield Check(_COUNTERS, Verdict.SKIPPED, "who may read them is decided on nodes with GPUs", fix)
+        kind = "login node" if has_nodes else "none"
+        yield outcome("GPUs", kind)
+        yield outcome(_COUNTERS, kind)
         return
     kinds = ", ".join(f"{names.count(name)} x {name}" for name in dict.fromkeys(names))
-    yield Check("GPUs", Verdict.GOOD, kinds, gpus=tuple(names))
+    yield outcome("GPUs", "good", kinds=kinds, gpus=tuple(names))
     only_root = node_facts.get("admin")
-    if only_root == ["1"]:
-        fix = "counters passes fail with ERR_NVGPUCTRPERM: sites lift it with NVreg_RestrictProfilingToAdminUsers=0"
-        yield Check(_COUNTERS, Verdict.WARNING, "for administrators only", fix)
-    elif only_root:
-        yield Check(_COUNTERS, Verdict.GOOD, "allowed for everybody")
-    else:
-        fix = "a counters pass says so at once: ERR_NVGPUCTRPERM"
-        yield Check(_COUNTERS, Verdict.SKIPPED, "the driver does not say who may read them", fix)
+    yield outcome(_COUNTERS, "not reported" if not only_root else "restricted" if only_root == ["1"] else "good")
 
 
-def _gpu_names(node_facts: Mapping[str, list[str]]) -> list[str]:
-    return re.findall(r"^GPU \d+: (.*?) \(UUID", "\n".join(node_facts.get("gpu", ())), re.MULTILINE)
+def gpu_names(lines: Iterable[str]) -> list[str]:
+    """The GPUs that `nvidia-smi -L` lists."""
+    return re.findall(r"^GPU \d+: (.*?) \(UUID", "\n".join(lines), re.MULTILINE)
 
 
 def node_checks(
@@ -351,45 +407,38 @@ def node_checks(
         latest: Unix seconds here when its end was known.
         skew: Seconds that the login node's clock is ahead of this machine's.
     """
-    node_facts = _node_facts(output)
+    node_facts = node_facts_of(output)
     host = node_facts.get("host", ["?"])[0]
-    yield Check("node", Verdict.GOOD, f"{host} ran the shortest job")
+    yield outcome("node", "good", host=host)
     yield _node_clock(node_facts.get("time", [""])[0], earliest + skew, latest + skew)
-    seen = _gpu_names(node_facts)
+    seen = gpu_names(node_facts.get("gpu", ()))
     for site_check in _machine_checks(site, node_facts, f"on {host}", has_nodes=False):
         if (site_check.what != _MPI or "mpi" in node_facts) and (site_check.what not in {"GPUs", _COUNTERS} or seen):
             yield replace(site_check, what=f"{site_check.what} (node)")
     promised = (site.get("gpus") or {}).get("per_node")
     if promised and not seen:
-        fix = "does the job ask for GPUs as the site wants it? `resources: extra:` takes the site's own lines"
-        yield Check("GPUs (node)", Verdict.WARNING, f"the site promises {promised} a node; the job saw none", fix)
+        yield outcome("GPUs", "not given", what="GPUs (node)", promised=promised)
     if len(seen) > 1 and node_facts.get("given") == [""] and not site.get("whole_nodes"):
-        fix = "runs on one node would use the same GPU: `whole_nodes: true`, or `resources: {exclusive: true}`"
-        message = f"a job of one GPU is not told which of the {len(seen)} is its own"
-        yield Check("own GPU (node)", Verdict.WARNING, message, fix)
+        yield outcome("own GPU (node)", "shared", count=len(seen))
 
 
 def _node_clock(text: str, earliest: float, latest: float) -> Check:
     try:
         node_time = float(text)
     except ValueError:
-        return Check("clock (node)", Verdict.SKIPPED, "it did not report the time")
+        return outcome("clock (node)", "not reported")
     off = node_time - latest if node_time > latest else node_time - earliest if node_time < earliest else 0.0
     if abs(off) > _SKEW_S:
-        fix = "times of runs are the node's own, and may not fit those of the login node; ask about NTP"
-        direction = "ahead of" if off > 0 else "behind"
-        return Check("clock (node)", Verdict.WARNING, f"{abs(off):.0f} s {direction} the login node's", fix)
-    return Check("clock (node)", Verdict.GOOD, "agrees with the login node's")
+        return outcome("clock (node)", "off", off=abs(off), direction="ahead of" if off > 0 else "behind")
+    return outcome("clock (node)", "good")
 
 
 def _limits_checks(site: Mapping[str, Any], transport: Transport, adapter: Adapter, facts: Facts) -> Iterator[Check]:
     """Ask for queues and accounts, and compare them with the site."""
     if command := adapter.queues_command:
-        done = transport.run(command, timeout=_SECONDS, without=adapter.cleared_variables, keep=adapter.kept_variables)
-        yield limits_check(site, adapter.parse_queues(done), facts.longest_array)
+        yield limits_check(site, adapter.parse_queues(_ask(transport, adapter, command)), facts.longest_array)
     else:
-        fix = "`--node` tries the queue with a job; `limits: {max_walltime: ...}` says how long one may be"
-        yield Check("limits", Verdict.SKIPPED, f"nsw cannot read the limits of {adapter.name}'s queues", fix)
+        yield outcome("limits", "not readable", name=adapter.name)
     if command := adapter.accounts_command:
         yield account_check(site, adapter.parse_accounts(transport.run(command, timeout=_SECONDS)))
 
@@ -407,32 +456,25 @@ def limits_check(site: Mapping[str, Any], queues: Sequence[Queue], longest_array
         (candidate for candidate in queues if (candidate.name == name if name else candidate.is_default)), None
     )
     if queue is None:
-        queue_names = ", ".join(candidate.name for candidate in queues[:_MOST_NAMES]) or "none"
-        message = (
-            f"{name} is not among the queues listed: {queue_names}"
-            if name
-            else f"no default queue; listed: {queue_names}"
-        )
-        return Check("limits", Verdict.SKIPPED, message, "`partition:` or `queue:` of the site names the queue")
+        listed = ", ".join(candidate.name for candidate in queues[:_MOST_NAMES]) or "none"
+        return outcome("limits", "queue not listed" if name else "no default queue", queue=name, listed=listed)
     limits = site.get("limits") or {}
     longest = None if limits.get("max_walltime") is None else parse_duration(limits["max_walltime"])
     per_node = (site.get("gpus") or {}).get("per_node")
     if longest is not None and queue.walltime is not None and longest > queue.walltime:
-        message = f"limits.max_walltime is {seconds(longest)}, and {queue.name} takes jobs of {seconds(queue.walltime)}"
-        return Check("limits", Verdict.WARNING, message, "correct limits.max_walltime, or name another queue")
+        stated, allowed = seconds(longest), seconds(queue.walltime)
+        return outcome("limits", "walltime", stated=stated, queue=queue.name, allowed=allowed)
     if isinstance(per_node, int) and queue.gpus is not None and per_node > queue.gpus:
-        message = f"gpus.per_node is {per_node}, and nodes of {queue.name} have {queue.gpus or 'none'}"
-        return Check("limits", Verdict.WARNING, message, "correct gpus.per_node, or name the queue with GPUs")
+        return outcome("limits", "GPUs", stated=per_node, queue=queue.name, allowed=queue.gpus or "none")
     max_array = limits.get("max_array")
     if max_array and longest_array is not None and max_array > longest_array:
-        message = f"limits.max_array is {max_array}, and an array may have {longest_array} tasks"
-        return Check("limits", Verdict.GOOD, f"{message}: nsw makes none longer")
-    queue_facts = [
+        return outcome("limits", "array", stated=max_array, allowed=longest_array)
+    queue_limits = [
         f"jobs of at most {seconds(queue.walltime)}" if queue.walltime is not None else "no longest time listed"
     ]
-    queue_facts += [f"{queue.gpus} GPUs a node"] if queue.gpus else []
-    queue_facts += [f"arrays of at most {longest_array}"] if longest_array is not None else []
-    return Check("limits", Verdict.GOOD, f"{queue.name}: {', '.join(queue_facts)}")
+    queue_limits += [f"{queue.gpus} GPUs a node"] if queue.gpus else []
+    queue_limits += [f"arrays of at most {longest_array}"] if longest_array is not None else []
+    return outcome("limits", "good", queue=queue.name, limits=", ".join(queue_limits))
 
 
 def account_check(site: Mapping[str, Any], accounts: Sequence[str]) -> Check:
@@ -444,14 +486,9 @@ def account_check(site: Mapping[str, Any], accounts: Sequence[str]) -> Check:
     """
     account = site.get("account")
     if not accounts:
-        not_compared = f"{account}: not compared, " if account else ""
-        fix = "the line `queue` shows whether the scheduler takes jobs so"
-        return Check("account", Verdict.SKIPPED, f"{not_compared}the batch system lists no accounts", fix)
-    own_accounts = ", ".join(accounts[:_MOST_NAMES])
-    if account and account not in accounts:
-        fix = "correct `account:` of the site, or ask its administrators"
-        return Check("account", Verdict.WARNING, f"{account} is not among yours: {own_accounts}", fix)
-    return Check("account", Verdict.GOOD, f"{account}" if account else f"the default one; yours: {own_accounts}")
+        return outcome("account", "not compared" if account else "no list", account=account)
+    kind = "default" if not account else "good" if account in accounts else "another"
+    return outcome("account", kind, account=account, listed=", ".join(accounts[:_MOST_NAMES]))
 
 
 def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
@@ -467,27 +504,15 @@ def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
     seen = list(dict.fromkeys(gpus))
     stated = (site.get("gpus") or {}).get("chip")
     if not stated and not seen:
-        fix = "gpus: {chip: ...} of the site names it, such as H100"
-        if site.get("scheduler") != LOCAL:
-            fix = f"`--node` looks at a compute node's; {fix}"
-        return Check("chip", Verdict.SKIPPED, "no GPU was seen, and the site names none", fix)
+        return outcome("chip", "not seen" if site.get("scheduler") == LOCAL else "not seen from login")
     text = seen[0] if seen else str(stated)
     chip = find_chip(text)
     if chip is None:
-        fix = "recipes are checked once jobs have run; `nsw metrics` lists the chips that nsw knows"
-        return Check("chip", Verdict.SKIPPED, f"{text}: no chip that nsw knows", fix)
-    other_gpus = [
-        site_check
-        for site_check in seen
-        if (other_chip := find_chip(site_check)) is not None and other_chip is not chip
-    ]
+        return outcome("chip", "unknown", chip=text)
+    other_gpus = [name for name in seen if (other_chip := find_chip(name)) is not None and other_chip is not chip]
     stated_chip = find_chip(str(stated)) if stated else None
     if other_gpus or (seen and stated_chip is not None and stated_chip is not chip):
-        found_here = ", ".join([text, *other_gpus])
-        fix = "correct gpus.chip; a queue with one kind of GPU each is a site each"
-        return Check(
-            "chip", Verdict.WARNING, f"the site says {stated or 'nothing'}, and its node has {found_here}", fix
-        )
+        return outcome("chip", "another", stated=stated or "nothing", listed=", ".join([text, *other_gpus]))
     reasons = []
     for tool in tools_for(chip):
         printed = findings.get(f"{tool} (node)") or findings.get(tool)
@@ -496,14 +521,252 @@ def chip_check(site: Mapping[str, Any], checks: Iterable[Check]) -> Check:
         version = _VERSION.search(printed)
         reason = unsupported(tool, chip, version[1] if version else None)
         if reason is None:
-            return Check("chip", Verdict.GOOD, f"{chip.name}: {tool}{f' {version[1]}' if version else ''} measures it")
+            return outcome("chip", "good", chip=chip.name, tool=f"{tool} {version[1]}" if version else tool)
         reasons.append(reason)
-    needed_tool = tool_for(chip)
-    if reasons:
-        return Check("chip", Verdict.WARNING, "; ".join(reasons), _NAME_IT_HINT % needed_tool)
-    return Check(
-        "chip",
-        Verdict.SKIPPED,
-        f"{chip.name}: counters need {needed_tool}, which was not found",
-        _NAME_IT_HINT % needed_tool,
+    kind = "unsupported" if reasons else "no tool"
+    return outcome("chip", kind, chip=chip.name, tool=tool_for(chip), reasons="; ".join(reasons))
+
+
+REACHING: Final = frozenset({"connection", "host key", "login"})  # without one of these a site cannot be asked anything
+
+
+def find_facts(loaded_site: LoadedSite) -> SiteFacts:
+    """Find out what a site has: only this machine is looked at, of others what `nsw sites check` found is known."""
+    from nsw.schedulers.local import detect
+
+    site = loaded_site.site
+    if site.replay:
+        return _demo_facts(site)
+
+    def ncu_names(chip: Chip) -> Collection[str] | None:
+        return kept_names(loaded_site, chip)
+
+    data = site.model_dump(mode="json", by_alias=True)
+    mpi = None if site.mpi else mpi_found(data)
+    if site.scheduler != "local" or site.transport.kind != "local":
+        per_node = site.gpus.per_node
+        chip = None if site.gpus.chip else gpu_found(data)
+        return SiteFacts(gpus_per_node=per_node if isinstance(per_node, int) else None, mpi=mpi, chip=chip,
+                         ncu_names=ncu_names)  # fmt: skip
+
+    tools, missing = _tools({str(tool): path for tool, path in site.profilers.items()})
+    is_stated = isinstance(site.gpus.per_node, int) and site.gpus.chip is not None
+    gpus = [] if is_stated else detect()
+    chip = gpus[0].name if gpus else None
+    return SiteFacts(gpus_per_node=_gpu_count(site, len(gpus)), tools=tools, missing=missing, mpi=mpi,
+                     chip=chip, ncu_names=ncu_names)  # fmt: skip
+
+
+def _gpu_count(site: Site, detected: int) -> int:
+    per_node = site.gpus.per_node
+    return per_node if isinstance(per_node, int) else detected
+
+
+def _tools(configured: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Profilers of this machine: found ones with their path, and why the others are not."""
+    paths: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    for tool in on_a_site():
+        variable = f"NSW_{tool.upper().replace('-', '_')}"
+        stated = configured.get(tool) or os.environ.get(variable)
+        name = stated or load(tool).EXECUTABLE or tool
+        path = shutil.which(os.path.expandvars(name))
+        if path:
+            paths[tool] = path
+        elif stated:
+            missing[tool] = f"{tool} is not at {stated}, where the site says"
+        else:
+            missing[tool] = f"{name} is not on PATH (name it in the site's profilers, or in {variable})"
+    return paths, missing
+
+
+def _demo_facts(site: Site) -> SiteFacts:
+    from nsw.demo import NOTE, recordings
+
+    recordings_by_case = {(tuple(sorted(r.params.items())), r.pass_kind): r for r in recordings()}
+
+    def replay(params: Mapping[str, Any], pass_kind: str) -> tuple[str, ...] | None:
+        recording = recordings_by_case.get((tuple(sorted(params.items())), pass_kind))
+        return (sys.executable, "-P", "-m", "nsw.demo", recording.name) if recording else None
+
+    return SiteFacts(
+        gpus_per_node=_gpu_count(site, 4),
+        replay=replay,
+        replayed_reports=("*.sqlite",),
+        replayed_tool="nsys",
+        note=NOTE,
     )
+
+
+def keep(site: Mapping[str, Any], checks: Sequence[Check], now: float | None = None) -> None:
+    """Write down what was found of a site; where that is not possible it is not kept."""
+    _write(
+        _checks_file(site),
+        {"time": now, "site": _digest(site), "checks": [asdict(site_check) for site_check in checks]},
+    )
+
+
+def gpu_found(site: Mapping[str, Any]) -> str | None:
+    """The GPU's product as a compute node named it, else the login node; None where there were several or none."""
+    gpu_check = _good(site, "GPUs")
+    kinds = set(gpu_check.gpus) if gpu_check else set()
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def mpi_found(site: Mapping[str, Any]) -> str | None:
+    """The family of mpirun and mpiexec on a compute node, else on the login node; None where that was not found."""
+    mpi_check = _good(site, "MPI")
+    return mpi_check.mpi if mpi_check else None
+
+
+def _good(site: Mapping[str, Any], subject: str) -> Check | None:
+    """What a good check found on a compute node, else on the login node."""
+    age_and_checks = kept_checks(site, within=math.inf)
+    checks = age_and_checks[1] if age_and_checks else []
+    good = {site_check.what: site_check for site_check in checks if site_check.verdict is Verdict.GOOD}
+    return good.get(f"{subject} (node)") or good.get(subject)
+
+
+def kept_checks(
+    site: Mapping[str, Any], now: float | None = None, within: float = _DAY_S
+) -> tuple[float, list[Check]] | None:
+    """What was found of a site in the last `within` seconds, and how many seconds ago; None where nothing was.
+
+    What was found of a site whose description has changed since does not count.
+    """
+    with suppress(OSError, ValueError, KeyError, TypeError, NswError):
+        data = _read(_checks_file(site), now, within)
+        if data["site"] == _digest(site):
+            return data["age"], [
+                Check(**row | {"verdict": Verdict(row["verdict"]), "gpus": tuple(row["gpus"])})
+                for row in data["checks"]
+            ]
+    return None
+
+
+def warnings(site: Mapping[str, Any], *, counters: bool) -> list[str]:
+    """What `nsw run` should warn of: each a sentence.
+
+    Args:
+        site: The site as data.
+        counters: Whether the plan has a pass that reads hardware counters.
+    """
+    age_and_checks = kept_checks(site)
+    if age_and_checks is None:
+        return []
+    age, checks = age_and_checks
+    age_text = f"{age / 3600:.0f} h" if age >= 3600 else f"{age / 60:.0f} min"
+    return [
+        f"`nsw sites check {site.get('name')}`, {age_text} ago: {site_check.what}: {site_check.found}"
+        + (f" ({site_check.fix})" if site_check.fix else "")
+        for site_check in checks
+        if (
+            site_check.verdict is Verdict.WARNING
+            or (site_check.verdict is Verdict.BAD and site_check.what not in REACHING)
+        )
+        and (counters or not site_check.what.startswith("counters"))
+    ]
+
+
+def _digest(site: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(site, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _checks_file(site: Mapping[str, Any]) -> Path:
+    name = hashlib.sha256(str(site.get("name")).encode()).hexdigest()[:16]
+    return user_folder("cache") / "checks" / f"{name}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteMetrics:
+    """The base names that an ncu lists, and where they come from; None where it could not be asked, and why."""
+
+    names: frozenset[str] | None
+    note: str
+
+
+def chip_of(loaded_site: LoadedSite) -> str | None:
+    """The chip that the site names, else the GPU that is found on this machine."""
+    return loaded_site.site.gpus.chip or find_facts(loaded_site).chip
+
+
+def site_metrics(loaded_site: LoadedSite, chip: Chip, now: float | None = None) -> SiteMetrics:
+    """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week."""
+    from nsw.transport.model import connect
+
+    ncu, site = ncu_of(loaded_site), loaded_site.site
+    if (kept := kept_names(loaded_site, chip, now)) is not None:
+        return SiteMetrics(kept, f"by the {len(kept)} names that {ncu} of site {site.name} lists (kept)")
+    query = " ".join(query_words(ncu, chip.name))
+    load = f"module load {quote_all(site.modules)} 2>/dev/null; " if site.modules else ""
+    shell = ["bash", "-lc" if site.login_shell else "-c", f'{load}exec "$@"', "nsw"]
+    try:
+        with closing(connect(loaded_site.site.model_dump(mode="json", by_alias=True))) as transport:
+            done = transport.run([*shell, *query_words(ncu, chip.name)], timeout=_ASK_S)
+    except (NswError, OSError) as fault:
+        return SiteMetrics(None, f"site {site.name} could not be asked ({fault})")
+    names = listed_names(done.stdout)
+    if done.returncode != 0 or not names:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        reason = lines[-1][:200] if lines else f"exit status {done.returncode}"
+        return SiteMetrics(None, f"`{query}` gave no list on site {site.name} ({reason})")
+    _write(_metrics_file(loaded_site, chip), {"time": now, "names": sorted(names)})
+    return SiteMetrics(names, f"by the {len(names)} names that {ncu} of site {site.name} lists")
+
+
+def kept_names(loaded_site: LoadedSite, chip: Chip, now: float | None = None) -> frozenset[str] | None:
+    """The base names that the site's ncu listed within the last week; None where it was not asked."""
+    with suppress(OSError, ValueError, KeyError, TypeError, NswError):
+        return frozenset(str(name) for name in _read(_metrics_file(loaded_site, chip), now, _WEEK_S)["names"]) or None
+    return None
+
+
+def ncu_of(loaded_site: LoadedSite) -> str:
+    """The site's ncu: as its file names it, else NSW_NCU, else the one on PATH."""
+    stated = {str(tool): path for tool, path in loaded_site.site.profilers.items()}.get("ncu")
+    return stated or os.environ.get("NSW_NCU", "ncu")
+
+
+def _metrics_file(loaded_site: LoadedSite, chip: Chip) -> Path:
+    site = loaded_site.site.model_dump(mode="json", include={"transport", "modules", "profilers"})
+    key = hashlib.sha256(
+        json.dumps([loaded_site.site.name, site, ncu_of(loaded_site), chip.name], sort_keys=True).encode()
+    ).hexdigest()
+    return user_folder("cache") / "metrics" / f"{key[:32]}.json"
+
+
+def listed_metrics(loaded_site: LoadedSite, checks: Iterable[Check]) -> Check | None:
+    """Ask the site's ncu; None where it has no ncu, or the chip is not known or not measured by one.
+
+    Args:
+        loaded_site: The site.
+        checks: What was found of it so far, as `keep` has kept it.
+    """
+    has_ncu = any(site_check.what == "ncu" and site_check.verdict is Verdict.GOOD for site_check in checks)
+    chip = find_chip(loaded_site.site.gpus.chip or gpu_found(loaded_site.site.model_dump(mode="json", by_alias=True)))
+    if not has_ncu or chip is None or tool_for(chip) != "ncu":
+        return None
+    metrics = site_metrics(loaded_site, chip)
+    if metrics.names is None:
+        return outcome("metrics", "not listed", note=metrics.note)
+    return outcome("metrics", "good", count=len(metrics.names), chip=chip.name)
+
+
+def _read(path: Path, now: float | None, within: float) -> dict[str, Any]:
+    """What was written there in the last `within` seconds, with its age.
+
+    Raises:
+        ValueError: It is older, or damaged; OSError, KeyError, TypeError and NswError likewise.
+    """
+    data: dict[str, Any] = json.loads(read_plain(path, owner=os.geteuid(), last=_MAX_BYTES))
+    age = (time.time() if now is None else now) - float(data["time"])
+    if not 0 <= age < within:
+        raise ValueError
+    return data | {"age": age}
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    """Write it down in one step; where that is not possible it is not kept."""
+    with suppress(OSError):
+        make_folders(path.parent, 0o700)
+        write_text(path, json.dumps(data | {"time": time.time() if data["time"] is None else data["time"]}))

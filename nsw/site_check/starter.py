@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, InputError, UnreachableError, UsageError
 from nsw.metrics.catalogue import find_chip
-from nsw.recipe.profiler_names import PROGRAMS
+from nsw.recipe.passes import PROGRAMS
 from nsw.recipe.units import format_duration
 from nsw.resources import recipes_folder
 from nsw.safe_files import read_text
 from nsw.schedulers import create
 from nsw.site.load import read_sites
 from nsw.site.names import FIRST_TRANSPORT, LOCAL, schedulers, user_file
+from nsw.site_check.check import gpu_names, node_facts_of
 from nsw.transport.model import Transport, connect
 
 if TYPE_CHECKING:
@@ -131,7 +132,11 @@ class FirstSite:
         try:
             with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123  a descriptor
                 file.write((self._before.rstrip("\n") + "\n" if self._before else "nsw: 1\nsites:\n") + self.text)
-            if self.name not in _names(Path(temporary)):
+            try:
+                site_names = [loaded.site.name for loaded in read_sites(Path(temporary), requested=True)]
+            except InputError:
+                site_names = []
+            if self.name not in site_names:
                 raise UsageError(
                     f"{self.path} has a layout to which nsw cannot append a site",
                     hint="add the site's lines by hand",
@@ -189,13 +194,6 @@ def sites_before(path: Path, name: str, *, force: bool) -> str:
     return read_text(path)
 
 
-def _names(path: Path) -> list[str]:
-    try:
-        return [loaded.site.name for loaded in read_sites(path, requested=True)]
-    except InputError:
-        return []
-
-
 def survey(transport: Transport, host: str | None) -> Answers:
     """What a machine answers; `host` is None for this one.
 
@@ -207,15 +205,15 @@ def survey(transport: Transport, host: str | None) -> Answers:
     plain = transport.run(["bash", "-c", probe], timeout=_SECONDS)
     if plain.returncode != 0:
         raise UnreachableError(plain.stderr.strip() or f"the machine gave no answer (exit status {plain.returncode})")
-    plain_answers = _parse_answers(plain.stdout)
-    login = _parse_answers(transport.run(["bash", "-lc", probe], timeout=_SECONDS).stdout)
-    login_shell = not create.schedulers_of_commands(plain_answers.get("has", {})) and bool(
-        create.schedulers_of_commands(login.get("has", {}))
+    facts = node_facts_of(plain.stdout)
+    login = node_facts_of(transport.run(["bash", "-lc", probe], timeout=_SECONDS).stdout)
+    login_shell = not create.schedulers_of_commands(_paths(facts, "has")) and bool(
+        create.schedulers_of_commands(_paths(login, "has"))
     )
-    has_module = "module" in login and "module" not in plain_answers
-    plain_answers = login if login_shell else plain_answers
-    machine = _Machine(transport, login_shell)
-    scheduler, silent = machine.scheduler(plain_answers.get("has", {}))
+    has_module = "module" in login and "module" not in facts
+    facts = login if login_shell else facts
+    machine, has = _Machine(transport, login_shell), _paths(facts, "has")
+    scheduler, silent = machine.scheduler(has)
     adapter = create.adapter_of(scheduler)
     queues, untold = machine.queues(adapter) if adapter is not None else ((), "")
     gpus = transport.run(["nvidia-smi", "-L"], timeout=_SECONDS)
@@ -224,31 +222,21 @@ def survey(transport: Transport, host: str | None) -> Answers:
         queue_key="partition" if adapter is not None and "partition" in adapter.keys else "queue",
         queues=queues,
         untold=untold,
-        gpus=tuple(re.findall(r"^GPU \d+: (.*?) \(UUID", gpus.stdout, re.MULTILINE)),
+        gpus=tuple(gpu_names(gpus.stdout.splitlines())),
         accounts=machine.accounts(adapter) if adapter is not None else (),
-        profilers={
-            tool: path
-            for tool, path in plain_answers.get("tool", {}).items()
-            if tool not in plain_answers.get("has", {})
-        },
-        scratch=next(iter(plain_answers.get("scratch", {})), ""),
+        profilers={tool: path for tool, path in _paths(facts, "tool").items() if tool not in has},
+        scratch=next(iter(facts.get("scratch", ())), ""),
         host=host,
         login_shell=login_shell,
         has_module=has_module,
-        names=tuple(plain_answers.get("name", {})),
+        names=tuple(facts.get("name", ())),
         silent=silent,
     )
 
 
-def _parse_answers(output: str) -> dict[str, dict[str, str]]:
-    """`nsw-has sbatch /usr/bin/sbatch` as {has: {sbatch: /usr/bin/sbatch}}."""
-    answers: dict[str, dict[str, str]] = {}
-    for line in output.splitlines():
-        if line.startswith("nsw-"):
-            kind, _, rest = line.removeprefix("nsw-").partition(" ")
-            key, _, value = rest.partition(" ") if kind in {"has", "tool"} else (rest, "", "")
-            answers.setdefault(kind, {})[key] = value
-    return answers
+def _paths(facts: Mapping[str, Sequence[str]], word: str) -> dict[str, str]:
+    """`nsw-has sbatch /usr/bin/sbatch` as {sbatch: /usr/bin/sbatch}."""
+    return {name: path for name, _, path in (line.partition(" ") for line in facts.get(word, ()))}
 
 
 @dataclass(frozen=True, slots=True)

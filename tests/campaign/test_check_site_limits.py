@@ -5,8 +5,7 @@ import re
 import pytest
 
 from nsw.schedulers.adapter import Queue
-from nsw.site_check.check import account_check, chip_check, host_key_check, limits_check
-from nsw.site_check.facts import Check, Verdict
+from nsw.site_check.check import Check, Verdict, account_check, chip_check, host_key_check, limits_check
 from nsw.transport.model import HostKeyCheck
 
 DAY = 86400.0

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from nsw.site.load import load_site
-from nsw.site_check.check import check_site, mpi_check, node_checks, probe_words
-from nsw.site_check.facts import Check, Verdict, find_facts, keep
+from nsw.site_check.check import Check, Verdict, check_site, find_facts, keep, mpi_check, node_checks, probe_words
 from nsw.transport.model import connect
 
 REAL = {"openmpi": ("mpirun.openmpi", "mpiexec.openmpi"), "mpich": ("mpirun.mpich", "mpiexec.hydra")}

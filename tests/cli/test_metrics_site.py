@@ -8,7 +8,7 @@ import pytest
 
 from nsw.metrics.ncu_names import listed_names
 from nsw.site.load import load_site
-from nsw.site_check.facts import Check, Verdict, find_facts, keep
+from nsw.site_check.check import Check, Verdict, find_facts, keep
 
 RECORDED = Path(__file__).parents[1] / "fixtures" / "h100" / "query-gh100.txt"  # of a real ncu, cut short
 IPC = "sm__inst_executed.avg.per_cycle_active"

@@ -1,7 +1,7 @@
 """What `nsw sites check` prints keeps its columns on a narrow terminal."""
 
 from nsw.cli import sites
-from nsw.site_check.facts import Check, Verdict
+from nsw.site_check.check import Check, Verdict
 
 
 def test_long_texts_go_on_in_their_own_column(monkeypatch, capsys):

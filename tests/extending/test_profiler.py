@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.recipe.profiler_names import PROFILERS
+from nsw.recipe.passes import PROFILERS
 
 from .packages import block, install
 

@@ -1,7 +1,11 @@
 """`nsw init --from-script`: what it writes and says, and what it refuses."""
 
+import resource
+
 import pytest
 
+from nsw.convert.from_script import convert
+from nsw.errors import UsageError
 from nsw.recipe.load import load_recipe
 from nsw.site.load import read_sites
 
@@ -183,3 +187,36 @@ def test_what_the_recipe_does_not_do_is_named(init, line):
     assert said.code == 0, said.err
     first = line.split()[0].lstrip("(").rstrip(";")
     assert first in said.out.partition("not understood of job.sh")[2]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640])
+def test_nobody_reads_the_recipe_who_cannot_read_the_script(init, home, mode):
+    text = f"{HEAD}nsys profile ./a\n"
+    (home / "job.sh").write_text(text)
+    (home / "job.sh").chmod(mode)
+    assert init(text).code == 0
+    assert (home / "recipe.yaml").stat().st_mode & 0o777 == mode & 0o666
+    (home / "recipe.yaml").chmod(0o666)
+    assert init(text, "--force").code == 0
+    assert (home / "recipe.yaml").stat().st_mode & 0o777 == mode
+
+
+def test_a_short_script_whose_variables_expand_to_much_is_refused(tmp_path):
+    text = f"{HEAD}A={'x' * 60_000}\n" + "./a $A $A $A $A\n" * 500
+    with pytest.raises(UsageError, match="with its variables replaced by their values it has more than 16,777,216"):
+        convert(text, tmp_path / "job.sh", site=None, sites="s", recipe="r")
+
+
+def test_long_words_of_a_loop_are_counted_once(tmp_path):
+    words = "1234567890 " * 20_000
+    text = f"{HEAD}for n in {words}; do\n  nsys profile ./a $n\n" + "  true\n" * 200 + "done\n"
+    assert convert(text, tmp_path / "job.sh", site=None, sites="s", recipe="r").recipes
+
+
+def test_gpus_are_counted_without_the_limits_of_reading_a_script(tmp_path):
+    limits = []
+    convert(
+        "nsys profile ./a\n", tmp_path / "job.sh", site=None, sites="s", recipe="r",
+        gpus=lambda: limits.append(resource.getrlimit(resource.RLIMIT_AS)) or 1,
+    )  # fmt: skip
+    assert limits == [resource.getrlimit(resource.RLIMIT_AS)]

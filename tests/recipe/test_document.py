@@ -107,6 +107,18 @@ def test_a_number_is_written_as_it_stands_in_the_file(text):
     assert [(str(v), type(v)) for v in again] == [(str(number), type(number)), (str(number), str), ("plain", str)]
 
 
+def test_an_alias_that_is_refused_is_pointed_at_among_others():
+    with pytest.raises(InputError) as caught:
+        parse("a: &a [1]\nb: [*a, *a]\nc: &c {x: *a, y: [*c]}\n", "f")
+    assert caught.value.render().splitlines()[0] == "f:3:19: '*c' is inside the node that it refers to"
+
+
+def test_an_anchor_of_a_name_that_is_taken_is_pointed_at():
+    with pytest.raises(InputError) as caught:
+        parse("a: &a 1\nb: &a 2\n", "f")
+    assert caught.value.render().splitlines()[0] == "f:2:4: the anchor '&a' is defined above already"
+
+
 def test_aliases_cannot_grow_beyond_bounds():
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 9)]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from nsw.convert.starter import recipe_for
 from nsw.recipe.load import load_recipe_text
-from nsw.recipe.starter import recipe_for
 
 
 def warned(app):

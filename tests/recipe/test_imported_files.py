@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.recipe.program_files import files_of
+from nsw.recipe.program import files_of
 
 
 @pytest.mark.parametrize(

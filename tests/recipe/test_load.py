@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from nsw.errors import InputError
+from nsw.recipe.checks import fields_at
 from nsw.recipe.document import parse
 from nsw.recipe.load import load_recipe, load_recipe_text
 from nsw.recipe.matrix import Case
 from nsw.recipe.model import Recipe
-from nsw.recipe.validate import fields_at
 
 FULL = Path(__file__).with_name("full.yaml").read_text()
 

@@ -3,9 +3,9 @@
 import pytest
 
 from nsw.errors import InputError
+from nsw.recipe.checks import paths_of_key
 from nsw.recipe.load import load_recipe
 from nsw.recipe.model import Recipe
-from nsw.recipe.validate import paths_of_key
 from nsw.site.model import SitesFile
 
 RECIPE = "nsw: 1\nname: t\napp: {command: 'true'}\n"

@@ -9,7 +9,7 @@ import pytest
 
 from nsw.recipe import model as recipe_schemas
 from nsw.recipe.document import parse
-from nsw.recipe.profiler_names import AUTO, PROFILERS
+from nsw.recipe.passes import AUTO, PROFILERS
 from nsw.site import model as site_schemas
 
 FULL_RECIPE = Path(__file__).with_name("full.yaml").read_text()

@@ -10,9 +10,8 @@ import pytest
 from nsw.campaign.planning import make_plan
 from nsw.errors import InputError, UsageError
 from nsw.recipe.document import parse
-from nsw.recipe.load import load_recipe_text
+from nsw.recipe.load import Overrides, load_recipe_text
 from nsw.recipe.model import recipe_schema
-from nsw.recipe.overrides import Overrides
 from nsw.recipe.secrets import Secret, holds_secret, looks_secret, named_secrets, secret_parts
 from nsw.site.load import read_sites
 from tests.guard import ends

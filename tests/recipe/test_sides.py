@@ -5,8 +5,7 @@ import yaml
 
 from nsw.errors import UsageError
 from nsw.recipe.document import as_yaml, parse
-from nsw.recipe.load import load_recipe_text
-from nsw.recipe.overrides import Before, with_sides
+from nsw.recipe.load import Before, load_recipe_text, with_sides
 
 HEAD = "nsw: 1\nname: t\napp: {command: './p {{ n }} {{ m }}'}\n"
 

@@ -5,9 +5,9 @@ import shlex
 
 import pytest
 
+from nsw.convert.starter import recipe_for
 from nsw.recipe.load import load_recipe_text
-from nsw.recipe.program_files import files_of
-from nsw.recipe.starter import recipe_for
+from nsw.recipe.program import files_of
 
 COMMANDS = [
     ["python", "train.py", "--batch", "8"],

@@ -7,9 +7,8 @@ import time
 import pytest
 
 from nsw.schedulers.slurm import Slurm
-from nsw.site_check import facts as kept_checks
-from nsw.site_check.check import check_site, chip_check, node_checks, probe_words, quota_check
-from nsw.site_check.facts import Check, Verdict
+from nsw.site_check import check as kept_checks
+from nsw.site_check.check import Check, Verdict, check_site, chip_check, node_checks, probe_words, quota_check
 
 from .test_campaign import cluster  # noqa: F401  a fixture
 

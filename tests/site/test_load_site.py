@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nsw.errors import InputError, UsageError
-from nsw.recipe.profiler_names import on_a_site
+from nsw.recipe.passes import on_a_site
 from nsw.site import load, names
 from nsw.site.load import list_sites, load_site, read_sites
 from nsw.site.names import schedulers

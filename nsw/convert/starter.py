@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import yaml
 
-from nsw.recipe.command_words import Launched, launched
+from nsw.recipe.program import Launched, launched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

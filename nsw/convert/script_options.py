@@ -1,0 +1,478 @@
+"""The options in a job script, of directives and of profilers -> keys of a site, of resources, of passes.
+
+What nsw writes itself (names of jobs and reports, formats of output) is left out. Options of directives that nsw has no
+key for go into `resources.extra`, those of profilers into the pass's `options`, as they are. What options of directives
+mean, the adapters of the batch systems know.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
+
+from nsw.convert.shell_script import Piece, Text
+from nsw.errors import RefusedError
+from nsw.recipe.passes import TraceDomain
+from nsw.recipe.units import Fault, format_size, parse_size
+from nsw.schedulers.create import adapters
+from nsw.site.names import LOCAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.schedulers.adapter import Adapter
+
+_OWN_REPORT: Final = "nsw names the report itself"
+_NOT_KNOWN: Final = "only the job knows its value"
+_PROFILERS: Final = {
+    "nsys": "nsys", "ncu": "ncu", "nv-nsight-cu-cli": "ncu", "nvprof": "nvprof", "vtune": "vtune", "amplxe-cl": "vtune",
+    "aps": "aps",
+}  # fmt: skip
+_READING: Final = {  # words behind which a profiler measures nothing
+    "nsys": r"stats|export|analyze|recipe|status|--version|-v",
+    "ncu": r"-i|--import(=.*)?|--query-metrics|--list-\w+|--version|-v",
+    "nvprof": r"-i|--import-profile(=.*)?|--query-(metrics|events)|--version|-V",
+    "vtune": r"--?(report|R|finalize|archive|import|help|version)(=.*)?",
+    "aps": r"--report(=.*)?|-s|--version",
+}
+_FLAGS: Final = {  # options without a value; of vtune and aps those with one
+    "nsys": "--help --version -h -v",
+    "ncu": "-f --force-overwrite --csv --nvtx --quiet --verbose --call-stack --print-fp --print-rule-details"
+    " --disable-extra-suffixes --support-32bit --open-in-ui",
+    "nvprof": "-f --force-overwrite --csv -s --print-summary --print-gpu-trace --print-api-trace --print-gpu-summary"
+    " --print-api-summary --profile-child-processes --profile-all-processes --analysis-metrics --quiet -q"
+    " --print-summary-per-gpu --print-openacc-summary --print-openacc-trace --print-openmp-summary"
+    " --print-nvlink-topology --print-pci-topology --dependency-analysis",
+}
+_HANDLED: Final = {  # tool -> options that nsw writes itself -> the reason to leave them out
+    "nsys": {"-o --output -f --force-overwrite": _OWN_REPORT},
+    "ncu": {
+        "-o --export -f --force-overwrite": _OWN_REPORT,
+        "--csv --page --log-file --print-units --print-summary": "nsw exports the report's pages itself",
+    },
+    "nvprof": {
+        "-f --force-overwrite --log-file": _OWN_REPORT,
+        "--csv -u --normalized-time-unit --profile-child-processes --print-summary -s": (
+            "nsw prints the table as CSV in ns, of each process"
+        ),
+    },
+    "vtune": {"-r --r -result-dir --result-dir": _OWN_REPORT},
+    "aps": {"-r --result-dir": _OWN_REPORT},
+}
+_VALUED: Final = {
+    "vtune": "-c -collect -r -result-dir -knob -strategy -data-limit -d -duration -finalization-mode -search-dir"
+    " -source-search-dir -app-working-dir -target-duration-type -mrte-mode -resume-after -cpu-mask -ring-buffer"
+    " -target-process -target-pid -loop-mode -inline-mode -custom-collector",
+    "aps": "-r --result-dir -c --collection-mode",
+}
+
+
+@dataclass(slots=True)
+class PassWords:
+    """What a profiler's command line asks for.
+
+    Attributes:
+        tool: The profiler.
+        path: How the script calls it.
+        kind: The kind of the pass.
+        fields: The keys of the pass, without `tool` and `options`.
+        options: What is passed on.
+        left_out: Options that nsw writes itself, each with the reason.
+        unknown: Options that are not carried over, each with the reason.
+        program: The words behind it.
+    """
+
+    tool: str
+    path: str
+    kind: str = "timeline"
+    fields: dict[str, Any] = field(default_factory=dict)
+    options: list[str] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
+    unknown: list[tuple[str, str]] = field(default_factory=list)
+    program: list[Text] = field(default_factory=list)
+
+    def keep(self, option: _Option) -> None:
+        """Pass an option on, if it is the same whenever it is run."""
+        words = option.words
+        if None in words:
+            self.unknown.append((option.text_shown, _NOT_KNOWN))
+        else:
+            self.options += [word for word in words if word is not None]
+
+
+class _Option(NamedTuple):
+    """An option with its value, joined to it by `=` or the next word."""
+
+    name: str
+    value: Text | None
+    joined: bool = False
+
+    @property
+    def text(self) -> str:
+        """The value where it is known; empty where there is none."""
+        return (self.value.literal or "") if self.value is not None else ""
+
+    @property
+    def words(self) -> list[str | None]:
+        if self.value is None:
+            return [self.name]
+        if self.joined:
+            return [None if self.value.literal is None else f"{self.name}={self.value.literal}"]
+        return [self.name, self.value.literal]
+
+    @property
+    def text_shown(self) -> str:
+        if self.value is None:
+            return self.name
+        return f"{self.name}{'=' if self.joined else ' '}{self.value.source_text}"
+
+
+def _tool(words: Sequence[Text]) -> str | None:
+    first = words[0].literal if words else None
+    return _PROFILERS.get(PurePosixPath(first).name) if first else None
+
+
+def reads_reports(words: Sequence[Text]) -> bool:
+    """Whether a command is a profiler's, and measures nothing: it prints what it has measured."""
+    tool = _tool(words)
+    return tool is not None and any(re.fullmatch(_READING[tool], word.literal or "") for word in words[1:])
+
+
+def parse_pass(words: Sequence[Text]) -> PassWords | None:
+    """The pass that a command line asks for; None where it starts with no profiler that measures."""
+    tool = _tool(words)
+    if tool is None or reads_reports(words):
+        return None
+    pass_words, rest = PassWords(tool, words[0].literal or tool), list(words[1:])
+    if tool == "nsys":
+        command = rest[0].literal if rest else None
+        if command not in {"profile", "nvprof"}:
+            return None
+        _read(
+            pass_words,
+            rest[1:],
+            "nvprof" if command == "nvprof" else "nsys",
+            _nsys_nvprof if command == "nvprof" else _nsys,
+        )
+        if command == "profile":  # nsys's own default
+            pass_words.fields.setdefault("trace", ["cuda", "opengl", "nvtx", "osrt"])
+    elif tool == "ncu":
+        pass_words.kind = "counters"
+        pass_words.fields = {"kernels": {"exclude": []}, "launches": {"skip": 0}, "metrics": []}
+        _read(pass_words, rest, tool, _ncu)
+        pass_words.fields["metrics"] = pass_words.fields["metrics"] or ["set:basic"]
+    elif tool == "nvprof":
+        _read(pass_words, rest, tool, _nvprof)
+        if pass_words.kind == "counters":
+            pass_words.fields = {"launches": {"skip": 0}, **pass_words.fields}
+            pass_words.fields.setdefault("kernels", {"exclude": []})
+            pass_words.fields.pop("report", None)
+    else:
+        pass_words.kind = "host"
+        _read(pass_words, rest, tool, _vtune if tool == "vtune" else PassWords.keep)
+    return pass_words
+
+
+def _read(pass_words: PassWords, words: list[Text], table: str, take: Callable[[PassWords, _Option], None]) -> None:
+    """Take the options up to the program's first word."""
+    while words:
+        first = words[0].pieces[0] if words[0].pieces else Piece("text", "")
+        if words[0].literal == "--":
+            pass_words.program = words[1:]
+            return
+        if first.kind == "computed":  # options, or the program: it has more words behind it then
+            pass_words.unknown.append((words.pop(0).source_text, _NOT_KNOWN))
+            continue
+        if first.kind != "text" or not first.text.startswith("-"):
+            break
+        word = words.pop(0)
+        name, equals, rest = first.text.partition("=")
+        if equals:
+            value: Text | None = Text((Piece("text", rest), *word.pieces[1:]))
+        else:
+            value = words.pop(0) if words and _has_value(table, name) else None
+        option = _Option(name, value, bool(equals))
+        reasons = {} if take is _nsys_nvprof else _HANDLED[pass_words.tool]
+        reason = next((reason for names, reason in reasons.items() if name in names.split()), None)
+        if reason is not None:
+            pass_words.left_out.append((option.text_shown, reason))
+        else:
+            take(pass_words, option)
+    pass_words.program = words
+
+
+def _has_value(table: str, name: str) -> bool:
+    if table in _VALUED:
+        return name.replace("--", "-", 1) in _VALUED[table].split() or name in _VALUED[table].split()
+    return name not in _FLAGS[table].split()
+
+
+def _nsys(pass_words: PassWords, option: _Option) -> None:
+    if option.name in {"-t", "--trace"}:
+        domains = option.text.split(",")
+        if set(domains) <= set(get_args(TraceDomain)):
+            pass_words.fields["trace"] = domains
+        else:
+            pass_words.unknown.append((option.text_shown, "nsw does not know all of these"))
+    else:
+        pass_words.keep(option)
+
+
+def _nsys_nvprof(pass_words: PassWords, option: _Option) -> None:
+    reason = "nsys nvprof translates it: nsys's report has all events"
+    pass_words.unknown.append((option.text_shown, reason))
+
+
+_NCU_FIELDS: Final = {
+    "--target-processes": ("processes", {"all": "all", "application-only": "application"}),
+    "--replay-mode": ("replay", {mode: mode for mode in ("kernel", "application", "range", "app-range")}),
+    "--clock-control": ("clocks", {"base": "base", "none": "none"}),
+    "--cache-control": ("cache", {"all": "all", "none": "none"}),
+}
+
+
+def _ncu(pass_words: PassWords, option: _Option) -> None:
+    if option.name in {"--set", "--section"} and option.text:
+        pass_words.fields["metrics"].append(f"{option.name[2:]}:{option.text}")
+    elif option.name == "--metrics" and option.text:
+        pass_words.fields["metrics"] += option.text.split(",")
+    elif option.name in _NCU_FIELDS and option.text in _NCU_FIELDS[option.name][1]:
+        key, values = _NCU_FIELDS[option.name]
+        pass_words.fields[key] = values[option.text]
+    else:
+        pass_words.keep(option)
+
+
+def _nvprof(pass_words: PassWords, option: _Option) -> None:
+    if option.name in {"-o", "--export-profile"}:
+        pass_words.fields["report"] = "file"
+        pass_words.left_out.append((option.text_shown, _OWN_REPORT))
+    elif option.name in {"--print-gpu-trace", "--print-api-trace"}:
+        pass_words.fields.setdefault("report", "trace")
+    elif option.name in {"-m", "--metrics", "-e", "--events", "--analysis-metrics"}:
+        pass_words.kind = "counters"
+        event = "event:" if option.name in {"-e", "--events"} else ""
+        names = option.text.split(",") if option.value is not None else ["set:analysis"]
+        pass_words.fields.setdefault("metrics", []).extend(f"{event}{name}" for name in names)
+    elif option.name == "--kernels" and option.text and ":" not in option.text:
+        pass_words.fields["kernels"] = {"regex": option.text, "exclude": []}
+    else:
+        pass_words.keep(option)
+
+
+def _vtune(pass_words: PassWords, option: _Option) -> None:
+    name = "-" + option.name.lstrip("-")
+    if name in {"-c", "-collect"} and option.text:
+        pass_words.fields["analysis"] = option.text
+    elif name == "-knob" and "=" in option.text:
+        knob, _, value = option.text.partition("=")
+        pass_words.fields.setdefault("knobs", {})[knob] = value
+    else:
+        pass_words.keep(option)
+
+
+_OF_SITE: Final = frozenset({"partition", "account", "qos", "queue", "gres"})
+_NUMBERS: Final = {
+    "nodes": "resources.nodes", "tasks": "processes", "per_node": "processes a node", "cpus": "resources.cpus_per_task",
+    "node_cpus": "resources.cpus_per_task", "gpus": "resources.gpus", "node_gpus": "resources.gpus",
+    "task_gpus": "resources.gpus",
+}  # fmt: skip
+_HANDLED_BY_NSW: Final = {
+    "name": "the name of the recipe: nsw names its jobs itself",
+    "output": "nsw keeps what the job prints: `nsw logs`",
+    "gpu_bind": "nsw gives each process its own GPUs",
+    "place": "nsw asks for it where there are several nodes",
+}
+
+
+PRINTS_ONLY: Final = "left out: it measures nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What lines of the script became.
+
+    Attributes:
+        first, last: Their numbers.
+        text: What stands there.
+        what: The keys that they became, or why there are none.
+        is_understood: Whether the recipe and the site do the same.
+    """
+
+    first: int
+    last: int
+    text: str
+    what: str
+    is_understood: bool = True
+
+    @property
+    def matters(self) -> bool:
+        """Whether what is done depends on it: not where it only prints."""
+        return self.what != PRINTS_ONLY
+
+    @property
+    def numbers(self) -> str:
+        """`7`, or `42-87`."""
+        return str(self.first) if self.first == self.last else f"{self.first}-{self.last}"
+
+
+@dataclass(slots=True)
+class Directives:
+    """What the directives of a script ask for.
+
+    Attributes:
+        scheduler: The batch system; local for a script without one.
+        site: Keys of a site.
+        resources: Keys of a recipe's resources, less those that follow from the launcher.
+        name: The job's name.
+        gpu_kind: What the batch system calls the GPUs; empty: it is not said.
+        numbers: nodes, tasks, per_node, cpus, node_cpus, gpus, node_gpus, task_gpus, as far as they are said.
+        extra: Directive lines as they are.
+        became: What each option became.
+    """
+
+    scheduler: str = LOCAL
+    site: dict[str, Any] = field(default_factory=dict)
+    resources: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+    gpu_kind: str = ""
+    numbers: dict[str, int] = field(default_factory=dict)
+    extra: list[str] = field(default_factory=list)
+    became: list[Line] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> int | None:
+        """The nodes; None: they are not counted."""
+        numbers = self.numbers
+        if "nodes" not in numbers and {"tasks", "per_node"} <= numbers.keys():
+            return -(-numbers["tasks"] // numbers["per_node"])
+        return numbers.get("nodes")
+
+    @property
+    def tasks(self) -> int | None:
+        """The processes; None: they are not counted."""
+        per_node = self.numbers.get("per_node")
+        return self.numbers.get("tasks", per_node and per_node * (self.nodes or 1))
+
+    def finish(self) -> None:
+        """Put together what several options say."""
+        numbers, nodes = self.numbers, self.nodes or 1
+        if self.nodes is not None:
+            self.resources["nodes"] = self.nodes
+        each = numbers.get("cpus", numbers.get("node_cpus", 0) // numbers.get("per_node", 1))
+        if each > 1 or "cpus" in numbers:
+            self.resources["cpus_per_task"] = each
+        of_nodes = numbers.get("node_gpus", 0) * nodes or numbers.get("task_gpus", 0) * (self.tasks or 1)
+        self.resources["gpus"] = numbers.get("gpus", of_nodes)
+
+    def take(self, line: int, adapter: Adapter, option: str, value: str) -> None:
+        """Take one option of a directive; `value` is empty where it has none."""
+        text = f"{option}{'=' if option.startswith('--') and value else ' ' if value else ''}{value}"
+        requested = adapter.requested_keys(option, value)
+        keys = [self._set(key_name, text_value, adapter) for key_name, text_value in requested]
+        if requested and None not in keys:
+            self.became.append(Line(line, line, text, "; ".join(dict.fromkeys(key for key in keys if key))))
+        else:
+            self.became.append(self._extra(line, adapter, text))
+
+    def _set(self, key_name: str, value: str, adapter: Adapter) -> str | None:
+        """Set what is asked for, and say what it became; None: its value is none that nsw can write."""
+        if key_name in _HANDLED_BY_NSW:
+            self.name = value if key_name == "name" else self.name
+            return _HANDLED_BY_NSW[key_name]
+        if key_name == "gpu_kind":
+            self.gpu_kind = value
+            return ""
+        if key_name == "chunk":  # also where no GPUs are asked for, whose words the site's gres are
+            self.resources["gres"] = value
+            return "resources.gres"
+        if key_name in _OF_SITE:
+            self.site[key_name] = value
+            return f"site: {key_name}"
+        if key_name in _NUMBERS:
+            if not value.isdecimal():
+                return None
+            self.numbers[key_name] = int(value)
+            return _NUMBERS[key_name]
+        converted = {"time": _seconds(value, adapter.time_units), "memory": _memory(value), "exclusive": True}.get(
+            key_name, value
+        )
+        if converted is None:
+            return None
+        self.resources[key_name] = converted
+        return f"resources.{key_name}"
+
+    def _extra(self, line: int, adapter: Adapter, text: str) -> Line:
+        directive = f"{adapter.marker} {text}"
+        try:
+            refused = adapter.unwanted(directive)
+        except RefusedError as fault:
+            refused = text, str(fault)
+        if refused is not None:
+            return Line(line, line, text, f"nsw does not write it: {refused[1]}", is_understood=False)
+        self.extra.append(directive)
+        return Line(line, line, text, "resources.extra")
+
+
+def read_directives(comments: Sequence[tuple[int, str]], commands: str) -> Directives:
+    """What the directives ask for.
+
+    Args:
+        comments: The lines that begin with # before the first command, with their numbers.
+        commands: The script's commands, whose variables tell the batch system where it has no directive.
+    """
+    adapters_by_name = adapters()
+    directives = [(line, text, name) for line, text in comments if (name := _scheduler_of(text, adapters_by_name))]
+    requested = Directives(directives[0][2] if directives else _by_variables(commands, adapters_by_name))
+    for line, text, name in directives:
+        if name != requested.scheduler:
+            requested.became.append(
+                Line(
+                    line, line, text, f"the job is {adapters_by_name[requested.scheduler].name}'s", is_understood=False
+                )
+            )
+            continue
+        for option, value in adapters_by_name[name].options_in(text):
+            requested.take(line, adapters_by_name[name], option, value)
+    requested.finish()
+    return requested
+
+
+def _scheduler_of(line: str, adapters_by_name: dict[str, Adapter]) -> str:
+    """The batch system that reads a line; empty: none does."""
+    return next(
+        (name for name, adapter in adapters_by_name.items() if re.match(r"\s+-", adapter.after_marker(line) or "")), ""
+    )
+
+
+def _by_variables(commands: str, adapters_by_name: dict[str, Adapter]) -> str:
+    prefixes = {adapter.variables: name for name, adapter in adapters_by_name.items() if adapter.variables}
+    match = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
+    return prefixes[match[1]] if match else LOCAL
+
+
+def _seconds(text: str, units: tuple[int, int]) -> int | None:
+    """The seconds of a time limit: 90, 1:30, 1:30:00, 1-12 (days and hours).
+
+    Args:
+        text: The limit.
+        units: The seconds of the last part, of one part and of two.
+    """
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+(?::\d+){0,2})", text)
+    if match is None:
+        return None
+    parts = [int(part) for part in match[2].split(":")]
+    if match[1] is None and len(parts) < 3:
+        return parts[0] * units[0] if len(parts) == 1 else (parts[0] * 60 + parts[1]) * units[1]
+    hours, minutes, seconds = [*parts, 0, 0][:3]
+    return int(match[1] or 0) * 86_400 + hours * 3600 + minutes * 60 + seconds
+
+
+def _memory(text: str) -> str | None:
+    """A size as a recipe has it; a bare number is MB."""
+    try:
+        return format_size(parse_size(f"{text}M" if text.isdecimal() else text))
+    except Fault:
+        return None
