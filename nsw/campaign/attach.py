@@ -25,7 +25,7 @@ from nsw.engine.trust import forget
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
 from nsw.recipe.load import load_recipe_text
-from nsw.safe_files import read_text
+from nsw.safe_files import make_folders, read_text
 from nsw.transport.commands import take_ownership
 
 if TYPE_CHECKING:
@@ -184,7 +184,10 @@ class CampaignsOnSite:
 
     def _planned_actions(self, campaign: str, recipe: Path) -> list[str]:
         """What nsw would do for a campaign by its recipe, a line each."""
-        text = read_text(recipe, errors="replace")
+        try:
+            text = read_text(recipe)
+        except UnicodeDecodeError as fault:
+            raise CampaignError(f"{self.base}/{campaign}: {RECIPE} is not UTF-8 ({fault.reason})") from None
         site = self.loaded_site.site.model_dump(mode="json", by_alias=True)
         return acts_of(site, f"{self.base}/{campaign}", load_recipe_text(text, RECIPE).recipe)
 
@@ -246,7 +249,7 @@ def _folder_here(here: folders.CampaignFolder, path: Path, warn: Callable[[str],
         if not here.trusted:
             require_own_folder(here, path, (), warn)
         for sub in (here.scripts, here.reports, here.tables, here.app):
-            sub.mkdir(exist_ok=True)
+            make_folders(sub)
         if not here.trusted:
             here.trust()
         yield

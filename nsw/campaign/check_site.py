@@ -208,7 +208,7 @@ def _carried_out(
         if run.state is not State.DONE or not output.is_file():
             yield Check("node", Verdict.BAD, f"the job {run.state}: {run.reason}", "`nsw plan` shows what it asked for")
             return
-        text = read_text(output, errors="replace")
+        text = read_text(output, errors="backslashreplace")
         yield from node_checks(site, text, earliest=earliest, latest=time.time(), skew=skew)
     finally:
         with suppress(NswError):

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign.selection import job_ids
-from nsw.engine import folder as folders
 from nsw.engine.events import (
     BuildChanged,
     Downloading,
@@ -32,7 +31,7 @@ from nsw.engine.judge import error_line
 from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State, seconds_left
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
-from nsw.safe_files import read_plain, write_text
+from nsw.safe_files import read_plain, readable_by_group, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
 from nsw.site.names import LOCAL
 from nsw.wording import headline, plural
@@ -71,7 +70,7 @@ def last_lines(transport: Transport, scratch: str, runs: Sequence[RunRow]) -> di
 def _ends(transport: Transport, files: Sequence[str]) -> list[str]:
     """The ends of files; empty where one is not there."""
     if not transport.remote:  # where runs are measured no process is started for it
-        return [(transport.tail(file, _BYTES) or b"").decode(errors="replace") for file in files]
+        return [(transport.tail(file, _BYTES) or b"").decode(errors="backslashreplace") for file in files]
     commands = [["tail", "-c", str(_BYTES), "--", file] for file in files]
     return [
         completed.stdout if completed.returncode == 0 else ""
@@ -160,7 +159,7 @@ class LockedCampaign:
     `cleaned`: no run is left, and nothing of it is on its site; after `nsw clean` nothing is put back there.
     """
 
-    folder: folders.CampaignFolder
+    folder: CampaignFolder
     ledger: Ledger
     driver: Driver
     builds: Builds
@@ -173,7 +172,7 @@ class LockedCampaign:
 
 @contextmanager
 def lock_campaign(
-    folder: folders.CampaignFolder,
+    folder: CampaignFolder,
     emit: Callable[[Event], object],
     *,
     only: Sequence[str] | None = None,
@@ -205,7 +204,7 @@ def lock_campaign(
         ledger = stack.enter_context(locked_ledger(folder, emit))
         site: dict[str, Any] = ledger.site()
         share = "group" if site.get("share") == "group" else "nobody"
-        stack.enter_context(folders.group_may_read(share))
+        stack.enter_context(readable_by_group(share))
         follow_moved_folder(folder, ledger)
         scratch = ledger.meta(SCRATCH)
         cleaned = _is_over_and_cleaned(ledger)

@@ -132,7 +132,7 @@ def _owner_elsewhere(transport: Transport, scratch: str, own_token: str) -> str 
 
     if not transport.remote:
         return None
-    text = (read(transport, f"{scratch}/owner", _OWNER_BYTES) or b"").decode(errors="replace")
+    text = (read(transport, f"{scratch}/owner", _OWNER_BYTES) or b"").decode(errors="backslashreplace")
     token, _, owner_description = text.partition("\n")
     if token in {"", own_token}:
         return None

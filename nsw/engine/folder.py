@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 from nsw.apart import Limits
 from nsw.engine.trust import forget, is_trusted, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
-from nsw.safe_files import OTHERS_WRITE, make_folders, open_below, open_folder_below, open_plain, read_text, user_name
+from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, read_text, user_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -232,20 +232,6 @@ def make_private(folder: Path, share: str) -> list[Path]:
 
 
 @contextmanager
-def group_may_read(share: str) -> Iterator[None]:
-    """Let the group read, and not write, what this process and its children make, where the site says so."""
-    if share != "group":
-        yield
-        return
-    before = os.umask(0o077)
-    os.umask((before | OTHERS_WRITE) & ~_GROUP_READS)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
-@contextmanager
 def make_campaign_folder(
     parent: Path,
     name: str,
@@ -288,7 +274,7 @@ def make_campaign_folder(
         check(hidden, parent / hidden.id)
         hidden.trust()
         for sub in (hidden.scripts, hidden.reports, hidden.tables, hidden.app):
-            sub.mkdir()
+            make_folders(sub)
         yield hidden, final
         hidden.path.rename(final.path)
         _sync(parent)
@@ -381,7 +367,7 @@ def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]
         raise CampaignError(f"campaign {folder.id} cannot be driven: {folder.lock}: {fault.strerror}") from None
     try:
         _lock(descriptor, folder, time.monotonic() + patience)
-        if not _OWNER.fullmatch((os.pread(descriptor, 300, 0) or b"process 0 on -").decode(errors="replace")):
+        if not _OWNER.fullmatch((os.pread(descriptor, 300, 0) or b"process 0 on -").decode(errors="backslashreplace")):
             raise CampaignError(f"{folder.lock} contains something that nsw does not write; nsw leaves it unchanged")
         try:
             os.ftruncate(descriptor, 0)
@@ -402,7 +388,7 @@ def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+            owner = os.pread(descriptor, 200, 0).decode(errors="backslashreplace").strip()
             killed = _was_killed(owner)
         except OSError as fault:
             raise CampaignError(
@@ -425,7 +411,7 @@ def _was_killed(owner: str) -> bool:
     if match is None or match[2] != socket.gethostname():
         return False
     try:
-        state = read_text(f"/proc/{match[1]}/stat", errors="replace").rpartition(")")[2].split()
+        state = read_text(f"/proc/{match[1]}/stat", errors="backslashreplace").rpartition(")")[2].split()
     except OSError:
         return Path("/proc/self").exists()
     return state[:1] == ["Z"]

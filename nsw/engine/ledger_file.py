@@ -125,7 +125,9 @@ def open_ledger(path: Path, *, create: bool, read_only: bool) -> sqlite3.Connect
     """
     db = None
     try:
-        mode = "rwc" if create else "ro" if read_only else "rw"
+        mode = "ro" if read_only else "rw"
+        if create:  # with the mode of the other files, which its journal gets too
+            os.close(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         uri = f"{path.absolute().as_uri()}?mode={mode}"
         db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
         if create:
