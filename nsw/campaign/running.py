@@ -29,6 +29,7 @@ from nsw.engine.events import (
 from nsw.engine.folder import CampaignFolder, Log, run_folder, run_of
 from nsw.engine.judge import error_line
 from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State, seconds_left
+from nsw.engine.look import write_state
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, readable_by_group, write_text
@@ -80,6 +81,8 @@ def _ends(transport: Transport, files: Sequence[str]) -> list[str]:
 
 _HERE_S: Final = 2.0
 _THERE_S: Final = 10.0  # a site behind a transport is asked less often
+_STATE_S: Final = 10.0  # between two of state.json
+_STATE_SHARE: Final = 100  # writing it takes at most a hundredth of the time: this machine may be measuring
 _FILE: Final = "progress.json"
 _MOST_BYTES: Final = 1 << 16
 
@@ -97,6 +100,7 @@ class OutputWatch:
         self._now = now
         self._pause = _THERE_S if campaign.transport.remote else _HERE_S
         self._next = now() + self._pause  # what is over sooner costs no look
+        self._next_state = now() + _STATE_S
 
     def look(self) -> Progress | None:
         """What is new; None where it is too early for another look, or nothing runs."""
@@ -112,6 +116,9 @@ class OutputWatch:
             jobs = job_ids(self._campaign.ledger, running)
             progress = Progress(lines, jobs, seconds_left(self._campaign.ledger.paces(time.time())))
             _save_last_lines(self._campaign.folder, lines)
+        if (begin := self._now()) >= self._next_state:
+            write_state(self._campaign.folder, self._campaign.ledger)
+            self._next_state = begin + max(_STATE_S, _STATE_SHARE * (self._now() - begin))
         self._next = self._now() + self._pause
         return progress
 

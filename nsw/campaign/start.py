@@ -15,13 +15,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.dry_run import ask, connect_to_site, reach
-from nsw.campaign.look import look
 from nsw.campaign.selection import campaign_argument
 from nsw.campaign.versions import origins
 from nsw.engine import folder as folders
 from nsw.engine import ledger_rows
 from nsw.engine.ledger import BuildRow, Ledger, RunRow
 from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
+from nsw.engine.look import look, write_state
 from nsw.engine.places import require_own_folder, require_own_place
 from nsw.engine.site_folder import make_folder, write_secrets
 from nsw.errors import CampaignError, InputError, NswError, UsageError
@@ -182,6 +182,7 @@ def _fill(
         ledger.add_plan(plan)
         if parse_canary(rule).is_wanted(len(plan.runs)):
             ledger.hold_for_canary()
+        write_state(folder, ledger)
 
 
 def write_scripts(folder: folders.CampaignFolder, plan: Plan, render: Callable[[Job], str]) -> list[Path]:

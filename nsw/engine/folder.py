@@ -19,7 +19,7 @@ import time
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from nsw.apart import Limits
 from nsw.engine.trust import forget, is_trusted, trust
@@ -53,6 +53,7 @@ class Log:
 
 
 LEDGER = "campaign.db"
+STATE: Final = "state.json"  # the ledger's tables, for whoever looks at a campaign without acting for it
 # a folder of the program, also as `retry --update-app` and `run --into` copied it again, or how that of a build begins
 PROGRAM: Final = re.compile(r"app(-\d+)?(\.before)?")
 _HALF_MADE = ".part"
@@ -61,13 +62,6 @@ _GOING_S = 10.0  # processes that read reports for a killed nsw may outlive it b
 _GLIMPSE_S = 0.2  # a look at the lock holds it for a moment
 _OWNER = re.compile(r"process (\d+) on (.+)\n?")
 _GROUP_READS: Final = 0o050
-
-
-class LedgerCopy(NamedTuple):
-    """A clean copy of a ledger that strangers may have written, and of which state of its file it is."""
-
-    path: Path
-    file_state: tuple[int, int, int]
 
 
 class CampaignFolder:
@@ -88,7 +82,6 @@ class CampaignFolder:
         self.secrets = path / "secrets.sh"
         self.max_unpacked: int | None = None  # bytes that a packed report may unpack to; None: the usual
         self.limits = Limits()  # of the processes that read its reports, and its tables where others made them
-        self.copy: LedgerCopy | None = None  # made by nsw/campaign/look.py
         self._directory: int | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
