@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import stat
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
@@ -23,6 +24,31 @@ if TYPE_CHECKING:
 _ACL = "system.posix_acl_access"
 _NOT_PLAIN = "it is not a regular file"
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_thread = threading.local()
+
+
+@contextmanager
+def readable_by_group(share: str) -> Iterator[None]:
+    """Let the group read what this thread makes meanwhile for others to see, whatever the umask is.
+
+    Modes are set file by file: the umask belongs to the whole process, which may be somebody else's program.
+
+    Args:
+        share: What the site says: group, or nobody, where the umask alone decides.
+    """
+    before = getattr(_thread, "group_reads", False)
+    _thread.group_reads = share == "group"
+    try:
+        yield
+    finally:
+        _thread.group_reads = before
+
+
+def _group_bits(mode: int, requested: int) -> int:
+    """The permission bits that the group gets beside those of `mode`: of the requested ones to read and to enter."""
+    if not getattr(_thread, "group_reads", False):
+        return 0
+    return requested & (stat.S_IRGRP | stat.S_IXGRP) & ~mode
 
 
 class NotPlainError(OSError):
@@ -69,6 +95,8 @@ def open_plain(
         os.close(descriptor)
         reason = f"it belongs to {user_name(status.st_uid)}, not to {user_name(owner)}"
         raise PermissionError(errno.EPERM, reason, str(path))
+    if flags & os.O_CREAT and (bits := _group_bits(status.st_mode, mode)):
+        os.fchmod(descriptor, stat.S_IMODE(status.st_mode) | bits)
     return descriptor
 
 
@@ -262,13 +290,16 @@ def make_folders(path: Path, mode: int = 0o755) -> list[Path]:
         OSError: One cannot be made.
     """
     made = []
-    for folder in (*reversed(path.parents), path):
+    for folder in () if path.is_dir() else (*reversed(path.parents), path):
         try:
             folder.mkdir(mode=mode)
-            made.append(folder)
         except OSError:  # it is there, or above it nothing can be made
             if not folder.is_dir():
                 raise
+            continue
+        made.append(folder)
+        if bits := _group_bits(present := stat.S_IMODE(folder.stat().st_mode), mode):
+            folder.chmod(present | bits)
     return made
 
 

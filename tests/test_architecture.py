@@ -69,7 +69,7 @@ def test_a_file_imports_nothing_to_its_right(path):
 @pytest.mark.parametrize("door", ["cli", "api"])
 def test_commands_and_python_open_no_ledger(door):
     """They call use cases of campaigns, where it is decided what nsw may do for one."""
-    below = {"nsw.engine.ledger", "nsw.engine.ledger_file", "nsw.campaign.ledger_copy", "nsw.campaign.look"}
+    below = {"nsw.engine.ledger", "nsw.engine.ledger_file", "nsw.engine.ledger_state", "nsw.engine.look"}
     assert not {m for path in (ROOT / "nsw" / door).glob("*.py") for m in imports(path) & below}
 
 
@@ -108,7 +108,7 @@ def holding(pattern: str, but: str) -> list[str]:
 
 def test_sql_is_in_the_ledger_and_in_readers_of_databases_only():
     words = r"\b(?:SELECT .* FROM|INSERT (?:OR \w+ )?INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE|PRAGMA)\b"
-    assert holding(words, "nsw/(engine/ledger|campaign/ledger_copy|readers/)") == []
+    assert holding(words, "nsw/(engine/ledger|readers/)") == []
 
 
 def test_what_a_batch_system_calls_its_commands_is_in_its_own_files_and_the_registry_only():
@@ -161,7 +161,6 @@ def test_no_constant_of_a_file_is_left_unused():
 OPENERS = {
     "nsw/safe_files.py": "it is the one that opens",
     "nsw/engine/folder.py": "the campaign's folder by O_PATH; its own open is safe_files'",
-    "nsw/campaign/start.py": "touch: an empty lock in a folder that was just made",
     "nsw/engine/trust.py": "the descriptor of a folder, without links",
     "nsw/cli/completion.py": "at each Tab safe_files takes too long to import",
     "nsw/cli/main.py": "/dev/null, when the output is gone",

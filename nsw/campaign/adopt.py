@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.look import look
-from nsw.engine.ledger_file import copy_of_state, older_version
+from nsw.engine.folder import STATE
 from nsw.engine.ledger_rows import IN_FLIGHT, ORIGINS, SCRATCH, SITE
+from nsw.engine.look import look
 from nsw.engine.places import require_own_root
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import CampaignError, NswError, UsageError
-from nsw.safe_files import open_to_read, replacing, user_name
+from nsw.safe_files import user_name, write_bytes
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
@@ -57,33 +56,27 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
             hint=f"`chmod -R o-w {folder.path}` closes it; look at what is in it before you adopt it",
         )
     _refuse_strange_files(folder)
-    with look(folder) as ledger:
-        require_own_root(folder.path, _owners(ledger.meta(SITE)), warn)
-        lines = acts_of(ledger.site(), ledger.meta(SCRATCH), locked_recipe(folder))
-        lines += _acts_of_ledger(ledger)
+    shown: bytes | None = None
+    if os.path.lexists(folder.path / STATE):
+        with look(folder) as ledger:
+            require_own_root(folder.path, _owners(ledger.meta(SITE)), warn)
+            lines = acts_of(ledger.site(), ledger.meta(SCRATCH), locked_recipe(folder))
+            lines += _acts_of_ledger(ledger)
+            shown = ledger.snapshot()
+    else:
+        require_own_root(folder.path, (), warn)
+        file = folder.ledger.name
+        lines = [f"an older nsw made it: what is in {file} is used as it is, and nsw opens {file} only once you agree"]
     consent(f"Let nsw act for campaign {folder.id}?", [*lines, f"scripts of jobs: those in {folder.scripts}"])
     folder.path.chmod(
         stat.S_IMODE(status.st_mode) & ~stat.S_IRWXO
     )  # whoever may write below it cannot enter it any more
-    _use_what_was_shown(folder)
+    if shown is not None:  # what was shown, and nothing that lies beside it, such as SQLite's log of writes
+        for beside in folder.path.glob(f"{folder.ledger.name}-*"):
+            beside.unlink()
+        write_bytes(folder.ledger, shown)
     folder.trust()
     return True
-
-
-def _use_what_was_shown(folder: CampaignFolder) -> None:
-    """Put the clean copy of the ledger in its place: what lies beside it would change it, as SQLite's log of writes.
-
-    The ledger of an older nsw, which the copy migrated, is kept.
-    """
-    if folder.copy is not None:  # always, of a campaign that nsw does not act for
-        with folder.open(folder.ledger) as file:
-            version = older_version(file)
-        with open_to_read(folder.copy.path) as shown, replacing(folder.ledger) as new:
-            shutil.copyfileobj(shown, new)
-            if version is not None:
-                folder.ledger.replace(copy_of_state(folder.ledger, version))
-            for beside in folder.path.glob(f"{folder.ledger.name}-*"):
-                beside.unlink()
 
 
 def _refuse_strange_files(folder: CampaignFolder) -> None:

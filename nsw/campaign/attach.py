@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.adopt import acts_of
-from nsw.campaign.look import clean_copy, look
 from nsw.engine import folder as folders
 from nsw.engine.collect import collect, collect_reduced
 from nsw.engine.folder import LEDGER
 from nsw.engine.handover import RECIPE, describe_owner, kept_there, require_success
 from nsw.engine.ledger import Ledger, Reading, State
 from nsw.engine.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
+from nsw.engine.look import look
 from nsw.engine.places import require_own_folder, require_own_place
 from nsw.engine.trust import forget
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
 from nsw.recipe.load import load_recipe_text
-from nsw.safe_files import read_text
+from nsw.safe_files import make_folders, read_text, write_bytes
 from nsw.transport.commands import take_ownership
 
 if TYPE_CHECKING:
@@ -184,7 +184,10 @@ class CampaignsOnSite:
 
     def _planned_actions(self, campaign: str, recipe: Path) -> list[str]:
         """What nsw would do for a campaign by its recipe, a line each."""
-        text = read_text(recipe, errors="replace")
+        try:
+            text = read_text(recipe)
+        except UnicodeDecodeError as fault:
+            raise CampaignError(f"{self.base}/{campaign}: {RECIPE} is not UTF-8 ({fault.reason})") from None
         site = self.loaded_site.site.model_dump(mode="json", by_alias=True)
         return acts_of(site, f"{self.base}/{campaign}", load_recipe_text(text, RECIPE).recipe)
 
@@ -215,11 +218,10 @@ class CampaignsOnSite:
         token = take_ownership(transport, remote_path, local.id, f"0 {secrets.token_hex(8)}", "*", describe_owner())
         with tempfile.TemporaryDirectory(prefix=".nsw-", dir=local.path) as temporary:
             new = Path(temporary, LEDGER)
-            acts = self._planned_actions(local.id, self._fetch_recipe(local.id, temporary))
+            write_bytes(new, kept_there(transport, remote_path, Path(temporary)))
+            acts = self._planned_actions(local.id, Path(temporary, RECIPE))
             if acts != shown_actions:  # the site gave something else before
                 self._ask_consent(local.id, acts, consent)
-            received = new.rename(new.with_suffix(".brought"))
-            clean_copy(received, new)
             with Ledger(new) as ledger:
                 if ledger.meta(SCRATCH) != remote_path:
                     raise CampaignError(
@@ -246,7 +248,7 @@ def _folder_here(here: folders.CampaignFolder, path: Path, warn: Callable[[str],
         if not here.trusted:
             require_own_folder(here, path, (), warn)
         for sub in (here.scripts, here.reports, here.tables, here.app):
-            sub.mkdir(exist_ok=True)
+            make_folders(sub)
         if not here.trusted:
             here.trust()
         yield

@@ -17,12 +17,12 @@ from nsw.campaign import start
 from nsw.campaign.cancel import cancel
 from nsw.campaign.clean import find_leftovers, remove
 from nsw.campaign.dry_run import ask, runner_of
-from nsw.campaign.look import look
 from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.running import Running
 from nsw.engine import folder as folders
 from nsw.engine.events import Event, Message
 from nsw.engine.ledger_rows import IN_FLIGHT, SCRATCH, State
+from nsw.engine.look import look
 from nsw.engine.trust import forget
 from nsw.errors import NswError
 from nsw.safe_files import read_text, write_text
@@ -216,7 +216,7 @@ def _carried_out(
         if run.state is not State.DONE or not output.is_file():
             yield Check("node", Verdict.BAD, f"the job {run.state}: {run.reason}", "`nsw plan` shows what it asked for")
             return
-        text = read_text(output, errors="replace")
+        text = read_text(output, errors="backslashreplace")
         yield from node_checks(site, text, earliest=earliest, latest=time.time(), skew=skew)
     finally:
         with suppress(NswError):

@@ -33,11 +33,11 @@ from nsw.analysis.sides import (
 )
 from nsw.apart import can_fork
 from nsw.campaign import baselines, noise
-from nsw.campaign.look import look
 from nsw.campaign.selection import Selection
 from nsw.campaign.summarize import results
 from nsw.engine import folder as folders
 from nsw.engine.ledger_rows import VERSIONS, State
+from nsw.engine.look import look
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, lazily
 from nsw.errors import CampaignError, UsageError

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.look import look
 from nsw.campaign.selection import campaign_option
 from nsw.campaign.versions import origins, program_sources, record, versions_of
 from nsw.engine.dependencies import release_reductions
@@ -19,6 +18,7 @@ from nsw.engine.driven import locked_ledger
 from nsw.engine.events import Message
 from nsw.engine.ledger import IN_FLIGHT, Ledger, State
 from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE
+from nsw.engine.look import look
 from nsw.engine.loop import reset_failures
 from nsw.engine.recipe_lock import differing, hashes
 from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows

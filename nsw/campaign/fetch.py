@@ -11,11 +11,11 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.look import look
 from nsw.campaign.selection import Selection, job_ids, require_matches, selected
 from nsw.engine.events import Downloading
 from nsw.engine.folder import CampaignFolder, run_folder
 from nsw.engine.ledger_rows import SCRATCH
+from nsw.engine.look import look
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:

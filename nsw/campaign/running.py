@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign.selection import job_ids
-from nsw.engine import folder as folders
 from nsw.engine.events import (
     BuildChanged,
     Downloading,
@@ -30,9 +29,10 @@ from nsw.engine.events import (
 from nsw.engine.folder import CampaignFolder, Log, run_folder, run_of
 from nsw.engine.judge import error_line
 from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State, seconds_left
+from nsw.engine.look import write_state
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
-from nsw.safe_files import read_plain, write_text
+from nsw.safe_files import read_plain, readable_by_group, write_text
 from nsw.schedulers.local import Owner, Turn, is_inside_a_run
 from nsw.site.names import LOCAL
 from nsw.wording import headline, plural
@@ -71,7 +71,7 @@ def last_lines(transport: Transport, scratch: str, runs: Sequence[RunRow]) -> di
 def _ends(transport: Transport, files: Sequence[str]) -> list[str]:
     """The ends of files; empty where one is not there."""
     if not transport.remote:  # where runs are measured no process is started for it
-        return [(transport.tail(file, _BYTES) or b"").decode(errors="replace") for file in files]
+        return [(transport.tail(file, _BYTES) or b"").decode(errors="backslashreplace") for file in files]
     commands = [["tail", "-c", str(_BYTES), "--", file] for file in files]
     return [
         completed.stdout if completed.returncode == 0 else ""
@@ -81,6 +81,8 @@ def _ends(transport: Transport, files: Sequence[str]) -> list[str]:
 
 _HERE_S: Final = 2.0
 _THERE_S: Final = 10.0  # a site behind a transport is asked less often
+_STATE_S: Final = 10.0  # between two of state.json
+_STATE_SHARE: Final = 100  # writing it takes at most a hundredth of the time: this machine may be measuring
 _FILE: Final = "progress.json"
 _MOST_BYTES: Final = 1 << 16
 
@@ -98,6 +100,7 @@ class OutputWatch:
         self._now = now
         self._pause = _THERE_S if campaign.transport.remote else _HERE_S
         self._next = now() + self._pause  # what is over sooner costs no look
+        self._next_state = now() + _STATE_S
 
     def look(self) -> Progress | None:
         """What is new; None where it is too early for another look, or nothing runs."""
@@ -113,6 +116,9 @@ class OutputWatch:
             jobs = job_ids(self._campaign.ledger, running)
             progress = Progress(lines, jobs, seconds_left(self._campaign.ledger.paces(time.time())))
             _save_last_lines(self._campaign.folder, lines)
+        if (begin := self._now()) >= self._next_state:
+            write_state(self._campaign.folder, self._campaign.ledger)
+            self._next_state = begin + max(_STATE_S, _STATE_SHARE * (self._now() - begin))
         self._next = self._now() + self._pause
         return progress
 
@@ -160,7 +166,7 @@ class LockedCampaign:
     `cleaned`: no run is left, and nothing of it is on its site; after `nsw clean` nothing is put back there.
     """
 
-    folder: folders.CampaignFolder
+    folder: CampaignFolder
     ledger: Ledger
     driver: Driver
     builds: Builds
@@ -173,7 +179,7 @@ class LockedCampaign:
 
 @contextmanager
 def lock_campaign(
-    folder: folders.CampaignFolder,
+    folder: CampaignFolder,
     emit: Callable[[Event], object],
     *,
     only: Sequence[str] | None = None,
@@ -205,7 +211,7 @@ def lock_campaign(
         ledger = stack.enter_context(locked_ledger(folder, emit))
         site: dict[str, Any] = ledger.site()
         share = "group" if site.get("share") == "group" else "nobody"
-        stack.enter_context(folders.group_may_read(share))
+        stack.enter_context(readable_by_group(share))
         follow_moved_folder(folder, ledger)
         scratch = ledger.meta(SCRATCH)
         cleaned = _is_over_and_cleaned(ledger)

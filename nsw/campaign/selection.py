@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
-from nsw.campaign.look import look
 from nsw.engine import folder as folders
 from nsw.engine.ledger import BuildRow, Ledger, RunRow, State
+from nsw.engine.look import look
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:

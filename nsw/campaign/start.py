@@ -15,20 +15,20 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.dry_run import ask, connect_to_site, reach
-from nsw.campaign.look import look
 from nsw.campaign.selection import campaign_argument
 from nsw.campaign.versions import origins
 from nsw.engine import folder as folders
 from nsw.engine import ledger_rows
 from nsw.engine.ledger import BuildRow, Ledger, RunRow
 from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
+from nsw.engine.look import look, write_state
 from nsw.engine.places import require_own_folder, require_own_place
 from nsw.engine.site_folder import make_folder, write_secrets
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.model import APP, OF_BEFORE
 from nsw.recipe.document import as_yaml
 from nsw.recipe.units import parse_canary
-from nsw.safe_files import OTHERS_WRITE, copy_file, write_text
+from nsw.safe_files import OTHERS_WRITE, copy_file, make_folders, open_plain, readable_by_group, write_text
 from nsw.scripts.render import write_machinery
 from nsw.site.names import LOCAL
 from nsw.version import __version__
@@ -137,7 +137,7 @@ def begin(
         UnreachableError: The site could not be asked.
     """
     new = folders.make_campaign_folder(root, plan.name, share=plan.share, check=check_folder)
-    with folders.group_may_read(plan.share), new as (hidden, folder):
+    with readable_by_group(plan.share), new as (hidden, folder):
         _fill(hidden, folder, plan, made_of)
         if made_of.scratch and connect is not None:
             with closing(connect()) as transport:
@@ -154,7 +154,7 @@ def _fill(
         if ingredients.scratch
         else str((final_folder.path / "scratch").absolute())
     )
-    folder.lock.touch()  # with the rights of the other files: a read-only command tests it
+    os.close(open_plain(folder.lock, os.O_WRONLY | os.O_CREAT, 0o644))  # a read-only command of others tests it
     for app, files in plan.programs().items():
         copy_files(files, folder.path / app)
     write_scripts(folder, plan, lambda job: ingredients.render(job, final_folder.id, scratch))
@@ -182,6 +182,7 @@ def _fill(
         ledger.add_plan(plan)
         if parse_canary(rule).is_wanted(len(plan.runs)):
             ledger.hold_for_canary()
+        write_state(folder, ledger)
 
 
 def write_scripts(folder: folders.CampaignFolder, plan: Plan, render: Callable[[Job], str]) -> list[Path]:
@@ -201,7 +202,7 @@ def copy_files(files: Iterable[tuple[str, str]], folder: Path) -> None:
     Raises:
         CampaignError: One cannot be copied.
     """
-    folder.mkdir(exist_ok=True)
+    make_folders(folder)
     for source, name in files:
         _copy(Path(source), folder / name)
 

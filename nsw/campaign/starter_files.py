@@ -131,7 +131,12 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     from nsw.site_check.starter import FirstSite, sites_before
 
     try:
-        text = read_text(script, _LONGEST_SCRIPT, errors="replace")
+        text = read_text(script, _LONGEST_SCRIPT)
+    except UnicodeDecodeError as fault:
+        raise UsageError(
+            f"{script} is not UTF-8: byte {fault.start} is {fault.object[fault.start]:#04x}",
+            hint="`iconv -f latin1 -t utf8` converts an older script",
+        ) from None
     except OSError as fault:
         raise UsageError(f"{script} cannot be read: {fault.strerror or fault}") from None
     sites = path.with_name("sites.yaml")

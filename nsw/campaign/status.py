@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign import versions
-from nsw.campaign.look import look, prepare_to_look
 from nsw.campaign.selection import campaign_and_runs, campaign_argument, campaign_option, job_ids, selected
 from nsw.campaign.watch import ledger_now
 from nsw.engine import folder as folders
 from nsw.engine.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
 from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results, seconds_left
+from nsw.engine.look import look
 from nsw.errors import CampaignError
 from nsw.wording import plural
 
@@ -32,7 +32,6 @@ __all__ = ["Status", "list_campaigns", "problems_of", "status"]
 
 _NOTABLE: Final = [state for state in State if state not in {State.DONE, State.PLANNED}]
 _MOMENT: Final = "%Y-%m-%dT%H:%M:%SZ"
-_TOGETHER: Final = 100  # campaigns whose ledgers are read in one process
 _Problems = list[tuple[str, str | None, str, str, str | None]]
 
 
@@ -184,20 +183,15 @@ def list_campaigns(
         figure: With the median of this figure in each case, as `medians`.
     """
     parent = folders.root(root)
-    remaining, rows = folders.existing(parent), []
-    while remaining:
-        batch, remaining = remaining[:_TOGETHER], remaining[_TOGETHER:]  # their files are open at the same time
-        rows += [_campaign(folder, fault, figure) for folder, fault in zip(batch, prepare_to_look(batch), strict=True)]
+    rows = [_campaign(folder, figure) for folder in folders.existing(parent)]
     if since is not None:
         first = time.strftime(_MOMENT, time.gmtime(time.time() - since))
         rows = [row for row in rows if row.get("created", first) >= first]
     return parent, rows
 
 
-def _campaign(folder: CampaignFolder, fault: CampaignError | None, figure: str | None) -> dict[str, Any]:
+def _campaign(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
     try:
-        if fault is not None:
-            raise fault
         with look(folder) as ledger:
             counts = ledger.counts()
             created = time.strftime(_MOMENT, time.gmtime(ledger.created()))

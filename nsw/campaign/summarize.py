@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nsw.campaign.answers import is_good, repeat_command, summary_of
-from nsw.campaign.look import look, prepare_to_look
 from nsw.campaign.selection import Selection, job_ids, selected
 from nsw.engine.ledger_rows import NOTE, SITE, STOPPED, Problem, RunRow
+from nsw.engine.look import look
 from nsw.wording import headline
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
 
-__all__ = ["Results", "prepare", "results"]
+__all__ = ["Results", "results"]
 
 
 class Results:
@@ -123,16 +123,6 @@ class Results:
         names = ("gpu_trace", "nvtx_trace", "iteration_trace")
         ((_, tables),) = self.traces([run], names)
         return iteration_lanes(run.case_id, *(tables.get(name, []) for name in names))
-
-
-def prepare(folder: CampaignFolder) -> None:
-    """Copy the ledger of a campaign that was made elsewhere, before another process looks at it.
-
-    Raises:
-        CampaignError: It is no ledger.
-    """
-    if fault := prepare_to_look([folder])[0]:
-        raise fault
 
 
 @contextmanager

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from nsw.campaign.look import clean_copy, look
 from nsw.campaign.selection import campaign_argument
 from nsw.engine import folder as folders
 from nsw.engine.events import Event, Message, RunChanged, Started
 from nsw.engine.folder import LEDGER, run_folder
 from nsw.engine.ledger import ENDED, Ledger, RunRow, State
 from nsw.engine.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
+from nsw.engine.look import look
 from nsw.errors import NswError
 from nsw.safe_files import write_bytes
 from nsw.site.names import LOCAL
@@ -117,9 +117,7 @@ def _onlooker(folder: folders.CampaignFolder, site: dict[str, Any]) -> Iterator[
             scratch, own_token = ledger.meta(SCRATCH), ledger.meta(OWNED_BY)
         elsewhere = _owner_elsewhere(transport, scratch, own_token) if own_token is not None else None
         if elsewhere is not None:
-            copy.unlink()
-            kept_there(transport, scratch, Path(temporary))  # its ledger is the one that knows
-            clean_copy(copy.rename(copy.with_suffix(".brought")), copy)
+            write_bytes(copy, kept_there(transport, scratch, Path(temporary)))  # its ledger is the one that knows
         scheduler = create(site, transport, scratch, folder.id)
         with Ledger(copy) as ledger:
             batch = scheduler if isinstance(scheduler, BatchScheduler) else None
@@ -132,7 +130,7 @@ def _owner_elsewhere(transport: Transport, scratch: str, own_token: str) -> str 
 
     if not transport.remote:
         return None
-    text = (read(transport, f"{scratch}/owner", _OWNER_BYTES) or b"").decode(errors="replace")
+    text = (read(transport, f"{scratch}/owner", _OWNER_BYTES) or b"").decode(errors="backslashreplace")
     token, _, owner_description = text.partition("\n")
     if token in {"", own_token}:
         return None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.apart import can_fork, run_isolated
 from nsw.campaign.selection import campaign_and_runs, campaign_argument
-from nsw.campaign.summarize import Results, prepare, results
+from nsw.campaign.summarize import Results, results
 from nsw.cli.output import Target, several, tell
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import table_files
@@ -96,7 +96,6 @@ def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits,
     answer = partial(_answer, folder, selection, **answer_options)
     if not can_fork() or folder.trusted:
         return answer()
-    prepare(folder)  # what is copied is this process's, which removes it
     length = sum(path.lstat().st_size for path in table_files(folder))  # all at once: Arrow is loaded but once
     command_limits = replace(limits, command=f"nsw summarize {folder.id}")
     return run_isolated(answer, subject=f"reading {folder.path}", size=length, limits=command_limits)

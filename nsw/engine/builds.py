@@ -148,7 +148,7 @@ class Builds:
     def _output(self, build: BuildRow) -> str:
         home = self._campaign.home(build.id, build.attempt)
         outputs = [self._campaign.transport.tail(f"{home}/{name}", _OUTPUT_BYTES) for name in ("stdout", "stderr")]
-        return b"".join(text for text in outputs if text).decode(errors="replace")
+        return b"".join(text for text in outputs if text).decode(errors="backslashreplace")
 
     def _failure(self, build: BuildRow) -> str:
         status, output = self._status(build, build.attempt), self._output(build)

@@ -11,10 +11,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from nsw.engine.folder import CampaignFolder, run_folder, run_of
-from nsw.engine.judge import Status, Verdict, judge, read_status, read_statuses, reason_followed_by, reason_with
+from nsw.engine.judge import (
+    Status,
+    Verdict,
+    judge,
+    read_status,
+    read_statuses,
+    reason_followed_by,
+    reason_with,
+    with_disk_fault,
+)
 from nsw.engine.ledger_rows import COLLECT, Kind, Reading, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError, UnreachableError
-from nsw.safe_files import open_to_read, read_plain, replacing, write_bytes
+from nsw.safe_files import make_folders, open_to_read, read_plain, replacing, write_bytes
 from nsw.schedulers.model import Answer, Phase
 from nsw.tables.unpacking_limit import Allowance, TooMuchError, format_bytes
 from nsw.transport.model import Entry, Transport, Unreadable
@@ -132,7 +141,7 @@ def collected_attempt_folder(folder: CampaignFolder, run: str, attempt: int) -> 
 
 def second_start(folder: CampaignFolder, run: str) -> str | None:
     """Which other jobs started a run that was claimed already, as a sentence; None for none."""
-    lines = (read_tail(folder.reports / run / AGAIN) or b"").decode(errors="replace").split()
+    lines = (read_tail(folder.reports / run / AGAIN) or b"").decode(errors="backslashreplace").split()
     jobs = list(dict.fromkeys(lines))
     return f"job {', '.join(jobs)} started it a second time and left it alone" if jobs else None
 
@@ -141,7 +150,7 @@ def note_second_job(folder: CampaignFolder, run: str, job: str) -> None:
     """Add a job that found the run done, where it has not written that down itself: that leaves no mark in the run."""
     file = folder.reports / run / AGAIN
     recorded = read_tail(file) or b""
-    if job not in recorded.decode(errors="replace").split() and file.parent.is_dir():
+    if job not in recorded.decode(errors="backslashreplace").split() and file.parent.is_dir():
         file.unlink(missing_ok=True)  # it may be the very file of the site
         write_bytes(file, recorded + f"{job}\n".encode())
 
@@ -156,7 +165,7 @@ def _set_aside(target: Path, attempt: int) -> None:
         while (target / f"attempt-{number}").exists():
             number += 1
     aside = target / f"attempt-{number}"
-    aside.mkdir(exist_ok=True)
+    make_folders(aside)
     for file in sorted(old, key=lambda file: file.name == _CLAIM):
         file.rename(aside / file.name)
 
@@ -331,7 +340,9 @@ class Collector:
         if (wrong := self._unpack_faults.pop(run.id, None)) is not None:
             verdict = Verdict(State.FAILED, Reason(wrong), ended=True)
         if run.kind is Kind.RUN:
-            stderr = read_tail(self._campaign.folder.reports / run.id / "stderr", _LAST_BYTES)
+            home = self._campaign.folder.reports / run.id
+            stderr = read_tail(home / "stderr", _LAST_BYTES)
+            verdict = with_disk_fault(verdict, (stderr or b"") + (read_tail(home / "after.log", _LAST_BYTES) or b""))
             waits = verdict.state is State.DONE and run.id in self._reduced_runs
             columns: dict[str, object] = {"reading": Reading.NONE if waits else Reading.COLLECTED}
             if end.second is not None:

@@ -10,6 +10,7 @@ from nsw.engine.events import Event, Message, ReportsRead
 from nsw.engine.folder import CampaignFolder, Log, locked, run_folder
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_file import bring_up_to_date
+from nsw.engine.look import write_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -42,7 +43,10 @@ def locked_ledger(folder: CampaignFolder, notify: Callable[[Message], object] = 
             Log(folder.log).say(migrated)
             notify(Message(migrated))
         with Ledger(folder.ledger) as ledger:
-            yield ledger
+            try:
+                yield ledger
+            finally:
+                write_state(folder, ledger)
 
 
 @dataclass(frozen=True, slots=True)

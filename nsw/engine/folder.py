@@ -19,12 +19,12 @@ import time
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from nsw.apart import Limits
 from nsw.engine.trust import forget, is_trusted, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
-from nsw.safe_files import OTHERS_WRITE, make_folders, open_below, open_folder_below, open_plain, read_text, user_name
+from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, read_text, user_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,6 +53,7 @@ class Log:
 
 
 LEDGER = "campaign.db"
+STATE: Final = "state.json"  # the ledger's tables, for whoever looks at a campaign without acting for it
 # a folder of the program, also as `retry --update-app` and `run --into` copied it again, or how that of a build begins
 PROGRAM: Final = re.compile(r"app(-\d+)?(\.before)?")
 _HALF_MADE = ".part"
@@ -61,13 +62,6 @@ _GOING_S = 10.0  # processes that read reports for a killed nsw may outlive it b
 _GLIMPSE_S = 0.2  # a look at the lock holds it for a moment
 _OWNER = re.compile(r"process (\d+) on (.+)\n?")
 _GROUP_READS: Final = 0o050
-
-
-class LedgerCopy(NamedTuple):
-    """A clean copy of a ledger that strangers may have written, and of which state of its file it is."""
-
-    path: Path
-    file_state: tuple[int, int, int]
 
 
 class CampaignFolder:
@@ -88,7 +82,6 @@ class CampaignFolder:
         self.secrets = path / "secrets.sh"
         self.max_unpacked: int | None = None  # bytes that a packed report may unpack to; None: the usual
         self.limits = Limits()  # of the processes that read its reports, and its tables where others made them
-        self.copy: LedgerCopy | None = None  # made by nsw/campaign/look.py
         self._directory: int | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -232,20 +225,6 @@ def make_private(folder: Path, share: str) -> list[Path]:
 
 
 @contextmanager
-def group_may_read(share: str) -> Iterator[None]:
-    """Let the group read, and not write, what this process and its children make, where the site says so."""
-    if share != "group":
-        yield
-        return
-    before = os.umask(0o077)
-    os.umask((before | OTHERS_WRITE) & ~_GROUP_READS)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
-@contextmanager
 def make_campaign_folder(
     parent: Path,
     name: str,
@@ -288,7 +267,7 @@ def make_campaign_folder(
         check(hidden, parent / hidden.id)
         hidden.trust()
         for sub in (hidden.scripts, hidden.reports, hidden.tables, hidden.app):
-            sub.mkdir()
+            make_folders(sub)
         yield hidden, final
         hidden.path.rename(final.path)
         _sync(parent)
@@ -381,7 +360,7 @@ def locked(folder: CampaignFolder, patience: float = _GOING_S) -> Iterator[None]
         raise CampaignError(f"campaign {folder.id} cannot be driven: {folder.lock}: {fault.strerror}") from None
     try:
         _lock(descriptor, folder, time.monotonic() + patience)
-        if not _OWNER.fullmatch((os.pread(descriptor, 300, 0) or b"process 0 on -").decode(errors="replace")):
+        if not _OWNER.fullmatch((os.pread(descriptor, 300, 0) or b"process 0 on -").decode(errors="backslashreplace")):
             raise CampaignError(f"{folder.lock} contains something that nsw does not write; nsw leaves it unchanged")
         try:
             os.ftruncate(descriptor, 0)
@@ -402,7 +381,7 @@ def _lock(descriptor: int, folder: CampaignFolder, deadline: float) -> None:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+            owner = os.pread(descriptor, 200, 0).decode(errors="backslashreplace").strip()
             killed = _was_killed(owner)
         except OSError as fault:
             raise CampaignError(
@@ -425,7 +404,7 @@ def _was_killed(owner: str) -> bool:
     if match is None or match[2] != socket.gethostname():
         return False
     try:
-        state = read_text(f"/proc/{match[1]}/stat", errors="replace").rpartition(")")[2].split()
+        state = read_text(f"/proc/{match[1]}/stat", errors="backslashreplace").rpartition(")")[2].split()
     except OSError:
         return Path("/proc/self").exists()
     return state[:1] == ["Z"]

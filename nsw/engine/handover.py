@@ -1,8 +1,8 @@
 """A campaign's folder on its site in the hands of one nsw, and what another machine needs to take it over from there.
 
-Before each submission `handover/campaign.tar.gz` there gets the ledger, with what was chosen and the scheduler's ids,
-and the recipe's lock. Scripts and files of the application are there anyway. The fence (nsw/transport/commands.py)
-keeps two nsw apart; commands that a killed nsw of this machine left behind are waited for.
+Before each submission `handover/campaign.tar.gz` there gets the ledger's tables, with what was chosen and the
+scheduler's ids, and the recipe's lock. Scripts and files of the application are there anyway. The fence
+(nsw/transport/commands.py) keeps two nsw apart; commands that a killed nsw of this machine left behind are waited for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import zlib
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
-from nsw.engine.folder import LEDGER, CampaignFolder
+from nsw.engine.folder import STATE, CampaignFolder
+from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import OWNED_BY, SCRATCH, TAKEN_OVER
 from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, UnreachableError, disk_full
 from nsw.safe_files import read_bytes, replacing
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from nsw.engine.ledger import Ledger
     from nsw.transport.model import Transport
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
 
 ARCHIVE: Final = "handover/campaign.tar.gz"
 RECIPE: Final = "recipe.lock.yaml"
-_MAX_UNPACKED: Final = {LEDGER: 1 << 30, RECIPE: 16 << 20}  # bytes that are unpacked of each
+_MAX_UNPACKED: Final = {STATE: 1 << 30, RECIPE: 16 << 20}  # bytes that are unpacked of each
 _MAX_PACKED: Final = 48 << 20  # bytes of the archive; a ledger of 10,000 runs packs into 2 MB
 _BLOCK: Final = tarfile.BLOCKSIZE
 _PIECE: Final = 1 << 20
@@ -134,7 +134,7 @@ class Handover:
             CommandError: It cannot be written.
             UnreachableError: The site gave no answer.
         """
-        archive = pack(self._ledger.snapshot(), read_bytes(self._folder.recipe))
+        archive = pack(self._ledger.dump().encode(), read_bytes(self._folder.recipe))
         done = run_fenced(
             self._transport, self.fence, ["bash", "-c", _WRITE, "nsw", self._scratch], stdin=archive
         )  # fmt: skip
@@ -222,21 +222,24 @@ def describe_owner() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()} on {time.strftime('%Y-%m-%d %H:%M:%S UTC', time.gmtime())}"
 
 
-def pack(ledger: bytes, recipe: bytes) -> bytes:
-    """The archive."""
+def pack(state: bytes, recipe: bytes) -> bytes:
+    """The archive of the ledger's tables and the recipe."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1) as archive:
-        for name, content in ((LEDGER, ledger), (RECIPE, recipe)):
+        for name, content in ((STATE, state), (RECIPE, recipe)):
             info = tarfile.TarInfo(name)
             info.size, info.mode = len(content), 0o600
             archive.addfile(info, io.BytesIO(content))
     return file.getvalue()
 
 
-def kept_there(transport: Transport, scratch: str, folder: Path) -> None:
+def kept_there(transport: Transport, scratch: str, folder: Path) -> bytes:
     """Bring the two files of the archive in a campaign's folder on its site into a folder here.
 
     The archive is read in one: its owner may replace it.
+
+    Returns:
+        The ledger that is kept there, as the bytes of a SQLite file.
 
     Raises:
         UnreachableError: The site gave no answer, or the archive cannot be read.
@@ -248,6 +251,8 @@ def kept_there(transport: Transport, scratch: str, folder: Path) -> None:
             f"no state of the campaign is kept in {scratch}", hint="it ended before anything was submitted"
         )
     unpack(archive, folder)
+    with Ledger(folder / STATE, state=read_bytes(folder / STATE)) as ledger:
+        return ledger.snapshot()
 
 
 def unpack(archive: bytes, folder: Path) -> None:

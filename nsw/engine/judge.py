@@ -51,7 +51,8 @@ def parse_status(content: bytes | None) -> Status | None:
     """
     if not content:
         return None
-    facts = dict(line.split("=", 1) for line in content.decode(errors="replace").splitlines() if "=" in line)
+    # here and below: nsw acts on ASCII words alone, and what people read shows other bytes as \xff
+    facts = dict(line.split("=", 1) for line in content.decode(errors="backslashreplace").splitlines() if "=" in line)
     if facts.get("state") not in {"running", "done", "failed", "withdrawn"}:
         return None
     if facts.get("signalled"):
@@ -186,6 +187,21 @@ def read_status(transport: Transport, home: str) -> Status | None:
     return status
 
 
+_DISK_FULL: Final = re.compile(rb"^.*(?:No space left on device|Disk quota exceeded).*$", re.MULTILINE)
+
+
+def with_disk_fault(verdict: Verdict, output: bytes) -> Verdict:
+    """The verdict; of a run that counts as done, and whose shell or profiler reports a full disk, that it failed.
+
+    Its exit status may be 0 all the same, and its report or output be cut.
+    """
+    message = _DISK_FULL.search(output)
+    if verdict.state is not State.DONE or message is None:
+        return verdict
+    line = _shorten(message[0].decode(errors="backslashreplace").strip())
+    return replace(verdict, state=State.FAILED, reason=Reason(f"the disk was full while it ran: {line}"))
+
+
 _MAX_LINE: Final = 200  # characters
 _WRAPPER_LINE: Final = re.compile(
     r"""
@@ -236,7 +252,7 @@ def error_line(stderr: bytes | None) -> str | None:
     follows there follows from it; else the program's last one. What profilers and launchers say around the program
     counts only where nothing else is.
     """
-    text = [line.rstrip() for line in (stderr or b"").decode(errors="replace").splitlines()]
+    text = [line.rstrip() for line in (stderr or b"").decode(errors="backslashreplace").splitlines()]
     by_launcher, lines = _split(text)
     program_lines = [line for line in lines if not _WRAPPER_LINE.match(line)]
     faults = [line for line in program_lines if _FAULT.match(line)]

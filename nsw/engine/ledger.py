@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from nsw.engine.ledger_file import as_campaign_error, open_ledger
+from nsw.engine.ledger_file import OF_CONNECTION, as_campaign_error, open_ledger
 from nsw.engine.ledger_rows import (
     CALLS,
     CREATED,
@@ -43,6 +43,7 @@ from nsw.engine.ledger_rows import (
     row_reader,
     withdrawals_of,
 )
+from nsw.engine.ledger_state import dump, restore
 from nsw.errors import CampaignError
 from nsw.wording import storable
 
@@ -85,15 +86,23 @@ class Ledger:
         path: The file; it must exist unless it is made by `create`.
         create: Make it.
         read_only: Look, and change nothing.
+        state: What `dump` gave of a ledger, to be held in memory; `path` is the file that it came from.
     """
 
-    def __init__(self, path: Path, *, create: bool = False, read_only: bool = False) -> None:
-        if not create and not path.is_file():
+    def __init__(
+        self, path: Path, *, create: bool = False, read_only: bool = False, state: bytes | None = None
+    ) -> None:
+        if state is None and not create and not path.is_file():
             wrong = "is not a file" if path.exists() else "is missing"
             raise CampaignError(f"{path.parent} is not a campaign: {path.name} {wrong}")
         self._path = path
         self._created = create
-        self._db = open_ledger(path, create=create, read_only=read_only)
+        if state is None:
+            self._db = open_ledger(path, create=create, read_only=read_only)
+        else:
+            self._db = sqlite3.connect(":memory:", isolation_level=None)
+            restore(self._db, state, path)
+            self._db.executescript(OF_CONNECTION)
 
     def close(self) -> None:
         """Close the file."""
@@ -115,6 +124,10 @@ class Ledger:
     def snapshot(self) -> bytes:
         """The whole ledger as the bytes of a SQLite file; outside of a transaction."""
         return bytes(self._db.serialize())
+
+    def dump(self) -> str:
+        """All tables as JSON, of which `state` makes a ledger again."""
+        return dump(self._db)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

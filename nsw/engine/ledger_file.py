@@ -1,6 +1,6 @@
 """The file of a ledger: its tables, and opening it to look or to drive its campaign.
 
-The ledger of an older nsw is read in a migrated copy (nsw/campaign/look.py). Only the holder of the campaign's lock
+The ledger of an older nsw is read in a migrated copy (nsw/engine/look.py). Only the holder of the campaign's lock
 migrates the file itself, after a copy (`bring_up_to_date`).
 """
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
-    "SCHEMA", "as_campaign_error", "bring_up_to_date", "copy_of_state", "journal_of", "older_version", "open_ledger",
-    "refuse_unknown_version",
+    "OF_CONNECTION", "SCHEMA", "as_campaign_error", "bring_up_to_date", "copy_of_state", "journal_of", "older_version",
+    "open_ledger",
 ]  # fmt: skip
 
 # what changes here needs a function in nsw/engine/ledger_migrations.py
@@ -53,7 +53,7 @@ CREATE TABLE choices (run TEXT PRIMARY KEY, arguments TEXT NOT NULL, limit_s INT
 """
 # what only this connection sees: tasks whose runs are not chosen, builds whose job the scheduler has under an id that
 # nsw knows (not NO_ID), and tasks whose source went wrong, with the source
-_OF_CONNECTION: Final = """
+OF_CONNECTION: Final = """
 CREATE TEMP TABLE passed_over (job TEXT, task INTEGER, PRIMARY KEY (job, task)) WITHOUT ROWID;
 CREATE TEMP VIEW submitted_builds AS
   SELECT s.id, s.place, b.native_id FROM tasks s JOIN submissions b ON b.name = s.submission
@@ -125,13 +125,15 @@ def open_ledger(path: Path, *, create: bool, read_only: bool) -> sqlite3.Connect
     """
     db = None
     try:
-        mode = "rwc" if create else "ro" if read_only else "rw"
+        mode = "ro" if read_only else "rw"
+        if create:  # with the mode of the other files, which its journal gets too
+            os.close(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
         uri = f"{path.absolute().as_uri()}?mode={mode}"
         db = sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None)
         if create:
             db.executescript(f"{SCHEMA}PRAGMA user_version = {STATE_VERSION};")
         _refuse_other_version(db, path)
-        db.executescript(_OF_CONNECTION)
+        db.executescript(OF_CONNECTION)
         db.execute("PRAGMA synchronous = FULL")
     except BaseException as fault:
         if db is not None:

@@ -348,7 +348,7 @@ class Driver:
         path = self._campaign.folder.path / _CANCEL
         if not path.exists():
             return None
-        return read_plain(path, last=_LONGEST_ASKED).decode(errors="replace").splitlines()
+        return read_plain(path, last=_LONGEST_ASKED).decode(errors="backslashreplace").splitlines()
 
     def _cancel_unneeded_builds(self) -> None:
         """A build that no run waits for any more need not go on."""

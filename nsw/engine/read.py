@@ -132,7 +132,9 @@ def rank_locations(home: Path) -> RankLocations:
     """The ranks of a run by the file in its folder; lines that nsw does not write are passed over."""
     lines = [
         line.split("\t")
-        for line in (read_tail(home / RANKS_FILE, _MAX_RANKS_BYTES) or b"").decode(errors="replace").splitlines()
+        for line in (read_tail(home / RANKS_FILE, _MAX_RANKS_BYTES) or b"")
+        .decode(errors="backslashreplace")
+        .splitlines()
     ]
     uuids: dict[str, dict[str, str]] = {}
     for line in lines:
@@ -413,7 +415,12 @@ def _reports_of(folder: CampaignFolder, run: RunRow) -> list[Path]:
     home = folder.reports / run.id
     if not home.is_dir():
         return []
-    return [home / n for n in parts(p.name for p in home.iterdir() if p.is_file() and p.name not in KEPT_FILES)]
+    return [home / n for n in parts(p.name for p in home.iterdir() if _is_report(p))]
+
+
+def _is_report(path: Path) -> bool:
+    """Whether a profiler left this file; an nsw that was killed leaves hidden parts of files."""
+    return path.is_file() and path.name not in KEPT_FILES and not path.name.startswith(".")
 
 
 def _flush(folder: CampaignFolder, ledger: Ledger, batch: Sequence[_RunResult]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import hashlib
 import json
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.engine.ledger_rows import Choice
 from nsw.engine.repository import git_state
 from nsw.engine.tables import load_rows
+from nsw.errors import CampaignError
 from nsw.recipe.document import LARGEST, as_yaml, parse
 from nsw.recipe.model import Lock, LockedBefore, LockedChoice, LockedChoices, Recipe
 from nsw.safe_files import open_to_read, write_text
@@ -176,9 +178,20 @@ def write_locked(folder: CampaignFolder, head: str, recipe: dict[str, Any]) -> N
 
 
 def locked_text(folder: CampaignFolder) -> str:
-    """The text of the campaign's recipe.lock.yaml, as far as its parser takes it: more than that is an error there."""
+    """The text of the campaign's recipe.lock.yaml, as far as its parser takes it: more than that is an error there.
+
+    Raises:
+        CampaignError: It is not UTF-8.
+    """
     with folder.open(folder.recipe) as file:
-        return file.read(_LONGEST).decode(errors="replace")
+        data = file.read(_LONGEST)
+    try:  # the limit may cut a character in two
+        return codecs.getincrementaldecoder("utf-8")().decode(data, final=len(data) < _LONGEST)
+    except UnicodeDecodeError as fault:
+        raise CampaignError(
+            f"{folder.recipe} is not UTF-8: byte {fault.start} is {data[fault.start]:#04x}",
+            hint="nsw writes UTF-8 alone: restore the file, or correct this byte in it",
+        ) from None
 
 
 def read_locked(folder: CampaignFolder) -> tuple[str, dict[str, Any]]:

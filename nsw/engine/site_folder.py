@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,6 +40,7 @@ _MODES: Final = {"nobody": "u=rwx,go=", "group": "u=rwx,g=rx,o="}
 # where others may write too, one of them may have put a link there first, or a folder, which root could close
 _MAKE: Final = (
     r"""
+umask go-w
 [ -e "$1/$3" ] || made=new
 mkdir -p -- "$1" || exit
 [ ! -L "$1" ] || { echo "it is a symbolic link, which nsw does not follow" >&2; exit 1; }
@@ -184,8 +186,6 @@ def follow_moved_folder(folder: CampaignFolder, ledger: Ledger) -> None:
     if was == now or was.name != now.name or not now.is_dir() or (was.parent / LEDGER).exists():
         return
     for script in folder.scripts.glob("*.sh"):
-        new_script = script.with_suffix(".new")
-        write_text(new_script, read_text(script).replace(quote(str(was)), quote(str(now))))
-        new_script.chmod(script.stat().st_mode)
-        new_script.replace(script)
+        text = read_text(script).replace(quote(str(was)), quote(str(now)))
+        write_text(script, text, stat.S_IMODE(script.stat().st_mode))
     ledger.set_meta(SCRATCH, str(now))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 
 from nsw.apart import run_isolated
 from nsw.errors import CampaignError
-from nsw.safe_files import open_plain, replacing
+from nsw.safe_files import make_folders, open_plain, replacing
 from nsw.tables import TABLES, as_arrow
 from nsw.tables.parquet_tables import StoredTableError, lazy_rows, stored_rows, stored_table, unchecked_table
 
@@ -79,7 +79,7 @@ def _replace(path: Path, table: str, rows: list[dict[str, Any]], runs: Sequence[
             ) from None
     if note:
         new = new.replace_schema_metadata({**(new.schema.metadata or {}), b"nsw_note": note.encode()})
-    path.parent.mkdir(exist_ok=True)  # a person may have removed it, to have the reports read again
+    make_folders(path.parent)  # a person may have removed it, to have the reports read again
     with replacing(path) as file:
         pq.write_table(new, file, compression="zstd")
 

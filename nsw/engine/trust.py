@@ -135,7 +135,7 @@ def _device(directory: int, number: int) -> str:
     with suppress(OSError):
         info = read_text(f"/proc/self/fdinfo/{directory}")
         wanted = re.search(r"^mnt_id:\s*(\d+)$", info, re.MULTILINE)
-        for line in read_text("/proc/self/mountinfo", errors="replace").split("\n"):
+        for line in read_text("/proc/self/mountinfo", errors="backslashreplace").split("\n"):
             mount, _, source = line.partition(" - ")
             if wanted and mount.split(" ", 1)[0] == wanted[1]:
                 return " ".join(source.split()[:2])  # type and source

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import filecmp
 import os
+import secrets
 import selectors
 import shutil
 import signal
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from nsw.errors import DISK_FULL, CommandError, CommandResult, UnreachableError, UsageError, disk_full
-from nsw.safe_files import NotPlainError, open_plain
+from nsw.safe_files import NotPlainError, copy_file, make_folders, open_plain
 from nsw.transport.model import (
     MOST_OUTPUT,
     Conditions,
@@ -108,7 +109,7 @@ class LocalTransport(Transport):
         """Make folders."""
         for folder in paths:
             try:
-                os.makedirs(folder, exist_ok=True)  # noqa: PTH103  on the hot path of a run
+                make_folders(Path(folder))
             except OSError as fault:
                 raise _failed("mkdir", folder, fault) from None
 
@@ -189,7 +190,7 @@ class _Exchange:
             self._stderr.add(b"\nit printed more than %d bytes, and nsw ended it\n" % MOST_OUTPUT)
         return CommandResult(
             tuple(argv), -1 if late else self._child.returncode, self._stdout.decode(errors="surrogateescape"),
-            self._stderr.content().decode(errors="replace"), timed_out=late, seconds=seconds,
+            self._stderr.content().decode(errors="backslashreplace"), timed_out=late, seconds=seconds,
         )  # fmt: skip
 
     def _register(self, waiting: selectors.BaseSelector) -> None:
@@ -259,36 +260,32 @@ def _entries(folder: str, patterns: Sequence[str]) -> list[Entry]:
 
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
-        target.mkdir(parents=True, exist_ok=True)
+        make_folders(target)
         for entry in sorted(source.iterdir()):
             _copy(entry, target / entry.name)
         return
     if target.is_file() and filecmp.cmp(source, target, shallow=False):
         shutil.copymode(source, target)
         return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
-    shutil.copy2(source, part)
-    part.replace(target)
+    make_folders(target.parent)
+    copy_file(source, target)
 
 
 def _link(source: str, target: Path) -> None:
     try:
         os.link(source, target)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{target}.part")  # noqa: PTH108  of a try that was cut off; on the hot path of a run
     except OSError:  # its folder is missing, it is there already, or the file system cannot
         _replace(source, target)
 
 
 def _replace(source: str, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(target.name + ".part")
-    part.unlink(missing_ok=True)
+    make_folders(target.parent)
+    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
     try:
         os.link(source, part)
     except OSError:
-        shutil.copy2(source, part)
+        copy_file(source, target)
+        return
     part.replace(target)
     part.unlink(missing_ok=True)  # of two links to one file rename leaves both: it was brought before
 

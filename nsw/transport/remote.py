@@ -138,7 +138,9 @@ class RemoteTransport(Transport):
         command = ["env", "bash", "-c", text, "nsw", *words]
         (answer,) = self._shell.call([command], limit, timeout=_QUICK_S, stdin=stdin)
         if answer.late:
-            raise UnreachableError(answer.stderr.decode(errors="replace").strip() or "the site gave no answer in time")
+            raise UnreachableError(
+                answer.stderr.decode(errors="backslashreplace").strip() or "the site gave no answer in time"
+            )
         return answer
 
     # --- files: there -------------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ class RemoteTransport(Transport):
     def expand(self, path: str) -> str:
         """With the site's variables."""
         answer = self._ask('env -0; printf "USER=%s\\0" "${USER:-$(id -un)}"', limit=_MOST_VARIABLES)
-        pairs = (text.partition("=") for text in answer.stdout.decode(errors="replace").split("\0"))
+        pairs = (text.partition("=") for text in answer.stdout.decode(errors="backslashreplace").split("\0"))
         variables = {name: value for name, _, value in pairs if value}
         try:
             expanded = Template(re.sub(r"^~(?=/|$)", "$HOME", path)).substitute(variables)
@@ -180,7 +182,7 @@ class RemoteTransport(Transport):
                 line_end = answer.stdout.find(b"\n", at)
                 if line_end < 0:
                     raise UnreachableError(f"{path} cannot be read: the site's answer is cut short")
-                status, _, reason = str(data[at:line_end], errors="replace").partition(" ")
+                status, _, reason = str(data[at:line_end], errors="backslashreplace").partition(" ")
                 contents[path] = None if status == "absent" else Unreadable(reason or "the site's answer is none")
                 at = line_end + 1
                 continue

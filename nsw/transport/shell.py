@@ -253,7 +253,7 @@ class Bash(Incoming):
             left -= len(line) + 1
             if left < 0:
                 raise TooLongError("what comes is no answer")
-        return line[len(self._begin) :].decode(errors="replace").split()
+        return line[len(self._begin) :].decode(errors="backslashreplace").split()
 
     def exactly(self, size: int, add: Callable[[memoryview], object]) -> None:
         """Hand over so many bytes, piece by piece."""
@@ -270,7 +270,7 @@ class Bash(Incoming):
             code, stderr = 255, b""
         self.pipe.kill()
         # some print why they refuse on stdout: what came there is no answer of ours
-        text = stderr.decode(errors="replace").strip() or self._noise.decode(errors="replace").strip()
+        text = stderr.decode(errors="backslashreplace").strip() or self._noise.decode(errors="backslashreplace").strip()
         return _NoBashError(code, text or str(fault))
 
 
@@ -329,8 +329,8 @@ class Answer:
     def result(self, argv: Sequence[str]) -> CommandResult:
         """As text."""
         return CommandResult(
-            tuple(argv), self.code, self.stdout.decode(errors="surrogateescape"), self.stderr.decode(errors="replace"),
-            timed_out=self.late, seconds=self.seconds,
+            tuple(argv), self.code, self.stdout.decode(errors="surrogateescape"),
+            self.stderr.decode(errors="backslashreplace"), timed_out=self.late, seconds=self.seconds,
         )  # fmt: skip
 
 

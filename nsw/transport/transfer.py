@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CampaignError, CommandError, CommandResult, DownloadLimitError, UnreachableError, disk_full
-from nsw.safe_files import open_plain, open_to_read, read_text
+from nsw.safe_files import make_folders, open_plain, open_to_read, read_text
 from nsw.transport.shell import Bash, Connection, ConnectionLostError, TooLongError, reached, stream
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _digest(file: Path) -> str:
 
 def differing(files: Sequence[Upload], answer: bytes | bytearray) -> list[Upload]:
     """Those that are not there with the same content, by the answer to HASHES."""
-    digests = answer.decode(errors="replace").split("\0", len(files))[: len(files)]
+    digests = answer.decode(errors="backslashreplace").split("\0", len(files))[: len(files)]
     digests += [""] * (len(files) - len(digests))
     return [file for file, digest in zip(files, digests, strict=True) if digest != file.digest]
 
@@ -169,7 +169,7 @@ def send(connection: Connection, files: Sequence[Upload]) -> None:
     except ConnectionLostError as fault:
         bash.pipe.kill()
         raise UnreachableError(f"the connection was lost while files were sent: {cut or fault}") from None
-    text = stderr.decode(errors="replace")
+    text = stderr.decode(errors="backslashreplace")
     if not reached(code) or (cut is not None and not text.strip()):
         raise UnreachableError(f"the connection was lost while files were sent: {text.strip() or cut}")
     if code != 0 or cut is not None:
@@ -207,12 +207,13 @@ class _Download:
         return self.local_path.with_name(f"{self.local_path.name}.part")
 
     def look(self) -> int:
-        """How much an earlier download left: 0 for none, or for what is not a regular file."""
+        """How much an earlier download left: 0 for none, or for what is no file of this user."""
         try:
             facts = self.part.lstat()
         except OSError:
             return 0
-        return facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+        is_own = stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid()  # a neighbour could change his file later
+        return facts.st_size if is_own else 0
 
 
 def receive(
@@ -295,7 +296,7 @@ class _Course:
 def sha256_is_fast() -> bool:
     """Whether this machine's processor has instructions for it."""
     try:
-        flags = read_text(Path("/proc/cpuinfo"), errors="replace")
+        flags = read_text(Path("/proc/cpuinfo"), errors="backslashreplace")
     except OSError:  # no Linux
         return platform.machine() == "arm64"
     return re.search(r"\b(sha_ni|sha2)\b", flags) is not None
@@ -356,9 +357,9 @@ def _bring(bash: Bash, file: _Download, course: _Course) -> None:
 def _open_part(file: _Download) -> int:
     """The file to write to, with what is there taken into the hash; a link in its place is not followed."""
     if not file.have:
-        file.local_path.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(file.local_path.parent)
         file.part.unlink(missing_ok=True)
-        return open_plain(file.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        return open_plain(file.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     descriptor = open_plain(file.part, os.O_RDWR)
     try:
         os.ftruncate(descriptor, file.have)
@@ -395,5 +396,5 @@ def _lost(bash: Bash, fault: ConnectionLostError, came: int) -> UnreachableError
 
 
 def _refused(stderr: bytes) -> CommandError:
-    text = stderr.decode(errors="replace").strip()
+    text = stderr.decode(errors="backslashreplace").strip()
     return CommandError(CommandResult(("cat",), 1, "", text), subject="files cannot be downloaded from the site")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsw.engine.judge import error_line, reason_with
-from nsw.engine.ledger_rows import Cause, Reason
+from nsw.engine.judge import Verdict, error_line, reason_with, with_disk_fault
+from nsw.engine.ledger_rows import Cause, Reason, State
 
 TRACEBACK = (
     "Traceback (most recent call last):\n"
@@ -166,3 +166,14 @@ OPEN_MPI_RULE = "-" * 74 + "\n"
 )
 def test_of_what_a_launcher_says_the_first_is_the_cause(said, cause):
     assert error_line(said.encode()) == cause
+
+
+@pytest.mark.parametrize("end", [b"", b"later words\n" * 9])
+def test_a_run_whose_shell_reports_a_full_disk_does_not_count_as_done(end):
+    said = b"bash: line 1: echo: write error: No space left on device\n" + end
+    verdict = with_disk_fault(Verdict(State.DONE, ended=True), said)
+    assert (verdict.state, verdict.ended) == (State.FAILED, True)
+    assert str(verdict.reason) == (
+        "the disk was full while it ran: bash: line 1: echo: write error: No space left on device"
+    )
+    assert with_disk_fault(Verdict(State.DONE, ended=True), end).state is State.DONE

@@ -8,10 +8,15 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from nsw.engine.folder import CampaignFolder
+from nsw.engine.ledger import Ledger
+from nsw.engine.look import write_state
 
 # no other test run has the same: some folders in /tmp are named after a user
 _FIRST = 54711 + os.getpid() % 5000 * 2
@@ -120,15 +125,24 @@ def campaign_of(finished):
     def made(user: User) -> Path:
         shutil.copytree(finished, user.home, symlinks=True, dirs_exist_ok=True)
         (folder,) = (user.home / "campaigns").iterdir()
-        with sqlite3.connect(folder / "campaign.db") as db:
-            db.execute("UPDATE meta SET value = ? WHERE key = 'scratch'", (str(folder / "scratch"),))
-        db.close()
+        change_ledger(folder, ("UPDATE meta SET value = ? WHERE key = 'scratch'", (str(folder / "scratch"),)))
         user.owns(user.home)
         assert user.nsw("adopt", folder, "--yes").returncode == 0
         subprocess.run(["chmod", "-R", "a+rX", user.home], check=True)
         return folder
 
     return made
+
+
+def change_ledger(folder: Path, *statements: tuple[str, tuple[object, ...]]) -> None:
+    """Change a campaign's ledger, and state.json with it, as its owner could."""
+    with closing(sqlite3.connect(folder / "campaign.db")) as db, db:
+        for statement, values in statements:
+            db.execute(statement, values)
+    with Ledger(folder / "campaign.db") as ledger:
+        owner = (folder / "state.json").stat()
+        write_state(CampaignFolder(folder), ledger)
+        os.chown(folder / "state.json", owner.st_uid, owner.st_gid)
 
 
 def state(folder: Path) -> dict[str, tuple[object, ...]]:

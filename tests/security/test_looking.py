@@ -13,18 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from nsw.campaign import ledger_copy
-from nsw.campaign.ledger_copy import Strange, copy_ledgers
-from nsw.campaign.look import look
-from nsw.engine.folder import CampaignFolder, is_driven, locked
+from nsw.engine.folder import STATE, CampaignFolder, is_driven, locked
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import NOTE, SITE, SITE_DATA
+from nsw.engine.look import look, write_state
 from nsw.engine.repository import git_state
 from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport
 
-from .conftest import RECIPE, SITES, state
+from .conftest import RECIPE, SITES, change_ledger, state
 
 LOOKS = (
     ["status", "--runs"],
@@ -90,20 +88,8 @@ def test_a_journal_that_names_a_file_costs_that_file_when_sqlite_is_let(ledger, 
     assert not dear.exists()
 
 
-def test_a_journal_that_names_a_file_is_refused_and_the_file_stays(ledger, tmp_path):
-    dear = tmp_path / "dear"
-    dear.write_text("dear")
-    name_in_journal(tear(ledger), dear)
-    before = state(tmp_path)
-    with pytest.raises(CampaignError, match="names another file"), look(CampaignFolder(ledger.parent)):
-        pass
-    assert state(tmp_path) == before
-
-
-@pytest.mark.parametrize("own", [True, False])
-def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path, monkeypatch, own):
-    if own:
-        CampaignFolder(ledger.parent).trust()
+def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path, monkeypatch):
+    CampaignFolder(ledger.parent).trust()
     tear(ledger)
     before = state(tmp_path)
     (temporary := tmp_path.with_name(tmp_path.name + "-tmp")).mkdir()
@@ -115,40 +101,15 @@ def test_a_write_cut_short_is_taken_back_in_a_copy_by_who_looks(ledger, tmp_path
     assert state(tmp_path) == before
 
 
-WRITER = """
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute("BEGIN " + sys.argv[2])
-db.execute("INSERT INTO meta VALUES ('note', 'done')")
-print("ready", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
-def test_what_is_being_written_is_copied_as_it_was_or_not_at_all(ledger, how, monkeypatch):
-    monkeypatch.setattr(ledger_copy, "_PATIENCE_S", 0.1)
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, ledger, how], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as writer:
-        writer.stdout.readline()
-        copy = ledger.with_name("copy.db")
-        (fault,) = copy_ledgers([Strange(ledger, str(ledger), None, copy)])
-        if how == "EXCLUSIVE":
-            assert "has been locked by a writer" in fault[0]
-        else:
-            with Ledger(copy, read_only=True) as book:
-                assert (book.meta(SITE), book.meta(NOTE)) == ("s", None)
-        writer.stdin.close()
-
-
-@pytest.mark.parametrize("what", ["link", "fifo", "folder", "journal"])
-def test_what_is_no_plain_ledger_is_refused(ledger, tmp_path, what):
-    real = ledger.rename(tmp_path / "real.db")
-    journal = ledger.with_name("campaign.db-journal")
-    {"link": lambda: ledger.symlink_to(real), "fifo": lambda: os.mkfifo(ledger), "folder": ledger.mkdir,
-     "journal": lambda: (real.rename(ledger), os.mkfifo(journal))}[what]()  # fmt: skip
-    with pytest.raises(CampaignError), look(CampaignFolder(ledger.parent)):
+@pytest.mark.parametrize("what", ["link", "fifo", "folder"])
+def test_what_is_no_plain_state_is_refused(ledger, tmp_path, what):
+    folder, real = CampaignFolder(ledger.parent), tmp_path / "real.json"
+    file = folder.path / STATE
+    with Ledger(ledger) as book:
+        write_state(folder, book)
+    file.rename(real)
+    {"link": lambda: file.symlink_to(real), "fifo": lambda: os.mkfifo(file), "folder": file.mkdir}[what]()
+    with pytest.raises(CampaignError), look(folder):
         pass
 
 
@@ -233,9 +194,10 @@ def test_a_campaign_of_another_user_can_be_looked_at_and_stays_as_it_is(campaign
 def test_a_campaign_of_another_user_is_not_driven(campaign_of, victim, neighbour):
     folder = campaign_of(neighbour)
     subprocess.run(["chmod", "-R", "a+rwX", folder], check=True)
-    with sqlite3.connect(folder / "campaign.db") as db:
-        db.execute("UPDATE tasks SET state = 'planned' WHERE state = 'failed'")  # something is left to cancel
-    db.close()
+    change_ledger(
+        folder,
+        ("UPDATE tasks SET state = 'planned' WHERE state = 'failed'", ()),
+    )
     before = state(neighbour.home)
     for words in (*DRIVES, ["cancel"]):
         done = victim.nsw(*words, "-c", folder)
@@ -252,10 +214,11 @@ def test_no_command_connects_to_the_site_that_another_user_s_campaign_names(camp
     folder = campaign_of(neighbour)
     site = {"name": "here", "scheduler": "slurm", "scratch": "/tmp",
             "transport": {"kind": "openssh", "host": "x", "config": "/evil"}}  # fmt: skip
-    with sqlite3.connect(folder / "campaign.db") as db:
-        db.execute("UPDATE meta SET value = ? WHERE key = 'site_data'", (json.dumps(site),))
-        db.execute("UPDATE tasks SET state = 'running' WHERE state = 'failed'")
-    db.close()
+    change_ledger(
+        folder,
+        ("UPDATE meta SET value = ? WHERE key = 'site_data'", (json.dumps(site),)),
+        ("UPDATE tasks SET state = 'running' WHERE state = 'failed'", ()),
+    )
     (victim.home / ".config" / "nsw").mkdir(parents=True)
     for name, text in (
         ("r.yaml", RECIPE.replace("[0, 3]", "[0, 4]")),
@@ -294,7 +257,7 @@ def test_the_journal_of_another_user_deletes_no_file_of_who_looks(campaign_of, v
     neighbour.owns(folder)
     for words in (["status", folder], ["ls", "--root", folder.parent], ["resume", folder]):
         done = victim.nsw(*words)
-        assert "names another file" in done.stderr + done.stdout or words[0] == "resume"
+        assert done.returncode in {0, 2}
     assert dear.read_text() == "dear"
 
 

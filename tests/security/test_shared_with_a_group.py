@@ -2,6 +2,8 @@
 
 import sys
 
+import pytest
+
 SITES = "nsw: 1\nsites:\n  here: {scheduler: local, share: group, gpus: {per_node: 0}}\n"
 RECIPE = """
 nsw: 1
@@ -29,3 +31,31 @@ def test_the_group_can_write_nothing_of_a_campaign_that_it_may_read(victim):
     assert campaign.stat().st_mode & 0o777 == 0o750
     assert {"prog.sh", "lib.sh", "part"} <= {path.name for path in paths}
     assert [str(path) for path in paths if path.stat().st_mode & 0o022] == []
+
+
+DRIVE = """
+import os, sys, nsw
+before = int(sys.argv[1], 8)
+os.umask(before)
+for _ in nsw.run("r.yaml", site="here", sites=["sites.yaml"]):
+    print(f"umask {os.umask(before):03o}")
+"""
+
+
+@pytest.mark.parametrize("umask", ["002", "077"])
+def test_from_python_the_group_reads_and_writes_nothing_and_the_programs_umask_stays(victim, umask):
+    home = victim.home
+    for name, text in (("r.yaml", RECIPE.replace(", part]", "]")), ("sites.yaml", SITES), ("prog.sh", "true\n")):
+        (home / name).write_text(text)
+        (home / name).chmod(0o644)
+    (home / "drive.py").write_text(DRIVE)
+    victim.owns(home)
+    done = victim.run(sys.executable, "-P", home / "drive.py", umask)
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split("\n")[:-1]) == {f"umask {umask}"}
+    (campaign,) = (home / "campaigns").iterdir()
+    paths = [path for path in campaign.rglob("*") if not path.is_symlink()]
+    assert [str(path) for path in paths if path.stat().st_mode & 0o022] == []
+    shown = [campaign / "campaign.db", campaign / "recipe.lock.yaml", campaign / "log.txt", campaign / "app/prog.sh"]
+    shown += [*(campaign / "reports").rglob("*"), *(campaign / "tables").rglob("*")]
+    assert [str(path) for path in shown if not path.stat().st_mode & 0o040] == []
