@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
 
+from nsw.cli.application import command
+from nsw.cli.options import Sites, TableTarget, argument, option
 from nsw.cli.output import tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
@@ -21,41 +24,50 @@ if TYPE_CHECKING:
     from nsw.metrics.requests import Tool
     from nsw.site.load import LoadedSite
 
-Rows = list[dict[str, Any]]
+Action = StrEnum("Action", ["LS", "SHOW", "CHECK", "TRANSLATE"])
+ToolName = StrEnum("ToolName", ["NCU", "NVPROF"])
 
 
+@command("nsw metrics show achieved_occupancy --chip H100")
 def metrics(
-    action: str,
-    names: Sequence[str],
-    chip: str | None,
-    tool: str | None,
-    target: Target,
-    loaded_site: LoadedSite | None,
+    action: Annotated[
+        Action,
+        argument(
+            help="ls: list metrics. show: explain one. check: whether a chip has them. translate: each tool's names."
+        ),
+    ],
+    names: Annotated[
+        list[str] | None,
+        argument(
+            metavar="NAME",
+            help="Portable names, groups, names of ncu or nvprof; of ls also families and parts of names.",
+        ),
+    ] = None,
+    chip: Annotated[str | None, option("--chip", help="Chip, compute capability or GPU: gh100, 9.0, H100.")] = None,
+    tool: Annotated[ToolName | None, option("--tool", help="Only by this tool.")] = None,
+    site: Annotated[
+        str | None, option("--site", "-s", help="On this site's chip; check also asks its own ncu, once a week.")
+    ] = None,
+    sites: Sites = None,
+    *,
+    target: TableTarget,
 ) -> int:
-    """Carry out `nsw metrics ACTION`; 2 where `check` finds faults.
+    """List, explain, check and translate the metrics that a recipe can ask for, offline unless a site is named."""
+    from nsw.site.load import load_site
 
-    Args:
-        action: ls, show, check or translate.
-        names: Metrics, groups, families.
-        chip: Chip, compute capability or GPU; None: the site's, or any.
-        tool: Only by this tool.
-        target: How it is printed and where.
-        loaded_site: The site, whose chip and whose ncu count.
-
-    Raises:
-        UsageError: The chip or a name is not known.
-    """
+    loaded_site = None if site is None else load_site(site, sites)
     chip_chosen = _chip(chip) if chip is not None or loaded_site is None else _chip_of(loaded_site)
-    by = tool_named(tool) if tool else None
-    if action == "ls":
-        return _list(names, chip_chosen, by, target)
-    if not names:
+    by = tool_named(tool.value) if tool else None
+    metric_names = names or []
+    if action is Action.LS:
+        return _list(metric_names, chip_chosen, by, target)
+    if not metric_names:
         raise UsageError("no metric was named", hint=f"`nsw metrics {action} achieved_occupancy`")
-    if action == "show":
-        return _show(names, chip_chosen, target)
-    if action == "check":
-        return _check(names, chip_chosen, by, target, _listed_by(loaded_site, chip_chosen, by))
-    return _translate(names, chip_chosen, by, target)
+    if action is Action.SHOW:
+        return _show(metric_names, chip_chosen, target)
+    if action is Action.CHECK:
+        return _check(metric_names, chip_chosen, by, target, _listed_by(loaded_site, chip_chosen, by))
+    return _translate(metric_names, chip_chosen, by, target)
 
 
 def _chip(name: str | None) -> Chip | None:
