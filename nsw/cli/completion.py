@@ -415,7 +415,7 @@ def _tables(_: ParameterValues, __: str) -> list[str]:
 
 
 def _read_tables(values_given: ParameterValues, typed: str) -> list[str]:
-    from nsw.cli.reading import COMPUTED
+    from nsw.present.emit import COMPUTED
 
     return [*_tables(values_given, typed), *COMPUTED]
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from nsw.readers.detect import ReportSearch
     from nsw.readers.model import Options, Report
 
-COMPUTED: Final = ("kernels", "roofline")
 _SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
 _MOST_ROWS: Final = 20
 _OF_TIMELINE: Final = ("gpu_trace", "nvtx_trace", "iteration_trace")
@@ -100,7 +99,7 @@ def read(
     if not files:
         hint = "`nsw read FILE...`, or `... | nsw read -`; `nsw read --formats` lists what can be read"
         raise UsageError("no file was named", hint=hint)
-    tables, table_names = table or [], (*TABLES, *COMPUTED)
+    tables, table_names = table or [], (*TABLES, *emit.COMPUTED)
     for name in tables:
         if name not in table_names:
             raise UsageError(
@@ -491,7 +490,7 @@ def _computed(tables: Sequence[str]) -> str | None:
     Raises:
         UsageError: It is asked for beside another table.
     """
-    computed_names = [name for name in tables if name in COMPUTED]
+    computed_names = [name for name in tables if name in emit.COMPUTED]
     if not computed_names:
         return None
     if len(set(tables)) > 1:

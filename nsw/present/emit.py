@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 JSON_VERSION = 1
+COMPUTED: Final = ("kernels", "roofline")  # tables that `nsw read` computes of a report
 _ITEMS: Final = 64  # of a list that are text at the same time
 
 
