@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["SHIPPED", "Command", "Item", "Parameter", "answer", "completions", "shipped", "values"]
-
 SHIPPED: Final = Path(__file__).with_name("words.json")
 
 

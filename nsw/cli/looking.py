@@ -266,8 +266,8 @@ def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
 
 def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
     from nsw.campaign.logs import MOST_SHOWN
-    from nsw.present.terminal import size
     from nsw.present.untrusted_text import clean, say
+    from nsw.quantities import size
 
     if not content:
         return

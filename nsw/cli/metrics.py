@@ -14,7 +14,8 @@ from nsw.metrics.catalogue import LEVEL, chips
 from nsw.metrics.printed_metrics import portable_of
 from nsw.metrics.requests import tool_for, tool_named, tools_for
 from nsw.present.metrics_view import show_catalogue, show_metric, show_translation
-from nsw.present.terminal import console, plural, table
+from nsw.present.terminal import console, table
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from nsw.engine.events import Message
 
-__all__ = ["Folder", "Target", "chosen_target", "output_path", "several", "show_message", "tell", "warn"]
-
 _OF_ROWS: Final = frozenset({"csv", "parquet"})  # a file of these holds one table
 _OF_PLOT: Final = frozenset({"svg", "png"})
 _TEXT: Final = ("", ".txt", ".log")  # endings of what a terminal would show

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from nsw.engine.folder import CampaignFolder
     from nsw.site_check.facts import Check
 
-__all__ = ["init", "plan", "render", "schema", "show_plan", "sites"]
-
 _RECIPE = Path("recipe.yaml")
 _OUTPUT = ("-o", "--output")
 _UNDERSTOOD = 12  # rows of what a script's lines became: with those below a screen of 24 lines
@@ -418,6 +416,7 @@ def _check_site(name: str, sites: Sequence[Path] | None, target: Target, *, node
 
 
 def show_check(site_check: Check) -> None:
+    """Print one check with its mark, and below it what to do."""
     from textwrap import wrap
 
     from nsw.present.terminal import console

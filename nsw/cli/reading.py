@@ -678,7 +678,7 @@ def _standard_input(files: Sequence[Path]) -> Iterator[_Input]:
 
 def _keep(source: BinaryIO, target: BinaryIO) -> None:
     """Copy all of it; on a terminal with a word on how much has come."""
-    from nsw.present.terminal import size
+    from nsw.quantities import size
 
     shows_progress = sys.stderr.isatty()
     if shows_progress and sys.stdin.isatty():

@@ -35,8 +35,8 @@ from nsw.engine import folder as folders
 from nsw.engine.events import Message
 from nsw.engine.ledger_rows import Reading, State
 from nsw.errors import Exit, UsageError
-from nsw.present.terminal import size
 from nsw.present.untrusted_text import say
+from nsw.quantities import size
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from nsw.engine.events import (
 )
 from nsw.engine.ledger import ENDED, RunRow, State
 from nsw.present.status_view import STYLES, so_far
-from nsw.present.terminal import console, elided, rate, seconds, size
+from nsw.present.terminal import console, elided
 from nsw.present.untrusted_text import clean
+from nsw.quantities import rate, seconds, size
 from nsw.wording import headline
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.terminal import console, plural, table
+from nsw.present.terminal import console, table
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

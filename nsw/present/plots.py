@@ -72,9 +72,6 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Block
 
-
-__all__ = ["html_of", "plot_of", "png_of", "svg_of"]
-
 _SERIES: Final = 8  # that are drawn: there are no more colours that everybody tells apart
 _DECADES: Final = 16.0  # times, from which an axis is logarithmic
 

@@ -45,9 +45,6 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Ceiling
 
-__all__ = ["boxes_of", "heat_map", "lanes", "places_of", "scatter"]
-
-
 # --- two parameters -------------------------------------------------------------------------------------------------
 
 

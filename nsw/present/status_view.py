@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.engine.ledger_rows import Cause, State, missing_results
 from nsw.present.problems import show_problems
-from nsw.present.terminal import seconds, table
+from nsw.present.terminal import table
+from nsw.quantities import seconds
 from nsw.wording import absent_lines, headline
 
 if TYPE_CHECKING:
