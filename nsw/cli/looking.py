@@ -105,7 +105,7 @@ def watch(
     """Show the live progress of a campaign that another nsw drives or that no nsw drives; read-only."""
     from nsw.campaign.watch import Watching
     from nsw.engine.events import Started
-    from nsw.present.live import Watch
+    from nsw.present.status_view import Watch
     from nsw.present.untrusted_text import say
     from nsw.wording import headline
 

@@ -367,7 +367,7 @@ def throttle(
 
 def carry_out(running: Running, *, now: bool) -> int:
     """Drive a campaign to its end with a live view, then print what it shows."""
-    from nsw.present.live import Watch
+    from nsw.present.status_view import Watch
 
     folder, running.now = running.folder, now
     with Watch(running) as watch:
@@ -488,7 +488,7 @@ def reread(
 ) -> int:
     """Read a campaign's reports again: for lost tables, a new figure or a corrected regex."""
     from nsw.campaign import reread as rereading
-    from nsw.present.live import ReadingBar
+    from nsw.present.status_view import ReadingBar
 
     done = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
     if done.taken:
@@ -521,7 +521,7 @@ def fetch(
 ) -> int:
     """Download files of runs that were left on the site, such as reports for Nsight's GUIs."""
     from nsw.campaign.fetch import GUI_FILES, files_on_site
-    from nsw.present.live import DownloadBar
+    from nsw.present.status_view import DownloadBar
 
     folder, words = campaign_of_words(runs or [], campaign, root)
     with files_on_site(folder, words, files or (), selection) as site_files:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.engine.ledger import BuildRow, Reading, RunRow, State
 from nsw.engine.ledger_rows import Cause
-from nsw.present import live, rows_view, status_view, summary_view
+from nsw.present import rows_view, status_view, summary_view
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import console, elided, table
@@ -274,7 +274,7 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
     failed = [run_row(id="f", detail="exit status 1")]
     lines = [
         line
-        for _, line in live.picture(
+        for _, line in status_view.picture(
             [*failed, *done, *running], [(State.QUEUED, waiting[0].reason, "w0", 900)], now=112.0
         )
     ]
