@@ -36,10 +36,6 @@ from nsw.version import __version__  # noqa: E402
 if TYPE_CHECKING:
     from nsw import errors as errors
     from nsw import events as events
-    from nsw.api.campaigns import Campaign as Campaign
-    from nsw.api.campaigns import Compared as Compared
-    from nsw.api.campaigns import compare as compare
-    from nsw.api.campaigns import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
     from nsw.api.driving import Planned as Planned
     from nsw.api.driving import Running as Running
     from nsw.api.driving import adopt as adopt
@@ -49,8 +45,12 @@ if TYPE_CHECKING:
     from nsw.api.driving import resume as resume
     from nsw.api.driving import retry as retry
     from nsw.api.driving import run as run
-    from nsw.api.reading import Reports as Reports
-    from nsw.api.reading import read as read
+    from nsw.api.results import Campaign as Campaign
+    from nsw.api.results import Compared as Compared
+    from nsw.api.results import Reports as Reports
+    from nsw.api.results import compare as compare
+    from nsw.api.results import open_campaign as open  # noqa: A004  nsw.open("campaign") reads as it should
+    from nsw.api.results import read as read
 
 __all__ = [
     "Campaign", "Compared", "Planned", "Reports", "Running", "__version__", "adopt", "attach", "compare", "dry_run",
@@ -58,19 +58,19 @@ __all__ = [
 ]  # fmt: skip
 
 _FROM = {
-    "Campaign": "api.campaigns:Campaign",
-    "Compared": "api.comparing:Compared",
+    "Campaign": "api.results:Campaign",
+    "Compared": "api.results:Compared",
     "Planned": "api.driving:Planned",
-    "Reports": "api.reading:Reports",
+    "Reports": "api.results:Reports",
     "Running": "api.driving:Running",
     "adopt": "api.driving:adopt",
     "attach": "api.driving:attach",
-    "compare": "api.comparing:compare",
+    "compare": "api.results:compare",
     "dry_run": "api.driving:dry_run",
     "errors": "errors",
     "events": "events",
-    "open": "api.campaigns:open_campaign",
-    "read": "api.reading:read",
+    "open": "api.results:open_campaign",
+    "read": "api.results:read",
     "reread": "api.driving:reread",
     "resume": "api.driving:resume",
     "retry": "api.driving:retry",

@@ -2,8 +2,7 @@
 
 import pytest
 
-from nsw.present.terminal import duration, percent, rate, size
-from nsw.quantities import change, in_one_unit
+from nsw.quantities import change, duration, in_one_unit, percent, rate, size
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Writes nsw/cli/words.json, which completion reads, from the commands and options of nsw.cli.commands."""
+"""Writes nsw/cli/words.json, which completion reads, from the commands and options of nsw."""
 
 import json
 import sys
@@ -11,13 +11,13 @@ import typer
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from nsw.cli.commands import app  # noqa: E402
+from nsw.cli.application import COMMANDS, program  # noqa: E402
 from nsw.cli.completion import SHIPPED  # noqa: E402
 
 
 def text() -> str:
     """The commands as they are shipped, a line a command."""
-    root: Any = typer.main.get_command(app)
+    root: Any = typer.main.get_command(program(list(COMMANDS)))
     data = [_command("nsw", root), *(_command(name, command) for name, command in root.commands.items())]
     return "[\n" + ",\n".join(json.dumps(command, ensure_ascii=False) for command in data) + "\n]\n"
 

@@ -6,18 +6,20 @@ nothing, `runs` is a pandas frame.
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from nsw.api.campaigns import Campaign, find
-from nsw.api.reading import frame_of
-from nsw.api.recipe_options import Cases, Files, Names, Settings, files, names, overrides
+from nsw.api.results import Campaign, Files, Names, files, find, frame_of, names
 from nsw.campaign import retry as retrying
 from nsw.campaign.running import Running as Driven
 from nsw.campaign.selection import Selection
 from nsw.engine import folder as folders
 from nsw.engine.events import Event, Message
 from nsw.errors import UsageError
+from nsw.recipe.load import Overrides
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 
     from nsw.campaign.planning import Planned as Made
     from nsw.engine.folder import CampaignFolder
-    from nsw.recipe.load import Overrides
+
+Settings: TypeAlias = Mapping[str, Any]
+Cases: TypeAlias = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 
 
 class Running(Driven):
@@ -111,7 +115,7 @@ def run(
     from nsw.campaign.planning import make_plan, with_note
 
     messages: list[Message] = []
-    chosen = overrides(set, case, exclude, passes, fit=fit, against=against)
+    chosen = _overrides(set, case, exclude, passes, fit=fit, against=against)
     if into is not None:
         if site is not None or note is not None:
             raise UsageError("site and note cannot be combined with into: a campaign keeps its own")
@@ -303,10 +307,48 @@ def reread(
     return result.changes
 
 
+def _overrides(
+    settings: Settings | None,
+    case: Cases | None,
+    exclude: Cases | None,
+    passes: Names | None,
+    *,
+    fit: bool,
+    against: str | Path | None,
+) -> Overrides:
+    """What `--set`, `--case`, `--exclude`, `--pass`, `--fit` and `--against` would say.
+
+    Raises:
+        UsageError: A value is which a recipe cannot hold.
+    """
+    texts = tuple(f"{name}={_yaml(name, value)}" for name, value in (settings or {}).items())
+    against = None if against is None else str(against)
+    return Overrides(texts, names(passes or ()), _cases(case), _cases(exclude), fit, against)
+
+
+def _yaml(name: str, value: Any) -> str:
+    """A value as YAML on one line, which JSON is."""
+    try:
+        return json.dumps(list(value) if isinstance(value, tuple | range) else value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise UsageError(
+            f"set: {name} is {value!r}, which a recipe cannot hold",
+            hint="use numbers, text, true or false, and lists or mappings of these",
+        ) from None
+
+
+def _cases(cases: Cases | None) -> tuple[str, ...]:
+    if cases is None:
+        return ()
+    conditions = [cases] if isinstance(cases, str | Mapping) else cases
+    return tuple(
+        condition if isinstance(condition, str) else ",".join(f"{k}={v}" for k, v in condition.items())
+        for condition in conditions
+    )
+
+
 def site_or_default(site: str | None) -> str | None:
     """The site that is named, here or in NSW_SITE; None: the default of the sites files."""
-    import os
-
     return site or os.environ.get("NSW_SITE") or None
 
 
@@ -384,7 +426,7 @@ def dry_run(
     from nsw.campaign.planning import make_plan
 
     messages: list[Message] = []
-    chosen = overrides(set, case, exclude, passes, fit=fit, against=against)
+    chosen = _overrides(set, case, exclude, passes, fit=fit, against=against)
     planned = make_plan(str(recipe), site_or_default(site), files(sites), chosen, messages.append)
     diagnostics = (*planned.recipe.warnings, *planned.unset_secrets())
     return Planned(

@@ -1,10 +1,17 @@
-"""The program `nsw` as typer sees it: its help, the values that it checks, the commands that it does not have."""
+"""The program `nsw` as typer sees it: its commands, the groups of options that they share, its help.
+
+A command is a function with `@command(example)`. A parameter whose annotation holds a `Group` stands for all options
+of that group: the command gets the one object that the group makes of them.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from importlib import import_module
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -13,34 +20,19 @@ from nsw.errors import UsageError, did_you_mean
 from nsw.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Sequence
 
-_EXAMPLES: Final = {
-    "init": "nsw init -- python train.py --batch 8",
-    "plan": "nsw plan recipe.yaml --site mycluster",
-    "render": "nsw render recipe.yaml --site mycluster --into scripts/",
-    "run": "nsw run recipe.yaml --site mycluster --yes",
-    "resume": "nsw resume alexnet-scaling-20261121",
-    "retry": "nsw retry gpus-2_batch-8.timeline.r1",
-    "cancel": "nsw cancel alexnet-scaling-20261121",
-    "attach": "nsw attach alexnet-scaling-20261121 --site mycluster",
-    "clean": "nsw clean alexnet-scaling-20261121",
-    "throttle": "nsw throttle 4",
-    "status": "nsw status --json",
-    "watch": "nsw watch alexnet-scaling-20261121",
-    "logs": "nsw logs gpus-2_batch-8.timeline.r1 --lines 0",
-    "problems": "nsw problems --format csv -o problems.csv",
-    "ls": "nsw ls --root /scratch/me/campaigns",
-    "summarize": "nsw summarize --table hotspots -o hotspots.csv",
-    "report": "nsw report alexnet-scaling-20261121 -o answer.html",
-    "read": "nsw read report.sqlite --table gpu_summary -o gpu.csv",
-    "compare": "nsw compare before after --by kernel",
-    "gate": "nsw gate main alexnet-scaling-20261121 --rule 'images_per_sec: -2%'",
-    "noise": "nsw noise recipe.yaml --site mycluster",
-    "baseline": "nsw baseline set main alexnet-scaling-20261121",
-    "metrics": "nsw metrics show achieved_occupancy --chip H100",
-    "schema": "nsw schema recipe > recipe.schema.json",
-}
+    F = TypeVar("F", bound=Callable[..., int])
+
+# the module of each command below nsw.cli, in the order of `nsw --help`; only that of the command that is run is loaded
+COMMANDS: Final = {
+    "init": "planning", "plan": "planning", "render": "planning", "run": "running", "resume": "running",
+    "retry": "running", "reread": "running", "fetch": "running", "cancel": "running", "attach": "running",
+    "adopt": "running", "clean": "running", "throttle": "running", "status": "looking", "watch": "looking",
+    "logs": "looking", "problems": "looking", "ls": "looking", "summarize": "summarizing", "report": "summarizing",
+    "export": "summarizing", "compare": "comparing", "gate": "comparing", "noise": "comparing", "baseline": "comparing",
+    "read": "reading", "metrics": "metrics", "schema": "planning", "sites": "planning",
+}  # fmt: skip
 # the word for a value, by the name of the parameter; others are called like the parameter
 _WORDS: Final = {
     "cases": "CASE", "exclude": "CASE", "files": "PATTERN", "into": "FOLDER", "launch": "ID", "lines": "N",
@@ -51,12 +43,7 @@ _ARGUMENTS: Final = {"files": "FILE", "names": "NAME", "runs": "RUN"}
 
 
 class Command(TyperCommand):
-    """A command whose help ends with an example."""
-
-    def __init__(self, name: str | None, **settings: Any) -> None:
-        if name in _EXAMPLES and not settings.get("epilog"):
-            settings["epilog"] = f"For example: {_EXAMPLES[name]}"
-        super().__init__(name, **settings)
+    """A command with nsw's words for the values of its options."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The options and arguments, each with a word for its value; a switch has none."""
@@ -113,18 +100,90 @@ def _is_right(param: Any, context: Any, value: Any) -> bool:
     return value.isprintable() if isinstance(value, str) else source is not None and source.name == "DEFAULT"
 
 
-app = typer.Typer(
-    name="nsw",
-    cls=Commands,
-    help="GPU profiling campaigns on clusters: one recipe in, an answer with evidence out.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Options that several commands take together: the parameters of a function, which makes one object of them."""
+
+    make: Callable[..., Any]
 
 
-command = partial(app.command, cls=Command)
+_REGISTERED: Final[dict[str, tuple[Callable[..., int], str]]] = {}  # function and example by the command's name
+
+
+def command(example: str, name: str | None = None) -> Callable[[F], F]:
+    """Make a command of a function; its help ends with the example, and its name is the function's unless given."""
+
+    def register(function: F) -> F:
+        _REGISTERED[name or function.__name__] = function, example
+        return function
+
+    return register
+
+
+def program(names: Sequence[str]) -> typer.Typer:
+    """The program with these commands; typer takes 30 ms for the options of all, which are needed for one alone."""
+    app = _bare_program()
+    for name in names:
+        import_module(f"nsw.cli.{COMMANDS[name]}")
+        function, example = _REGISTERED[name]
+        app.command(name, cls=Command, epilog=f"For example: {example}" if example else None)(_callback(function))
+    return app
+
+
+def program_of_help() -> typer.Typer:
+    """The program whose commands have a name and a help, and no options: those of no command are asked for."""
+    from nsw.cli.completion import shipped
+
+    app = _bare_program()
+    for name, described in shipped()[1].items():
+        app.command(name, help=described.help)(_bare_command)
+    return app
+
+
+def _bare_command() -> None:
+    """Nothing: it is never called."""
+
+
+def _bare_program() -> typer.Typer:
+    app = typer.Typer(
+        name="nsw",
+        cls=Commands,
+        help="GPU profiling campaigns on clusters: one recipe in, an answer with evidence out.",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    return app
+
+
+def _callback(function: Callable[..., int]) -> Callable[..., int]:
+    """The function as typer calls it, with the options of each group as parameters of its own."""
+    parameters: dict[str, Parameter] = {}
+    groups: dict[str, tuple[Callable[..., Any], list[str]]] = {}
+    own_parameters = signature(function, eval_str=True).parameters
+    for name, parameter in own_parameters.items():
+        notes = getattr(parameter.annotation, "__metadata__", ())
+        group = next((note for note in notes if isinstance(note, Group)), None)
+        if group is None:
+            parameters[name] = parameter
+        else:
+            options = signature(group.make).parameters
+            groups[name] = group.make, list(options)
+            parameters |= options
+
+    def callback(**values: Any) -> int:
+        objects = {name: make(**{option: values[option] for option in options})
+                   for name, (make, options) in groups.items()}  # fmt: skip
+        return function(**{name: objects[name] if name in groups else values[name] for name in own_parameters})
+
+    callback.__doc__ = function.__doc__
+    # keyword-only: an option without a default may follow one with a default
+    listed = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters.values()]
+    callback.__signature__ = Signature(listed)  # type: ignore[attr-defined]
+    callback.__annotations__ = {parameter.name: parameter.annotation for parameter in listed}
+    return callback
 
 
 def _version(is_wanted: bool) -> None:
@@ -133,7 +192,6 @@ def _version(is_wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool,
@@ -146,11 +204,11 @@ def _root(
 _SYNONYMS: Final = {
     "submit": "run", "start": "run", "check": "plan", "validate": "plan", "list": "ls", "show": "status",
     "stop": "cancel", "kill": "cancel", "continue": "resume", "rerun": "retry", "help": "--help",
-    "diff": "compare", "query": "summarize --table NAME", "export": "summarize --output FOLDER/",
+    "diff": "compare", "query": "summarize --table NAME",
 }  # fmt: skip
 
 
-def unknown(word: str, commands_known: Collection[str]) -> UsageError:
-    """The error for an unknown command, with the nearest known one."""
-    suggestion = f"did you mean 'nsw {_SYNONYMS[word]}'?" if word in _SYNONYMS else did_you_mean(word, commands_known)
+def unknown(word: str) -> UsageError:
+    """The error for an unknown command, with the nearest one."""
+    suggestion = f"did you mean 'nsw {_SYNONYMS[word]}'?" if word in _SYNONYMS else did_you_mean(word, COMMANDS)
     return UsageError(f"there is no command {word!r}", hint=suggestion or "`nsw --help` lists the commands")

@@ -1,17 +1,34 @@
-"""`nsw compare`, `nsw gate` and `nsw baseline`: two sides beside each other, and rules that they must keep."""
+"""`nsw compare`, `gate`, `noise` and `baseline`: two sides beside each other, and rules that they must keep."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from dataclasses import replace
+from enum import StrEnum
 from math import log1p
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Annotated, Final, cast
+
+import typer
 
 from nsw.analysis.compared_screen import Outcome, blocks_of_comparison, check_rules, judge, outcome_of, percent_of
 from nsw.campaign import baselines
 from nsw.campaign.compare import UnlikeError, sides_of
 from nsw.campaign.compare import compare as compared
+from nsw.cli.application import command
+from nsw.cli.options import (
+    AnswerTarget,
+    Campaign,
+    Now,
+    PairedRecipe,
+    Plot,
+    PlotTarget,
+    Root,
+    TableTarget,
+    Yes,
+    argument,
+    option,
+)
 from nsw.cli.output import tell
 from nsw.engine import folder as folders
 from nsw.errors import CampaignError, Exit, UsageError
@@ -24,24 +41,43 @@ from nsw.recipe.units import Fault, parse_percent, parse_tolerance
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from nsw.analysis.sides import By
-    from nsw.cli.output import Target
-    from nsw.recipe.load import Overrides
     from nsw.recipe.units import Tolerance
-
-__all__ = ["baseline", "compare", "gate", "noise", "share"]
 
 _EXITS: Final = {Outcome.PASSED: Exit.GOOD, Outcome.FAILED: Exit.GATE_FAILED, Outcome.UNDECIDED: Exit.UNDECIDED}
 
+Subject = StrEnum("Subject", ["CASE", "FIGURE", "KERNEL", "CLASS", "RANGE", "METRIC"])
+BaselineAction = StrEnum("BaselineAction", ["SET", "LS", "RM"])
+Sides = Annotated[
+    list[str] | None,
+    argument(
+        metavar="A B",
+        help="What is compared with, and what is compared: campaigns, baselines, CAMPAIGN:CASE, reports. Or one"
+        " campaign of `nsw run --against`, which holds both; the newest if none is named.",
+    ),
+]
 
-def compare(words: Sequence[str], root: Path | None, target: Target, *, by: str, same: float, plot: str | None) -> int:
-    """Show two sides beside each other."""
+
+@command("nsw compare before after --by kernel")
+def compare(
+    sides: Sides = None,
+    root: Root = None,
+    by: Annotated[Subject, typer.Option("--by", help="What is compared.")] = Subject.CASE,
+    same: Annotated[str, typer.Option("--same", metavar="PERCENT", help="Differences below count as none.")] = "1%",
+    plot: Plot = None,
+    *,
+    target: PlotTarget,
+) -> int:
+    """Compare two campaigns, cases or reports: what got faster, how certain that is, what did it."""
+    try:
+        least_difference = log1p(parse_percent(same))
+    except Fault as fault:
+        raise UsageError(f"--same: {fault.message}", hint=fault.hint) from None
     target.check_plot(plot)
-    kind = cast("By", by)
-    comparison = compared(*sides_of(words, root, kind), kind, same)
+    kind = cast("By", by.value)
+    comparison = compared(*sides_of(sides or [], root, kind), kind, least_difference)
     if target.is_of_rows:
         target.put_rows(compare_view.rows_of(comparison), compare_view.COLUMNS)
         return Exit.GOOD
@@ -49,18 +85,34 @@ def compare(words: Sequence[str], root: Path | None, target: Target, *, by: str,
         target.put_plot(plot_of(blocks_of_comparison(comparison), plot))
         return Exit.GOOD
     with target.printed():
-        compare_view.show(comparison, target.format, shlex.join(["nsw", "compare", *words, "--by", by]))
+        compare_view.show(comparison, target.format, shlex.join(["nsw", "compare", *(sides or []), "--by", by.value]))
     return Exit.GOOD
 
 
-def gate(words: Sequence[str], root: Path | None, target: Target, *, rules: Sequence[str]) -> int:
-    """Hold two sides to rules; 4 where one fails, 5 where one is not decided."""
-    tolerances: Mapping[str, Tolerance] = dict(map(_rule, rules))
+@command("nsw gate main alexnet-scaling-20261121 --rule 'images_per_sec: -2%'")
+def gate(
+    sides: Sides = None,
+    rules: Annotated[
+        list[str] | None,
+        option(
+            "--rule",
+            metavar="RULE",
+            help="Such as 'images_per_sec: -2%' (it may fall by 2 % at most) or 'step_ms: +2% or undecided'; may be"
+            " repeated. Default: report.gate of B's recipe.",
+        ),
+    ] = None,
+    root: Root = None,
+    *,
+    target: AnswerTarget,
+) -> int:
+    """Hold B to rules beside A: exit code 4 where one fails, 5 where the runs do not decide."""
+    words, rule_texts = sides or [], rules or []
+    tolerances: Mapping[str, Tolerance] = dict(map(_rule, rule_texts))
     try:
-        sides = sides_of(words, root, "figure")
-        tolerances = tolerances or sides[1].gate
-        check_rules(tolerances, sides)
-        comparison = compared(*sides, "figure")
+        compared_sides = sides_of(words, root, "figure")
+        tolerances = tolerances or compared_sides[1].gate
+        check_rules(tolerances, compared_sides)
+        comparison = compared(*compared_sides, "figure")
     except (UnlikeError, CampaignError) as fault:
         tell(f"Gate undecided: {fault}")
         return Exit.UNDECIDED
@@ -72,33 +124,31 @@ def gate(words: Sequence[str], root: Path | None, target: Target, *, rules: Sequ
         elif target.format == "markdown":
             sys.stdout.write(compare_view.gate_markdown(comparison, judged, outcome))
         elif target.format == "html":
-            sys.stdout.write(
-                compare_view.gate_page(
-                    comparison,
-                    judged,
-                    outcome,
-                    shlex.join(["nsw", "gate", *words, *(f"--rule={rule}" for rule in rules)]),
-                )
-            )
+            line = shlex.join(["nsw", "gate", *words, *(f"--rule={rule}" for rule in rule_texts)])
+            sys.stdout.write(compare_view.gate_page(comparison, judged, outcome, line))
         else:
             compare_view.show_gate(comparison, judged, outcome)
     return _EXITS[outcome]
 
 
+@command("nsw noise recipe.yaml --site mycluster")
 def noise(
-    recipe: str, site: str | None, sites: Sequence[Path] | None, root: Path | None, options: Overrides, *,
-    pairs: int, yes: bool, now: bool,
-) -> int:  # fmt: skip
-    """Run a recipe beside itself, and keep how much its figures scatter."""
+    options: PairedRecipe,
+    root: Root = None,
+    pairs: Annotated[int, typer.Option("--pairs", min=3, help="How many pairs of each case.")] = 12,
+    yes: Yes = False,
+    now: Now = False,
+) -> int:
+    """Run a recipe beside itself: how much its figures scatter where nothing changed, for compare and gate."""
     from nsw.campaign.compare import measure_noise
     from nsw.campaign.running import Running
     from nsw.cli.running import begin, carry_out
     from nsw.recipe.load import Before
 
     same_program = Before("itself", notes=("both sides are the same program",), only_bare=True)
-    options_of_pairs = replace(options, settings=(*options.settings, f"repeats={pairs}"), before=same_program)
-    note = "noise floor: both sides are the same program"
-    folder = begin(recipe, site, sites, root, options_of_pairs, note=note, yes=yes)
+    settings = (*options.overrides.settings, f"repeats={pairs}")
+    in_pairs = replace(options, overrides=replace(options.overrides, settings=settings, before=same_program))
+    folder = begin(in_pairs, root, note="noise floor: both sides are the same program", yes=yes)
     code = carry_out(Running(folder), now=now)
     if code == Exit.INTERRUPTED:
         return code
@@ -111,14 +161,6 @@ def noise(
     return code
 
 
-def share(text: str) -> float:
-    """What counts as the same, as a logarithm."""
-    try:
-        return log1p(parse_percent(text))
-    except Fault as fault:
-        raise UsageError(f"--same: {fault.message}", hint=fault.hint) from None
-
-
 def _rule(text: str) -> tuple[str, Tolerance]:
     figure, _, tolerance = text.rpartition(":")
     try:
@@ -127,10 +169,18 @@ def _rule(text: str) -> tuple[str, Tolerance]:
         raise UsageError(f"--rule '{text}': {fault.message}", hint=fault.hint or "'images_per_sec: -2%'") from None
 
 
-def baseline(action: str, name: str | None, campaign: str | None, root: Path | None, target: Target) -> int:
-    """Name a campaign to compare with, list the names, or forget one."""
+@command("nsw baseline set main alexnet-scaling-20261121")
+def baseline(
+    action: Annotated[BaselineAction, argument(help="set: name a campaign. ls: list the names. rm: forget one.")],
+    name: Annotated[str | None, argument(metavar="NAME", help="The name, such as main.")] = None,
+    campaign: Campaign = None,
+    root: Root = None,
+    *,
+    target: TableTarget,
+) -> int:
+    """Give campaigns names, for `nsw compare` and `nsw gate`."""
     parent = folders.root(root)
-    if action == "ls":
+    if action is BaselineAction.LS:
         rows = [{"baseline": name, "campaign": id_} for name, id_ in sorted(baselines.read_baselines(parent).items())]
         columns = ("baseline", "campaign")
 
@@ -143,7 +193,7 @@ def baseline(action: str, name: str | None, campaign: str | None, root: Path | N
         return Exit.GOOD
     if name is None:
         raise UsageError(f"nsw baseline {action} needs a name")
-    if action == "rm":
+    if action is BaselineAction.RM:
         baselines.remove(parent, name)
         return Exit.GOOD
     folder = folders.find(parent, campaign)

@@ -23,8 +23,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-__all__ = ["SHIPPED", "Command", "Item", "Parameter", "answer", "completions", "shipped", "values"]
-
 SHIPPED: Final = Path(__file__).with_name("words.json")
 
 
@@ -415,7 +413,7 @@ def _tables(_: ParameterValues, __: str) -> list[str]:
 
 
 def _read_tables(values_given: ParameterValues, typed: str) -> list[str]:
-    from nsw.cli.reading import COMPUTED
+    from nsw.present.emit import COMPUTED
 
     return [*_tables(values_given, typed), *COMPUTED]
 

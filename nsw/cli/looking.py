@@ -1,35 +1,55 @@
-"""`nsw status`, `watch`, `problems`, `ls`, `schema`: looking, without driving anything."""
+"""`nsw status`, `watch`, `logs`, `problems`, `ls`: looking, without driving anything."""
 
 from __future__ import annotations
 
+import re
 import textwrap
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from nsw.cli.application import command
+from nsw.cli.options import (
+    CampaignAndRuns,
+    CampaignOption,
+    ChosenCampaign,
+    ChosenRuns,
+    Root,
+    TableTarget,
+    argument,
+    option,
+    time_option,
+)
 from nsw.cli.output import tell
-from nsw.engine.ledger_rows import State
+from nsw.engine.ledger_rows import ENDED, State, missing_results
 from nsw.errors import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from nsw.campaign.selection import RunsOption
-    from nsw.cli.output import Target
     from nsw.engine.folder import CampaignFolder
+    from nsw.engine.ledger_rows import BuildRow, RunRow
 
 _WIDE = 100  # columns of a terminal from which there is room for the time, which is in the id too
 _NOTE = 36  # characters of a note in a list
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
 
-def status(option_values: RunsOption, every_run: bool, target: Target) -> int:
-    """The state of a campaign, or of some of its runs."""
+@command("nsw status --json")
+def status(
+    which: CampaignAndRuns,
+    runs: Annotated[bool, option("--runs", help="List every run.")] = False,
+    *,
+    target: TableTarget,
+) -> int:
+    """Show the state of a campaign and what went wrong."""
     from nsw.campaign import status as states
     from nsw.present import status_view
     from nsw.present.terminal import console
 
-    seen = states.status(option_values, every=every_run or target.format != "table")
+    seen = states.status(which, every=runs or target.format != "table")
     builds = [status_view.build_data(build, seen.jobs, needed_by) for build, needed_by in seen.builds]
     head = {**seen.head, "builds": builds, **seen.progress}
     rows = [status_view.flat_run(run, seen.jobs) for run in seen.runs] if target.is_of_rows else []
@@ -49,7 +69,7 @@ def status(option_values: RunsOption, every_run: bool, target: Target) -> int:
             seen.runs,
             seen.problems,
             seen.jobs,
-            every_run=every_run or seen.chosen,
+            every_run=runs or seen.chosen,
             looks=seen.looks,
         ),
         note=head["note"],
@@ -57,13 +77,14 @@ def status(option_values: RunsOption, every_run: bool, target: Target) -> int:
     return Exit.GOOD
 
 
-def problems(option_values: RunsOption, target: Target) -> int:
-    """Everything that is wrong with a campaign's reports, with what to do."""
+@command("nsw problems --format csv -o problems.csv")
+def problems(which: CampaignAndRuns, target: TableTarget) -> int:
+    """List all problems of a campaign's reports, and what to do."""
     from nsw.campaign.status import problems_of
     from nsw.present.problems import show_problems
     from nsw.present.terminal import console
 
-    folder, problem_rows, note = problems_of(option_values)
+    folder, problem_rows, note = problems_of(which)
     rows = [dict(zip(_PROBLEM, p, strict=True)) for p in problem_rows]
 
     def show() -> None:
@@ -76,15 +97,15 @@ def problems(option_values: RunsOption, target: Target) -> int:
     return Exit.GOOD
 
 
-def watch(folder: CampaignFolder, *, once: bool) -> int:
-    """Show how a campaign's runs go until none is in flight, or once.
-
-    Raises:
-        UnreachableError: The site cannot be reached, at the first look.
-    """
+@command("nsw watch alexnet-scaling-20261121")
+def watch(
+    folder: ChosenCampaign,
+    once: Annotated[bool, option("--once", help="Print the state once and exit.")] = False,
+) -> int:
+    """Show the live progress of a campaign that another nsw drives or that no nsw drives; read-only."""
     from nsw.campaign.watch import Watching
     from nsw.engine.events import Started
-    from nsw.present.live import Watch
+    from nsw.present.status_view import Watch
     from nsw.present.untrusted_text import say
     from nsw.wording import headline
 
@@ -106,11 +127,20 @@ def watch(folder: CampaignFolder, *, once: bool) -> int:
     return Exit.GOOD
 
 
-def list_campaigns(root: Path | None, target: Target, *, since: float | None = None, figure: str | None = None) -> int:
-    """The campaigns below the root, oldest first; those that began since so many seconds, with a figure."""
+@command("nsw ls --root /scratch/me/campaigns", name="ls")
+def list_campaigns(
+    root: Root = None,
+    since: Annotated[
+        str | None, option("--since", metavar="TIME", help="Only those that began so long ago at most, such as 30d.")
+    ] = None,
+    figure: Annotated[str | None, option("--figure", help="With this figure of each case: its median.")] = None,
+    *,
+    target: TableTarget,
+) -> int:
+    """List the campaigns."""
     from nsw.campaign import status as states
 
-    parent, rows = states.list_campaigns(root, since, figure)
+    parent, rows = states.list_campaigns(root, time_option("--since", since), figure)
     flat = [{**r, **{state: r.get("counts", {}).get(state, 0) for state in State}} for r in rows]
     columns = ("campaign", "site", "created", "runs", *map(str, State), "driven", "note", "problem")
     if figure is not None:
@@ -173,12 +203,160 @@ def _local_time(created: str | None) -> str | None:
     return datetime.fromisoformat(created).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
-def schema(document: str) -> int:
-    """A JSON Schema."""
-    from nsw.present.answer_schema import answers_schema
-    from nsw.recipe.model import recipe_schema, text_of
-    from nsw.site.model import sites_schema
+# --- nsw logs ----------------------------------------------------------------------------------------------
 
-    schema_made = {"recipe": recipe_schema, "sites": sites_schema, "answers": answers_schema}[document]()
-    print(text_of(schema_made), end="")
+_LONGEST = 1 << 16  # characters of a line that are shown
+_MOST_LINES = 2_000_000  # that are shown: the rest of a file takes gigabytes as texts
+_AT_ONCE = 10_000  # lines that are printed at once
+_BREAK = re.compile(r"\r\n|[\r\n]")
+
+
+@command("nsw logs gpus-2_batch-8.timeline.r1 --lines 0")
+def logs(
+    run: Annotated[
+        str | None,
+        argument(
+            help="Run or build: its id or a part that only one has, its case, parameters, pass, a pattern, a job id;"
+            " the one that failed if not given, also of a campaign that is named."
+        ),
+    ] = None,
+    campaign: CampaignOption = None,
+    root: Root = None,
+    lines: Annotated[int, typer.Option("--lines", "-n", help="Number of last lines; 0 prints all.")] = 40,
+    follow: Annotated[bool, option("--follow", "-f", help="Follow the output until the run ends.")] = False,
+    *,
+    selection: ChosenRuns,
+) -> int:
+    """Print the output, the errors and the outcome of a run."""
+    from nsw.campaign.logs import can_be_followed, find_row
+    from nsw.campaign.selection import campaign_of_words
+
+    folder, words = campaign_of_words([run] if run is not None else [], campaign, root)
+    row = find_row(folder, words[0] if words else None, selection, follow=follow)
+    if follow and can_be_followed(folder, row):
+        return _follow(folder, row, lines)
+    _show_output(folder, row, lines)
     return Exit.GOOD
+
+
+def _show_output(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> None:
+    from nsw.campaign.logs import Output
+    from nsw.present.terminal import console
+
+    out = console()
+    out.print(_headline(folder, row), style="bold")
+    if row.attempt == 0:
+        out.print("it has not begun")
+    with Output(folder, row) as output:
+        for name in ("stdout", "stderr"):
+            _show_end(out, output.read_end(name), name, lines)
+        _show_end(out, output.job_log(), "job script", lines)
+    for note in output.notes:
+        out.print(note, style="dim")
+
+
+def _headline(folder: CampaignFolder, row: RunRow | BuildRow) -> str:
+    from nsw.campaign.selection import campaign_option
+
+    lacks = missing_results(row)
+    reason = f"{lacks} (`nsw problems{campaign_option(folder)}`)" if lacks else row.reason
+    reason_text = f", {reason}" if reason else ""
+    return f"{row.id}: {row.state}{reason_text}" + (f", attempt {row.attempt}" if row.attempt > 1 else "")
+
+
+def _show_end(out: Any, content: bytes | None, name: str, lines: int) -> None:
+    from nsw.campaign.logs import MOST_SHOWN
+    from nsw.present.untrusted_text import clean, say
+    from nsw.quantities import size
+
+    if not content:
+        return
+    output = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n").removesuffix(b"\n")
+    lines = min(lines or _MOST_LINES, _MOST_LINES)
+    count = output.count(b"\n") + 1
+    omissions = [f"last {lines} of {count} lines"] if count > lines else []
+    omissions += [f"its last {size(len(content))}"] if len(content) >= MOST_SHOWN else []
+    out.print(f"--- {name}" + (f" ({' of '.join(omissions)})" if omissions else ""), style="dim")
+    chosen = output.rsplit(b"\n", lines)[-lines:]
+    for first in range(0, len(chosen), _AT_ONCE):
+        say("\n".join(clean(_shortened(line)) for line in chosen[first : first + _AT_ONCE]))
+
+
+def _shortened(line: bytes) -> str:
+    omitted = len(line) - _LONGEST
+    return line[:_LONGEST].decode(errors="replace") + (f"… ({omitted:,} more bytes)" if omitted > 0 else "")
+
+
+def _follow(folder: CampaignFolder, row: RunRow | BuildRow, lines: int) -> int:
+    """Print what a run prints until it is over; later attempts of it are followed too."""
+    from nsw.campaign.logs import Grown, LeftAlone, follow
+    from nsw.campaign.selection import campaign_argument
+    from nsw.present.terminal import console
+
+    out = console()
+    last_headline, attempt, printer = "", 0, _Lines(out.print, lines or None)
+    try:
+        for news in follow(folder, row):
+            match news:
+                case Grown():
+                    if news.attempt != attempt:
+                        attempt, printer = news.attempt, _Lines(out.print, lines or None)
+                    printer.add(news.stream, news.content)
+                case LeftAlone(over=over):
+                    printer.end()
+                    ending = "is over" if over else "is not over"
+                    out.print(
+                        f"{row.id} {ending}, and no nsw drives its campaign: `nsw resume {campaign_argument(folder)}`"
+                    )
+                case now:
+                    if (text := _headline(folder, now)) == last_headline:
+                        continue
+                    if now.attempt != attempt or now.state in ENDED:
+                        printer.end()
+                    out.print(text, style="bold")
+                    last_headline = text
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    printer.end()
+    return Exit.GOOD
+
+
+class _Lines:
+    """Prints whole lines of several streams, each part under the name of its stream where that changes."""
+
+    def __init__(self, print_line: Callable[..., object], first: int | None) -> None:
+        self._print_line = print_line
+        self._first = first
+        self._rest: dict[str, str] = {}
+        self._last = ""
+        self._decoders: dict[str, Any] = {}
+
+    def add(self, stream: str, content: bytes) -> None:
+        """What came of a stream."""
+        import codecs
+
+        if not content:
+            return
+        decoder = self._decoders.get(stream)
+        first = decoder is None
+        decoder = self._decoders.setdefault(stream, codecs.getincrementaldecoder("utf-8")("replace"))
+        *whole_lines, rest = _BREAK.split(self._rest.get(stream, "") + decoder.decode(content))
+        if len(rest) > _LONGEST:
+            whole_lines, rest = [*whole_lines, rest], ""
+        self._rest[stream] = rest
+        self._print(stream, whole_lines[-self._first :] if first and self._first else whole_lines)
+
+    def end(self) -> None:
+        """What has no line's end."""
+        for stream, rest in self._rest.items():
+            self._print(stream, [rest] if rest else [])
+        self._rest.clear()
+
+    def _print(self, stream: str, lines: Sequence[str]) -> None:
+        from nsw.present.untrusted_text import clean
+
+        if lines and stream != self._last:
+            self._print_line(f"--- {stream}", style="dim")
+            self._last = stream
+        for line in lines:
+            self._print_line(clean(line), soft_wrap=True)

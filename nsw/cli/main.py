@@ -6,7 +6,6 @@ import atexit
 import os
 import sys
 from contextlib import suppress
-from copy import copy
 from typing import TYPE_CHECKING, NoReturn
 
 from nsw.apart import allow_fork
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     import sqlite3
 
     import typer
-    from typer.models import CommandInfo
 
 
 _DRIVES = frozenset({"run", "resume", "retry"})
@@ -104,11 +102,17 @@ def _parsed(arguments: list[str]) -> int:
     """Carry out a command line by typer's parser."""
     import typer
 
-    from nsw.cli.commands import app
+    from nsw.cli.application import COMMANDS, program, program_of_help, unknown
 
+    word = arguments[0] if arguments else "--help"
     try:
-        program = _app_with_only(arguments, app)
-        return program(args=arguments or ["--help"], prog_name="nsw", standalone_mode=False) or Exit.GOOD
+        if word.startswith("-"):  # an option of nsw itself, none of which takes a value
+            app = program_of_help()
+        elif word in COMMANDS:
+            app = program([word])
+        else:
+            raise unknown(word)
+        return app(args=arguments or ["--help"], prog_name="nsw", standalone_mode=False) or Exit.GOOD
     except typer.TyperException as fault:
         show(_usage(fault))
         return Exit.BAD_INPUT
@@ -121,40 +125,6 @@ def _ledger_error() -> type[sqlite3.Error]:
     import sqlite3
 
     return sqlite3.Error
-
-
-def _app_with_only(arguments: list[str], app: typer.Typer) -> typer.Typer:
-    """The program with the one command that is given: typer builds the options of all, which takes 30 ms.
-
-    Where the first word is an option of nsw itself, none of which takes a value, the options of no command are needed.
-
-    Raises:
-        UsageError: There is no such command.
-    """
-    word = arguments[0] if arguments else "-"
-    reduced_app = copy(app)
-    if word.startswith("-"):
-        reduced_app.registered_commands = [_without_options(command) for command in app.registered_commands]
-        return reduced_app
-    commands = {c.name or getattr(c.callback, "__name__", ""): c for c in app.registered_commands}
-    if word not in commands:
-        from nsw.cli.application import unknown
-
-        raise unknown(word, list(commands))
-    reduced_app.registered_commands = [commands[word]]
-    return reduced_app
-
-
-def _without_options(command: CommandInfo) -> CommandInfo:
-    """A command of which only name and help are asked."""
-
-    def bare() -> None:
-        """Nothing: it is never called."""
-
-    bare.__name__, bare.__doc__ = getattr(command.callback, "__name__", ""), command.callback.__doc__
-    bare_command = copy(command)
-    bare_command.callback = bare
-    return bare_command
 
 
 def _usage(fault: typer.TyperException) -> NswError:

@@ -2,60 +2,73 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from nsw.cli.application import command
+from nsw.cli.options import Sites, TableTarget, argument, option
 from nsw.cli.output import tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
 from nsw.metrics.catalogue import LEVEL, chips
 from nsw.metrics.printed_metrics import portable_of
 from nsw.metrics.requests import tool_for, tool_named, tools_for
-from nsw.present.metrics_view import show_catalogue, show_metric, show_translation
-from nsw.present.terminal import console, plural, table
+from nsw.present.terminal import console, table
+from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.cli.output import Target
     from nsw.metrics.catalogue import Chip, Metric
     from nsw.metrics.requests import Tool
     from nsw.site.load import LoadedSite
 
-Rows = list[dict[str, Any]]
+Action = StrEnum("Action", ["LS", "SHOW", "CHECK", "TRANSLATE"])
+ToolName = StrEnum("ToolName", ["NCU", "NVPROF"])
 
 
+@command("nsw metrics show achieved_occupancy --chip H100")
 def metrics(
-    action: str,
-    names: Sequence[str],
-    chip: str | None,
-    tool: str | None,
-    target: Target,
-    loaded_site: LoadedSite | None,
+    action: Annotated[
+        Action,
+        argument(
+            help="ls: list metrics. show: explain one. check: whether a chip has them. translate: each tool's names."
+        ),
+    ],
+    names: Annotated[
+        list[str] | None,
+        argument(
+            metavar="NAME",
+            help="Portable names, groups, names of ncu or nvprof; of ls also families and parts of names.",
+        ),
+    ] = None,
+    chip: Annotated[str | None, option("--chip", help="Chip, compute capability or GPU: gh100, 9.0, H100.")] = None,
+    tool: Annotated[ToolName | None, option("--tool", help="Only by this tool.")] = None,
+    site: Annotated[
+        str | None, option("--site", "-s", help="On this site's chip; check also asks its own ncu, once a week.")
+    ] = None,
+    sites: Sites = None,
+    *,
+    target: TableTarget,
 ) -> int:
-    """Carry out `nsw metrics ACTION`; 2 where `check` finds faults.
+    """List, explain, check and translate the metrics that a recipe can ask for, offline unless a site is named."""
+    from nsw.site.load import load_site
 
-    Args:
-        action: ls, show, check or translate.
-        names: Metrics, groups, families.
-        chip: Chip, compute capability or GPU; None: the site's, or any.
-        tool: Only by this tool.
-        target: How it is printed and where.
-        loaded_site: The site, whose chip and whose ncu count.
-
-    Raises:
-        UsageError: The chip or a name is not known.
-    """
+    loaded_site = None if site is None else load_site(site, sites)
     chip_chosen = _chip(chip) if chip is not None or loaded_site is None else _chip_of(loaded_site)
-    by = tool_named(tool) if tool else None
-    if action == "ls":
-        return _list(names, chip_chosen, by, target)
-    if not names:
+    by = tool_named(tool.value) if tool else None
+    metric_names = names or []
+    if action is Action.LS:
+        return _list(metric_names, chip_chosen, by, target)
+    if not metric_names:
         raise UsageError("no metric was named", hint=f"`nsw metrics {action} achieved_occupancy`")
-    if action == "show":
-        return _show(names, chip_chosen, target)
-    if action == "check":
-        return _check(names, chip_chosen, by, target, _listed_by(loaded_site, chip_chosen, by))
-    return _translate(names, chip_chosen, by, target)
+    if action is Action.SHOW:
+        return _show(metric_names, chip_chosen, target)
+    if action is Action.CHECK:
+        return _check(metric_names, chip_chosen, by, target, _listed_by(loaded_site, chip_chosen, by))
+    return _translate(metric_names, chip_chosen, by, target)
 
 
 def _chip(name: str | None) -> Chip | None:
@@ -108,7 +121,7 @@ def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, target: Ta
         rows,
         _COLUMNS,
         data=lambda: {"chip": name, "metrics": rows, "groups": group_rows},
-        show=lambda: show_catalogue(rows, group_rows, name, by, len(chosen) - len(rows)),
+        show=lambda: _show_catalogue(rows, group_rows, name, by, len(chosen) - len(rows)),
     )
     return Exit.GOOD
 
@@ -176,7 +189,7 @@ def _show(names: Sequence[str], chip: Chip | None, target: Target) -> int:
 
     def show() -> None:
         for metric in described:
-            show_metric(metric)
+            _show_metric(metric)
 
     columns = ("metric", "unit", "meaning", "nvprof", "ncu", "groups")
     target.put_data(described, columns, data=lambda: {"metrics": described}, show=show)
@@ -269,7 +282,7 @@ def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, targe
         data=lambda: {
             "chip": name, "metrics": [{c: r[c] for c in columns} for r in rows], "command_line": lines,
         },
-        show=lambda: show_translation(rows, tools, lines, name),
+        show=lambda: _show_translation(rows, tools, lines, name),
     )  # fmt: skip
     return Exit.GOOD
 
@@ -301,3 +314,90 @@ def _translation(requested_name: str, metric: Metric | None, chip: Chip | None) 
         "ncu": measurement.expressions[0] if measurement.expressions else None, "conversion": _conversion(metric),
         "why": measurement.reason or None,
     }  # fmt: skip
+
+
+_LINE: Final = 80  # columns
+
+
+def _show_catalogue(
+    rows: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]], chip: str | None, tool: str, left_out: int
+) -> None:
+    """Print groups and metrics, metrics by family."""
+    out = console()
+    if groups:
+        cells = ((g["group"], plural(len(g["metrics"]), "metric"), g["meaning"]) for g in groups)
+        out.print(table("groups", ("group", "holds>", "meaning"), cells, wide="meaning"))
+    title = "metrics" + (f" on {chip} by {tool}" if chip else "")
+    ordered = sorted(rows, key=lambda r: (r["family"], r["metric"]))
+    if chip:
+        columns: tuple[str, ...] = ("family", "metric", "unit", tool)
+        cells_of = ([r[c] or "" for c in columns] for r in ordered)
+        out.print(table(title, columns, cells_of, wide=tool))
+    else:
+        columns = ("family", "metric", "unit", "meaning")
+        out.print(
+            table(
+                title, columns, ([r[c] or "" for c in columns] for r in ordered), wide="meaning", droppable=("family",)
+            )
+        )
+    if left_out:
+        out.print(f"({plural(left_out, 'metric')} more that {tool} does not measure{' on ' + chip if chip else ''}:"
+                  " `nsw metrics show NAME` says why)", style="dim")  # fmt: skip
+
+
+def _show_metric(metric: Mapping[str, Any]) -> None:
+    """Print one metric or group in full."""
+    out = console()
+    if "group" in metric:
+        out.print(_filled(f"{metric['group']} (group): {metric['meaning']}"), style="bold")
+        out.print(_filled(" ".join(metric["metrics"]), "  ", "  "))
+        return
+    out.print(_filled(f"{metric['metric']}: {metric['meaning']}"), style="bold")
+    if "portable" in metric:
+        lines = [("portable name", metric["portable"] or "none"), ("takes", metric["suffixes"]),
+                 ("on", ", ".join(metric["chips"]))]  # fmt: skip
+    else:
+        lines = [
+            ("unit", metric["unit"] or "none: a ratio"),
+            ("nvprof", (metric["nvprof"] or "does not measure it")
+             + (f" ({metric['nvprof_conversion']})" if metric["nvprof_conversion"] else "")),
+            ("ncu", " |\n".join(metric["ncu"]) or "does not measure it"),
+            ("why", metric["why"]),
+            *((chip, _elsewhere(entry)) for chip, entry in metric["by_chip"].items()),
+            ("groups", ", ".join(metric["groups"])),
+        ]  # fmt: skip
+    for head, text in lines:
+        if text:
+            first, *more_lines = text.split("\n")
+            out.print(_filled(first, f"  {head + ':':<10} ", " " * 13))
+            for more_line in more_lines:
+                out.print(_filled(more_line, " " * 13, " " * 15))
+
+
+def _filled(text: str, first: str = "", indent: str = "") -> str:
+    """A text in lines of at most _LINE columns, wherever it is printed; a longer word has a line of its own."""
+    return fill(text, _LINE, initial_indent=first, subsequent_indent=indent, break_long_words=False,
+                break_on_hyphens=False)  # fmt: skip
+
+
+def _elsewhere(entry: Mapping[str, Any]) -> str:
+    """What a chip that differs has instead."""
+    return " | ".join(entry["ncu"]) + f" ({entry['why']})" if entry["ncu"] else f"not there: {entry['why']}"
+
+
+def _show_translation(
+    rows: Sequence[Mapping[str, Any]], tools: Sequence[str], lines: Mapping[str, str], chip: str | None
+) -> None:
+    """Print what each tool calls the metrics, and the argument that asks for all of them."""
+    out = console()
+    columns = ("metric", "unit", *tools)
+    cells = ([r["metric"] or r["asked"], r["unit"] or "", *(r[t] or "-" for t in tools)] for r in rows)
+    out.print(table(f"on {chip}" if chip else None, columns, cells, wide=tools[-1]))
+    for row in rows:
+        if row["why"]:
+            out.print(f"{row['metric'] or row['asked']}: {row['why']}")
+        if row["conversion"] and "nvprof" in tools:
+            out.print(f"{row['metric']}: nvprof's {row['conversion']}")
+    for tool, line in lines.items():
+        if line:
+            out.print(f"{tool} --metrics {line}", soft_wrap=True)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from nsw.engine.events import Message
 
-__all__ = ["Folder", "Target", "chosen", "output_path", "several", "show_message", "tell", "warn"]
-
 _OF_ROWS: Final = frozenset({"csv", "parquet"})  # a file of these holds one table
 _OF_PLOT: Final = frozenset({"svg", "png"})
 _TEXT: Final = ("", ".txt", ".log")  # endings of what a terminal would show
@@ -162,7 +160,7 @@ class Target:
                 show()
 
 
-def chosen(format: str | None, output: Path | None, formats: Sequence[str]) -> Target:
+def chosen_target(format: str | None, output: Path | None, formats: Sequence[str]) -> Target:
     """The format that was asked for; where none was, that of the file to write, CSV in a folder, else a table.
 
     Raises:

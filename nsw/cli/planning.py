@@ -1,14 +1,26 @@
-"""`nsw init`, `plan` and `render`: everything before something is submitted."""
+"""`nsw init`, `plan`, `render`, `sites` and `schema`: everything before something is submitted."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from nsw.cli.output import show_message, tell, warn
+from nsw.cli.application import command
+from nsw.cli.options import (
+    Into,
+    PlannedRecipe,
+    Root,
+    Sites,
+    TableTarget,
+    argument,
+    folder_to_extend,
+    option,
+)
+from nsw.cli.output import Target, show_message, tell, warn
 from nsw.errors import Exit, InputError, UnreachableError, UsageError
 from nsw.present.untrusted_text import harmless, say
 from nsw.wording import plural
@@ -17,18 +29,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.campaign.dry_run import Prospect
-    from nsw.cli.output import Target
+    from nsw.cli.options import RecipeOptions
     from nsw.convert.script_options import Line
+    from nsw.engine.events import Event
     from nsw.engine.folder import CampaignFolder
-    from nsw.recipe.load import Overrides
-
-__all__ = ["init_from_command", "init_from_script", "init_from_shipped", "init_site", "plan", "plan_into", "render"]
+    from nsw.site_check.check import Check
 
 _RECIPE = Path("recipe.yaml")
 _OUTPUT = ("-o", "--output")
 _UNDERSTOOD = 12  # rows of what a script's lines became: with those below a screen of 24 lines
 _NOT_UNDERSTOOD = 7
 _TEXT = 30  # characters of a line of it
+
+Document = StrEnum("Document", ["RECIPE", "SITES", "ANSWERS"])
 
 
 def _say(text: str) -> None:
@@ -38,7 +51,60 @@ def _say(text: str) -> None:
     console().print(text)
 
 
-def init_from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
+# --- nsw init ----------------------------------------------------------------------------------------------
+
+
+@command("nsw init -- python train.py --batch 8")
+def init(
+    command: Annotated[
+        list[str] | None, argument(metavar="-- COMMAND", help="The command line to make a recipe for, after --.")
+    ] = None,
+    new_site: Annotated[
+        str | None, option("--site", "-s", metavar="NAME", help="Write a site of this name instead.")
+    ] = None,
+    host: Annotated[
+        str | None, option("--host", help="With --site: the machine to inspect, over your ssh; default: this machine.")
+    ] = None,
+    shipped: Annotated[
+        str | None, option("--from", metavar="RECIPE", help="Copy a shipped recipe and its files.")
+    ] = None,
+    script: Annotated[
+        Path | None,
+        option(
+            "--from-script",
+            metavar="FILE",
+            help="Write the recipe and the site (named by --site) of a job script that starts a profiler.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        option(
+            "--output",
+            "-o",
+            help="File to write: recipe.yaml; with --site your own sites file, ~/.config/nsw/sites.yaml.",
+        ),
+    ] = None,
+    force: Annotated[bool, option("--force", help="Overwrite an existing file.")] = False,
+) -> int:
+    """Write a first recipe, for a command line, from a shipped one or from a job script, or a first site."""
+    if sum(map(bool, (command, new_site and script is None, shipped, script))) != 1:
+        raise UsageError(
+            "nsw init needs one of: a command line, --from, --from-script, --site",
+            hint="`nsw init -- python train.py --batch 8`, `nsw init --from alexnet_scaling`,"
+            " `nsw init --from-script job.sh`, `nsw init --site mine`",
+        )
+    if host is not None and (new_site is None or script is not None):
+        raise UsageError("--host belongs to --site")
+    if script is not None:
+        return _init_from_script(script, new_site, output, force)
+    if new_site is not None:
+        return _init_site(new_site, host, output, force)
+    if shipped is not None:
+        return _init_from_shipped(shipped, output, force)
+    return _init_from_command(command or [], output, force)
+
+
+def _init_from_command(words: Sequence[str], output: Path | None, force: bool) -> int:
     """Write a recipe for a command line.
 
     Raises:
@@ -69,7 +135,7 @@ def init_from_command(words: Sequence[str], output: Path | None, force: bool) ->
     return Exit.GOOD
 
 
-def init_from_shipped(name: str, output: Path | None, force: bool) -> int:
+def _init_from_shipped(name: str, output: Path | None, force: bool) -> int:
     """Copy a shipped recipe with the files that it names.
 
     Raises:
@@ -84,7 +150,7 @@ def init_from_shipped(name: str, output: Path | None, force: bool) -> int:
     return Exit.GOOD
 
 
-def init_from_script(script: Path, site: str | None, output: Path | None, force: bool) -> int:
+def _init_from_script(script: Path, site: str | None, output: Path | None, force: bool) -> int:
     """Write the recipe and the site that do what a job script does, and say what each of its lines became.
 
     Raises:
@@ -122,7 +188,7 @@ def _show_lines(lines: Sequence[Line], max_rows: int, omitted_note: str) -> None
         say(f"  and {sum(map(len, rows[max_rows:]))} more{omitted_note}")
 
 
-def init_site(name: str, host: str | None, output: Path | None, force: bool) -> int:
+def _init_site(name: str, host: str | None, output: Path | None, force: bool) -> int:
     """Ask this machine or a host what it is, and write a site.
 
     Raises:
@@ -147,14 +213,24 @@ def init_site(name: str, host: str | None, output: Path | None, force: bool) -> 
     return Exit.GOOD
 
 
+# --- nsw plan, render --------------------------------------------------------------------------------------
+
+
+@command("nsw plan recipe.yaml --site mycluster")
 def plan(
-    recipe: str,
-    site: str | None,
-    sites: Sequence[Path] | None,
-    target: Target,
-    options: Overrides,
-    root: Path | None,
+    options: PlannedRecipe,
+    campaign: Into = None,
+    root: Root = None,
+    *,
+    target: TableTarget,
 ) -> int:
+    """Show what a recipe would run on a site, its maximum cost, and what the site cannot do."""
+    if campaign is None:
+        return show_plan(options, target, root)
+    return show_extension(folder_to_extend(options, campaign, root), options, target)
+
+
+def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     """Show the plan, and what the site's scheduler says of it where it can be asked.
 
     Raises:
@@ -167,7 +243,7 @@ def plan(
     from nsw.present import plan_view
     from nsw.present.terminal import console
 
-    planned = make_plan(recipe, site, sites, options, show_message)
+    planned = make_plan(options.recipe, options.site, options.sites, options.overrides, show_message)
     made_plan = planned.plan
     expected = expected_cost(folders.root(root), made_plan)
     script, prospects, silent = planned.renderer(), list["Prospect"](), ""
@@ -191,43 +267,43 @@ def plan(
     return Exit.GOOD
 
 
-def plan_into(
-    folder: CampaignFolder, recipe: str, sites: Sequence[Path] | None, target: Target, options: Overrides
-) -> int:
-    """Show what a recipe would add to a campaign, what it would do again, and why."""
+def show_extension(folder: CampaignFolder, options: RecipeOptions, target: Target) -> int:
+    """Show which runs a recipe would add to a campaign and do again, and why."""
     from nsw.campaign.extend import extension
     from nsw.campaign.start import expected_cost
     from nsw.present import plan_view
     from nsw.present.terminal import console
 
-    campaign_extension = extension(folder, recipe, sites, options, show_message)
-    planned = campaign_extension.planned
+    changes = extension(folder, options.recipe, options.sites, options.overrides, show_message)
+    planned = changes.planned
     expected = expected_cost(folder.path.parent, planned.plan) if planned else None
 
     def show() -> None:
-        plan_view.show_changes(console(), folder.id, campaign_extension.changes)
+        plan_view.show_changes(console(), folder.id, changes.changes)
         if planned:
             warnings = [w.render() for w in planned.recipe.warnings]
             plan_view.show_plan(console(), planned.plan, warnings, expected=expected)
 
     def data() -> dict[str, Any]:
         plan = plan_view.plan_data(planned.plan, expected) if planned else {}
-        return {**plan, "into": plan_view.changes_data(folder.id, campaign_extension.changes)}
+        return {**plan, "into": plan_view.changes_data(folder.id, changes.changes)}
 
     rows = plan_view.run_rows(planned.plan) if planned else []
     target.put_data(rows, plan_view.RUN_COLUMNS, data=data, show=show)
     return Exit.GOOD
 
 
+@command("nsw render recipe.yaml --site mycluster --into scripts/")
 def render(
-    recipe: str, site: str | None, sites: Sequence[Path] | None, into: Path | None, options: Overrides | None = None
+    options: PlannedRecipe,
+    into: Annotated[Path | None, option("--into", help="Write the scripts into this folder instead.")] = None,
 ) -> int:
-    """Print or write the scripts."""
+    """Print the job scripts of a recipe."""
     from nsw.campaign.planning import make_plan
     from nsw.safe_files import write_text
     from nsw.scripts.render import machinery_name, machinery_text
 
-    planned = make_plan(recipe, site, sites, options, show_message)
+    planned = make_plan(options.recipe, options.site, options.sites, options.overrides, show_message)
     made_plan, script, scratch = planned.plan, planned.renderer(), planned.scratch_to_show()
     jobs = (*made_plan.builds, *made_plan.jobs, *made_plan.reductions)
     texts = {f"{job.name}.sh": script(job, "CAMPAIGN", scratch) for job in jobs} | {machinery_name(): machinery_text()}
@@ -243,3 +319,124 @@ def render(
     sys.stdout.flush()
     tell(f"`nsw run` replaces CAMPAIGN by the campaign's name; its folder on the site is {scratch}")
     return Exit.GOOD
+
+
+# --- nsw schema, sites -------------------------------------------------------------------------------------
+
+
+@command("nsw schema recipe > recipe.schema.json")
+def schema(document: Annotated[Document, argument(help="Which document.")]) -> int:
+    """Print the JSON Schema of recipes or sites files, for editors, or of what --json prints."""
+    from nsw.present.answer_schema import answers_schema
+    from nsw.recipe.model import recipe_schema, text_of
+    from nsw.site.model import sites_schema
+
+    schemas = {Document.RECIPE: recipe_schema, Document.SITES: sites_schema, Document.ANSWERS: answers_schema}
+    print(text_of(schemas[document]()), end="")
+    return Exit.GOOD
+
+
+@command("")
+def sites(
+    action: Annotated[str | None, argument(metavar="check", help="check: test whether the site works.")] = None,
+    name: Annotated[str | None, argument(metavar="NAME", help="The site to check.")] = None,
+    node: Annotated[
+        bool, option("--node", help="With check: also test a compute node, with a one-minute job.")
+    ] = False,
+    sites: Sites = None,
+    *,
+    target: TableTarget,
+) -> int:
+    """List the sites with their files, or check one: `nsw sites check NAME`."""
+    if action is None:
+        return _list_sites(sites, target)
+    if action != "check" or name is None:
+        raise UsageError(f"nsw sites {action}: there is `nsw sites` and `nsw sites check NAME`")
+    return _check_site(name, sites, target, node=node)
+
+
+_INDENT = 24  # columns before what was found
+_MIN_COLUMNS = 20  # columns for it on a narrow terminal
+_MARKS = {"good": ("ok", "green"), "warning": ("warning", "yellow"), "bad": ("bad", "red"), "skipped": ("-", "dim")}
+
+
+def _list_sites(sites: Sequence[Path] | None, target: Target) -> int:
+    """The sites and where they come from."""
+    from nsw.present.terminal import console, table
+    from nsw.site import load
+    from nsw.site.names import not_searched
+
+    warnings: list[str] = []
+    sites_known = load.list_sites(sites, warnings.append)
+    if unread := not_searched(sites):
+        warnings.append(unread)
+    for text in warnings:
+        warn(text)
+    rows = [
+        {"site": p.site.name, "scheduler": p.site.scheduler, "transport": p.site.transport.kind,
+         "description": p.site.description, "default": p.site.default, "from": str(p.origin)}
+        for p in sites_known
+    ]  # fmt: skip
+    columns = ("site", "scheduler", "transport", "description", "from")
+    shown_rows = ({**r, "site": f"{r['site']} (default)" if r["default"] else r["site"]} for r in rows)
+    target.put_data(
+        rows,
+        ("default", *columns),
+        data=lambda: {"sites": rows, "warnings": warnings},
+        show=lambda: console().print(
+            table(None, columns, ([r[c] for c in columns] for r in shown_rows), wide="description")
+        ),
+    )
+    return Exit.GOOD
+
+
+def _check_site(name: str, sites: Sequence[Path] | None, target: Target, *, node: bool) -> int:
+    """Look at a site, with `node` from a compute node too; 3 when something that campaigns need does not work."""
+    from nsw.campaign import check_site
+    from nsw.present import emit
+    from nsw.site_check.check import Verdict
+
+    checks: list[Check] = []
+    for site_check in check_site.check(name, sites, _show_event, node=node):
+        checks.append(site_check)
+        if target.format != "json":
+            show_check(site_check)
+    if target.format == "json":
+        rows = [
+            {
+                "what": site_check.what,
+                "verdict": site_check.verdict,
+                "found": site_check.found,
+                "fix": site_check.fix or None,
+            }
+            for site_check in checks
+        ]
+        emit.as_json({"site": name, "checks": rows})
+    return Exit.UNREACHABLE if any(site_check.verdict is Verdict.BAD for site_check in checks) else Exit.GOOD
+
+
+def show_check(site_check: Check) -> None:
+    """Print one check with its mark, and below it what to do."""
+    from textwrap import wrap
+
+    from nsw.present.terminal import console
+    from nsw.present.untrusted_text import clean
+
+    out = console()
+    mark, style = _MARKS[site_check.verdict]
+    room = max(_MIN_COLUMNS, out.width - _INDENT - 1)
+    first, *more_lines = wrap(clean(site_check.found), room) or [""]
+    out.print(f"{mark:8} {site_check.what:15} {first}", style=style)
+    for line in more_lines:
+        out.print(f"{'':{_INDENT}} {line}", style=style)
+    for line in wrap(site_check.fix, room):
+        out.print(f"{'':{_INDENT}} {line}")
+
+
+def _show_event(event: Event) -> None:
+    from nsw.engine.events import Message, RunChanged
+
+    if isinstance(event, Message):
+        show_message(event)
+    elif isinstance(event, RunChanged) and event.run.state == "queued" and event.run.reason:
+        show_message(Message(f"the job waits: {event.run.reason}"))

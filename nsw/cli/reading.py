@@ -12,10 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
 from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
-from nsw.apart import Limits, can_fork, run_isolated
+from nsw.apart import can_fork, run_isolated
+from nsw.cli.application import command
+from nsw.cli.options import Plot, ReadingLimits, ReadTarget, argument, option, size_option
 from nsw.cli.output import several, tell
 from nsw.errors import Exit, LimitError, NswError, UsageError, did_you_mean
 from nsw.present import emit
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     from nsw.readers.detect import ReportSearch
     from nsw.readers.model import Options, Report
 
-__all__ = ["COMPUTED", "read"]
-
-COMPUTED: Final = ("kernels", "roofline")
 _SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
 _MOST_ROWS: Final = 20
 _OF_TIMELINE: Final = ("gpu_trace", "nvtx_trace", "iteration_trace")
@@ -49,32 +48,58 @@ _PIECE: Final = 1 << 20
 _TOLD_EVERY_S: Final = 0.5
 
 
+@command("nsw read report.sqlite --table gpu_summary -o gpu.csv")
 def read(
-    files: Sequence[Path],
-    tables: list[str],
-    target: Target,
+    files: Annotated[
+        list[Path] | None, argument(help="Reports of any profiler, also packed with gzip; - is standard input.")
+    ] = None,
+    table: Annotated[
+        list[str] | None,
+        option(
+            "--table",
+            "-t",
+            help="Only this table; may be repeated. Traces, kernels and roofline are made only on request.",
+        ),
+    ] = None,
+    steps: Annotated[
+        str | None, option("--steps", help="The NVTX range that marks an iteration of the program.")
+    ] = None,
+    where: Annotated[
+        list[str] | None,
+        option(
+            "--where",
+            metavar="TEST",
+            help="Only rows with name~gemm, kind=memcpy, calls>10 (times in ns); may be repeated.",
+        ),
+    ] = None,
+    launch: Annotated[int | None, option("--launch", help="Only rows of this launch (Nsight Compute).")] = None,
+    top: Annotated[int | None, option("--top", min=1, help="At most this many rows of each table.")] = None,
+    full: Annotated[bool, option("--full", help="All tables instead of the answer.")] = False,
+    formats: Annotated[bool, option("--formats", help="List the formats that can be read.")] = False,
+    plot: Plot = None,
+    max_unpacked: Annotated[
+        str | None,
+        option(
+            "--max-unpacked",
+            metavar="SIZE",
+            help="The most that a packed file may unpack to, such as 20G; larger ones are refused.",
+        ),
+    ] = None,
     *,
-    formats: bool = False,
-    max_unpacked: int | None = None,
-    limits: Limits | None = None,
-    steps: str | None = None,
-    conditions: Sequence[str] = (),
-    launch: int | None = None,
-    top: int | None = None,
-    full: bool = False,
-    plot: str | None = None,
+    target: ReadTarget,
+    limits: ReadingLimits,
 ) -> int:
-    """Read files, and the reports below folders, and print their tables; 1 when one of them could not be read."""
+    """Read reports of any profiler: what they show, and their tables."""
     from nsw.readers.detect import ReportSearch, read_many, takes_long
     from nsw.readers.model import Options
 
-    tests = _tests(conditions, launch)  # what is wrong with them is reported before a large report is read
+    tests = _tests(where or (), launch)  # what is wrong with them is reported before a large report is read
     if formats:
         return _list_formats(target)
     if not files:
         hint = "`nsw read FILE...`, or `... | nsw read -`; `nsw read --formats` lists what can be read"
         raise UsageError("no file was named", hint=hint)
-    table_names = (*TABLES, *COMPUTED)
+    tables, table_names = table or [], (*TABLES, *emit.COMPUTED)
     for name in tables:
         if name not in table_names:
             raise UsageError(
@@ -90,7 +115,8 @@ def read(
     wanted_tables = _SOURCES if computed else frozenset(tables) if tables else None
     if plot == TIMELINE:
         wanted_tables = frozenset(_OF_TIMELINE)
-    options = Options(wanted_tables, max_unpacked=max_unpacked, steps=steps, limits=limits or Limits())
+    largest = size_option("--max-unpacked", max_unpacked)
+    options = Options(wanted_tables, max_unpacked=largest, steps=steps, limits=limits)
     search = ReportSearch()
     with _standard_input(files) as standard_input:
         paths = list(search.files(standard_input.files))
@@ -464,7 +490,7 @@ def _computed(tables: Sequence[str]) -> str | None:
     Raises:
         UsageError: It is asked for beside another table.
     """
-    computed_names = [name for name in tables if name in COMPUTED]
+    computed_names = [name for name in tables if name in emit.COMPUTED]
     if not computed_names:
         return None
     if len(set(tables)) > 1:
@@ -652,7 +678,7 @@ def _standard_input(files: Sequence[Path]) -> Iterator[_Input]:
 
 def _keep(source: BinaryIO, target: BinaryIO) -> None:
     """Copy all of it; on a terminal with a word on how much has come."""
-    from nsw.present.terminal import size
+    from nsw.quantities import size
 
     shows_progress = sys.stderr.isatty()
     if shows_progress and sys.stdin.isatty():

@@ -5,80 +5,88 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from nsw.campaign.selection import Selection, campaign_argument, campaign_of_words, campaign_option
 from nsw.campaign.summarize import Results, results
-from nsw.cli.output import show_message, tell
+from nsw.cli.application import command
+from nsw.cli.options import (
+    CampaignOption,
+    ChosenCampaign,
+    ChosenRuns,
+    Into,
+    Now,
+    PlannedRecipe,
+    Root,
+    Site,
+    Sites,
+    Yes,
+    argument,
+    campaign_folder,
+    folder_to_extend,
+    option,
+    size_option,
+)
+from nsw.cli.output import Target, show_message, tell
 from nsw.engine import folder as folders
 from nsw.engine.events import Message
 from nsw.engine.ledger_rows import Reading, State
 from nsw.errors import Exit, UsageError
-from nsw.present.terminal import size
 from nsw.present.untrusted_text import say
+from nsw.quantities import size
 from nsw.wording import headline, plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from nsw.campaign.attach import Attachable
     from nsw.campaign.clean import Cleaning
     from nsw.campaign.running import Running
+    from nsw.cli.options import RecipeOptions
     from nsw.engine.events import Event
     from nsw.engine.folder import CampaignFolder
-    from nsw.recipe.load import Overrides
-
-__all__ = [
-    "adopt",
-    "attach",
-    "begin",
-    "cancel",
-    "carry_out",
-    "clean",
-    "confirm",
-    "fetch",
-    "reread",
-    "resume",
-    "retry",
-    "run",
-    "run_into",
-    "throttle",
-]
 
 _FETCHED = 20  # files that are listed
 _MAX_KEPT = 8
 _ALL_RUNS = Selection()
 
 
+# --- nsw run -----------------------------------------------------------------------------------------------
+
+
+@command("nsw run recipe.yaml --site mycluster --yes")
 def run(
-    recipe: str,
-    site: str | None,
-    sites: Sequence[Path] | None,
-    root: Path | None,
-    options: Overrides | None = None,
-    *,
-    note: str | None = None,
-    yes: bool = False,
-    now: bool = False,
+    options: PlannedRecipe,
+    root: Root = None,
+    yes: Yes = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Show the plan and stop, as `nsw plan` does.")] = False,
+    campaign: Into = None,
+    note: Annotated[
+        str | None,
+        option("--note", metavar="TEXT", help="A remark on the campaign, shown by ls, status and compare."),
+    ] = None,
+    now: Now = False,
 ) -> int:
-    """Plan, ask when it is dear, make the campaign, carry it out, answer."""
+    """Run a recipe: plan, run, collect, read, answer."""
     from nsw.campaign.running import Running
+    from nsw.cli import planning
 
-    folder = begin(recipe, site, sites, root, options, note=note, yes=yes)
-    return carry_out(Running(folder), now=now)
+    if campaign is None:
+        if dry_run:
+            return planning.show_plan(options, Target("table"), root)
+        return carry_out(Running(begin(options, root, note=note, yes=yes)), now=now)
+    if note is not None:
+        raise UsageError("--note cannot be combined with --into: a campaign keeps its own")
+    folder = folder_to_extend(options, campaign, root)
+    if dry_run:
+        return planning.show_extension(folder, options, Target("table"))
+    return _run_into(folder, options, yes=yes, now=now)
 
 
-def begin(
-    recipe: str,
-    site: str | None,
-    sites: Sequence[Path] | None,
-    root: Path | None,
-    options: Overrides | None,
-    *,
-    note: str | None,
-    yes: bool,
-) -> CampaignFolder:
+def begin(options: RecipeOptions, root: Path | None, *, note: str | None, yes: bool) -> CampaignFolder:
     """Plan, ask when it is dear, make the campaign."""
     from nsw.campaign import start
     from nsw.campaign.planning import make_plan, with_note
@@ -87,7 +95,8 @@ def begin(
     from nsw.site_check.check import warnings
 
     home = folders.root(root)
-    planned = with_note(make_plan(recipe, site, sites, options, show_message), note)
+    planned = make_plan(options.recipe, options.site, options.sites, options.overrides, show_message)
+    planned = with_note(planned, note)
     lock, differences = start.lock_of(planned)
     kinds = {run.pass_kind for run in planned.plan.runs}
     site_warnings = warnings(planned.site.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
@@ -104,9 +113,7 @@ def begin(
     return folder
 
 
-def run_into(
-    folder: CampaignFolder, recipe: str, sites: Sequence[Path] | None, options: Overrides, *, yes: bool, now: bool
-) -> int:
+def _run_into(folder: CampaignFolder, options: RecipeOptions, *, yes: bool, now: bool) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
     from nsw.campaign import start
     from nsw.campaign.extend import apply_extension, extension
@@ -114,22 +121,18 @@ def run_into(
     from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console
 
-    campaign_extension = extension(folder, recipe, sites, options, show_message)
+    changes = extension(folder, options.recipe, options.sites, options.overrides, show_message)
     err = console(sys.stderr)
-    show_changes(err, folder.id, campaign_extension.changes)
-    if campaign_extension.planned is None:
+    show_changes(err, folder.id, changes.changes)
+    if changes.planned is None:
         tell("nothing to do: the campaign already has every run of the recipe in its current form")
         return Exit.GOOD
-    expected = start.expected_cost(folder.path.parent, campaign_extension.planned.plan)
-    show_plan(
-        err,
-        campaign_extension.planned.plan,
-        [w.render() for w in campaign_extension.planned.recipe.warnings],
-        expected=expected,
-    )
+    expected = start.expected_cost(folder.path.parent, changes.planned.plan)
+    warnings = [w.render() for w in changes.planned.recipe.warnings]
+    show_plan(err, changes.planned.plan, warnings, expected=expected)
     if not yes:
-        _confirm_cost(start.cost_question(campaign_extension.planned, expected))
-    apply_extension(campaign_extension)
+        _confirm_cost(start.cost_question(changes.planned, expected))
+    apply_extension(changes)
     return carry_out(Running(folder), now=now)
 
 
@@ -151,28 +154,46 @@ def confirm(question: str, alone: str, refused: str, *, default: bool = False, e
     """
     if not sys.stdin.isatty():
         raise UsageError(alone, hint="--yes answers yes")
-    import typer
-
     if not typer.confirm(question, default=default, err=err):
         raise UsageError(refused)
 
 
-def resume(folder: CampaignFolder, download: str | None = None, *, now: bool = False) -> int:
-    """Go on where an earlier nsw was ended."""
+# --- what goes on with a campaign --------------------------------------------------------------------------
+
+
+@command("nsw resume alexnet-scaling-20261121")
+def resume(
+    folder: ChosenCampaign,
+    download: Annotated[
+        str | None,
+        option(
+            "--download",
+            metavar="SIZE",
+            help="How much may be downloaded from the site from now on, such as 50G; by default its limits.download.",
+        ),
+    ] = None,
+    now: Now = False,
+) -> int:
+    """Continue a campaign; finished runs are not repeated."""
     from nsw.campaign import retry
 
+    size_option("--download", download)
     return carry_out(retry.resume(folder, show_message, download), now=now)
 
 
-def adopt(folder: CampaignFolder, *, yes: bool) -> int:
-    """Let nsw act for a campaign that was made elsewhere.
+@command("")
+def adopt(
+    campaign: Annotated[str, argument(metavar="PATH", help="The campaign's folder, or its id.")],
+    root: Root = None,
+    yes: Yes = False,
+) -> int:
+    """Let nsw act for a campaign that was made elsewhere, such as one from an archive.
 
-    Raises:
-        CampaignError: It is another user's, or others may write it.
-        UsageError: Nobody said yes.
+    Shown first: the host that nsw would connect to, the programs that it would start, the scratch folder, and notify.
     """
     from nsw.campaign import adopt as adopting
 
+    folder = campaign_folder(campaign, None, root)
     new = adopting.adopt(folder, _consent(yes=yes), _warn)
     tell(f"campaign {folder.id}: nsw acts for it" + ("" if new else " already"))
     return Exit.GOOD
@@ -190,17 +211,20 @@ def _consent(*, yes: bool) -> Callable[[str, list[str]], object]:
     return consent
 
 
+@command("nsw attach alexnet-scaling-20261121 --site mycluster")
 def attach(
-    campaign: str | None, site: str | None, sites: Sequence[Path] | None, root: Path | None, *, yes: bool
+    campaign: Annotated[
+        str | None,
+        argument(metavar="CAMPAIGN", help="Its id or the beginning of it; without it, list the campaigns on the site."),
+    ] = None,
+    site: Site = None,
+    sites: Sites = None,
+    root: Root = None,
+    yes: Yes = False,
 ) -> int:
-    """Take a campaign over and go on with it; with none named, list those of the site.
+    """Take over a campaign that another machine began on a site, and go on with it here.
 
-    Without `site` it is the one of the campaign, where that is here already, else the default one.
-
-    Raises:
-        UsageError: The site is this machine.
-        CampaignError: There is no such campaign, or it cannot be taken over.
-        UnreachableError: The site cannot be reached.
+    The nsw that drove it before submits nothing more from then on. What nsw would do here for it is shown first.
     """
     from nsw.campaign.attach import campaigns_on_site, site_of_local_campaign
 
@@ -233,26 +257,44 @@ def _list_campaigns(campaigns: Sequence[Attachable], location: str) -> None:
         tell(f"there is no campaign to attach to in {location}")
 
 
+@command("nsw retry gpus-2_batch-8.timeline.r1")
 def retry(
-    runs: list[str],
-    campaign: str | None,
-    root: Path | None,
-    selection: Selection = _ALL_RUNS,
+    runs: Annotated[
+        list[str] | None,
+        argument(
+            help="Runs to do again: their ids or a part that only one has, cases, parameters (gpus=2), patterns, job"
+            " ids; a campaign may stand first. If none is named, all that failed, were lost or cancelled, or lack a"
+            " required figure."
+        ),
+    ] = None,
+    campaign: CampaignOption = None,
+    root: Root = None,
+    failed: Annotated[
+        bool, option("--failed", help="Only those that failed, were lost or lack a required figure.")
+    ] = False,
+    choose_again: Annotated[
+        bool,
+        option(
+            "--choose-again",
+            help="Choose the kernels for guided counters again; by default the earlier choice is kept.",
+        ),
+    ] = False,
+    time: Annotated[
+        str | None, option("--time", metavar="TIME", help="A new time limit for what is retried, such as 30m.")
+    ] = None,
+    update_app: Annotated[bool, option("--update-app", help="Copy the program again from its original place.")] = False,
+    sites: Sites = None,
+    now: Now = False,
     *,
-    time: str | None = None,
-    update_app: bool = False,
-    sites: Sequence[Path] | None = None,
-    failed: bool = False,
-    choose_again: bool = False,
-    now: bool = False,
+    selection: ChosenRuns,
 ) -> int:
-    """Plan runs again that did not succeed, and carry them out; those alone that are named."""
+    """Repeat runs that did not succeed; earlier attempts are kept."""
     from nsw.campaign import retry as retrying
 
-    folder, runs = campaign_of_words(runs, campaign, root)
+    folder, words = campaign_of_words(runs or [], campaign, root)
     change = retrying.Change(retrying.seconds("--time", time), update_app, sites)
     running = retrying.retry(
-        folder, runs, show_message, failed=failed, choose_again=choose_again, selection=selection, change=change
+        folder, words, show_message, failed=failed, choose_again=choose_again, selection=selection, change=change
     )
     if running is None:
         tell("nothing to retry: no run failed, was lost or cancelled, or lacks a required figure")
@@ -260,8 +302,9 @@ def retry(
     return carry_out(running, now=now)
 
 
-def cancel(folder: CampaignFolder, selection: Selection) -> int:
-    """End what is queued or running, or some of it, here or through the nsw that drives the campaign."""
+@command("nsw cancel alexnet-scaling-20261121")
+def cancel(folder: ChosenCampaign, selection: ChosenRuns) -> int:
+    """Cancel a campaign's queued and running runs; finished ones are kept."""
     from nsw.campaign import cancel as cancelling
 
     chosen = cancelling.cancellable_runs(folder, selection) if selection else None
@@ -286,8 +329,17 @@ def _show_if_message(event: Event) -> None:
         show_message(event)
 
 
-def throttle(running: int, folder: CampaignFolder) -> int:
-    """Change how many tasks run at a time."""
+@command("nsw throttle 4")
+def throttle(
+    running: Annotated[int, argument(min=0, metavar="N", help="Jobs and array tasks; 0 holds all that wait.")],
+    folder: ChosenCampaign,
+) -> int:
+    """Change how many of a campaign's jobs and array tasks run at a time, while it runs.
+
+    The nsw that drives it hears of it at once, on Slurm with one scontrol for an array; where none drives it, this
+    command passes it on itself. What runs already goes on.
+    0 holds: nothing new begins until another number.
+    """
     from nsw.campaign import cancel as cancelling
 
     standing = cancelling.standing_of(folder)
@@ -310,9 +362,12 @@ def throttle(running: int, folder: CampaignFolder) -> int:
     return Exit.GOOD
 
 
+# --- until a campaign ends ---------------------------------------------------------------------------------
+
+
 def carry_out(running: Running, *, now: bool) -> int:
     """Drive a campaign to its end with a live view, then print what it shows."""
-    from nsw.present.live import Watch
+    from nsw.present.status_view import Watch
 
     folder, running.now = running.folder, now
     with Watch(running) as watch:
@@ -414,10 +469,26 @@ def _next_steps(campaign_results: Results) -> list[str]:
     return steps
 
 
-def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) -> int:
-    """Read the collected reports again, print what changed, and answer."""
+# --- what came of a campaign, here and on its site ---------------------------------------------------------
+
+
+@command("")
+def reread(
+    folder: ChosenCampaign,
+    recipe: Annotated[
+        Path | None,
+        option(
+            "--recipe",
+            help="Take the figures and the report section from this recipe, also next time; default: from the one named"
+            " last, else from the campaign's own file.",
+        ),
+    ] = None,
+    *,
+    selection: ChosenRuns,
+) -> int:
+    """Read a campaign's reports again: for lost tables, a new figure or a corrected regex."""
     from nsw.campaign import reread as rereading
-    from nsw.present.live import ReadingBar
+    from nsw.present.status_view import ReadingBar
 
     done = rereading.reread(folder, recipe, show_message, ReadingBar(), selection)
     if done.taken:
@@ -430,34 +501,37 @@ def reread(folder: CampaignFolder, recipe: Path | None, selection: Selection) ->
         return _answer(campaign_results)
 
 
+@command("")
 def fetch(
-    runs: Sequence[str],
-    patterns: Sequence[str],
-    campaign: str | None,
-    root: Path | None,
-    selection: Selection,
+    runs: Annotated[
+        list[str] | None, argument(help="Runs: ids, parts or patterns of them, cases, job ids; all if none is named.")
+    ] = None,
+    files: Annotated[
+        list[str] | None,
+        option(
+            "--file",
+            help="Patterns of file names; by default reports for the GUIs (*.nsys-rep, *.ncu-rep, *.nvvp, ...).",
+        ),
+    ] = None,
+    campaign: CampaignOption = None,
+    root: Root = None,
+    yes: Yes = False,
     *,
-    yes: bool,
+    selection: ChosenRuns,
 ) -> int:
-    """Bring files of runs into the campaign's folder `fetched`; their sizes are shown first.
-
-    Raises:
-        CampaignError: The campaign is another user's.
-        UsageError: No run has such a name, or nobody said yes.
-        UnreachableError: The site cannot be reached.
-    """
+    """Download files of runs that were left on the site, such as reports for Nsight's GUIs."""
     from nsw.campaign.fetch import GUI_FILES, files_on_site
-    from nsw.present.live import DownloadBar
+    from nsw.present.status_view import DownloadBar
 
-    folder, runs = campaign_of_words(runs, campaign, root)
-    with files_on_site(folder, runs, patterns, selection) as site_files:
+    folder, words = campaign_of_words(runs or [], campaign, root)
+    with files_on_site(folder, words, files or (), selection) as site_files:
         for file in site_files.files[:_FETCHED]:
             tell(f"{size(file.size):>12}  {file.name}")
         if len(site_files.files) > _FETCHED:
             tell(f"{'':12}  and {len(site_files.files) - _FETCHED} more")
         if not site_files.files:
             tell(
-                f"no file of these runs on the site matches {', '.join(patterns or GUI_FILES)}: `--file '*'` lists"
+                f"no file of these runs on the site matches {', '.join(files or GUI_FILES)}: `--file '*'` lists"
                 " every file; `nsw clean` removes them"
             )
             return Exit.GOOD
@@ -477,14 +551,18 @@ def fetch(
     return Exit.GOOD
 
 
-def clean(folder: CampaignFolder, selection: Selection, *, include_uncollected: bool, dry_run: bool, yes: bool) -> int:
-    """Show what would be removed and its size, ask, remove.
-
-    Raises:
-        CampaignError: The campaign is not over, or its reports are not read yet.
-        UsageError: Nobody said yes, or no run is meant.
-        UnreachableError: The site cannot be reached.
-    """
+@command("nsw clean alexnet-scaling-20261121")
+def clean(
+    folder: ChosenCampaign,
+    everything: Annotated[
+        bool, option("--everything", help="Also remove files of runs that were never downloaded.")
+    ] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Show what would be removed, and stop.")] = False,
+    yes: Yes = False,
+    *,
+    selection: ChosenRuns,
+) -> int:
+    """Remove what a finished campaign left on its site; reports and tables here stay."""
     from nsw.campaign.clean import on_site
 
     with on_site(folder, selection) as cleaning:
@@ -492,8 +570,8 @@ def clean(folder: CampaignFolder, selection: Selection, *, include_uncollected: 
             state_text = "holds nothing of these runs" if selection else "is gone already"
             tell(f"{cleaning.location} {state_text}")
             return Exit.GOOD
-        _show_leftovers(cleaning, include_uncollected=include_uncollected)
-        if not cleaning.leftovers.files(include_uncollected=include_uncollected):
+        _show_leftovers(cleaning, include_uncollected=everything)
+        if not cleaning.leftovers.files(include_uncollected=everything):
             tell("nothing to remove")
             return Exit.GOOD
         if dry_run:
@@ -501,7 +579,7 @@ def clean(folder: CampaignFolder, selection: Selection, *, include_uncollected: 
         if not yes:
             alone = "there is no terminal to confirm this on; nothing was removed"
             confirm("Remove them?", alone, "nothing was removed")
-        cleaning.remove(include_uncollected=include_uncollected)
+        cleaning.remove(include_uncollected=everything)
     tell(f"removed; reports and tables are kept in {folder.path}")
     return Exit.GOOD
 

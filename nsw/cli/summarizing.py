@@ -1,27 +1,32 @@
-"""`nsw summarize`: what a campaign shows, for people, as JSON, and table by table as rows."""
+"""`nsw summarize`, `report`, `export`: what a campaign shows, for people, as a page, as tables, for other programs."""
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from nsw.apart import can_fork, run_isolated
 from nsw.campaign.selection import campaign_and_runs, campaign_argument
 from nsw.campaign.summarize import Results, results
-from nsw.cli.output import Target, several, tell
+from nsw.cli.application import command
+from nsw.cli.options import CampaignAndRuns, Plot, PlotTarget, ReadingLimits, Yes, option
+from nsw.cli.output import Folder, Target, output_path, several, tell
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import table_files
-from nsw.errors import Exit, UsageError, did_you_mean
+from nsw.errors import Exit, NswError, UsageError, did_you_mean
 from nsw.present import emit
 from nsw.present.emit import FLAT, OF_A_CASE, flat_rows
 from nsw.present.untrusted_text import say
 from nsw.quantities import size
 from nsw.recipe.matrix import SIDE
+from nsw.safe_files import open_output
 from nsw.wording import plural
 
 if TYPE_CHECKING:
@@ -33,65 +38,75 @@ if TYPE_CHECKING:
     from nsw.campaign.selection import RunsOption, Selection
     from nsw.engine.folder import CampaignFolder
     from nsw.present.page import EvidenceRows
+    from nsw.present.perfetto import PerfettoTrace
 
 Rows = list[dict[str, Any]]
 RUNS = "runs"  # a row a run; its parameters are the fields of one column
+_LARGE: Final = 200_000_000  # bytes that a browser takes long to open
 
 
+@command("nsw summarize --table hotspots -o hotspots.csv")
 def summarize(
-    option_values: RunsOption,
-    table: str | None,
-    target: Target,
-    limits: Limits,
-    top: int | None,
+    which: CampaignAndRuns,
+    table: Annotated[
+        str | None,
+        option(
+            "--table",
+            help="One table as rows: scaling, compare, hotspots, kernels, roofline, api, copies, figures, functions,"
+            " model, gpu_summary ...",
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        option(
+            "--top",
+            min=1,
+            help="With --table: so many rows, of each case in hotspots, kernels, roofline, api, copies and functions,"
+            " of each run in tables of reports.",
+        ),
+    ] = None,
+    full: Annotated[bool, option("--full", help="All tables behind the first screen.")] = False,
+    plot: Plot = None,
     *,
-    full: bool = False,
-    plot: str | None = None,
+    target: PlotTarget,
+    limits: ReadingLimits,
 ) -> int:
-    """What a campaign shows; 1 when some of it failed.
-
-    Args:
-        option_values: The campaign, and of which of its runs.
-        table: The table to show as rows; None: the answer.
-        target: How it is printed and where.
-        limits: What a process that reads tables of others may take.
-        full: All tables, behind the first screen.
-        top: Only so many rows of a table: of each run in tables of reports, of each case in those that list its
-            kernels, calls or copies, else of all.
-        plot: Which plot, where the target is of one; None: the first.
-
-    Raises:
-        UsageError: There is no such run or table, or one file cannot hold the tables.
-    """
+    """Print the answer of a campaign: what was found, a table, what to try."""
     if top is not None and table is None:
         raise UsageError("--top needs --table", hint="`nsw summarize --table hotspots --top 3`")
     target.check_plot(plot)
     if target.is_of_plot and table is not None:
         raise UsageError("--table prints rows, and no plot", hint="`nsw summarize --plot NAME -o plot.svg`")
-    folder, selection = campaign_and_runs(option_values)
-    _check(table)
-    return _answer_safely(folder, selection, limits, table=table, target=target, top=top, full=full, plot=plot)
+    names = table_names()
+    if table is not None and table not in names:
+        raise UsageError(f"there is no table {table}", hint=did_you_mean(table, names) or f"tables: {', '.join(names)}")
+    return _answer_safely(*campaign_and_runs(which), limits, table=table, target=target, top=top, full=full, plot=plot)
 
 
-def report(option_values: RunsOption, output: Path | None, limits: Limits, timeline: str | None) -> int:
-    """Write the answer of a campaign as a page, CAMPAIGN.html if no file is named; 1 when some of it failed.
-
-    Args:
-        option_values: The campaign, and of which of its runs.
-        output: The file.
-        limits: What a process that reads tables of others may take.
-        timeline: The case of which an iteration is drawn.
-    """
-    folder, selection = campaign_and_runs(option_values)
+@command("nsw report alexnet-scaling-20261121 -o answer.html")
+def report(
+    which: CampaignAndRuns,
+    output: Annotated[
+        Path | None,
+        option("--output", "-o", help="File to write; default: CAMPAIGN.html in this folder.", parser=output_path),
+    ] = None,
+    timeline: Annotated[
+        str | None,
+        option("--timeline", metavar="CASE", help="Also draw one iteration of this case, whose report is read for it."),
+    ] = None,
+    *,
+    limits: ReadingLimits,
+) -> int:
+    """Write the answer of a campaign as a page: one HTML file with plots, tables and conditions."""
+    folder, selection = campaign_and_runs(which)
     file = output or Path(f"{folder.id}.html")
-    target = Target("html", file)
-    code = _answer_safely(folder, selection, limits, table=None, target=target, top=None, full=True, timeline=timeline)
+    code = _answer_safely(folder, selection, limits, target=Target("html", file), full=True, timeline=timeline)
     say(f"{file}: {size(file.stat().st_size)}")
     return code
 
 
 def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits, **answer_options: Any) -> int:
-    """The answer, of a campaign of somebody else made in a process with limits."""
+    """The answer, of a campaign of somebody else made in a process with limits; 1 when some runs failed."""
     folder.limits = limits
     answer = partial(_answer, folder, selection, **answer_options)
     if not can_fork() or folder.trusted:
@@ -102,8 +117,8 @@ def _answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits,
 
 
 def _answer(
-    folder: CampaignFolder, selection: Selection, *, table: str | None, target: Target, top: int | None, full: bool,
-    plot: str | None = None, timeline: str | None = None,
+    folder: CampaignFolder, selection: Selection, *, target: Target, table: str | None = None, top: int | None = None,
+    full: bool = False, plot: str | None = None, timeline: str | None = None,
 ) -> int:  # fmt: skip
     with results(folder, selection) as campaign_results:
         note, code = campaign_results.note, Exit.GOOD if campaign_results.is_good() else Exit.SOME_FAILED
@@ -142,12 +157,6 @@ def first(rows: Rows, top: int | None, group_column: str | None) -> Rows:
         if seen[key] <= top:
             first_rows.append(row)
     return first_rows
-
-
-def _check(table: str | None) -> None:
-    if table is not None and table not in table_names():
-        names = table_names()
-        raise UsageError(f"there is no table {table}", hint=did_you_mean(table, names) or f"tables: {', '.join(names)}")
 
 
 def table_names() -> list[str]:
@@ -358,4 +367,135 @@ def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) 
         out.print(f"{folder.id} on site {summary.site}", style="bold")
     summary_view.show_summary(
         out, summary, full=full, next_command=f"`nsw summarize {campaign_argument(folder)} --full` has all tables"
+    )
+
+
+# --- nsw export --------------------------------------------------------------------------------------------
+
+
+@command("nsw export --trace timeline.pftrace")
+def export(
+    which: CampaignAndRuns,
+    trace: Annotated[
+        Path | None,
+        option("--trace", metavar="FILE", help="The timelines, for https://ui.perfetto.dev; its size is shown first."),
+    ] = None,
+    ranks: Annotated[list[int] | None, option("--rank", help="With --trace: only this rank; may be repeated.")] = None,
+    step: Annotated[
+        str | None,
+        option("--step", metavar="N", help="With --trace: only this iteration, or these: 5-7; the first of all is 0."),
+    ] = None,
+    csv: Annotated[Path | None, option("--csv", metavar="FOLDER", help="All tables, a CSV file each.")] = None,
+    parquet: Annotated[
+        Path | None, option("--parquet", metavar="FOLDER", help="All tables, a Parquet file each.")
+    ] = None,
+    yes: Yes = False,
+    *,
+    limits: ReadingLimits,
+) -> int:
+    """Write what a campaign measured for other programs: timelines for Perfetto, all tables as CSV or Parquet."""
+    if (trace is not None) + (csv is not None) + (parquet is not None) != 1:
+        raise UsageError(
+            "nsw export needs one of: --trace FILE, --csv FOLDER, --parquet FOLDER",
+            hint="`nsw export --trace timeline.pftrace`, `nsw export --csv tables/`",
+        )
+    if trace is None and (ranks or step):
+        raise UsageError("--rank and --step belong to --trace")
+    if trace is not None:
+        return _export_trace(which, trace, limits, ranks=ranks, steps=_steps_of(step), yes=yes)
+    target = Target("csv", Folder(csv)) if csv is not None else Target("parquet", Folder(parquet or ""))
+    return _answer_safely(*campaign_and_runs(which), limits, target=target)
+
+
+def _export_trace(
+    which: RunsOption, file: Path, limits: Limits, *, ranks: Collection[int] | None, steps: tuple[int, int] | None,
+    yes: bool,
+) -> int:  # fmt: skip
+    """Write the timelines of a campaign as a trace for Perfetto.
+
+    Args:
+        which: The campaign, and of which of its runs.
+        file: The file.
+        limits: What a process that reads reports may take.
+        ranks: Only these ranks; None: all processes.
+        steps: Only what is at work from the first of these iterations to the last; None: all.
+        yes: Whether a large file is written without a question.
+
+    Raises:
+        UsageError: Nothing is left of what was chosen, or nobody said yes to a large file.
+        CampaignError: The campaign was made elsewhere, and nsw acts not for it.
+        NswError: The file cannot be written.
+    """
+    from nsw.cli.running import confirm
+
+    folder, selection = campaign_and_runs(which)
+    folder.limits = limits
+    with results(folder, selection) as campaign_results:
+        trace = _trace(campaign_results, ranks, steps)
+    description = f"{file}: {plural(trace.events, 'event')}, {size(trace.size)}"
+    tell(description)
+    if trace.size > _LARGE and not yes:
+        alone = f"{description} is large for a browser, and there is no terminal to confirm it on; nothing was written"
+        confirm("This is large for a browser. Write it?", alone, "nothing was written")
+    try:
+        with os.fdopen(open_output(file), "wb") as stream:
+            stream.writelines(trace.packets)
+    except OSError as fault:
+        raise NswError(f"{file} cannot be written: {fault.strerror or fault}") from None
+    say(f"{file}: open it with https://ui.perfetto.dev, which keeps it in the browser")
+    return Exit.GOOD
+
+
+def _steps_of(text: str | None) -> tuple[int, int] | None:
+    """The first and the last of the iterations in `5` or `5-7`.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    if match is None or (match[2] and int(match[2]) < int(match[1])):
+        raise UsageError(f"--step {text}: expected an iteration or a range of them", hint="such as 5, or 5-7")
+    return int(match[1]), int(match[2] or match[1])
+
+
+def _trace(campaign_results: Results, ranks: Collection[int] | None, steps: tuple[int, int] | None) -> PerfettoTrace:
+    """The chosen timelines; a run is let go once it is in the trace."""
+    from nsw.analysis.timeline_tracks import STEPS, TABLES_OF_TRACKS, chosen_rows, tracks_of
+    from nsw.present.perfetto import PerfettoTrace
+
+    perfetto_trace = PerfettoTrace()
+    kinds = [(run.case_id, run.pass_kind) for run in campaign_results.runs]
+    known_ranks: set[int | None] = set()
+    has_events = False
+    for run, tables in campaign_results.traces(campaign_results.runs, (*TABLES_OF_TRACKS, STEPS)):
+        rows = [row for name in TABLES_OF_TRACKS for row in tables.get(name, ())]
+        has_events = has_events or bool(rows)
+        known_ranks |= {row.get("rank") for row in rows}
+        is_only = kinds.count((run.case_id, run.pass_kind)) == 1
+        name = run.case_id if is_only else run.id
+        perfetto_trace.add(tracks_of(name, chosen_rows(tables, ranks, steps) | {STEPS: tables.get(STEPS, ())}))
+    if not perfetto_trace.events:
+        raise _empty_trace_error(
+            ranks, steps, sorted(rank for rank in known_ranks if rank is not None), has_events=has_events
+        )
+    return perfetto_trace
+
+
+def _empty_trace_error(
+    ranks: Collection[int] | None, steps: tuple[int, int] | None, known_ranks: list[int], *, has_events: bool
+) -> UsageError:
+    if not has_events:
+        hint = "a pass `timeline` makes them; reports that stayed on the site come with `nsw fetch`"
+        return UsageError("no report of a timeline is here, so there is nothing to write", hint=hint)
+    if ranks and not known_ranks:
+        return UsageError("--rank: the reports name no ranks", hint="leave it out: each process has tracks of its own")
+    if ranks and not set(ranks) & set(known_ranks):
+        names = ", ".join(map(str, known_ranks))
+        return UsageError(f"--rank {' '.join(map(str, ranks))}: no such rank", hint=f"ranks: {names}")
+    text = "-".join(str(step) for step in dict.fromkeys(steps or ()))
+    return UsageError(
+        f"--step {text}: no timeline has such an iteration",
+        hint="`nsw summarize --table iterations` lists how many each has",
     )

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
+from nsw.analysis.blocks import Ceiling, Column, Evidence
 from nsw.analysis.cases import CaseSummary
 from nsw.analysis.comparison import Scaling, Variant
 from nsw.analysis.effective import Effective
@@ -203,24 +204,6 @@ class SiteChecks(Answer):
     checks: list[SiteCheck]
 
 
-class Evidence(TypedDict):
-    table: str
-    cases: list[str]
-
-
-class BlockColumn(TypedDict):
-    name: str
-    title: str
-    unit: str
-
-
-class Ceiling(TypedDict):
-    name: str
-    y: float | None
-    slope: float | None
-    source: str | None
-
-
 # one shape for all kinds: a reader that does not know a kind shows its text, or columns and rows
 class Block(TypedDict):
     kind: str
@@ -232,7 +215,7 @@ class Block(TypedDict):
     brief: NotRequired[str]
     tone: NotRequired[str]
     title: NotRequired[str]
-    columns: NotRequired[list[BlockColumn]]
+    columns: NotRequired[list[Column]]
     rows: NotRequired[list[list[Any]]]
     x: NotRequired[str]
     y: NotRequired[str]
@@ -474,6 +457,9 @@ def answers_schema() -> dict[str, Any]:
         adapters.append((name, "serialization", adapter))
     references, rest = TypeAdapter.json_schemas(adapters, ref_template=f"{_REF}{{model}}")
     definitions: dict[str, Any] = cleaned(rest)["$defs"]
+    for definition in definitions.values():
+        if any("default" in key for key in definition.get("properties", {}).values()):  # a dataclass: all is printed
+            definition["required"] = list(definition["properties"])
     for (name, _), reference in references.items():
         target = reference["$ref"].removeprefix(_REF)
         definitions[target]["properties"]["nsw_json"] = {"const": JSON_VERSION}

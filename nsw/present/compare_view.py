@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from nsw.analysis.compared_screen import Comparison, Judged, Outcome
     from nsw.analysis.sides import Compared, Side
 
-__all__ = ["COLUMNS", "comparison_data", "gate_data", "gate_markdown", "gate_page", "rows_of", "show", "show_gate"]
-
-
 COLUMNS: Final = (
     "case", "what", "unit", "first", "second", "first_runs", "second_runs", "verdict", "higher_is_better", "gain_pct",
     "gain_low_pct", "gain_high_pct", "chance", "could_show_pct", "more_runs", "paired", "noise_floor", "missing",

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import fields, is_dataclass
-from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, TextIO, TypeAlias
 
@@ -40,16 +39,8 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 JSON_VERSION = 1
+COMPUTED: Final = ("kernels", "roofline")  # tables that `nsw read` computes of a report
 _ITEMS: Final = 64  # of a list that are text at the same time
-
-
-class Format(StrEnum):
-    """How a command prints its data."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 def as_json(payload: Mapping[str, Any]) -> None:

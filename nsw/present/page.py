@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Block, Cell, Evidence
     from nsw.tables import Column
 
-__all__ = ["EvidenceRows", "page"]
-
 _FIRST_ROWS: Final = 20  # rows of a table without JavaScript, and on paper
 _FOLDED: Final = 5  # rows on paper of a table behind the answer; both numbers are in page.js and page.css, too
 _MOST_OF_CASES: Final = 5 << 20  # characters of the sections of single cases

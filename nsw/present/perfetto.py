@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from nsw.analysis.timeline_tracks import Slice, Track
 
-__all__ = ["PerfettoTrace"]
-
 _LENGTH: Final = 2  # wire type of what begins with its number of bytes
 _FIXED64: Final = 1
 _FIRST, _LATER = 1, 2  # sequence_flags: names begin anew; names of before count

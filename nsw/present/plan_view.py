@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from nsw.plan.jobs import WARM_UP
 from nsw.plan.layout import sentence
 from nsw.plan.model import REDUCTION, Job, Plan
-from nsw.present.terminal import seconds, table
+from nsw.present.terminal import table
 from nsw.profilers.model import CHOSEN
+from nsw.quantities import seconds
 from nsw.wording import absent_lines, first_of, plural
 
 if TYPE_CHECKING:

@@ -29,41 +29,9 @@ from nsw.analysis.blocks import (
 )  # fmt: skip
 from nsw.analysis.first_screen import HEADLINE
 from nsw.errors import NswError, UsageError, did_you_mean
+from nsw.present import svg
 from nsw.present.plots_of_planes import heat_map, lanes, scatter
 from nsw.present.summary_view import as_text, cells
-from nsw.present.svg import (
-    FONT,
-    SMALL,
-    TICK,
-    Axis,
-    Picture,
-    class_of,
-    column_of,
-    hatch,
-    label_of,
-    left_of,
-    legend_of,
-    line,
-    linear,
-    logarithmic,
-    marker,
-    node,
-    number_of,
-    path,
-    range_of,
-    rect,
-    room,
-    row_tip,
-    series_of,
-    source_of,
-    spread_out,
-    text,
-    tip,
-    whisker,
-    words,
-    x_axis,
-    y_axis,
-)  # fmt: skip  # fmt: skip
 from nsw.quantities import in_one_unit
 from nsw.wording import plural
 
@@ -71,9 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from nsw.analysis.blocks import Block
-
-
-__all__ = ["html_of", "plot_of", "png_of", "svg_of"]
 
 _SERIES: Final = 8  # that are drawn: there are no more colours that everybody tells apart
 _DECADES: Final = 16.0  # times, from which an axis is logarithmic
@@ -92,12 +57,12 @@ def svg_of(block: Table, *, width: int = 720, title: bool = True) -> str | None:
     picture = draw(block, float(width), 30.0 if heading else 8.0) if draw and block.rows else None
     if picture is None:
         return None
-    head = [text(block.title, 8, 20, size=15, bold=True, within=width - 16)] if heading else []
+    head = [svg.text(block.title, 8, 20, size=15, bold=True, within=width - 16)] if heading else []
     height = round(picture.bottom)
-    return node(
-        "svg", node("title", words(block.title or block.name)), node("desc", words(picture.words)), *head,
-        *picture.parts, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width,
-        height=height, role="img", font_family=FONT, class_="plot",
+    return svg.node(
+        "svg", svg.node("title", svg.words(block.title or block.name)), svg.node("desc", svg.words(picture.words)),
+        *head, *picture.parts, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width,
+        height=height, role="img", font_family=svg.FONT, class_="plot",
     )  # fmt: skip
 
 
@@ -114,18 +79,20 @@ class _Point:
 
 
 def _points(block: Curve, rows: Iterable[int]) -> list[_Point]:
-    x_at, y_at = column_of(block, block.x), column_of(block, block.y)
+    x_at, y_at = svg.column_of(block, block.x), svg.column_of(block, block.y)
     points = []
     for n in rows:
-        x, y = number_of(block.rows[n][x_at]), number_of(block.rows[n][y_at])
+        x, y = svg.number_of(block.rows[n][x_at]), svg.number_of(block.rows[n][y_at])
         if x is not None and y is not None:
-            points.append(_Point(n, x, y, range_of(block, block.rows[n]), block.ideals[n] if block.ideals else None))
+            points.append(
+                _Point(n, x, y, svg.range_of(block, block.rows[n]), block.ideals[n] if block.ideals else None)
+            )
     return sorted(points, key=lambda point: point.x)
 
 
-def _curve(block: Any, width: float, top: float) -> Picture | None:
+def _curve(block: Any, width: float, top: float) -> svg.Picture | None:
     """Lines with a marker a point, ranges as whiskers, the ideal dotted; names at the lines' ends."""
-    every = {name: _points(block, rows) for name, rows in series_of(block, block.series).items()}
+    every = {name: _points(block, rows) for name, rows in svg.series_of(block, block.series).items()}
     lines = dict([(name, points) for name, points in every.items() if points][:_SERIES])
     points = [point for series_points in lines.values() for point in series_points]
     if len({point.x for point in points}) < 2:
@@ -135,36 +102,38 @@ def _curve(block: Any, width: float, top: float) -> Picture | None:
     bottom = top + 300
     highs = [value for p in points for value in (p.y, p.ideal, p.range and p.range[1]) if value is not None]
     lows = [value for p in points for value in (p.y, p.ideal, p.range and p.range[0]) if value is not None]
-    x_unit, y_unit = (block.columns[column_of(block, name)] for name in (block.x, block.y))
+    x_unit, y_unit = (block.columns[svg.column_of(block, name)] for name in (block.x, block.y))
     xs = sorted({point.x for point in points})
     log = xs[0] > 0 and xs[-1] / xs[0] >= _DECADES
     log_y = log and min(lows) > 0 and max(highs) / min(lows) >= _DECADES
-    make_y = logarithmic if log_y else linear
+    make_y = svg.logarithmic if log_y else svg.linear
     y = make_y(min(lows) if log_y else min(0.0, *lows), max(highs), bottom, top, unit=y_unit.unit)
-    left, right = left_of(y), width - _right_of(lines)
+    left, right = svg.left_of(y), width - _right_of(lines)
     x = _x_of_curve(xs, left, right, log=log)
     parts = [
-        *y_axis(y, left, right, y_unit.title),
-        *x_axis(x, top, bottom, x_unit.title),
-        line(left, bottom, right, bottom, "axis"),
+        *svg.y_axis(y, left, right, y_unit.title),
+        *svg.x_axis(x, top, bottom, x_unit.title),
+        svg.line(left, bottom, right, bottom, "axis"),
     ]
-    parts += [text(notes, left, top - 8, size=SMALL, within=width - left)] if notes else []
+    parts += [svg.text(notes, left, top - 8, size=svg.SMALL, within=width - left)] if notes else []
     for n, series_points in enumerate(lines.values()):
         parts += _ideal(series_points, n, x, y)
     for n, series_points in enumerate(lines.values()):
         parts += _line(block, series_points, n, x, y)
-    ends = spread_out([y.at(series_points[-1].y) for series_points in lines.values()], 15, top + 4, bottom)
+    ends = svg.spread_out([y.at(series_points[-1].y) for series_points in lines.values()], 15, top + 4, bottom)
     for n, (name, end) in enumerate(zip(lines, ends, strict=True)):
         if name:
-            parts.append(text(name, right + 12, end + 4, within=width - right - 16))
+            parts.append(svg.text(name, right + 12, end + 4, within=width - right - 16))
         if name and abs(end - y.at(lines[name][-1].y)) > 3:
             parts.append(
-                line(x.at(lines[name][-1].x) + 5, y.at(lines[name][-1].y), right + 10, end, class_of(n), width=0.7)
+                svg.line(
+                    x.at(lines[name][-1].x) + 5, y.at(lines[name][-1].y), right + 10, end, svg.class_of(n), width=0.7
+                )
             )
     description = f"{plural(len(points), 'point')} of {y_unit.title} over {x_unit.title}" + (
         f" in {len(lines)} series" if len(lines) > 1 else ""
     )
-    return Picture(parts, bottom + 48, description)
+    return svg.Picture(parts, bottom + 48, description)
 
 
 def _notes_of_curve(points: Sequence[_Point], *, left_out: int) -> str:
@@ -177,33 +146,33 @@ def _notes_of_curve(points: Sequence[_Point], *, left_out: int) -> str:
 
 def _right_of(names: Iterable[str]) -> float:
     """The room that names at the right need."""
-    return 20 + min(170.0, max(room(name) + 4 for name in names))
+    return 20 + min(170.0, max(svg.room(name) + 4 for name in names))
 
 
-def _x_of_curve(xs: Sequence[float], left: float, right: float, *, log: bool) -> Axis:
+def _x_of_curve(xs: Sequence[float], left: float, right: float, *, log: bool) -> svg.Axis:
     """From zero, or logarithmic; its ticks are the values themselves where they have room."""
-    axis = (logarithmic(xs[0], xs[-1], left + 12, right - 12, exact=True) if log
-            else linear(min(0.0, xs[0]), xs[-1], left, right - 12, exact=True))  # fmt: skip
+    axis = (svg.logarithmic(xs[0], xs[-1], left + 12, right - 12, exact=True) if log
+            else svg.linear(min(0.0, xs[0]), xs[-1], left, right - 12, exact=True))  # fmt: skip
     positions = [axis.at(x) for x in xs]
     least_distance = min((b - a for a, b in itertools.pairwise(positions)), default=0.0)
-    if len(xs) <= 12 and least_distance > 10 + max(room(f"{x:,g}", TICK) for x in xs):
+    if len(xs) <= 12 and least_distance > 10 + max(svg.room(f"{x:,g}", svg.TICK) for x in xs):
         ticks = tuple(xs) if log or axis.low else tuple(dict.fromkeys((0.0, *xs)))
-        return Axis(axis.low, axis.high, axis.first, axis.last, ticks, is_log=log)
+        return svg.Axis(axis.low, axis.high, axis.first, axis.last, ticks, is_log=log)
     return axis
 
 
-def _ideal(points: Sequence[_Point], series: int, x: Axis, y: Axis) -> list[str]:
+def _ideal(points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
     ideal = [(x.at(p.x), y.at(p.ideal)) for p in points if p.ideal is not None]
-    return [path(ideal, class_of(series), width=1.5, dash="2 4")] if len(ideal) > 1 else []
+    return [svg.path(ideal, svg.class_of(series), width=1.5, dash="2 4")] if len(ideal) > 1 else []
 
 
-def _line(block: Table, points: Sequence[_Point], series: int, x: Axis, y: Axis) -> list[str]:
-    parts = [path([(x.at(p.x), y.at(p.y)) for p in points], class_of(series))] if len(points) > 1 else []
-    parts += [whisker(y.at(p.range[0]), y.at(p.range[1]), x.at(p.x), class_of(series), upright=True)
+def _line(block: Table, points: Sequence[_Point], series: int, x: svg.Axis, y: svg.Axis) -> list[str]:
+    parts = [svg.path([(x.at(p.x), y.at(p.y)) for p in points], svg.class_of(series))] if len(points) > 1 else []
+    parts += [svg.whisker(y.at(p.range[0]), y.at(p.range[1]), x.at(p.x), svg.class_of(series), upright=True)
               for p in points if p.range and p.range[0] < p.range[1]]  # fmt: skip
     for p in points:
         ideal = [f"ideal: {as_text(p.ideal, 'number')}"] if p.ideal is not None else []
-        parts.append(marker(x.at(p.x), y.at(p.y), series, row_tip(block, p.row, *ideal), row=p.row))
+        parts.append(svg.marker(x.at(p.x), y.at(p.y), series, svg.row_tip(block, p.row, *ideal), row=p.row))
     return parts
 
 
@@ -229,7 +198,7 @@ class _Rows:
 
 def _rows(labels: Sequence[str], width: float, top: float, *, right: float, groups: Sequence[Any] = ()) -> _Rows:
     """Room for labels and bars; a gap where another group begins."""
-    left = min(0.36 * width, 16 + max(room(label) for label in labels))
+    left = min(0.36 * width, 16 + max(svg.room(label) for label in labels))
     positions, at = [], top
     for n in range(len(labels)):
         at += 8 if n and groups and groups[n] != groups[n - 1] else 0
@@ -240,43 +209,43 @@ def _rows(labels: Sequence[str], width: float, top: float, *, right: float, grou
 
 def _labels(rows: _Rows, labels: Sequence[str]) -> list[str]:
     return [
-        text(label, rows.left - 8, at + _BAR - 5, anchor="end", within=rows.left - 12)
+        svg.text(label, rows.left - 8, at + _BAR - 5, anchor="end", within=rows.left - 12)
         for label, at in zip(labels, rows.positions, strict=True)
     ]
 
 
-def _bars(block: Any, width: float, top: float) -> Picture | None:
+def _bars(block: Any, width: float, top: float) -> svg.Picture | None:
     """A bar a row from zero, its value beside it, its range as a whisker."""
-    label_at, value_at = column_of(block, block.label), column_of(block, block.value)
+    label_at, value_at = svg.column_of(block, block.label), svg.column_of(block, block.value)
     numbered_values = [
-        (n, value) for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None
+        (n, value) for n, row in enumerate(block.rows) if (value := svg.number_of(row[value_at])) is not None
     ]
     left_out, numbered_values = numbered_values[_MAX_BARS:], numbered_values[:_MAX_BARS]
     if len(numbered_values) < 2:
         return None
     unit = block.columns[value_at]
-    labels = [label_of(block, block.rows[n], block.label) for n, _ in numbered_values]
+    labels = [svg.label_of(block, block.rows[n], block.label) for n, _ in numbered_values]
     values = [as_text(value, unit.unit) for _, value in numbered_values]
-    ranges = [range_of(block, block.rows[n]) or (value, value) for n, value in numbered_values]
+    ranges = [svg.range_of(block, block.rows[n]) or (value, value) for n, value in numbered_values]
     rows = _rows(
         labels,
         width,
         top,
-        right=24 + max(map(room, values)),
+        right=24 + max(map(svg.room, values)),
         groups=[block.rows[n][:label_at] for n, _ in numbered_values],
     )
     high, low = max(pair[1] for pair in ranges), min(0.0, *(pair[0] for pair in ranges))
-    axis = linear(low, max(high, 0.0), rows.left, rows.right, unit=unit.unit)
-    parts = [*x_axis(axis, rows.top - 2, rows.bottom, unit.title), *_labels(rows, labels)]
+    axis = svg.linear(low, max(high, 0.0), rows.left, rows.right, unit=unit.unit)
+    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, unit.title), *_labels(rows, labels)]
     for (n, value), value_text, (low_end, high_end), at in zip(
         numbered_values, values, ranges, rows.positions, strict=True
     ):
         x, zero = axis.at(value), axis.at(0.0)
-        parts.append(rect(min(x, zero), at, abs(x - zero), _BAR, "s1", row_tip(block, n), row=n))
+        parts.append(svg.rect(min(x, zero), at, abs(x - zero), _BAR, "s1", svg.row_tip(block, n), row=n))
         if low_end < high_end:
-            parts.append(whisker(axis.at(low_end), axis.at(high_end), at + _BAR / 2, "axis", upright=False))
-        parts.append(text(value_text, max(x, zero, axis.at(high_end)) + 6, at + _BAR - 5, size=SMALL))
-    return Picture(
+            parts.append(svg.whisker(axis.at(low_end), axis.at(high_end), at + _BAR / 2, "axis", upright=False))
+        parts.append(svg.text(value_text, max(x, zero, axis.at(high_end)) + 6, at + _BAR - 5, size=svg.SMALL))
+    return svg.Picture(
         [*parts, *_left_out(left_out, rows)], rows.bottom + 48, f"{plural(len(numbered_values), 'bar')} of {unit.title}"
     )
 
@@ -286,7 +255,7 @@ _MAX_BARS: Final = 40  # bars
 
 def _left_out(rows: Sequence[Any], rows_frame: _Rows) -> list[str]:
     omitted = f"{plural(len(rows), 'more row')}: see the table"
-    return [text(omitted, 8, rows_frame.bottom + 36, size=SMALL)] if rows else []
+    return [svg.text(omitted, 8, rows_frame.bottom + 36, size=svg.SMALL)] if rows else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,22 +268,25 @@ class _Piece:
     tip: str
 
 
-def _stacked_bars(block: Any, width: float, top: float) -> Picture | None:
-    columns = [column_of(block, name) for name in block.values]
+def _stacked_bars(block: Any, width: float, top: float) -> svg.Picture | None:
+    columns = [svg.column_of(block, name) for name in block.values]
     labels, bars = [], []
     for n, row in list(enumerate(block.rows))[:_MAX_BARS]:
-        total = sum(number_of(row[at]) or 0.0 for at in columns)
+        total = sum(svg.number_of(row[at]) or 0.0 for at in columns)
         pieces = []
         for series, at in enumerate(columns):
-            length = number_of(row[at]) or 0.0
+            length = svg.number_of(row[at]) or 0.0
             piece_text = f"{block.columns[at].title}: {as_text(length, block.columns[at].unit)}"
             share = f", {100 * length / total:.1f} %" if total else ""
             pieces.append(
                 _Piece(
-                    length, series, n, tip(label_of(block, row, block.label), piece_text + share, *source_of(block, n))
+                    length,
+                    series,
+                    n,
+                    svg.tip(svg.label_of(block, row, block.label), piece_text + share, *svg.source_of(block, n)),
                 )
             )
-        labels.append(label_of(block, row, block.label))
+        labels.append(svg.label_of(block, row, block.label))
         bars.append([piece for piece in pieces if piece.length > 0])
     names = [block.columns[at].title for at in columns]
     colours = _colours([block.columns[at].name for at in columns])
@@ -322,11 +294,11 @@ def _stacked_bars(block: Any, width: float, top: float) -> Picture | None:
     return _stacks(labels, bars, names, colours, unit=unit, size=(width, top), left_out=block.rows[_MAX_BARS:])
 
 
-def _timeline(block: Any, width: float, top: float) -> Picture | None:
+def _timeline(block: Any, width: float, top: float) -> svg.Picture | None:
     """One bar: stretches that follow each other."""
-    label_at, length_at = column_of(block, block.label), column_of(block, block.length)
-    lengths = [number_of(row[length_at]) or 0.0 for row in block.rows]
-    bar = [_Piece(length, n, n, row_tip(block, n)) for n, length in enumerate(lengths) if length > 0]
+    label_at, length_at = svg.column_of(block, block.label), svg.column_of(block, block.length)
+    lengths = [svg.number_of(row[length_at]) or 0.0 for row in block.rows]
+    bar = [_Piece(length, n, n, svg.row_tip(block, n)) for n, length in enumerate(lengths) if length > 0]
     names = [as_text(row[label_at], "text") for row in block.rows]
     return _stacks([block.case or ""], [bar], names, _colours(names), unit="ns", size=(width, top))
 
@@ -345,42 +317,46 @@ def _colours(names: Sequence[str]) -> list[int]:
 def _stacks(
     labels: Sequence[str], bars: Sequence[Sequence[_Piece]], names: Sequence[str], colours: Sequence[int], *,
     unit: Any, size: tuple[float, float], left_out: Sequence[Any] = (),
-) -> Picture | None:  # fmt: skip
+) -> svg.Picture | None:  # fmt: skip
     """Stacked bars with a legend above them; a part that has room for it bears its share."""
     width, top = size
     if sum(map(len, bars)) < 2:
         return None
 
     def sign(n: int, x: float, y: float) -> str:
-        return rect(x, y - 11, 14, 13, class_of(colours[n])) + hatch(x, y - 11, 14, 13, colours[n])
+        return svg.rect(x, y - 11, 14, 13, svg.class_of(colours[n])) + svg.hatch(x, y - 11, 14, 13, colours[n])
 
-    legend, top = legend_of(names, 8, top + 12, width - 16, sign)
+    legend, top = svg.legend_of(names, 8, top + 12, width - 16, sign)
     rows = _rows(labels, width, top + 4, right=24)
-    axis = linear(0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit)
-    parts = [*legend, *x_axis(axis, rows.top - 2, rows.bottom, "time" if unit == "ns" else ""), *_labels(rows, labels)]
+    axis = svg.linear(0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit)
+    parts = [
+        *legend,
+        *svg.x_axis(axis, rows.top - 2, rows.bottom, "time" if unit == "ns" else ""),
+        *_labels(rows, labels),
+    ]
     for bar, at in zip(bars, rows.positions, strict=True):
         done, total = 0.0, sum(piece.length for piece in bar)
         for piece in bar:
             x, end = axis.at(done), axis.at(done + piece.length)
-            parts.append(rect(x, at, end - x, _BAR, class_of(colours[piece.series]), piece.tip, row=piece.row))
+            parts.append(svg.rect(x, at, end - x, _BAR, svg.class_of(colours[piece.series]), piece.tip, row=piece.row))
             share = f"{100 * piece.length / total:.0f} %"
-            if end - x > room(share, SMALL) + 10:
+            if end - x > svg.room(share, svg.SMALL) + 10:
                 parts.append(_plate(share, (x + end) / 2, at, (x, end), colours[piece.series]))
             else:
-                parts.append(hatch(x, at, end - x, _BAR, colours[piece.series]))
+                parts.append(svg.hatch(x, at, end - x, _BAR, colours[piece.series]))
             done += piece.length
     parts += _left_out(left_out, rows)
-    return Picture(parts, rows.bottom + 48, f"{plural(len(bars), 'bar')}, each of {', '.join(names)}")
+    return svg.Picture(parts, rows.bottom + 48, f"{plural(len(bars), 'bar')}, each of {', '.join(names)}")
 
 
 def _plate(content: str, middle: float, at: float, ends: tuple[float, float], kind: int) -> str:
     """A text upon a bar, whose hatch leaves room for it."""
-    half = room(content, SMALL) / 2 + 3
+    half = svg.room(content, svg.SMALL) / 2 + 3
     left, right = middle - half, middle + half
     return (
-        hatch(ends[0], at, left - ends[0], _BAR, kind)
-        + hatch(right, at, ends[1] - right, _BAR, kind)
-        + text(content, middle, at + _BAR - 5, anchor="middle", size=SMALL, css_class="upon")
+        svg.hatch(ends[0], at, left - ends[0], _BAR, kind)
+        + svg.hatch(right, at, ends[1] - right, _BAR, kind)
+        + svg.text(content, middle, at + _BAR - 5, anchor="middle", size=svg.SMALL, css_class="upon")
     )
 
 
@@ -390,68 +366,68 @@ def _plate(content: str, middle: float, at: float, ends: tuple[float, float], ki
 _DECIDED: Final = frozenset({"faster", "slower", "higher", "lower"})
 
 
-def _intervals(block: Any, width: float, top: float) -> Picture | None:
+def _intervals(block: Any, width: float, top: float) -> svg.Picture | None:
     """A ratio a row with its interval, beside 1: a circle where it is decided, else a bar in grey."""
     value_at, interval_at, verdict_at = (
-        column_of(block, name) for name in (block.value, block.interval, block.verdict)
+        svg.column_of(block, name) for name in (block.value, block.interval, block.verdict)
     )
-    numbered_values = [(n, value, range_of(block, row) or (value, value)) for n, row in enumerate(block.rows)
-             if (value := number_of(row[value_at])) is not None and value > 0]  # fmt: skip
+    numbered_values = [(n, value, svg.range_of(block, row) or (value, value)) for n, row in enumerate(block.rows)
+             if (value := svg.number_of(row[value_at])) is not None and value > 0]  # fmt: skip
     if len(numbered_values) < 2:
         return None
-    labels = [label_of(block, block.rows[n], block.label) for n, _, _ in numbered_values]
+    labels = [svg.label_of(block, block.rows[n], block.label) for n, _, _ in numbered_values]
     values = [as_text(value, "times") for _, value, _ in numbered_values]
-    rows = _rows(labels, width, top + 4, right=30 + max(map(room, values)))
+    rows = _rows(labels, width, top + 4, right=30 + max(map(svg.room, values)))
     low, high = (
         min(1.0, *(pair[0] for _, _, pair in numbered_values)),
         max(1.0, *(pair[1] for _, _, pair in numbered_values)),
     )
     wide = high / low > 4
-    axis = (logarithmic if wide else linear)(low, high, rows.left, rows.right, unit="times")
+    axis = (svg.logarithmic if wide else svg.linear)(low, high, rows.left, rows.right, unit="times")
     one_x = axis.at(1.0)
-    parts = [*x_axis(axis, rows.top - 2, rows.bottom, block.columns[value_at].title), *_labels(rows, labels),
-             line(one_x, rows.top - 2, one_x, rows.bottom, "axis", width=1.5)]  # fmt: skip
+    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, block.columns[value_at].title), *_labels(rows, labels),
+             svg.line(one_x, rows.top - 2, one_x, rows.bottom, "axis", width=1.5)]  # fmt: skip
     for (n, value, (low_end, high_end)), value_text, at in zip(numbered_values, values, rows.positions, strict=True):
         decided = block.rows[n][verdict_at] in _DECIDED
         series, middle = 0 if decided else 7, at + _BAR / 2
-        parts.append(whisker(axis.at(low_end), axis.at(high_end), middle, class_of(series), upright=False))
-        parts.append(marker(axis.at(value), middle, series, row_tip(block, n), row=n))
-        parts.append(text(value_text, rows.right + 12, at + _BAR - 5, size=SMALL))
+        parts.append(svg.whisker(axis.at(low_end), axis.at(high_end), middle, svg.class_of(series), upright=False))
+        parts.append(svg.marker(axis.at(value), middle, series, svg.row_tip(block, n), row=n))
+        parts.append(svg.text(value_text, rows.right + 12, at + _BAR - 5, size=svg.SMALL))
     description = f"{plural(len(numbered_values), 'ratio')} with {block.columns[interval_at].title}"
-    return Picture(parts, rows.bottom + 48, description)
+    return svg.Picture(parts, rows.bottom + 48, description)
 
 
-def _waterfall(block: Any, width: float, top: float) -> Picture | None:
+def _waterfall(block: Any, width: float, top: float) -> svg.Picture | None:
     """The first whole, what came and went, the last whole; what takes more is hatched."""
-    start_at, end_at = column_of(block, block.start), column_of(block, block.end)
-    steps = [(number_of(row[start_at]) or 0.0, number_of(row[end_at]) or 0.0) for row in block.rows]
+    start_at, end_at = svg.column_of(block, block.start), svg.column_of(block, block.end)
+    steps = [(svg.number_of(row[start_at]) or 0.0, svg.number_of(row[end_at]) or 0.0) for row in block.rows]
     if len(steps) < 3:
         return None
-    labels = [label_of(block, row, block.label) for row in block.rows]
+    labels = [svg.label_of(block, row, block.label) for row in block.rows]
     unit = block.columns[end_at].unit
     changes = [("+" if end > start else "\N{MINUS SIGN}") + as_text(abs(end - start), unit) for start, end in steps]
     values = [as_text(steps[0][1], unit), *changes[1:-1], as_text(steps[-1][1], unit)]
-    rows = _rows(labels, width, top + 4, right=24 + max(map(room, values)))
+    rows = _rows(labels, width, top + 4, right=24 + max(map(svg.room, values)))
     ends = [value for step in steps[1:-1] for value in step]
     moved = max(ends) - min(ends)
     low = max(0.0, min(ends) - moved) if moved < 0.3 * max(ends) else 0.0
-    axis = linear(low, max(ends), rows.left, rows.right, unit=unit)
-    parts = [*x_axis(axis, rows.top - 2, rows.bottom, "time"), *_labels(rows, labels)]
+    axis = svg.linear(low, max(ends), rows.left, rows.right, unit=unit)
+    parts = [*svg.x_axis(axis, rows.top - 2, rows.bottom, "time"), *_labels(rows, labels)]
     for n, ((start, end), value_text, at) in enumerate(zip(steps, values, rows.positions, strict=True)):
         is_total = n in {0, len(steps) - 1}
         a, b = sorted((axis.at(max(start, axis.low)), axis.at(end)))
         css_class, kind = ("s8", 7) if is_total else ("s6", 1) if end > start else ("s3", 4)
         parts += [
-            rect(a, at, max(b - a, 1.0), _BAR, css_class, row_tip(block, n), row=n),
-            hatch(a, at, b - a, _BAR, kind),
+            svg.rect(a, at, max(b - a, 1.0), _BAR, css_class, svg.row_tip(block, n), row=n),
+            svg.hatch(a, at, b - a, _BAR, kind),
         ]
-        parts.append(text(value_text, b + 6, at + _BAR - 5, size=SMALL))
+        parts.append(svg.text(value_text, b + 6, at + _BAR - 5, size=svg.SMALL))
         if n + 1 < len(steps):
-            parts.append(line(axis.at(end), at + _BAR, axis.at(end), rows.positions[n + 1], "axis", width=0.7))
-    return Picture(parts, rows.bottom + 48, f"from {values[0]} to {values[-1]} in {plural(len(steps) - 2, 'step')}")
+            parts.append(svg.line(axis.at(end), at + _BAR, axis.at(end), rows.positions[n + 1], "axis", width=0.7))
+    return svg.Picture(parts, rows.bottom + 48, f"from {values[0]} to {values[-1]} in {plural(len(steps) - 2, 'step')}")
 
 
-_PICTURES: Final[Mapping[str, Callable[[Any, float, float], Picture | None]]] = {
+_PICTURES: Final[Mapping[str, Callable[[Any, float, float], svg.Picture | None]]] = {
     Curve.kind: _curve,
     Bars.kind: _bars,
     StackedBars.kind: _stacked_bars,
@@ -474,12 +450,14 @@ def html_of(blocks: Iterable[Block]) -> str:
         blocks: The whole answer, or its first screen.
     """
     overall = [block for block in blocks if block.case is None]
-    heads = [node("p", node("b", words(b.text))) for b in overall if isinstance(b, Note) and b.name == HEADLINE]
+    heads = [
+        svg.node("p", svg.node("b", svg.words(b.text))) for b in overall if isinstance(b, Note) and b.name == HEADLINE
+    ]
     tables = [_table(block) for block in overall if isinstance(block, Table) and block.shown == "always"]
-    findings = [node("li", words(block.text)) for block in overall
+    findings = [svg.node("li", svg.words(block.text)) for block in overall
                 if isinstance(block, Finding) and block.shown == "always"]  # fmt: skip
     plots = islice(filter(None, (svg_of(block) for block in overall if isinstance(block, Table))), _PLOTS)
-    return node("div", *heads, *tables[:1], *([node("ul", *findings)] if findings else []), *plots)
+    return svg.node("div", *heads, *tables[:1], *([svg.node("ul", *findings)] if findings else []), *plots)
 
 
 def _table(block: Table) -> str:
@@ -488,13 +466,13 @@ def _table(block: Table) -> str:
         for column, column_texts in zip(block.columns, cells(block), strict=True)
     ]
     sides = ["right" if column.unit in NUMBERS else "left" for column in block.columns]
-    heads = [node("th", words(head), align=side) for (head, _), side in zip(columns, sides, strict=True)]
+    heads = [svg.node("th", svg.words(head), align=side) for (head, _), side in zip(columns, sides, strict=True)]
     rows = zip(*(column_texts for _, column_texts in columns), strict=True)
     lines = [
-        node("tr", *(node("td", words(cell), align=side) for cell, side in zip(row, sides, strict=True)))
+        svg.node("tr", *(svg.node("td", svg.words(cell), align=side) for cell, side in zip(row, sides, strict=True)))
         for row in rows
     ]  # fmt: skip
-    return node("table", node("thead", node("tr", *heads)), node("tbody", *lines))
+    return svg.node("table", svg.node("thead", svg.node("tr", *heads)), svg.node("tbody", *lines))
 
 
 _ZOOM: Final = 2  # dots for each px, for a screen and a slide
@@ -511,9 +489,9 @@ def plot_of(blocks: Iterable[Block], name: str | None) -> str:
     """
     names: dict[str, None] = {}
     for block in blocks:
-        if isinstance(block, Table) and (svg := svg_of(block)) is not None:
+        if isinstance(block, Table) and (drawn := svg_of(block)) is not None:
             if name in {None, block.name}:
-                return svg
+                return drawn
             names[block.name] = None
     if name is None:
         raise UsageError("there is no plot: nothing was measured that more than one point would show")
@@ -522,7 +500,7 @@ def plot_of(blocks: Iterable[Block], name: str | None) -> str:
     )
 
 
-def png_of(svg: str) -> bytes:
+def png_of(plot: str) -> bytes:
     """The plot as PNG on white.
 
     Raises:
@@ -534,7 +512,7 @@ def png_of(svg: str) -> bytes:
         raise NswError(
             "a plot as PNG needs the package resvg-py", hint="pip install 'nsw[png]', or write SVG: -o plot.svg"
         ) from None
-    letter, blank = (resvg.svg_to_bytes(svg_string=_LETTER.format(FONT, text)) for text in ("A", ""))
+    letter, blank = (resvg.svg_to_bytes(svg_string=_LETTER.format(svg.FONT, text)) for text in ("A", ""))
     if letter == blank:
         raise NswError("no font was found, so that a PNG would have no text", hint="write SVG: -o plot.svg")
-    return bytes(resvg.svg_to_bytes(svg_string=svg, background="white", zoom=_ZOOM))
+    return bytes(resvg.svg_to_bytes(svg_string=plot, background="white", zoom=_ZOOM))

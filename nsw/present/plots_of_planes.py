@@ -8,35 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.present import svg
 from nsw.present.summary_view import as_text
-from nsw.present.svg import (
-    COLOURS,
-    SMALL,
-    TICK,
-    Axis,
-    Picture,
-    class_of,
-    column_of,
-    cut,
-    left_of,
-    legend_of,
-    line,
-    linear,
-    logarithmic,
-    marker,
-    node,
-    number_of,
-    path,
-    rect,
-    room,
-    row_tip,
-    series_of,
-    text,
-    tip,
-    words,
-    x_axis,
-    y_axis,
-)  # fmt: skip  # fmt: skip
 from nsw.present.untrusted_text import clean
 from nsw.wording import plural
 
@@ -45,30 +18,29 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Ceiling
 
-__all__ = ["boxes_of", "heat_map", "lanes", "places_of", "scatter"]
-
-
 # --- two parameters -------------------------------------------------------------------------------------------------
 
 
 _FIELDS: Final = 40  # in a row or column: of more nobody reads the names
 
 
-def heat_map(block: Any, width: float, top: float) -> Picture | None:
+def heat_map(block: Any, width: float, top: float) -> svg.Picture | None:
     """A field a row, the darker the larger, with its value."""
-    x_at, y_at, value_at = (column_of(block, name) for name in (block.x, block.y, block.value))
-    values_by_row = {n: value for n, row in enumerate(block.rows) if (value := number_of(row[value_at])) is not None}
+    x_at, y_at, value_at = (svg.column_of(block, name) for name in (block.x, block.y, block.value))
+    values_by_row = {
+        n: value for n, row in enumerate(block.rows) if (value := svg.number_of(row[value_at])) is not None
+    }
     xs, ys = (_in_order(row[at] for row in block.rows) for at in (x_at, y_at))
     if not values_by_row or not 2 <= len(xs) <= _FIELDS or not 2 <= len(ys) <= _FIELDS:
         return None
     unit = block.columns[value_at]
     names = [as_text(y, block.columns[y_at].unit) for y in ys]
-    left = 40 + min(0.3 * width, max(room(name) for name in names))
+    left = 40 + min(0.3 * width, max(svg.room(name) for name in names))
     across, down = min(150.0, (width - left - 16) / len(xs)), 34.0
     low, high = min(values_by_row.values()), max(values_by_row.values())
     notes = f"{unit.title}: from {as_text(low, unit.unit)} to {as_text(high, unit.unit)}"
     top += 22
-    parts = [node("g", text(notes, left, top - 8, size=SMALL, within=width - left), data_note="")]
+    parts = [svg.node("g", svg.text(notes, left, top - 8, size=svg.SMALL, within=width - left), data_note="")]
     positions = places_of(block, block.value)
     for n, row in enumerate(block.rows):
         x, y = left + xs.index(row[x_at]) * across, top + (len(ys) - 1 - ys.index(row[y_at])) * down
@@ -79,31 +51,33 @@ def heat_map(block: Any, width: float, top: float) -> Picture | None:
             if high == low
             else 0.08 + 0.57 * (values_by_row[n] - low) / (high - low)
         )
-        tip_text = row_tip(block, n, positions=positions)
-        parts.append(rect(x + 1, y + 1, across - 2, down - 2, "s1", tip_text, row=n, opacity=shade))
+        tip_text = svg.row_tip(block, n, positions=positions)
+        parts.append(svg.rect(x + 1, y + 1, across - 2, down - 2, "s1", tip_text, row=n, opacity=shade))
         value_text = as_text(row[value_at], unit.unit)
-        fits = room(value_text, SMALL) < across - 6
+        fits = svg.room(value_text, svg.SMALL) < across - 6
         if block.others or fits:
-            written = text(value_text if fits else "", x + across / 2, y + down / 2 + 4, anchor="middle", size=SMALL)
-            parts.append(node("g", written, data_text=n))
+            written = svg.text(
+                value_text if fits else "", x + across / 2, y + down / 2 + 4, anchor="middle", size=svg.SMALL
+            )
+            parts.append(svg.node("g", written, data_text=n))
     bottom = top + len(ys) * down
     parts += [
-        text(name, left - 8, bottom - (n + 0.5) * down + 4, anchor="end", within=left - 40)
+        svg.text(name, left - 8, bottom - (n + 0.5) * down + 4, anchor="end", within=left - 40)
         for n, name in enumerate(names)
     ]
-    parts += [text(as_text(x, block.columns[x_at].unit), left + (n + 0.5) * across, bottom + 16, anchor="middle",
-                   size=TICK, within=across - 4) for n, x in enumerate(xs)]  # fmt: skip
-    parts.append(text(block.columns[x_at].title, left + len(xs) * across / 2, bottom + 36, anchor="middle"))
+    parts += [svg.text(as_text(x, block.columns[x_at].unit), left + (n + 0.5) * across, bottom + 16, anchor="middle",
+                   size=svg.TICK, within=across - 4) for n, x in enumerate(xs)]  # fmt: skip
+    parts.append(svg.text(block.columns[x_at].title, left + len(xs) * across / 2, bottom + 36, anchor="middle"))
     parts.append(
-        text(block.columns[y_at].title, 16, (top + bottom) / 2, anchor="middle", turned=90, within=bottom - top)
+        svg.text(block.columns[y_at].title, 16, (top + bottom) / 2, anchor="middle", turned=90, within=bottom - top)
     )
-    return Picture(parts, bottom + 48, f"{plural(len(values_by_row), 'field')} of {unit.title}")
+    return svg.Picture(parts, bottom + 48, f"{plural(len(values_by_row), 'field')} of {unit.title}")
 
 
 def places_of(block: Any, value: str) -> list[int]:
     """The columns that are said of a field: a value with its range, and those that are no values."""
-    at = column_of(block, value)
-    values = {column_of(block, name) for name in (block.value, *block.others)}
+    at = svg.column_of(block, value)
+    values = {svg.column_of(block, name) for name in (block.value, *block.others)}
     return [n for n, column in enumerate(block.columns)
             if (n == at if n in values else column.unit != "range" or n == at + 1)]  # fmt: skip
 
@@ -111,7 +85,7 @@ def places_of(block: Any, value: str) -> list[int]:
 def _in_order(values: Iterable[Any]) -> list[Any]:
     """Each value once: numbers by size, others as they come."""
     once = list(dict.fromkeys(values))
-    return sorted(once) if all(number_of(value) is not None for value in once) else once
+    return sorted(once) if all(svg.number_of(value) is not None for value in once) else once
 
 
 # --- rooflines ------------------------------------------------------------------------------------------------------
@@ -119,21 +93,24 @@ def _in_order(values: Iterable[Any]) -> list[Any]:
 _NAMED_POINTS: Final = 12  # points of a scatter plot
 
 
-def scatter(block: Any, width: float, top: float) -> Picture | None:
+def scatter(block: Any, width: float, top: float) -> svg.Picture | None:
     """Points under their roofs on logarithmic axes, each with a shape for its series, the largest named."""
-    x_at, y_at = column_of(block, block.x), column_of(block, block.y)
-    series = series_of(block, block.series)
+    x_at, y_at = svg.column_of(block, block.x), svg.column_of(block, block.y)
+    series = svg.series_of(block, block.series)
     points = [
         (n, across, up, number)
         for number, rows in enumerate(series.values())
         for n in rows
-        if (across := number_of(block.rows[n][x_at]) or 0.0) > 0 and (up := number_of(block.rows[n][y_at]) or 0.0) > 0
+        if (across := svg.number_of(block.rows[n][x_at]) or 0.0) > 0
+        and (up := svg.number_of(block.rows[n][y_at]) or 0.0) > 0
     ]
     if len(points) < 2:
         return None
     names = list(series)
     legend, top = (
-        legend_of(names, 8, top + 12, width - 16, lambda n, x, y: marker(x + 8, y - 4, n)) if any(names) else ([], top)
+        svg.legend_of(names, 8, top + 12, width - 16, lambda n, x, y: svg.marker(x + 8, y - 4, n))
+        if any(names)
+        else ([], top)
     )
     roofs = _roofs(block.ceilings)
     flat: list[Any] = [roof for roof in roofs if roof.y is not None]
@@ -142,23 +119,25 @@ def scatter(block: Any, width: float, top: float) -> Picture | None:
     xs, ys = [x for _, x, _, _ in points], [y for _, _, y, _ in points]
     unit = block.columns[y_at]
     top, bottom = top + 6, top + 366
-    y = logarithmic(min(ys) / 1.5, 1.3 * max([*ys, *(roof.y for roof in flat)]), bottom, top, unit=unit.unit)
-    left, right = left_of(y), width - 16
-    x = logarithmic(min(xs) / 2, 2 * max([*xs, *ridges]), left, right)
-    parts = [*legend, *y_axis(y, left, right, unit.title), *x_axis(x, top, bottom, block.columns[x_at].title)]
+    y = svg.logarithmic(min(ys) / 1.5, 1.3 * max([*ys, *(roof.y for roof in flat)]), bottom, top, unit=unit.unit)
+    left, right = svg.left_of(y), width - 16
+    x = svg.logarithmic(min(xs) / 2, 2 * max([*xs, *ridges]), left, right)
+    parts = [*legend, *svg.y_axis(y, left, right, unit.title), *svg.x_axis(x, top, bottom, block.columns[x_at].title)]
     parts += _ceilings(flat, slopes, x, y)
     radius = {n: _radius(block, block.rows[n]) for n, _, _, _ in points}
-    parts += [marker(x.at(a), y.at(b), number, row_tip(block, n), row=n, size=radius[n]) for n, a, b, number in points]
+    parts += [
+        svg.marker(x.at(a), y.at(b), number, svg.row_tip(block, n), row=n, size=radius[n]) for n, a, b, number in points
+    ]
     at = {n: (x.at(a), y.at(b)) for n, a, b, _ in points}
     lines = [[(x.at(end), y.at(roof.slope * end)) for end in (x.low, x.high)] for roof in slopes]
     parts += _names_of_points(block, at, radius, within=(left, right), lines=lines)
     description = f"{plural(len(points), 'point')} under {', '.join(roof.name for roof in roofs) or 'no roof'}"
-    return Picture(parts, bottom + 48, description)
+    return svg.Picture(parts, bottom + 48, description)
 
 
 def _radius(block: Any, row: Sequence[Any]) -> float:
     """By the square root of a share, so that the area tells it."""
-    share = number_of(row[column_of(block, block.size[0])]) if block.size else None
+    share = svg.number_of(row[svg.column_of(block, block.size[0])]) if block.size else None
     return 4.5 if share is None else 3.0 + 4.0 * math.sqrt(max(0.0, min(share, 100.0)) / 100)
 
 
@@ -172,17 +151,17 @@ def _roofs(ceilings: Iterable[Ceiling]) -> list[Ceiling]:
     return list(highest.values())
 
 
-def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: Axis, y: Axis) -> list[str]:
+def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: svg.Axis, y: svg.Axis) -> list[str]:
     """Flat roofs from where the steepest slope reaches them, slopes up to the highest flat roof; each with its name."""
     parts = []
     steepest = max((roof.slope for roof in slopes), default=None)
     highest = max((roof.y for roof in flat), default=y.high)
     for roof in flat:
         begin = x.low if steepest is None else min(max(roof.y / steepest, x.low), x.high)
-        drawn = line(x.at(begin), y.at(roof.y), x.last, y.at(roof.y), "ceiling", width=1.5)
+        drawn = svg.line(x.at(begin), y.at(roof.y), x.last, y.at(roof.y), "ceiling", width=1.5)
         label = f"{roof.name} {as_text(roof.y, 'FLOP/s')}"
-        name = text(label, x.last - 2, y.at(roof.y) - 5, anchor="end", size=SMALL)
-        parts.append(node("g", drawn, name, data_roof=clean(roof.name)))
+        name = svg.text(label, x.last - 2, y.at(roof.y) - 5, anchor="end", size=svg.SMALL)
+        parts.append(svg.node("g", drawn, name, data_roof=clean(roof.name)))
     for roof in slopes:
         begin, end = max(x.low, y.low / roof.slope), min(x.high, highest / roof.slope)
         if begin >= end:
@@ -191,8 +170,8 @@ def _ceilings(flat: Sequence[Any], slopes: Sequence[Any], x: Axis, y: Axis) -> l
         turn = math.atan2(a[1] - b[1], b[0] - a[0])
         at = (b[0] - 24 * math.cos(turn) - 5 * math.sin(turn), b[1] + 24 * math.sin(turn) - 5 * math.cos(turn))
         label = f"{roof.name} {as_text(roof.slope, 'byte/s')}"
-        name = text(label, *at, anchor="end", size=SMALL, turned=math.degrees(turn))
-        parts.append(node("g", path([a, b], "ceiling", width=1.5), name, data_roof=clean(roof.name)))
+        name = svg.text(label, *at, anchor="end", size=svg.SMALL, turned=math.degrees(turn))
+        parts.append(svg.node("g", svg.path([a, b], "ceiling", width=1.5), name, data_roof=clean(roof.name)))
     return parts
 
 
@@ -201,16 +180,16 @@ def _names_of_points(
     lines: Sequence[Sequence[tuple[float, float]]],
 ) -> list[str]:  # fmt: skip
     """The names of the largest points, each once, beside them where nothing else is."""
-    label_at = column_of(block, block.label)
+    label_at = svg.column_of(block, block.label)
     occupied = [(x - radius[n], y - radius[n], x + radius[n], y + radius[n]) for n, (x, y) in at.items()]
     parts: list[str] = []
     boxes_by_name: dict[str, tuple[float, float, float, float]] = {}
     for n in sorted(at, key=lambda n: (-round(radius[n]), at[n][0])):
-        name = cut(as_text(block.rows[n][label_at], "name"), 170.0, SMALL)
+        name = svg.cut(as_text(block.rows[n][label_at], "name"), 170.0, svg.SMALL)
         if name in boxes_by_name or len(boxes_by_name) >= _NAMED_POINTS:
             continue
         x, y = at[n]
-        wide = room(name, SMALL)
+        wide = svg.room(name, svg.SMALL)
         for left, base in _label_positions(x, y, radius[n], wide):
             box = (left - 1, base - 10, left + wide + 1, base + 3)
             lead = (x - 1, y + radius[n], x + 1, max(base - 12, y + radius[n]))
@@ -226,10 +205,12 @@ def _names_of_points(
                 boxes_by_name[name] = box
                 occupied += [box, lead]
                 ends = left < x  # text is about as wide as it is taken for: it is set at the end that is near the point
-                label_parts = [text(name, left + wide * ends, base, anchor="end" if ends else "start", size=SMALL)]
+                label_parts = [
+                    svg.text(name, left + wide * ends, base, anchor="end" if ends else "start", size=svg.SMALL)
+                ]
                 if lead[3] > lead[1] + 2:
-                    label_parts.append(line(x, lead[1], x, base - 11, "axis", width=0.7))
-                parts.append(node("g", *label_parts, data_name=n))
+                    label_parts.append(svg.line(x, lead[1], x, base - 11, "axis", width=0.7))
+                parts.append(svg.node("g", *label_parts, data_name=n))
                 break
     return parts
 
@@ -273,34 +254,34 @@ class _Box:
     tip: str
 
 
-def lanes(block: Any, width: float, top: float) -> Picture | None:
+def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
     """A lane a process and stream, a box a stretch of time, with its name where that has room."""
     if len(block.rows) < 2:
         return None
-    start_at, length_at = column_of(block, block.start), column_of(block, block.length)
-    rows = series_of(block, block.series)
+    start_at, length_at = svg.column_of(block, block.start), svg.column_of(block, block.length)
+    rows = svg.series_of(block, block.series)
     colours, by_time = _colours(block)
     coloured = [name for name in by_time if name in colours]
     signs = [*(colours[name] for name in coloured), _OTHER_COLOUR]
     entries = [*coloured, *(["other"] if len(coloured) < len(by_time) else [])]
-    legend, top = legend_of(
-        entries, 8, top + 12, width - 16, lambda n, x, y: rect(x, y - 11, 14, 13, class_of(signs[n]))
+    legend, top = svg.legend_of(
+        entries, 8, top + 12, width - 16, lambda n, x, y: svg.rect(x, y - 11, 14, 13, svg.class_of(signs[n]))
     )
     keys = list(dict.fromkeys(_lane(block, row) for row in block.rows))
     tops, bottom = _lane_tops(keys, top)
-    left = 24 + max(room(key[0]) for key in keys) + max(room(key[-1], SMALL) for key in keys)
+    left = 24 + max(svg.room(key[0]) for key in keys) + max(svg.room(key[-1], svg.SMALL) for key in keys)
     end = max(row[start_at] + row[length_at] for row in block.rows)
-    axis = linear(0.0, end, left, width - 16, unit="ns", exact=True)
-    field = node("rect", x=left, y=top - 2, width=axis.last - left, height=bottom - top + 2, fill="none",
+    axis = svg.linear(0.0, end, left, width - 16, unit="ns", exact=True)
+    field = svg.node("rect", x=left, y=top - 2, width=axis.last - left, height=bottom - top + 2, fill="none",
                  data_end=end, data_lanes=" ".join(f"{tops[key]:g}" for key in keys))  # fmt: skip
-    parts = [field, *legend, *x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, tops, left)]
+    parts = [field, *legend, *svg.x_axis(axis, top - 2, bottom, "time"), *_names_of_lanes(keys, tops, left)]
     for name, members in rows.items():
-        css_class = class_of(colours.get(name, _OTHER_COLOUR))
+        css_class = svg.class_of(colours.get(name, _OTHER_COLOUR))
         boxes = [_box(block, n, axis, tops) for n in members]
-        parts.append(node("g", *map(_drawn, boxes), fill=COLOURS[css_class], class_=css_class))
+        parts.append(svg.node("g", *map(_drawn, boxes), fill=svg.COLOURS[css_class], class_=css_class))
         parts += [_upon(box) for box in boxes if box.width > _NAMED_FROM]
     description = f"{len(block.rows):,} boxes in {plural(len(keys), 'lane')} over {as_text(end, 'ns')}"
-    return Picture(parts, bottom + 48, description)
+    return svg.Picture(parts, bottom + 48, description)
 
 
 def boxes_of(block: Any) -> dict[str, Any]:
@@ -309,17 +290,17 @@ def boxes_of(block: Any) -> dict[str, Any]:
     `lanes` and `classes` have names with the number of boxes and the class of colour, `names` what a box is with the
     place of its class. Times are whole ns: `from` since the start of the box before it, `length`; `name` is a place.
     """
-    start_at, length_at, name_at = (column_of(block, part) for part in (block.start, block.length, block.label))
+    start_at, length_at, name_at = (svg.column_of(block, part) for part in (block.start, block.length, block.label))
     unmerged = replace(block, rows=block.unmerged)
     colours, classes = _colours(block)
-    class_of_row = {n: name for name, members in series_of(unmerged, unmerged.series).items() for n in members}
+    class_of_row = {n: name for name, members in svg.series_of(unmerged, unmerged.series).items() for n in members}
     name_and_class = [(clean(row[name_at]), classes.index(class_of_row[n])) for n, row in enumerate(unmerged.rows)]
     indices = {name: at for at, name in enumerate(dict.fromkeys(name_and_class))}
     starts = [round(row[start_at]) for row in unmerged.rows]
     lengths = Counter(_lane(unmerged, row) for row in unmerged.rows)
     return {
         "lanes": [[*map(clean, key), count] for key, count in lengths.items()],
-        "classes": [[clean(name), class_of(colours.get(name, _OTHER_COLOUR))] for name in classes],
+        "classes": [[clean(name), svg.class_of(colours.get(name, _OTHER_COLOUR))] for name in classes],
         "names": list(indices),
         "from": [start - before for before, start in pairwise([0, *starts])],
         "length": [round(row[length_at]) for row in unmerged.rows],
@@ -330,7 +311,7 @@ def boxes_of(block: Any) -> dict[str, Any]:
 def _colours(block: Any) -> tuple[dict[str, int], list[str]]:
     """The colour of each class that has its own, and all classes, those that take most first."""
     unmerged = replace(block, rows=block.unmerged) if block.unmerged else block
-    length_at, rows = column_of(unmerged, unmerged.length), series_of(unmerged, unmerged.series)
+    length_at, rows = svg.column_of(unmerged, unmerged.length), svg.series_of(unmerged, unmerged.series)
     by_time = sorted(rows, key=lambda name: -sum(unmerged.rows[n][length_at] for n in rows[name]))
     return _FIXED_COLOURS | dict(
         zip((name for name in by_time if name not in _FIXED_COLOURS), _TURNS, strict=False)
@@ -338,7 +319,7 @@ def _colours(block: Any) -> tuple[dict[str, int], list[str]]:
 
 
 def _lane(block: Any, row: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(str(row[column_of(block, name)]) for name in block.lane)
+    return tuple(str(row[svg.column_of(block, name)]) for name in block.lane)
 
 
 def _lane_tops(keys: Sequence[tuple[str, ...]], top: float) -> tuple[dict[tuple[str, ...], float], float]:
@@ -352,25 +333,25 @@ def _lane_tops(keys: Sequence[tuple[str, ...]], top: float) -> tuple[dict[tuple[
 
 
 def _names_of_lanes(keys: Sequence[tuple[str, ...]], tops: Mapping[tuple[str, ...], float], left: float) -> list[str]:
-    lanes_of = [text(key[-1], left - 8, tops[key] + 12, anchor="end", size=SMALL) for key in keys]
+    lanes_of = [svg.text(key[-1], left - 8, tops[key] + 12, anchor="end", size=svg.SMALL) for key in keys]
     firsts = {key[0]: tops[key] for key in reversed(keys)}
-    return [*lanes_of, *(text(name, 8, at + 12) for name, at in firsts.items())]
+    return [*lanes_of, *(svg.text(name, 8, at + 12) for name, at in firsts.items())]
 
 
-def _box(block: Any, n: int, axis: Axis, tops: Mapping[tuple[str, ...], float]) -> _Box:
+def _box(block: Any, n: int, axis: svg.Axis, tops: Mapping[tuple[str, ...], float]) -> _Box:
     row = block.rows[n]
-    start, length, name = (row[column_of(block, part)] for part in (block.start, block.length, block.label))
-    group = ", ".join(str(row[column_of(block, part)]) for part in block.series)
+    start, length, name = (row[svg.column_of(block, part)] for part in (block.start, block.length, block.label))
+    group = ", ".join(str(row[svg.column_of(block, part)]) for part in block.series)
     x, end = axis.at(start), axis.at(start + length)
-    box_tip = tip(name, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
+    box_tip = svg.tip(name, f"{as_text(length, 'ns')} from {as_text(start, 'ns')} on, {group}")
     return _Box(n, x, tops[_lane(block, row)], max(end - x, 0.4), name, box_tip)
 
 
 def _drawn(box: _Box) -> str:
-    return node("rect", box.tip, x=box.x, y=box.y, width=box.width, height=_LANE - 3, data_row=box.row)
+    return svg.node("rect", box.tip, x=box.x, y=box.y, width=box.width, height=_LANE - 3, data_row=box.row)
 
 
 def _upon(box: _Box) -> str:
-    label = words(cut(box.name, box.width - 6, 10))
-    return node("text", label, x=box.x + 3, y=box.y + 11, font_size=10, fill=COLOURS["upon"], class_="upon",
+    label = svg.words(svg.cut(box.name, box.width - 6, 10))
+    return svg.node("text", label, x=box.x + 3, y=box.y + 11, font_size=10, fill=svg.COLOURS["upon"], class_="upon",
                 pointer_events="none")  # fmt: skip

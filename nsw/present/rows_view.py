@@ -13,9 +13,9 @@ from itertools import groupby, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.present.terminal import Fitted, duration, elided, number, percent, rate, size, table
+from nsw.present.terminal import Fitted, elided, table
 from nsw.present.untrusted_text import clean
-from nsw.quantities import MOMENTS, Quantity, in_one_unit, moment
+from nsw.quantities import MOMENTS, Quantity, duration, in_one_unit, moment, number, percent, rate, size
 from nsw.tables import TABLES, count, rows
 from nsw.tables.names import numbered
 

@@ -1,23 +1,44 @@
-"""The state of a campaign: counts, and the runs that a person asks about."""
+"""The state of a campaign: on one screen, as data, and live while runs go on, files come and reports are read."""
 
 from __future__ import annotations
 
+import os
+import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
-from nsw.engine.ledger_rows import Cause, State, missing_results
+from rich.cells import cell_len
+
+from nsw.engine.events import (
+    BuildChanged,
+    Downloading,
+    Event,
+    Message,
+    Progress,
+    ReportsRead,
+    RunChanged,
+    RunsEnded,
+    Started,
+)
+from nsw.engine.ledger_rows import ENDED, Cause, RunRow, State, missing_results
 from nsw.present.problems import show_problems
-from nsw.present.terminal import seconds, table
+from nsw.present.terminal import console, elided, table
+from nsw.present.untrusted_text import clean
+from nsw.quantities import rate, seconds, size
 from nsw.wording import absent_lines, headline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from rich.console import Console
+    from rich import progress
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.table import Table
 
-    from nsw.engine.ledger import BuildRow, RunRow
+    from nsw.engine.ledger_rows import BuildRow
 
 STYLES = {"done": "green", "failed": "red", "lost": "red", "cancelled": "yellow", "running": "cyan"}
 _MAX_ROWS = 30
@@ -203,3 +224,362 @@ def build_data(build: BuildRow, jobs: Mapping[str, str], needed_by: Sequence[str
         "started": build.started, "ended": build.ended, "seconds": build.seconds, "job": build.job,
         "job_id": jobs.get(build.id), "gpus": build.gpus, "needed_by": list(needed_by),
     }  # fmt: skip
+
+
+# --- live on a terminal, plain lines elsewhere -----------------------------------------------------------------------
+
+_LFLAG: Final = 3  # of the list that termios.tcgetattr gives
+
+
+class KeyEcho:
+    """Switches the echo of control characters off and on; nothing where nsw is not in a terminal's foreground."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] | None = None
+
+    def off(self) -> None:
+        """Stop the echo until `on`."""
+        if self._before is not None or (fd := _terminal()) is None:
+            return
+        import termios
+
+        self._before = termios.tcgetattr(fd)
+        quiet = termios.tcgetattr(fd)
+        quiet[_LFLAG] &= ~termios.ECHOCTL
+        termios.tcsetattr(fd, termios.TCSANOW, quiet)
+
+    def on(self) -> None:
+        """Echo as before `off`."""
+        before, self._before = self._before, None
+        if before is None or (fd := _terminal()) is None:
+            return
+        import termios
+
+        termios.tcsetattr(fd, termios.TCSANOW, before)
+
+
+def _terminal() -> int | None:
+    """Standard input, where it is the terminal whose foreground this is; a change of another would stop nsw."""
+    try:
+        fd = sys.stdin.fileno()
+        return fd if os.isatty(fd) and os.tcgetpgrp(fd) == os.getpgrp() else None
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+class ReadingBar:
+    """Called with (done, total) runs; gone when all are read, or once it is stopped."""
+
+    def __init__(self) -> None:
+        self._out = console(sys.stderr)
+        self._bar: progress.Progress | None = None
+
+    def __call__(self, done: int, total: int) -> None:
+        """So many are read."""
+        if not self._out.is_terminal:
+            return
+        if self._bar is None:
+            from rich import progress
+
+            self._bar = progress.Progress(console=self._out, transient=True)
+            self._bar.add_task("reading reports")
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=done, total=total)
+        if done == total:
+            self.stop()
+
+    def stop(self) -> None:
+        """Leave the terminal to others."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+_SHORT_ROW_BAR: Final = 12
+_EXACT_S: Final = 10.0  # below it hundredths of a second would be shown
+_EVERY_S: Final = 30.0  # between two lines in a log
+
+
+def download_line(seen: Downloading) -> str:
+    """`1.234 GiB of 3.400 GiB, 45.12 MB/s, 40 s left`, as far as it is known."""
+    facts = [f"{size(seen.done)} of {size(seen.total)}"]
+    if seen.rate:
+        facts.append(rate(seen.rate))
+    if seen.done < seen.total and (left := seen.seconds_left) is not None:
+        facts.append(f"{seconds(left) if left >= _EXACT_S else f'{left:.0f} s'} left")
+    return ", ".join(facts)
+
+
+def download_row(seen: Downloading) -> Table:
+    """The same behind a bar."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    row = Table.grid(padding=(0, 1))
+    row.add_row(" downloading", ProgressBar(total=max(1, seen.total), completed=seen.done, width=_SHORT_ROW_BAR),
+                download_line(seen))  # fmt: skip
+    return row
+
+
+class DownloadLines:
+    """Prints a line for a transfer that takes long, twice a minute, and one at its end."""
+
+    def __init__(self, say: Callable[[str], object], now: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._now = now
+        self._next: float | None = None  # None between two transfers
+        self._has_reported = False
+
+    def show(self, seen: Downloading) -> None:
+        """So much is here."""
+        now = self._now()
+        is_over = seen.done == seen.total
+        if self._next is None:
+            self._next, self._has_reported = now + _EVERY_S, False
+        if now >= self._next or (is_over and self._has_reported):
+            self._say(f"downloading: {download_line(seen)}")
+            self._next, self._has_reported = now + _EVERY_S, True
+        if is_over:
+            self._next = None
+
+
+class DownloadBar:
+    """Shows the transfer of a command that does nothing else: `with DownloadBar() as bar` and `bar.show`."""
+
+    def __init__(self) -> None:
+        self._out = console(sys.stderr)
+        self._lines = DownloadLines(self._out.print)
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, seen: Downloading) -> None:
+        """So much is here."""
+        if not self._out.is_terminal:
+            self._lines.show(seen)
+            return
+        if self._live is None:
+            from rich.live import Live
+
+            self._live = Live(console=self._out, transient=True, auto_refresh=False)
+            self._live.start()
+        self._live.update(download_row(seen), refresh=True)
+
+
+_OVER = 5  # lines of a kind
+_RUNNING = 8
+_REASONS = 4
+_REFRESH_S = 0.25
+_FEW_ALIKE = 3  # runs that failed together for one reason and still get a line each
+_LEAST_ID = 24  # characters of a run's name
+_LEAST_SAID = 12  # characters of what a program printed that are worth showing
+_WORTH_SAYING = 24  # characters for which a run's name gives up its middle
+_BAR, _SHORT_BAR = 60, 10
+_GAP = 2
+_NOTHING_SEEN = Progress({}, {}, None)
+
+
+class Source(Protocol):
+    """Where the view asks for what no event carries: a campaign that is driven, or its ledger."""
+
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state."""
+
+    def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
+        """State, reason, first run and number of the runs that wait."""
+
+
+class Watch:
+    """Shows events: `with Watch(source) as watch:` and `watch.show` as the listener."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._out = console(sys.stderr)
+        self._live: Live | None = None
+        self._keys = KeyEcho()
+        self._bar = ReadingBar()
+        self._drawn = 0.0
+        self._counts: dict[str, int] = {}
+        self._total = 0
+        self._waiting: list[tuple[State, str | None, str, int]] = []
+        self._recent: dict[str, RunRow] = {}
+        self._told_together: Counter[str | None] = Counter()  # reason -> runs of the group that are still to come
+        self._began = time.time()
+        self._progress = _NOTHING_SEEN
+        self._download: Downloading | None = None  # while files come nothing else happens
+        self._lines = DownloadLines(self.say)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Leave the terminal to others."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+            self._keys.on()
+        self._bar.stop()
+
+    def show(self, event: Event) -> None:
+        """Show what happened."""
+        self._download = None
+        match event:
+            case Started(counts=counts):
+                self._start(dict(counts))
+            case RunChanged():
+                self._changed(event)
+            case BuildChanged(build=build):
+                if build.state in {State.RUNNING, *ENDED}:
+                    self.say(f"{build.state:9} {build.id}" + (f": {build.reason}" if build.reason else ""))
+            case Message(text=text, level=level):
+                self.say(text if level == "info" else f"{level}: {text}")
+            case Progress():
+                self._progress = event
+                self._refresh()
+            case Downloading() if self._live is not None:
+                self._download = event
+            case Downloading():
+                self._lines.show(event)
+            case RunsEnded():
+                self.stop()
+            case ReportsRead(done=done, total=total):
+                if self._live is None:  # while runs go, reading must not draw over them
+                    self._bar(done, total)
+
+    def say(self, text: str) -> None:
+        """A line of its own, above what is live."""
+        (self._live.console if self._live is not None else self._out).print(text)
+
+    def _start(self, counts: dict[str, int]) -> None:
+        self._counts, self._total = counts, sum(counts.values())
+        self._waiting = self._source.why_waiting()
+        if self._out.is_terminal:
+            from rich.live import Live
+
+            self._keys.off()
+            self._live = Live(self._picture(), console=self._out, refresh_per_second=2, transient=True,
+                              get_renderable=self._picture)  # fmt: skip
+            self._live.start()
+
+    def _changed(self, event: RunChanged) -> None:
+        run = event.run
+        if event.alike > _FEW_ALIKE:
+            self._say_together(event)
+            return
+        self._recent.pop(run.id, None)
+        self._recent[run.id] = run
+        if self._live is None:
+            if run.state in ENDED:
+                took = f" ({seconds(run.seconds)})" if run.seconds is not None else ""
+                reason = f": {clean(run.reason)}" if run.reason else ""
+                self._out.print(f"{event.over}/{event.total} {run.state:9} {run.id}{took}{reason}", soft_wrap=True)
+            return
+        self._refresh()
+        going = [r for r in self._recent.values() if r.state is State.RUNNING]
+        self._recent = {r.id: r for r in (*_last(self._recent.values()), *going)}
+
+    def _say_together(self, event: RunChanged) -> None:
+        """One line for all runs that failed together for one reason, when the first of them is told."""
+        run = event.run
+        if self._told_together[run.reason]:
+            self._told_together[run.reason] -= 1
+            return
+        self._told_together[run.reason] = event.alike - 1
+        text = f"{run.state:9} {run.id} and {event.alike - 1} more: {clean(run.reason or '')}"
+        if self._live is not None:
+            self.say(text)
+        else:
+            self._out.print(f"{event.over + event.alike - 1}/{event.total} {text}", soft_wrap=True)
+
+    def _refresh(self) -> None:
+        now = time.monotonic()
+        if now - self._drawn > _REFRESH_S:
+            self._counts, self._waiting, self._drawn = self._source.counts(), self._source.why_waiting(), now
+
+    def _picture(self) -> Group:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.text import Text
+
+        over = sum(self._counts.get(s, 0) for s in ENDED)
+        left = self._progress.seconds_left if over < self._total else None  # as a pace saw it when a run still went on
+        head = " " + headline(self._counts)
+        bar = max(_SHORT_BAR, min(_BAR, self._out.width - cell_len(head)))
+        return Group(
+            *(
+                Text(clean(line), style=STYLES.get(state, ""))
+                for state, line in picture(
+                    self._recent.values(), self._waiting, seen=self._progress, width=self._out.width
+                )
+            ),
+            ProgressBar(total=max(1, self._total), completed=over, width=bar),
+            Text(head),
+            Text(" " + so_far(time.time() - self._began, left)),
+            *([download_row(self._download)] if self._download is not None else []),
+        )
+
+
+def picture(
+    runs: Iterable[RunRow],
+    waiting: Sequence[tuple[State, str | None, str, int]],
+    now: float | None = None,
+    *,
+    seen: Progress = _NOTHING_SEEN,
+    width: int = 100,
+) -> list[tuple[State, str]]:
+    """The lines to be shown, each with its state: of `runs` what ended last and what runs, then why others wait.
+
+    Args:
+        runs: The runs that changed.
+        waiting: State, reason, the first run that waits for it, how many there are.
+        now: Unix seconds.
+        seen: Job ids and last lines of what runs.
+        width: Columns of the terminal: what runs takes a line each.
+    """
+    all_runs = list(runs)
+    running = [r for r in all_runs if r.state is State.RUNNING]
+    lines = [(r.state, _line(r)) for r in _last(all_runs)]
+    lines += [(r.state, running_line(r, now or time.time(), seen, width)) for r in running[:_RUNNING]]
+    if len(running) > _RUNNING:
+        lines.append((State.RUNNING, f"{State.RUNNING:9} and {len(running) - _RUNNING} more"))
+    for state, reason, first, count in waiting[:_REASONS]:
+        names = first + (f" and {count - 1} more" if count > 1 else "")
+        lines.append((state, f"{state:9} {names}" + (f"  {reason}" if reason else "")))
+    return lines
+
+
+def running_line(run: RunRow, now: float, seen: Progress, width: int) -> str:
+    """A run that goes on, in one line: how long, its job and node, and the last that it printed as far as it fits."""
+    took = [seconds(max(0.0, now - run.started))] if run.started is not None else []
+    job = seen.jobs.get(run.id)
+    facts = [*took, *([f"job {job}"] if job else []), *([run.host] if run.host else [])]
+    rest = "  ".join(clean(fact) for fact in facts)
+    last_line = clean(seen.lines.get(run.id, ""))
+    room = width - len(f"{State.RUNNING:9} ") - cell_len(rest) - _GAP
+    line_room = min(cell_len(last_line), _WORTH_SAYING) + _GAP if last_line else 0
+    line = f"{State.RUNNING:9} {elided(run.id, max(_LEAST_ID, room - line_room))}  {rest}"
+    left = width - cell_len(line) - _GAP
+    if not last_line or left < _LEAST_SAID:
+        return line
+    return f"{line}  {last_line if cell_len(last_line) <= left else last_line[: left - 1] + '…'}"
+
+
+def _last(runs: Iterable[RunRow]) -> list[RunRow]:
+    """The last that ended well, and the last that did not, which stay longer in sight."""
+    over = [r for r in runs if r.state in ENDED]
+    bad = [r for r in over if r.state is not State.DONE][-_OVER:]
+    good = [r for r in over if r.state is State.DONE][-_OVER:]
+    return [*bad, *good]
+
+
+def _line(run: RunRow) -> str:
+    took = f"  {seconds(run.seconds)}" if run.seconds is not None else ""
+    return f"{run.state:9} {run.id}{took}" + (f"  {run.reason}" if run.reason else "")

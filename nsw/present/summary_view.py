@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -250,7 +250,7 @@ def block_data(block: Block) -> dict[str, Any]:
         "name": block.name,
         "case": block.case,
         "shown": block.shown,
-        "evidence": [{"table": proof.table, "cases": list(proof.cases)} for proof in block.evidence],
+        "evidence": list(block.evidence),
     }
     if isinstance(block, Finding):
         return common_data | {"text": clean(block.text), "brief": clean(block.brief or block.text)}
@@ -259,11 +259,10 @@ def block_data(block: Block) -> dict[str, Any]:
     assert isinstance(block, Table)
     parts: dict[str, Any] = {part: name if isinstance(name, str) else list(name) for part, name in block.parts.items()}
     if isinstance(block, Scatter):
-        parts["ceilings"] = [asdict(proof) for proof in block.ceilings]
+        parts["ceilings"] = list(block.ceilings)
     if isinstance(block, Curve):
         parts["ideals"] = list(block.ideals)
-    columns = [{"name": c.name, "title": c.title, "unit": c.unit} for c in block.columns]
-    return common_data | {"title": block.title, "columns": columns, "rows": [list(row) for row in block.rows]} | parts
+    return common_data | {"title": block.title, "columns": list(block.columns), "rows": list(block.rows)} | parts
 
 
 _LINES: Final = 24  # of the first screen

@@ -25,43 +25,6 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Table, Unit
     from nsw.quantities import Units
 
-__all__ = [
-    "COLOURS",
-    "FONT",
-    "SMALL",
-    "TICK",
-    "Axis",
-    "Picture",
-    "class_of",
-    "column_of",
-    "cut",
-    "hatch",
-    "label_of",
-    "left_of",
-    "legend_of",
-    "line",
-    "linear",
-    "logarithmic",
-    "marker",
-    "node",
-    "number_of",
-    "path",
-    "range_of",
-    "rect",
-    "room",
-    "row_tip",
-    "scaled",
-    "series_of",
-    "source_of",
-    "spread_out",
-    "text",
-    "tip",
-    "whisker",
-    "words",
-    "x_axis",
-    "y_axis",
-]
-
 # Okabe and Ito's palette, which people with any colour blindness tell apart; its yellow darker, to be seen on white
 COLOURS: Final = {
     "s1": "#0072B2", "s2": "#E69F00", "s3": "#009E73", "s4": "#CC79A7", "s5": "#56B4E9", "s6": "#D55E00",

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
 from rich.cells import cell_len
 
 from nsw.present.untrusted_text import clean, harmless
-from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size, spread
-from nsw.wording import first_of, plural
+from nsw.quantities import in_one_unit
+from nsw.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -185,11 +185,6 @@ def _padded(texts: Iterable[str], width: int, *, right: bool) -> list[str]:
         return [" " * (width - _len(text)) + text for text in map(str.rstrip, texts)]
     return [text + " " * (width - _len(text)) for text in texts]
 
-
-__all__ = [
-    "clean", "console", "duration", "number", "percent", "plural", "rate", "seconds", "size", "spread",
-    "table", "unpadded",
-]  # fmt: skip
 
 _PADDING = re.compile(r"(?<![ \t])[ \t]+(?=\n)")  # begins once a run of spaces: else their square in time
 _SIZES = frozenset({"COLUMNS", "LINES"})

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import nsw
-from nsw.api.reading import with_parameters
+from nsw.api.results import with_parameters
 
 
 def test_parameters_are_columns_behind_the_run():

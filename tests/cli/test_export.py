@@ -71,9 +71,9 @@ def test_what_cannot_be_exported_is_said(demo, home):
 
 
 def test_a_large_file_needs_a_yes(demo, home, monkeypatch):
-    from nsw.cli import exporting
+    from nsw.cli import summarizing
 
-    monkeypatch.setattr(exporting, "_LARGE", 1000)
+    monkeypatch.setattr(summarizing, "_LARGE", 1000)
     said = demo("export", "--trace", "t", *CASES, "--step", "5")
     assert said.code == 2
     assert "--yes answers yes" in said.err

@@ -157,10 +157,10 @@ def test_a_reader_that_has_gone_is_no_error_to_speak_of(home, words):
 
 
 def test_the_interpreters_own_message_is_not_what_ctrl_c_gives(nsw, monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nsw.cli.looking.status", interrupted)
+    monkeypatch.setattr("nsw.campaign.status.status", interrupted)
     assert nsw("status").code == 130
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from nsw.cli import logs
+from nsw.cli import looking
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.recipe_lock import locked_recipe, locked_text, read_locked
 from nsw.errors import MOST_SHOWN, Diagnostic, InputError, first_of
@@ -46,7 +46,7 @@ def test_a_line_of_megabytes_of_a_log_is_cut_and_its_rest_is_counted(good, nsw):
 
 
 def test_of_very_many_lines_of_a_log_the_last_are_shown(good, nsw, monkeypatch):
-    monkeypatch.setattr(logs, "_MOST_LINES", 3)
+    monkeypatch.setattr(looking, "_MOST_LINES", 3)
     (output,) = good.glob("reports/case.baseline.r1/stdout")
     output.write_bytes(b"1\r\n2\r3\n4\n\n")
     for words in (("-n", "0"), ("-n", "10")):

@@ -194,7 +194,7 @@ def test_the_first_rows_of_a_table_are_those_of_each_run_or_case(nsw, good):
 def test_parameters_of_runs_are_fields_and_clash_with_nothing(nsw, recipe, home):
     import pyarrow.parquet as pq
 
-    from nsw.api.campaigns import open_campaign
+    from nsw.api.results import open_campaign
 
     recipe("{command: 'echo {{ state }}'}", "matrix: {state: [a, 2]}\n")
     assert nsw("run", "r.yaml", "-s", "here").code == 0

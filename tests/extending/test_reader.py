@@ -29,7 +29,7 @@ def installed(tmp_path, monkeypatch):
 
 
 def test_the_page_reads_a_report(installed, tmp_path):
-    from nsw.api.reading import read
+    from nsw.api.results import read
 
     file = tmp_path / "results.stats.csv"
     file.write_text(REPORT)

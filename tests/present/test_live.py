@@ -4,8 +4,7 @@ import pytest
 
 from nsw.engine.events import Progress, RunChanged
 from nsw.engine.ledger import State
-from nsw.present.live import Watch, running_line
-from nsw.present.status_view import so_far
+from nsw.present.status_view import Watch, running_line, so_far
 
 from .test_terminal import run_row
 

@@ -10,14 +10,15 @@ from hypothesis import strategies as st
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.engine.ledger import BuildRow, Reading, RunRow, State
 from nsw.engine.ledger_rows import Cause
-from nsw.present import live, rows_view, status_view, summary_view
+from nsw.present import rows_view, status_view, summary_view
 from nsw.present.problems import Merged, show_problems
 from nsw.present.rows_view import show_rows
-from nsw.present.terminal import console, duration, elided, number, percent, plural, rate, seconds, size, table
+from nsw.present.terminal import console, elided, table
 from nsw.present.untrusted_text import clean
-from nsw.quantities import in_one_unit
+from nsw.quantities import duration, in_one_unit, number, percent, rate, seconds, size
 from nsw.readers.model import Report
 from nsw.tables.names import numbered
+from nsw.wording import plural
 
 EVIL = "a\x1b]0;owned\x07\x1b[31m\x9b2J\x7f\u202e\u2066b\r\x08[bold]c[/bold] :smile:"
 STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -273,7 +274,7 @@ def test_runs_that_wait_for_the_same_reason_are_one_line_and_failures_stay_in_si
     failed = [run_row(id="f", detail="exit status 1")]
     lines = [
         line
-        for _, line in live.picture(
+        for _, line in status_view.picture(
             [*failed, *done, *running], [(State.QUEUED, waiting[0].reason, "w0", 900)], now=112.0
         )
     ]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import nsw
+from nsw.apart import Limits
 from nsw.cli import reading
 from nsw.cli.output import Target
 from nsw.readers.detect import ReportSearch, read_many
@@ -49,5 +50,5 @@ def test_python_and_the_command_read_the_same_files(folder, also, capsys):
     named = [folder, folder / also] if also else [folder]
     made = nsw.read(named)
     assert list(made.files["report"]) == searched(*named)[1]
-    reading.read(named, ["gpu_summary"], Target("csv"))
+    reading.read(named, ["gpu_summary"], target=Target("csv"), limits=Limits())
     assert capsys.readouterr().out.count("gemm") == 2 * len(made.tables.gpu_summary)  # name and short name

@@ -6,7 +6,7 @@ import pytest
 
 from nsw.campaign.fetch import DownloadProgress, watch_downloads
 from nsw.engine.events import Downloading
-from nsw.present.live import DownloadLines, download_line, download_row
+from nsw.present.status_view import DownloadLines, download_line, download_row
 from nsw.present.terminal import console
 
 MIB = 1 << 20

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from nsw.campaign.planning import make_plan as plan_recipe
 from nsw.cli import planning
+from nsw.cli.options import RecipeOptions
 from nsw.errors import NswError
+from nsw.recipe.load import Overrides
 from nsw.schedulers.create import adapter_of
 from nsw.scripts.render import machinery_name
 from tests.jobs import machinery
@@ -101,7 +103,7 @@ def rendered(tmp_path_factory):
     sites.write_text(SITES.replace("NSYS", shutil.which("true")))
     for recipe in SHIPPED:
         for site in ("here", "far") if recipe.stem not in OF_SEVERAL_NODES else ("far",):
-            planning.render(str(recipe), site, [sites], folder / site / recipe.stem)
+            planning.render(RecipeOptions(str(recipe), site, [sites], Overrides()), folder / site / recipe.stem)
     return sorted(p for p in folder.rglob("*.sh") if p.name != machinery_name())
 
 

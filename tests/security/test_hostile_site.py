@@ -20,7 +20,7 @@ MOST_MB = 200
 ASKED = """
 import sys
 from pathlib import Path
-import nsw.cli.commands, nsw.engine.loop
+import nsw.cli.running, nsw.engine.loop
 from nsw.errors import NswError
 from nsw.transport.openssh import OpenSsh
 from nsw.transport.remote import RemoteTransport
@@ -106,7 +106,7 @@ def test_a_length_in_words_is_that_of_no_file(tmp_path):
 
 LOCAL = """
 import sys
-import nsw.cli.commands, nsw.engine.loop
+import nsw.cli.running, nsw.engine.loop
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.model import Submission
 from nsw.schedulers.slurm import Slurm

@@ -10,8 +10,9 @@ from textwrap import dedent
 
 import pytest
 
-from nsw.campaign.selection import job_ids
+from nsw.campaign.selection import Selection, job_ids
 from nsw.cli import running
+from nsw.cli.options import RecipeOptions
 from nsw.engine.builds import Builds
 from nsw.engine.collect import Collector
 from nsw.engine.driven import DrivenCampaign
@@ -20,6 +21,7 @@ from nsw.engine.ledger_rows import AT_A_TIME, SCRATCH, STOPPED
 from nsw.engine.loop import Driver, reset_failures
 from nsw.engine.poll import Withdrawal
 from nsw.errors import CampaignError
+from nsw.recipe.load import Overrides
 from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.slurm import Slurm
 from nsw.transport import local
@@ -97,7 +99,8 @@ def campaign(fake, monkeypatch):
         (fake.work / "recipe.yaml").write_text(dedent(RECIPE.replace("PROGRAM", program)) + extra)
         found = []
         monkeypatch.setattr(running, "carry_out", lambda run, **_: found.append(run.folder) or 0)
-        running.run(str(fake.work / "recipe.yaml"), "s", [fake.work / "sites.yaml"], fake.work / "campaigns", yes=True)
+        options = RecipeOptions(str(fake.work / "recipe.yaml"), "s", [fake.work / "sites.yaml"], Overrides())
+        running.run(options, fake.work / "campaigns", yes=True)
         opened.append(Campaign(fake, found[0], limits or Limits(), fault))
         return opened[-1]
 
@@ -660,7 +663,7 @@ def test_retry_failed_begins_again_what_was_lost_and_leaves_the_cancelled(campai
     it.ledger.update_tasks(["n-1.baseline.r1"], state=State.LOST)
     it.ledger.update_tasks(["n-2.baseline.r1"], state=State.CANCELLED)
     it.ledger.update_tasks(["n-3.baseline.r1"], state=State.FAILED)
-    running.retry([], str(it.folder.path), None, failed=True)
+    running.retry([], str(it.folder.path), None, failed=True, selection=Selection())
     assert it.states == ["planned", "cancelled", "planned"]
 
 
@@ -782,7 +785,7 @@ def test_runs_that_never_began_tell_their_jobs_own_reason_and_retry_failed_does_
     it.fake.set(1, -1, state)
     it.rounds()
     assert {r.reason for r in it.ledger.runs()} == {f"{words} before this run began"}
-    running.retry([], str(it.folder.path), None, failed=True)
+    running.retry([], str(it.folder.path), None, failed=True, selection=Selection())
     assert it.states == ["planned"] * 3
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nsw.campaign.selection import Selection
 from nsw.cli import running
 from nsw.engine.ledger import State
 from nsw.engine.ledger_rows import NeedState
@@ -97,7 +98,7 @@ def test_a_canary_that_was_done_and_left_nothing_is_really_done_again(campaign, 
     fake.set(1, -1, "COMPLETED")
     with pytest.raises(CampaignError, match="no metric"):
         it.rounds(2)
-    running.retry([], str(it.folder.path), None, failed=False)
+    running.retry([], str(it.folder.path), None, selection=Selection())
     it.fault = lambda _run: None
     it.open()
     it.rounds()
@@ -118,7 +119,7 @@ def test_a_canary_is_done_again_after_its_neighbour_was(campaign, fake):
         it.rounds(2)
     assert it.states == ["done", "failed", "done"]
     for job in (2, 3):
-        running.retry(["n-2.baseline.r1"] if job == 2 else [], str(it.folder.path), None, failed=False)
+        running.retry(["n-2.baseline.r1"] if job == 2 else [], str(it.folder.path), None, selection=Selection())
         it.open()
         it.rounds()
         assert len(fake.jobs()) == job

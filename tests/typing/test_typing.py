@@ -5,8 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nsw.api.campaigns import Answers
-from nsw.api.reading import Tables
+from nsw.api.results import Answers, Tables
 from nsw.present.emit import FLAT
 from nsw.tables.schema import TABLES
 
