@@ -48,6 +48,8 @@ _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
 _LOW_PCT: Final = 75.0  # theoretical occupancy
 _HALF: Final = 0.5
+_REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
+_NARROW: Final = 2.2  # bytes a thread
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
 _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
@@ -106,6 +108,10 @@ def busy_parts(kernel: KernelRow) -> dict[str, float]:
     return known
 
 
+def _busiest(parts: Mapping[str, float]) -> str:
+    return max(parts, key=lambda name: parts[name], default="")
+
+
 def _times(share: float | None, factor: float) -> float | None:
     return None if share is None else share * factor
 
@@ -135,7 +141,7 @@ def _is_shared(kernel: KernelRow) -> bool:
 def bound_by(kernel: KernelRow) -> str | None:
     """The part that binds a kernel, or latency where none is busy; None: not measured."""
     parts = busy_parts(kernel)
-    part = max(parts, key=lambda name: parts[name], default="")
+    part = _busiest(parts)
     if kernel.memory_pct is None or kernel.sm_pct is None:
         return part if part and parts[part] >= _SURELY_PCT else None
     return part if parts[part] >= _BOUND_PCT else LATENCY
@@ -187,12 +193,13 @@ def _scattered(kernel: KernelRow) -> Remark | None:
     accesses = _accesses(kernel)
     bad = [access for access in accesses if access.is_scattered]
     parts = busy_parts(kernel)
-    part = max(parts, key=lambda name: parts[name], default="")
+    part = _busiest(parts)
     if not bad or part not in _MEMORY - {SHARED} or parts[part] < _BUSY_PCT:
         return None
-    won = _gain(kernel, _useful(kernel, accesses))
+    useful = _useful(kernel, accesses)
+    won = _gain(kernel, useful)
     worst = min(bad, key=lambda access: access.used)
-    cause = _scattered_cause(bad)
+    cause = _scattered_cause(bad, useful)
     level = f"while {part} is {parts[part]:.0f} % busy"
     return Remark(
         won,
@@ -222,7 +229,8 @@ def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     sectors_of_l2 = [metrics.get(name) for name in ("l2_tex_read_transactions", "l2_tex_write_transactions")]
     beyond_l1 = sum(filter(None, sectors_of_l2)) if all(count is not None for count in sectors_of_l2) else None
     if beyond_l1 is None:
-        beyond_l1 = moved * (1 - metrics.get("tex_cache_hit_rate", 100.0) / 100)
+        misses = 1 - metrics.get("tex_cache_hit_rate", 100.0) / 100  # of loads; all stores go through
+        beyond_l1 = sum((a.sectors or 0.0) * (misses if a.word == "loads" else 1.0) for a in accesses)
     beyond_l2 = metrics.get("dram_bytes", 0.0) / 32
     return {
         L1: share, CACHES: share,
@@ -231,46 +239,47 @@ def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _scattered_cause(bad: list[_Access]) -> str:
-    """By how they are scattered: loads alone and irregular, loads and stores alike, or one side of a transposition."""
-    loads = next((access for access in bad if access.word == "loads"), None)
-    if len(bad) == 2 and abs(bad[0].used - bad[1].used) < 0.25 * bad[0].used:
-        return "array-of-structures"
-    # a fixed stride makes a whole number of sectors of a request, or of all requests together
-    if loads is not None and loads.each is not None and len(bad) == 1:
-        off = abs(2 * loads.each - round(2 * loads.each)) / 2
-        if off > 1e-3 * loads.each:
-            return "random-gather"
-    return "uncoalesced-access"
+def _scattered_cause(bad: list[_Access], useful: Mapping[str, float]) -> str:
+    """What scatters them, as far as counters tell: whether the rest of each sector is thrown away, and by whom.
+
+    A gather loads its indices side by side too: its mean request has fewer sectors than threads.
+    """
+    if useful[DRAM] >= _USED_PCT / 100:  # others use the rest: rows and columns
+        return "uncoalesced-access"
+    access = bad[0]
+    is_gather = len(bad) == 1 and access.word == "loads" and access.each is not None and access.each < _WARP - 1
+    return "random-gather" if is_gather else "array-of-structures"
 
 
 def _narrow(kernel: KernelRow) -> Remark | None:
-    """Memory instructions of 1 or 2 bytes a thread that keep L1, the load-store unit or issuing busy."""
+    """Memory instructions of 1 or 2 bytes a thread: L1, the load-store unit, issuing or the wait for memory binds."""
     parts = busy_parts(kernel)
-    part = max(parts, key=lambda name: parts[name], default="")
-    accesses = _accesses(kernel)
-    if part not in {L1, LSU, ISSUE, CACHES, COMPUTING} or parts[part] < _BOUND_PCT or not accesses:
+    part, accesses = _busiest(parts), _accesses(kernel)
+    binds = parts.get(part, 0.0) >= _BOUND_PCT
+    if not accesses or (binds and part not in {L1, LSU, ISSUE, CACHES, COMPUTING}):
+        return None
+    if not binds and kernel.metrics.get("stall_memory_dependency", 0.0) < _STALLED_PCT:
         return None
     share = kernel.metrics.get("narrow_access_share")
-    widths = [access.each * 32 * access.used / _WARP for access in accesses if access.each]  # bytes a thread
-    is_narrow = share >= 50 if share is not None else bool(widths) and max(widths) <= 2.2 and min(
-        access.used for access in accesses
-    ) >= _HALF  # fmt: skip
-    if not is_narrow:
+    widths = [access.each * access.used for access in accesses if access.each]  # bytes a thread
+    is_narrow = 0 < max(widths, default=0.0) <= _NARROW and min(access.used for access in accesses) >= _HALF
+    if not (is_narrow if share is None else share >= 100 * _HALF):
         return None
+    quarter = dict.fromkeys((L1, LSU, ISSUE, CACHES, COMPUTING), 0.25)
     text = f"{share:.0f} % of its memory instructions move" if share is not None else "its memory instructions move"
     return Remark(
-        _gain(kernel, dict.fromkeys((L1, LSU, ISSUE, CACHES, COMPUTING), 0.25)), "narrow-access",
-        "1 or 2 bytes a thread and instruction",
-        f"{text} 1 or 2 bytes a thread, while {part} is {parts[part]:.0f} % busy"
-        + ("" if DRAM not in parts else f" and DRAM {parts[DRAM]:.0f} %"),
+        _gain(kernel, quarter) if binds else 100 * (1 - max(0.25, parts.get(part, 0.0) / _REACHED_PCT)),
+        "narrow-access", "1 or 2 bytes a thread and instruction",
+        f"loads and stores little at once: {text} 1 or 2 bytes a thread"
+        + (f", while the {part} is {parts[part]:.0f} % busy" if binds else ", and no part is busy")
+        + ("" if DRAM not in parts else f" (DRAM {parts[DRAM]:.0f} %)"),
     )  # fmt: skip
 
 
 def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     metrics, parts = kernel.metrics, busy_parts(kernel)
     added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts")
-    part = max(parts, key=lambda name: parts[name], default="")
+    part = _busiest(parts)
     if not added or not wavefronts or added < _CONFLICTS * wavefronts or part not in {L1, SHARED, CACHES}:
         return None
     if parts[part] < _BUSY_PCT:
@@ -300,7 +309,7 @@ def _local_memory(kernel: KernelRow) -> Remark | None:
     if not local or not others or local < _LOCAL * (local + sum(others)):
         return None
     share = local / (local + sum(others))
-    part = max(parts, key=lambda name: parts[name], default="")
+    part = _busiest(parts)
     if parts.get(part, 0.0) >= _BOUND_PCT and part in _MEMORY | {LSU, ISSUE}:
         won = _gain(kernel, dict.fromkeys((*_MEMORY, LSU), 1 - share))
     else:
@@ -359,7 +368,7 @@ def _divergence(kernel: KernelRow) -> Remark | None:
         kernel.metrics.get(name) for name in ("warp_execution_efficiency", "warp_nonpred_execution_efficiency")
     )
     parts = busy_parts(kernel)
-    part = max(parts, key=lambda name: parts[name], default="")
+    part = _busiest(parts)
     if lanes is None or not lanes or (part in _MEMORY and parts[part] >= _BOUND_PCT):
         return None
     used = min(lanes, switched_on) if switched_on and switched_on < _PREDICATED_PCT else lanes
@@ -381,7 +390,7 @@ def _divergence(kernel: KernelRow) -> Remark | None:
 def _pipe(kernel: KernelRow) -> tuple[str, float]:
     """The busiest pipe of the SM, and how busy it is, where it is what binds; else nothing."""
     parts = busy_parts(kernel)
-    part = max(parts, key=lambda name: parts[name], default="")
+    part = _busiest(parts)
     return (part, parts[part]) if part and part not in _MEMORY and parts[part] >= _BOUND_PCT else ("", 0.0)
 
 
@@ -432,8 +441,11 @@ def _special(kernel: KernelRow) -> Remark | None:
             )  # fmt: skip
     if part != XU:
         return None
+    # half a warp instruction a cycle of the four that an SM issues
+    issued = busy_parts(kernel).get(ISSUE)
+    kept = 1 - busy / (8 * issued) if issued else 1.0
     return Remark(
-        _gain(kernel, {XU: 0.0}), "special-functions", f"special functions, XU pipe {busy:.0f} % busy",
+        _gain(kernel, {XU: 0.0, ISSUE: kept}), "special-functions", f"special functions, XU pipe {busy:.0f} % busy",
         f"keeps the unit of special functions (sine, exponential, root, division) {busy:.0f} % busy",
     )  # fmt: skip
 
@@ -462,7 +474,7 @@ def _unfused(kernel: KernelRow) -> Remark | None:
 def _matrix_product(kernel: KernelRow) -> Remark | None:
     """Fused multiply-adds alone on data of shared memory, or on rows and columns of global memory."""
     metrics, parts = kernel.metrics, busy_parts(kernel)
-    part = max(parts, key=lambda name: parts[name], default="")
+    part = _busiest(parts)
     if kernel.tensor_pct is None or kernel.tensor_pct > 1 or part in {DRAM, L2} or parts.get(part, 0.0) < _BOUND_PCT:
         return None
     halves = metrics.get("flop_count_hp_fma") or 0.0
@@ -472,6 +484,8 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
     )
     loads, shared = metrics.get("inst_executed_global_loads"), metrics.get("inst_executed_shared_loads")
     if not products or others > 0.1 * products or loads is None or shared is None:
+        return None
+    if products < 0.25 * _WARP * metrics.get("inst_executed", 0.0):  # constants are moved by FP16 multiply-adds too
         return None
     if (parts.get(XU) or 0.0) > 5:
         return None
@@ -506,20 +520,21 @@ def _shape(kernel: KernelRow) -> Remark | None:
     if active is None:
         return None
     idle = 100 * (1 - active)
+    room = 100 - 100 * roof_pct(kernel) / _REACHED_PCT  # what SMs share may be busy enough without those that are idle
     is_short = (kernel.launch_ns or _SHORT_NS) < _SHORT_NS  # most of which is the launch itself
     if waves is not None and 1 < waves <= 6 and not is_short:
         last = waves % 1 or 1.0
         empty = 100 * (1 - waves / -(-waves // 1))
         if last <= _HALF and idle >= _HALF * empty and idle <= empty + 5:
             return Remark(
-                min(idle, empty), "tail-wave", f"last wave {100 * last:.0f} % full",
+                min(idle, empty, room), "tail-wave", f"last wave {100 * last:.0f} % full",
                 f"has {waves:.2f} waves of blocks: in the last {100 * last:.0f} % of the places have a block, and SMs"
                 f" are idle {idle:.0f} % of the time",
             )  # fmt: skip
     if busiest is None or is_short:
         return None
     return Remark(
-        idle, "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
+        min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
         f"has blocks of unequal work: the busiest SM works {busiest:,.0f} cycles, the mean one"
         f" {metrics['sm_active_cycles']:,.0f}",
     ) if idle >= 15 else None  # fmt: skip
@@ -546,12 +561,12 @@ def _few_blocks(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
 
 
 def _latency(kernel: KernelRow) -> Remark | None:
-    """No part is busy: what its warps wait for, and whether more of them would fill the waits."""
-    if bound_by(kernel) != LATENCY:
-        return None
+    """No part is at its roof: what its warps wait for, and whether more of them would fill the waits."""
     metrics, parts = kernel.metrics, busy_parts(kernel)
     busiest = max(parts.values(), default=0.0)
-    room = 100 - busiest
+    if bound_by(kernel) is None or busiest >= _SURELY_PCT:
+        return None
+    room = 100 * (1 - busiest / _REACHED_PCT)
     each = kernel.launch_ns
     if each is not None and each < _SHORT_NS:
         if busiest >= _LITTLE_PCT:
@@ -560,23 +575,31 @@ def _latency(kernel: KernelRow) -> Remark | None:
             room, "small-launches", f"too little work: {each / 1e3:.1f} us a launch",
             f"has too little work for the GPU: {each / 1e3:.1f} us a launch, its busiest part {busiest:.0f} % busy",
         )  # fmt: skip
-    waits = {name.removeprefix("stall_"): share for name, share in metrics.items() if name.startswith("stall_")}
+    waits = {reason: metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")}
+    most = max(waits, key=lambda reason: waits[reason])
     for reason, cause, what in (
         ("barrier", "barriers", "wait at barriers"),
         ("inst_fetch", "instruction-cache", "wait for instructions"),
     ):
-        if waits.get(reason, 0.0) >= _STALLED_PCT:
+        if waits[reason] >= _STALLED_PCT and reason == most:
             return Remark(
                 min(room, waits[reason]), cause, f"{waits[reason]:.0f} % {what}",
-                f"keeps no part busy: {waits[reason]:.0f} % of the active warps {what}",
+                f"keeps no part at its roof (at most {busiest:.0f} %):"
+                f" {waits[reason]:.0f} % of the active warps {what}",
             )  # fmt: skip
-    limit = kernel.theoretical_occupancy_pct
-    waves = metrics.get("waves_per_sm")
-    if limit is not None and limit < _LOW_PCT and (waves is None or waves >= 1):
-        return _occupancy(kernel, limit, busiest)
-    if not kernel.stalls:
-        return None
-    return _chain(kernel, busiest)
+    latencies = [metrics.get(f"stall_{reason}", 0.0) for reason in ("memory_dependency", "short_scoreboard", "wait")]
+    if kernel.stalls and sum(latencies) < 100 * _HALF and any(latencies):
+        return None  # queues that are full are not emptied by more warps
+    limit, waves = kernel.theoretical_occupancy_pct, metrics.get("waves_per_sm")
+    if limit is not None and (waves is None or waves >= 1):
+        # the fewer warps there are, the nearer to its roof a part may be and still gain by more of them
+        bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
+        if busiest < bound and (busiest < _BOUND_PCT or waits["memory_dependency"] >= 100 * _HALF):
+            return _occupancy(kernel, limit, busiest)
+    return _chain(kernel, busiest) if busiest < _BOUND_PCT and kernel.stalls else None
+
+
+_WORTH_MORE_WARPS: Final = ((25.0, 80.0), (50.0, 70.0), (_LOW_PCT, 60.0))  # theoretical occupancy, busiest part
 
 
 _LIMITERS: Final = {"registers": "occupancy-registers", "shared memory": "occupancy-shared-memory"}
@@ -594,7 +617,7 @@ def _occupancy(kernel: KernelRow, limit: float, busiest: float) -> Remark:
         problem = f"{kernel.metrics.get('threads_per_block', 0):.0f} threads a block{an_sm}"
     reached = kernel.achieved_occupancy_pct
     # twice the warps hide twice the latency, until a part is busy
-    won = 100 * (1 - max(limit / 100, busiest / _SURELY_PCT))
+    won = 100 * (1 - max(limit / 100, busiest / _REACHED_PCT))
     return Remark(
         won, _LIMITERS.get(word, "occupancy-block-size"),
         f"occupancy {'' if reached is None else f'{reached:.0f} of '}{limit:.0f} % ({word or 'limited'})",
@@ -606,7 +629,7 @@ def _chain(kernel: KernelRow, busiest: float) -> Remark:
     occupancy = kernel.achieved_occupancy_pct
     few = "" if occupancy is None else f", with {occupancy:.0f} % of the warps that an SM holds"
     return Remark(
-        100 * (1 - busiest / _SURELY_PCT), "dependent-chain", f"latency: busiest part {busiest:.0f} %",
+        100 * (1 - busiest / _REACHED_PCT), "dependent-chain", f"latency: busiest part {busiest:.0f} %",
         f"keeps no part of the GPU busy (at most {busiest:.0f} %){few}{_waits(kernel)}",
     )  # fmt: skip
 
@@ -628,12 +651,12 @@ def _waits(kernel: KernelRow) -> str:
 def _flushed(kernel: KernelRow) -> Remark | None:
     """What ncu measured with empty caches, of a kernel whose bytes fit L2 in the run."""
     gpu, moved = find_gpu(kernel.device_name), kernel.metrics.get("dram_bytes")
-    if gpu is None or not gpu.l2_bytes or moved is None or (kernel.dram_pct or 0.0) < _BOUND_PCT:
+    if gpu is None or not gpu.l2_bytes or moved is None or (kernel.dram_pct or 0.0) < _BUSY_PCT:
         return None
     if moved > gpu.l2_bytes:
         return None
     return Remark(
-        1.0, "flushed-caches", f"fits L2 ({moved / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)",
+        _LEAST_PCT, "flushed-caches", f"fits L2 ({moved / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)",
         f"moves {moved / 1e6:.0f} MB, which fit into L2, and ncu empties caches: its share of DRAM is not the run's",
     )  # fmt: skip
 
@@ -643,7 +666,7 @@ def _flushed(kernel: KernelRow) -> Remark | None:
 _OF_PIPES: Final = "compute-bound"
 _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bound"}
 _LARGE_PCT: Final = 25.0  # of the kernels' time, from which a healthy kernel is named
-_CLOCK: Final = 0.6  # of the boost clock: ncu's own lock is at some 0.8
+_CLOCK: Final = 0.9  # of the base clock, at which ncu itself locks the SMs
 _NCU_PCT: Final = 90.0  # no estimate of a rule is better
 # what rules of ncu say -> the cause
 _OF_NCU: Final = (
@@ -660,18 +683,21 @@ _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences ex
 
 def _remark(kernel: KernelRow) -> Remark | None:
     """The cause of which most could be won: waste first, and latency where there is none."""
-    for tier in (_WASTE, _SHAPES, (_latency, _clock)):
+    for tier in (_WASTE, (_matrix_product,), (_flushed,), (_latency, _clock)):
         remarks = [remark for look in tier if (remark := look(kernel)) is not None and remark.won >= _LEAST_PCT]
+        if any(remark.cause == "random-gather" for remark in remarks) and (few := _latency(kernel)) is not None:
+            remarks = (
+                [few] if few.cause.startswith("occupancy") else remarks
+            )  # addresses that the program cannot choose
         if remarks:
             best = max(remarks)
             return best if not _is_librarys(kernel) or best.cause in _OF_LIBRARIES else None
-    return _flushed(kernel) or _at_its_roof(kernel) or (None if _is_librarys(kernel) else _ncu_rule(kernel))
+    return _at_its_roof(kernel) or (None if _is_librarys(kernel) else _ncu_rule(kernel))
 
 
 _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
     _scattered, _narrow, _bank_conflicts, _local_memory, _atomics, _divergence, _fp64, _special, _unfused, _shape,
 )  # fmt: skip
-_SHAPES: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (_matrix_product,)
 
 
 def _is_librarys(kernel: KernelRow) -> bool:
@@ -682,19 +708,19 @@ def _clock(kernel: KernelRow) -> Remark | None:
     """A clock far below the chip's, where the SM binds."""
     gpu, clock = find_gpu(kernel.device_name), kernel.metrics.get("sm_frequency")
     part, _ = _pipe(kernel)
-    boost = gpu.clocks_hz.get("flop_count_sp") if gpu else None
-    if not clock or not boost or not part or clock >= _CLOCK * boost or (kernel.launch_ns or 0.0) < _SHORT_NS:
+    base = gpu.base_clock_hz if gpu else 0.0
+    if not clock or not part or clock >= _CLOCK * base or (kernel.launch_ns or 0.0) < _SHORT_NS:
         return None
     return Remark(
-        100 * (1 - clock / boost), "low-clock", f"SM clock {clock / 1e6:.0f} of {boost / 1e6:.0f} MHz",
-        f"ran at an SM clock of {clock / 1e6:.0f} MHz, of {boost / 1e6:.0f} MHz that the chip reaches",
+        100 * (1 - clock / base), "low-clock", f"SM clock {clock / 1e6:.0f} of at least {base / 1e6:.0f} MHz",
+        f"ran at an SM clock of {clock / 1e6:.0f} MHz, below the chip's base clock of {base / 1e6:.0f} MHz",
     )  # fmt: skip
 
 
 def _at_its_roof(kernel: KernelRow) -> Remark | None:
     """That a part is at its roof, and that what it carries is useful; None where that was not measured."""
     parts = busy_parts(kernel)
-    part = max(parts, key=lambda name: parts[name], default="")
+    part = _busiest(parts)
     if not part or parts[part] < _ROOF_PCT or kernel.memory_pct is None or kernel.sm_pct is None:
         return None
     used = _all_used(kernel, part)
@@ -772,7 +798,7 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
     cause = causes()[remark.cause]
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
     framework = "pytorch" if is_torch and _is_librarys(kernel) else "cuda"
-    saved = "" if cause.group == "healthy" or remark.won < _LEAST_PCT else f"; a cure saves up to {remark.won:.0f} %"
+    saved = "" if remark.won <= _LEAST_PCT else f"; a cure saves up to {remark.won:.0f} %"
     return Hit(
         remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what, cause.do,
         f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
