@@ -213,6 +213,9 @@ class Block(TypedDict):
     evidence: list[Evidence]
     text: NotRequired[str]
     brief: NotRequired[str]
+    cause: NotRequired[str | None]
+    healthy: NotRequired[bool]
+    gain_pct: NotRequired[float | None]
     tone: NotRequired[str]
     title: NotRequired[str]
     columns: NotRequired[list[Column]]
@@ -238,6 +241,9 @@ class Block(TypedDict):
 class FindingOf(TypedDict):
     text: str
     cases: list[str]
+    cause: str | None
+    healthy: bool
+    gain_pct: float | None
 
 
 class Summary(Answer):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary
 
-    Rule = Callable[[CaseSummary, Context], Hit | None]
+    Rule = Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]
 
 __all__ = ["RULES", "as_findings", "hits_of"]
 
@@ -42,7 +42,7 @@ def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
     """
     context = Context.from_cases(cases)
     return {
-        case.id: sorted((hit for name, rule in _rules() if (hit := _apply(name, rule, case, context))), key=_weight)
+        case.id: sorted((hit for name, rule in _rules() for hit in _apply(name, rule, case, context)), key=_weight)
         for case in cases
     }
 
@@ -54,34 +54,35 @@ def _rules() -> Iterator[tuple[str, Rule]]:
         yield name, getattr(import_module(module), function)
 
 
-def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Hit | None:
-    if name in RULES:
-        return rule(case, context)
+def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequence[Hit]:
     try:
-        return rule(case, context)
+        hits = rule(case, context)
     except Exception as fault:
+        if name in RULES:
+            raise
         raise NswError(
             f"the rule {name} of another package failed: {type(fault).__name__}: {fault}",
             hint="repair it, or remove its package",
         ) from fault
+    return [] if hits is None else [hits] if isinstance(hits, Hit) else hits
 
 
 def _weight(hit: Hit) -> tuple[float, str]:
-    return -hit.gain_pct, hit.rule
+    return -hit.gain_pct, hit.cause
 
 
 def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Finding]:
-    """A sentence a rule, on the case where it weighs most, which names the others; the weightiest first.
+    """A sentence a cause and remedy, on the case where it weighs most, which names the others; the weightiest first.
 
     Args:
         hits: Of each case.
         several: Whether there are several cases: else a sentence names none.
     """
-    of_rule: dict[str, list[Hit]] = {}
+    alike: dict[tuple[str, str], list[Hit]] = {}
     for group in hits.values():
         for hit in group:
-            of_rule.setdefault(hit.rule, []).append(hit)
-    groups = [sorted(group, key=lambda hit: -hit.gain_pct) for group in of_rule.values()]
+            alike.setdefault((hit.cause, hit.advice), []).append(hit)
+    groups = [sorted(group, key=lambda hit: -hit.gain_pct) for group in alike.values()]
     return [_finding(group, several=several) for group in sorted(groups, key=lambda group: _weight(group[0]))]
 
 
@@ -92,8 +93,11 @@ def _finding(alike: Sequence[Hit], *, several: bool) -> Finding:
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_of(other_cases, _ALIKE)}." if other_cases else ""
     return Finding(
-        first.rule,
+        first.cause,
         f"{head}{fact}. {first.advice}{also}",
         brief=f"{head}{fact}: {first.do}.{also}",
+        cause=first.cause,
+        gain_pct=first.gain_pct,
+        healthy=first.healthy,
         evidence=(Evidence(first.table, tuple(hit.case for hit in alike)),),
     )
