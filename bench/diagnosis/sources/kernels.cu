@@ -669,7 +669,7 @@ CASE(registers_ill, "walk-registers") { return walked(walk_wide, 256, 0); }
 CASE(registers_cured, "walk-registers.cured") { return walked(walk, 256, 0); }
 CASE(occupancy_shared_ill, "walk-shared") { return walked(walk, 256, 100 << 10); }
 CASE(occupancy_shared_cured, "walk-shared.cured") { return walked(walk, 256, 0); }
-CASE(small_blocks_ill, "walk-blocks") { return walked(walk, 32, 0, 2 * MILLION); }
+CASE(small_blocks_ill, "walk-blocks") { return walked(walk, 16, 0, 2 * MILLION); }
 CASE(small_blocks_cured, "walk-blocks.cured") { return walked(walk, 256, 0, 2 * MILLION); }
 
 int main(int argc, char **argv) { return run_cases(argc, argv); }

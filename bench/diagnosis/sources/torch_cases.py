@@ -316,6 +316,8 @@ def optimizers(how):
 
 @case("attention-written-out", False, 8, 16, 1024, 64, 2)
 @case("attention-written-out.cured", True, 8, 16, 1024, 64, 2)
+@case("attention-large", True, 64, 16, 1024, 64, 2)
+@case("masked-attention-large", True, 16, 12, 2048, 64, 3)
 @case("masked-attention", False, 2, 12, 2048, 64, 3)
 @case("masked-attention.cured", True, 2, 12, 2048, 64, 3)
 def attention(fused, batch, heads, length, size, layers):
