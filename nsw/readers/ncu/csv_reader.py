@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.readers.model import Options
-    from nsw.readers.ncu.csv_pages import PlainRows
+    from nsw.readers.ncu.plain_rows import PlainRows
     from nsw.readers.ncu.results import Names
     from nsw.readers.text.lines import Line, LineBlock
     from nsw.tables.parquet_tables import Row
@@ -126,7 +126,7 @@ class Scan:
         """Read all lines, plain rows of a block together; the next blocks are taken apart meanwhile."""
         from concurrent.futures import ThreadPoolExecutor
 
-        from nsw.readers.ncu.csv_pages import plain_rows
+        from nsw.readers.ncu.plain_rows import plain_rows
 
         # A worker gets a text, a page and a parser. Nobody changes a page; what it caches is the same each time. The
         # parser caches values by text: two threads may parse a text twice, to one value. This thread has all else.
@@ -152,7 +152,7 @@ class Scan:
             page: The page that it was taken apart for.
             job: Gives its rows; None where it was not taken apart.
         """
-        from nsw.readers.ncu.csv_pages import plain_rows
+        from nsw.readers.ncu.plain_rows import plain_rows
 
         rows = None if job is None else job.result()
         begin = at = 0  # the line that `rows` begin with, and the next line
