@@ -459,11 +459,11 @@ def _show(reports: Iterable[Report], *, kernels: bool, max_rows: int) -> None:
 
 def _list_formats(target: Target) -> int:
     from nsw.present.terminal import console, table
-    from nsw.readers.registry import FORMATS
+    from nsw.readers.registry import all_formats
 
     rows: list[dict[str, Any]] = [
         {"format": f.id, "tool": f.tool, "what": f.meaning, "versions": f.versions, "not_read": f.unread}
-        for f in FORMATS
+        for f in all_formats()
     ]
     heads = ("format", "tool", "what")
 

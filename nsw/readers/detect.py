@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from nsw.apart import Limits, NoPoolError, inside, is_possible, out_of_memory, pool, run_isolated, starting, with_limits
 from nsw.errors import LimitError
@@ -20,8 +20,8 @@ from nsw.readers.invariants import leave_out_broken_rows, report_no_values
 from nsw.readers.messages import only_messages, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample
 from nsw.readers.not_a_report import NotReport, explain, is_archive, pointer, special, unopened
-from nsw.readers.registry import FORMATS, Format
-from nsw.readers.untrusted_files import GZIP_MAGIC, SQLITE_MAGIC, open_read_only, read_packed
+from nsw.readers.registry import FORMATS, Format, formats_of_packages
+from nsw.readers.untrusted_files import GZIP_MAGIC, SQLITE_MAGIC, open_read_only, read_packed, unpacked_beginning
 from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def _read(path: Path, options: Options, *, nested: bool = False) -> Report:
             return report
         report.lack = Lack.UNKNOWN
         report.error("no known report format", fix="`nsw read --formats` lists what can be read")
+        for sentence in formats_of_packages()[1]:
+            report.warn(sentence, fix="update or uninstall that package")
         return report
     format_, reader = detected
     try:
@@ -141,10 +143,25 @@ def detect(sample: Sample) -> tuple[Format, Reader] | None:
     return (best[1], best[2]) if best else None
 
 
-def _surest(sample: Sample) -> tuple[int, Format, Reader] | None:
-    best: tuple[int, Format, Reader] | None = None
-    for format_ in FORMATS:
-        if format_.folder != sample.is_folder or not format_.may_be(sample.head, sample.suffix):
+def _surest(sample: Sample) -> _Sure | None:
+    best = _surest_of(FORMATS, sample, None)
+    # to look for packages takes time; what is packed is shown to them once it is unpacked
+    if (best is None or best[0] < SURE_OF_ALL) and not sample.head.startswith(GZIP_MAGIC):
+        best = _surest_of(formats_of_packages()[0], sample, best)
+    return best
+
+
+_Sure: TypeAlias = tuple[int, Format, Reader]
+
+
+def _surest_of(formats: Iterable[Format], sample: Sample, best: _Sure | None) -> _Sure | None:
+    """The surest reader of these and of `best`."""
+    is_packed = sample.head.startswith(GZIP_MAGIC)
+    head = unpacked_beginning(sample.head)
+    for format_ in formats:
+        if is_packed and not format_.unpacks:  # asked once it is unpacked
+            continue
+        if format_.folder != sample.is_folder or not format_.may_be(head, sample.suffix):
             continue
         if best is not None and format_.max_certainty <= best[0]:
             continue

@@ -107,6 +107,16 @@ def _fix(text: str | None, copy: Path, path: Path) -> str | None:
     return f"unpack it first: gunzip -k {shlex.quote(str(path))}; then: {_with_packed_name(text, copy, path)}"
 
 
+def unpacked_beginning(head: bytes, size: int = 65536) -> bytes:
+    """The first bytes, `size` at most, of a file that may be packed with gzip; none where it is damaged."""
+    if not head.startswith(GZIP_MAGIC):
+        return head[:size]
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, size)
+    except zlib.error:
+        return b""
+
+
 def unpacked(raw: BinaryIO, allowance: Allowance) -> Iterator[bytes]:
     """The content of a gzip file, as far as it goes.
 

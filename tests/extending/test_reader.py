@@ -1,13 +1,19 @@
-"""docs/extending/reader.md: its module and its entry in the registry read a report, and say what is damaged."""
+"""docs/extending/reader.md: its blocks are installed as a package, whose reader reads a report and reports damage."""
 
+from __future__ import annotations
+
+import json
+import os
+import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
-from nsw.readers import detect, registry
-from nsw.readers.registry import Format
+from .packages import install
 
-from .packages import block
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REPORT = """"Name","Calls","TotalDurationNs","AverageNs","Percentage"
 "void gemm<float>(float*)",10,2000,200,80.0
@@ -16,35 +22,44 @@ REPORT = """"Name","Calls","TotalDurationNs","AverageNs","Percentage"
 
 
 @pytest.fixture
-def installed(tmp_path, monkeypatch):
-    """The page's reader, in the registry."""
-    (tmp_path / "rocprof_stats.py").write_text(block("reader.md", "python"))
-    monkeypatch.syspath_prepend(tmp_path)
-    entry = eval(block("reader.md", "python", 1), {"Format": Format})  # text of our own
-    made = Format(entry.id, entry.tool, "rocprof_stats", entry.meaning, entry.versions, entry.tables, entry.unread, ())
-    monkeypatch.setattr(registry, "FORMATS", (*registry.FORMATS, made))
-    monkeypatch.setattr(detect, "FORMATS", registry.FORMATS)
-    yield entry
-    sys.modules.pop("rocprof_stats", None)
+def env(tmp_path: Path) -> dict[str, str]:
+    """The package of the page, installed in a folder of its own."""
+    install("reader.md", tmp_path / "site", "rocprof_nsw/stats.py")
+    return os.environ | {"PYTHONPATH": str(tmp_path / "site")}
 
 
-def test_the_page_reads_a_report(installed, tmp_path):
-    from nsw.api.results import read
-
-    file = tmp_path / "results.stats.csv"
-    file.write_text(REPORT)
-    report = read(file)
-    assert list(report.files["format"]) == [installed.id]
-    rows = report.tables.gpu_summary
-    assert list(rows["short_name"]) == ["gemm", "copy"]
-    assert list(rows["total_ns"]) == [2000.0, 500.0]
+def nsw(env: dict[str, str], work: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    argv = (sys.executable, "-m", "nsw", "read", *words)
+    return subprocess.run(argv, env=env, capture_output=True, text=True, check=False, cwd=work)
 
 
-def test_a_damaged_row_is_said_with_its_line(installed, tmp_path):
-    from nsw.readers.detect import read
+def report(done: subprocess.CompletedProcess[str]) -> dict:
+    (first,) = json.loads(done.stdout)["reports"]
+    return first
 
-    file = tmp_path / "results.stats.csv"
-    file.write_text(REPORT + "cut,1\n")
-    report = read(file)
-    assert [(p.severity, p.line) for p in report.problems] == [("error", 4)]
-    assert len(report.tables["gpu_summary"]) == 2
+
+def test_a_report_is_read_by_the_reader_of_another_package(env, tmp_path):
+    (tmp_path / "results.stats.csv").write_text(REPORT)
+    done = nsw(env, tmp_path, "results.stats.csv", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert report(done)["format"] == "rocprof-stats"
+    rows = report(done)["tables"]["gpu_summary"]
+    assert [(row["short_name"], row["total_ns"]) for row in rows] == [("gemm", 2000), ("copy", 500)]
+    assert "rocprof-stats" in nsw(env, tmp_path, "--formats").stdout
+
+
+def test_a_damaged_row_is_reported_with_its_line(env, tmp_path):
+    (tmp_path / "results.stats.csv").write_text(REPORT + "cut,1\n")
+    done = nsw(env, tmp_path, "results.stats.csv", "--format", "json")
+    assert [(p["severity"], p["line"]) for p in report(done)["problems"]] == [("error", 4)]
+    assert len(report(done)["tables"]["gpu_summary"]) == 2
+
+
+def test_a_reader_that_cannot_be_loaded_is_named_where_nsw_does_not_know_a_file(env, tmp_path):
+    (tmp_path / "site" / "rocprof_nsw" / "stats.py").write_text("import nothing_of_this_name\n")
+    (tmp_path / "results.stats.csv").write_text(REPORT)
+    done = nsw(env, tmp_path, "results.stats.csv", "--format", "json")
+    assert done.returncode != 0
+    messages = [p["message"] for p in report(done)["problems"]]
+    assert "no known report format" in messages[0]
+    assert "the reader rocprof-stats (rocprof_nsw.stats) of another package cannot be loaded: No module" in messages[1]

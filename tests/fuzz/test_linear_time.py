@@ -48,7 +48,7 @@ UNITS = (
 _WHERE = 2  # lines of a report that are made long: a title, a row
 TEXTS = [
     pytest.param(name, data, id=f"{format_.id}-{name}")
-    for format_ in FORMATS for name, data in seeds.make()[format_.id].items()
+    for format_ in FORMATS for name, data in seeds.make().get(format_.id, {}).items()  # test_every_reader asks for more
     if isinstance(data, bytes) and not (b"\0" in data[:4096] or data[:2] == b"\x1f\x8b")
 ]  # fmt: skip
 

@@ -54,7 +54,6 @@ def test_damaged_csv(tmp_path, edits):
     exact = check(ncu_csv.read, tmp_path / "r.csv", text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ncu_csv, "LARGE", 0)
-        patch.setattr(ncu_csv, "_MIN_BLOCK", 1)
         assert check(ncu_csv.read, tmp_path / "r.csv", text) == exact
 
 

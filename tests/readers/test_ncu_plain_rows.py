@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from nsw.readers.model import Options
 from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu import results as ncu_results
+from nsw.readers.text.lines import line_blocks
 from nsw.tables.parquet_tables import as_arrow, rows
 
 OPTIONS = Options()
@@ -35,16 +36,15 @@ def row(header, told, *, tail=""):
 def read_together(path, count=8, options=OPTIONS):
     """Read a file as if it were large, in blocks of so many lines."""
 
-    def blocks(path):
-        for number, block in ncu_csv.line_blocks(path):
+    def blocks(path, _):
+        for number, block in line_blocks(path):
             lines = block.split("\n")
             for at in range(0, len(lines), count):
                 yield number + at, "\n".join(lines[at : at + count])
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ncu_csv, "LARGE", 0)
-        patch.setattr(ncu_csv, "_MIN_BLOCK", 1)
-        patch.setattr(ncu_csv, "_large_blocks", blocks)
+        patch.setattr(ncu_csv, "line_blocks", blocks)
         patch.setattr(ncu_csv, "EVIDENCE_VALUES", 20)
         return ncu_csv.read(path, options)
 
@@ -61,14 +61,14 @@ def both_ways(path, count=8):
 
 @pytest.fixture
 def taken(monkeypatch):
-    """How many rows each block gave that was read as a whole."""
+    """How many rows were read together each time."""
     rows = []
     own = ncu_csv.Scan.take_rows
 
-    def take_rows(self, found):
-        is_taken = own(self, found)
-        rows.append(len(found.metric_runs) if is_taken else 0)
-        return is_taken
+    def take_rows(self, found, at):
+        stop = own(self, found, at)
+        rows.append(stop - at)
+        return stop
 
     monkeypatch.setattr(ncu_csv.Scan, "take_rows", take_rows)
     return rows

@@ -9,6 +9,7 @@ import pytest
 
 from nsw.readers.model import Sample
 from nsw.readers.registry import FORMATS
+from nsw.readers.untrusted_files import unpacked_beginning
 from tests.fuzz import seeds
 
 REPORTS = [(format_id, name) for format_id, reports in seeds.make().items() for name in reports]
@@ -26,7 +27,8 @@ def test_no_reader_is_surer_than_the_registry_says(tmp_path, format_id, name):
         for format_ in FORMATS:
             if not format_.folder:
                 sure = importlib.import_module(format_.module).sniff(sample)
-                most = format_.max_certainty if format_.may_be(sample.head, sample.suffix) else 0
+                head = unpacked_beginning(sample.head) if format_.unpacks else sample.head
+                most = format_.max_certainty if format_.may_be(head, sample.suffix) else 0
                 assert sure <= most, format_.id
 
 
@@ -35,6 +37,16 @@ def test_readers_that_cannot_be_meant_are_not_loaded():
     code = (
         "import sys; from pathlib import Path; from nsw.readers import read; assert read(Path(sys.argv[1])).tables\n"
         "print([m for m in sys.modules if m.startswith(('nsw.readers.nvprof', 'nsw.readers.nsys', 'numpy'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(report)], check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_packed_report_is_shown_to_readers_once_it_is_unpacked():
+    report = seeds.FIXTURES / "tiled.sqlite.gz"
+    code = (
+        "import sys; from pathlib import Path; from nsw.readers import read; assert read(Path(sys.argv[1])).tables\n"
+        "print([m for m in sys.modules if m.startswith(('nsw.readers.ncu', 'nsw.readers.pytorch', 'nsw.readers.intel'))])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(report)], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"

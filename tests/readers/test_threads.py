@@ -96,8 +96,7 @@ def test_blocks_of_ncu_s_csv_are_read_alike_each_time(tmp_path, monkeypatch, oft
     lines = data.decode().splitlines()
     blocks = [(at + 1, "\n".join(lines[at : at + 3])) for at in range(0, len(lines), 3)]
     monkeypatch.setattr(csv_reader, "LARGE", 0)
-    monkeypatch.setattr(csv_reader, "_MIN_BLOCK", 1)
-    monkeypatch.setattr(csv_reader, "_large_blocks", lambda _path: iter(blocks))
+    monkeypatch.setattr(csv_reader, "line_blocks", lambda *_: iter(blocks))
     for _ in range(TIMES):
         assert everything(read(path)) == first
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
@@ -24,12 +25,12 @@ from nsw.readers.ncu.values import EVIDENCE_VALUES, Parser, decide_marks, is_mis
 from nsw.readers.text.lines import LOOKED_AT, as_shown, by_rank, is_labelled, line_blocks, text_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from concurrent.futures import Future
     from pathlib import Path
 
     from nsw.readers.model import Options
-    from nsw.readers.ncu.csv_pages import PlainRows
+    from nsw.readers.ncu.plain_rows import PlainRows
     from nsw.readers.ncu.results import Names
     from nsw.readers.text.lines import Line, LineBlock
     from nsw.tables.parquet_tables import Row
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Scan", "read", "sniff"]
 
 LARGE: Final = 4 << 20  # bytes from which Arrow's start pays
-_JOINED_BLOCKS: Final = 16  # so that each is worth being taken apart in a thread
+_BLOCK: Final = 2 << 20  # bytes, so that each block is worth being taken apart in a thread
 _HEADERS: Final = (
     '"ID","Process ID"', '"Process ID","Process Name"', '"Session Attribute","Value"', '"Address","Source"',
     '"#","Source"', '"Line No","Source"', "ID,Process ID,Process Name", "ID;Process ID;Process Name",
@@ -63,7 +64,7 @@ def read(path: Path, options: Options) -> Report:
     for rank, lines in [(None, ())] if is_large else by_rank(text_lines(path)):
         scan = Scan(report, results, messages, left, rank, blocks, source)
         if is_large:
-            scan.run_blocks(_large_blocks(path))
+            scan.run_blocks(line_blocks(path, _BLOCK))
         else:
             scan.run(lines)
         blocks = scan.blocks
@@ -79,27 +80,8 @@ def read(path: Path, options: Options) -> Report:
     return report
 
 
-def _large_blocks(path: Path) -> Iterator[LineBlock]:
-    """Lines joined, more of them than `line_blocks` gives; pieces of one line stay apart."""
-    joined: list[str] = []
-    first = 1
-    for number, block in line_blocks(path):
-        is_alone = "\n" not in block  # perhaps a piece
-        if joined and (is_alone or len(joined) >= _JOINED_BLOCKS):
-            yield first, "\n".join(joined)
-            joined.clear()
-        if is_alone:
-            yield number, block
-            continue
-        first = first if joined else number
-        joined.append(block)
-    if joined:
-        yield first, "\n".join(joined)
-
-
 _TITLED: Final = ('"Kernel Name","', '"Function Name","', '"File Path","', '"File Name","')  # of a source page
-_WORKERS: Final = 2
-_MIN_BLOCK: Final = 1 << 16  # characters of a block from which on it pays to take it apart as a whole
+_WORKERS: Final = 1
 _JOINED: Final = 200  # lines that one quoted field may span
 _NEW_ROW: Final = re.compile(r'"\d+"[,;\t]"\d+"[,;\t]')
 _ROW_START: Final = re.compile(r'"?(?:\d+|0x[0-9a-fA-F]+)"?[,;\t]')
@@ -141,18 +123,19 @@ class Scan:
         self.finish()
 
     def run_blocks(self, blocks: Iterable[LineBlock]) -> None:
-        """Read all lines, by blocks where these hold plain rows alone; the next ones are taken apart meanwhile."""
+        """Read all lines, plain rows of a block together; the next blocks are taken apart meanwhile."""
         from concurrent.futures import ThreadPoolExecutor
 
-        from nsw.readers.ncu.csv_pages import plain_rows
+        from nsw.readers.ncu.plain_rows import plain_rows
 
         # A worker gets a text, a page and a parser. Nobody changes a page; what it caches is the same each time. The
         # parser caches values by text: two threads may parse a text twice, to one value. This thread has all else.
-        ahead: deque[tuple[int, str, Page | None, Future[PlainRows | None] | None]] = deque()
+        ahead: deque[tuple[int, str, Page | None, Future[PlainRows] | None]] = deque()
         with ThreadPoolExecutor(_WORKERS) as pool:
             for first, block in blocks:
-                page, parse = self.page, self.parse
-                job = pool.submit(plain_rows, block, page, parse) if page is not None and parse is not None else None
+                page, parse, job = self.page, self.parse, None
+                if page is not None and parse is not None and page.is_sorted:
+                    job = pool.submit(plain_rows, block, page, parse)
                 ahead.append((first, block, page, job))
                 while len(ahead) > (_WORKERS if job is not None else 0):
                     self.take_block(*ahead.popleft())
@@ -160,48 +143,64 @@ class Scan:
                 self.take_block(*waiting)
         self.finish()
 
-    def take_block(
-        self, first: int, block: str, expected_page: Page | None, job: Future[PlainRows | None] | None
-    ) -> None:
-        """Read one block, as rows of the page that it was taken apart for; else its halves, short ones by lines."""
-        from nsw.readers.ncu.csv_pages import plain_rows
+    def take_block(self, first: int, block: str, page: Page | None, job: Future[PlainRows] | None) -> None:
+        """Read one block: the plain rows of a page together, all other lines one by one.
 
-        rows = job.result() if job is not None and expected_page is self.page else None
-        if rows is not None and not self.pending and self.take_rows(rows):
-            return
-        stack = [(first, block)]
-        while stack:
-            first, block = stack.pop()
-            page, parse = self.page, None if self.pending else self.parse
-            is_ready = page is not None and page.kind == "details" and parse is not None
-            cut = block.find("\n", len(block) // 2 if is_ready else _MIN_BLOCK) if len(block) > _MIN_BLOCK else -1
-            if cut < 0:
-                for number, line in enumerate(block.split("\n"), first):
-                    self.feed(number, as_shown(line))
-                continue
-            half = block[:cut]
-            stack.append((first + half.count("\n") + 1, block[cut + 1 :]))
-            rows = plain_rows(half, page, parse) if is_ready and page is not None and parse is not None else None
-            if rows is None or not self.take_rows(rows):
-                stack.append((first, half))
+        Args:
+            first: The number of its first line, from 1.
+            block: The lines.
+            page: The page that it was taken apart for.
+            job: Gives its rows; None where it was not taken apart.
+        """
+        from nsw.readers.ncu.plain_rows import plain_rows
 
-    def take_rows(self, rows: PlainRows) -> bool:
-        """Take plain rows of the page; whether they are rows of its launches."""
+        rows = None if job is None else job.result()
+        begin = at = 0  # the line that `rows` begin with, and the next line
+        lines = block.split("\n") if rows is None or page is not self.page else []
+        count = rows.other_lines[-1] if rows is not None else len(lines)
+        while at < count:
+            current = self.page
+            if current is not None and self.parse is not None and current.is_sorted and not self.pending:
+                if rows is None or page is not current:  # a page, or what its numbers look like, became known
+                    begin, page, rows = at, current, plain_rows("\n".join(lines[at:]), current, self.parse)
+                at = begin + self.take_rows(rows, at - begin)
+            if at < count:
+                lines = lines or block.split("\n")
+                self.feed(first + at, as_shown(lines[at]))
+                at += 1
+
+    def take_rows(self, rows: PlainRows, at: int) -> int:
+        """Take plain rows of the page up to the next other line, or to a row that is of no launch.
+
+        Returns:
+            The line up to which they are taken, counted as `at` is.
+        """
         import numpy as np
 
         page, results = self.page, self.results
         assert page is not None
-        owners: list[Row] = []
-        for row in rows.heads:
-            owner = self.launch(page, row)
+        stop = rows.other_lines[bisect_left(rows.other_lines, at)]
+        if at == stop:
+            return at
+        first_run = int(np.searchsorted(rows.run_lines, at, "right")) - 1
+        owners: list[int] = []
+        for run in range(first_run, int(np.searchsorted(rows.run_lines, stop))):
+            row = rows.heads[run]
+            owner = self.launch(page, row) if row else None
             if owner is None or not page.is_of(row, owner):
-                return False
-            owners.append(owner)
-        owner_codes = np.array([results.owner(owner) for owner in owners])
-        codes = np.array([results.name(names) for names in rows.names])
-        results.metrics(owner_codes[rows.metric_runs], codes[rows.metric_names], rows.values)
-        results.rules(owner_codes[rows.rule_runs], rows.rules)
-        return True
+                stop = max(at, int(rows.run_lines[run]))
+                break
+            owners.append(results.owner(owner))
+        if not owners:
+            return at
+        owner_codes, codes = np.array(owners), np.array([results.name(names) for names in rows.names])
+        first, last = np.searchsorted(rows.metric_lines, (at, stop)).tolist()
+        runs, names = rows.metric_runs[first:last], rows.metric_names[first:last]
+        results.metrics(owner_codes[runs - first_run], codes[names], rows.values.part(first, last))
+        first, last = np.searchsorted(rows.rule_lines, (at, stop)).tolist()
+        advice = {column: cells[first:last] for column, cells in rows.rules.items()}
+        results.rules(owner_codes[rows.rule_runs[first:last] - first_run], advice)
+        return stop
 
     def feed(self, number: int, line: str) -> None:
         """Read one line; one that begins a field of several lines waits for the rest of them."""

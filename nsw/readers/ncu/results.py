@@ -126,7 +126,7 @@ class Results:
         self.name_of.frombytes(name_of.astype("i").tobytes())
         self.numbers.frombytes(values.numbers.tobytes())
         self.halves.frombytes(values.halves.tobytes())
-        for at, text in values.texts.items():
+        for at, text in zip(values.text_positions, values.texts, strict=True):
             self._note_text(first + at, self.owners[owner_of[at]], names[name_of[at]], text)
         timed = [code for code, name_parts in enumerate(names) if name_parts[1] in DURATIONS]
         for at in np.flatnonzero(np.isin(name_of, timed)).tolist():
@@ -160,6 +160,10 @@ class Results:
     def fill(self, report: Report, options: Options) -> None:
         """Put the tables that were asked for, and that have rows, into the report."""
         say_other_marks(report, self.other_marks)
+        if len(self.numbers) > ARROW_ROWS:
+            import pyarrow as pa
+
+            pa.default_memory_pool().release_unused()  # the tables take as much again
         rows = [*self.launches.values(), *self.summaries.values()]
         if unmeasured := forget_sizes(rows, report):
             self._forget_zeros(unmeasured)
@@ -203,9 +207,12 @@ class Results:
         import pyarrow as pa
 
         owners, names = pa.array(self.owner_of, pa.int32()), pa.array(self.name_of, pa.int32())
-        columns = {c: _column("metrics", c, [o.get(c) for o in self.owners], owners) for c in OWNED}
-        for i, c in enumerate(_NAMES):
-            columns[c] = _column("metrics", c, [name_parts[i] for name_parts in self.names], names)
+        columns = {}
+        for name in OWNED:
+            if any(cells := [owner.get(name) for owner in self.owners]) or any(cell is not None for cell in cells):
+                columns[name] = _column("metrics", name, cells, owners)
+        for i, name in enumerate(_NAMES):
+            columns[name] = _column("metrics", name, [name_parts[i] for name_parts in self.names], names)
         columns["text"] = self._text_column()
         columns |= {"value": nullable(self.numbers), "value_pm": nullable(self.halves)}
         if self.spreads:
@@ -237,7 +244,8 @@ class Results:
 
         owners = pa.array(self.rule_of, pa.int32())
         columns = {c: _column("rules", c, [o.get(c) for o in self.owners], owners) for c in _RULED}
-        return pa.table(columns | {c: _column("rules", c, cells) for c, cells in self.advice.items()})
+        columns |= {c: _column("rules", c, cells) for c, cells in self.advice.items() if c != "message"}
+        return pa.table(columns | {"message": pa.array(self.advice["message"], pa.string())})  # few repeat
 
 
 def _column(table: str, name: str, cells: list[Any], indices: pa.Array | None = None) -> pa.Array:

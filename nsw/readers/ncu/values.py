@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -123,11 +124,25 @@ class Parser:
 
 
 class Values(NamedTuple):
-    """Many values: numbers and half-widths (NaN: none), and the texts of those that have one, by their place."""
+    """Many values.
+
+    Attributes:
+        numbers: NaN where there is none.
+        halves: Half-widths, NaN where there is none.
+        text_positions: The places of the values that have a text, ascending.
+        texts: These texts.
+    """
 
     numbers: FloatArray
     halves: FloatArray
-    texts: dict[int, str]
+    text_positions: list[int]
+    texts: list[str]
+
+    def part(self, start: int, stop: int) -> Values:
+        """The values from one place up to another."""
+        first, last = bisect_left(self.text_positions, start), bisect_left(self.text_positions, stop)
+        positions = [position - start for position in self.text_positions[first:last]]
+        return Values(self.numbers[start:stop], self.halves[start:stop], positions, self.texts[first:last])
 
 
 def values_of(printed: pa.StringArray, parse: Parser) -> Values:
@@ -143,15 +158,17 @@ def values_of(printed: pa.StringArray, parse: Parser) -> Values:
     length = pc.binary_length(plain).to_numpy(zero_copy_only=False)
     widths = np.array(half_widths(), dtype=float)  # of None: NaN
     halves = widths[np.where(point < 0, 0, length - point - 1)]
-    texts: dict[int, str] = {}
+    positions: list[int] = []
+    texts: list[str] = []
     unconverted = np.flatnonzero(~simple.to_numpy(zero_copy_only=False))
     for at, text in zip(unconverted.tolist(), printed.take(pa.array(unconverted)).to_pylist(), strict=True):
         value = parse(text)
         numbers[at] = np.nan if value.number is None else value.number
         halves[at] = np.nan if value.half is None else value.half
         if value.text is not None:
-            texts[at] = value.text
-    return Values(numbers, halves, texts)
+            positions.append(at)
+            texts.append(value.text)
+    return Values(numbers, halves, positions, texts)
 
 
 @cache

@@ -7,8 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, EventStream, Trace, beginning
+from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, EventStream, Trace
 from nsw.readers.pytorch.kineto_tables import GpuTrace, communication, gpu_summary, operators
+from nsw.readers.untrusted_files import unpacked_beginning
 from nsw.tables import TRACES
 from nsw.wording import one_or
 
@@ -39,7 +40,7 @@ _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hi
 
 def sniff(sample: Sample) -> int:
     """By `traceEvents` at the beginning, or a bare list of events; also compressed."""
-    text = beginning(sample.head).lstrip("\ufeff \t\r\n")
+    text = unpacked_beginning(sample.head).decode(errors="replace").lstrip("\ufeff \t\r\n")
     if text.startswith("{") and '"traceEvents"' in text:
         return 95 if _KINETO.search(text) else 70
     if text.startswith("{") and '"schemaVersion"' in text and '"deviceProperties"' in text:

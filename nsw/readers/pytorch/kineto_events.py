@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
-__all__ = ["MISSING", "EventStream", "Trace", "beginning"]
+__all__ = ["MISSING", "EventStream", "Trace"]
 
 _WINDOW = 1 << 18  # bytes read at a time; to meet a fault costs as much as the window is long
 _LARGEST = 1 << 26  # a value beside the events, such as stack frames
@@ -219,16 +219,6 @@ class EventStream:
                 self._at = len(self._window)
                 raise _CutError
             start = 0
-
-
-def beginning(head: bytes, size: int = 65536) -> str:
-    """The first characters of a file that may be compressed."""
-    if not head.startswith(GZIP_MAGIC):
-        return head.decode("utf-8", errors="replace")
-    try:
-        return zlib.decompressobj(wbits=31).decompress(head, size).decode("utf-8", errors="replace")
-    except zlib.error:
-        return ""
 
 
 # Categories of 2021 (Operator, Kernel ...) to today, in small letters.

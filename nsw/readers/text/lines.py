@@ -50,13 +50,17 @@ _DASHES: Final = re.compile(r"-+")
 _GAP: Final = re.compile(r"\s{2,}")
 
 
-def line_blocks(path: Path) -> Iterator[LineBlock]:
+def line_blocks(path: Path, size: int = LONGEST) -> Iterator[LineBlock]:
     r"""Lines joined by `\n`, less the last line end, and the number of the first, from 1.
 
     A piece of a line that is too long is a block of its own; the pieces have one number.
+
+    Args:
+        path: The file.
+        size: About how many bytes a block has.
     """
     number, rest = 1, ""
-    for piece in _pieces(path):
+    for piece in _pieces(path, size):
         rest += piece
         cut = rest.rfind("\n")
         if cut >= 0:
@@ -70,11 +74,11 @@ def line_blocks(path: Path) -> Iterator[LineBlock]:
         yield number, rest
 
 
-def _pieces(path: Path) -> Iterator[str]:
+def _pieces(path: Path, size: int) -> Iterator[str]:
     """The text of a file; Python's own file of text decodes 8 KiB at a time, which takes five times as long."""
     decoder = codecs.getincrementaldecoder(Sample(path).encoding)("replace")
     with open_to_read(path) as file:
-        while data := file.read(LONGEST):
+        while data := file.read(size):
             yield decoder.decode(data)
     yield decoder.decode(b"", final=True)
 

@@ -1,0 +1,220 @@
+"""Blocks of plain rows of a large details page, taken apart by where their quotes are.
+
+pyarrow.csv was measured beside it: it takes 1.5 times as long, for it makes every cell of every row.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nsw.readers.ncu.csv_pages import RULE_TITLES, split
+from nsw.readers.ncu.results import RULE_COLUMNS, section_title
+from nsw.readers.ncu.values import Parser, Values, is_misplaced, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsw.readers.ncu.csv_pages import Page
+    from nsw.readers.ncu.results import Names
+    from nsw.readers.timeline.statistics import IntArray
+
+__all__ = ["PlainRows", "plain_rows"]
+
+_QUOTE, _COMMA, _NEWLINE, _RETURN, _ESCAPE = b'",\n\r\x1b'
+_OF_METRICS: Final = ("Metric Name", "Metric Unit", "Metric Value")  # empty in a row of a rule
+
+
+@dataclass(frozen=True, slots=True)
+class PlainRows:
+    """The plain rows of a block of lines: their cells are in quotes, and no quote is within a name, value or advice.
+
+    A run is of neighbouring rows that say the same of their launch. Lines and runs are numbered from 0.
+
+    Attributes:
+        other_lines: The lines that are no plain rows, ascending, and the number of all lines.
+        run_lines: The first line of each run.
+        heads: The cells of these that tell of the launch; empty where they are not written as ncu does.
+        metric_lines: The line of each metric, ascending.
+        metric_runs: The run of each metric.
+        names: The names of metrics, each once.
+        metric_names: The place of each metric's names among these.
+        values: The value of each metric.
+        rule_lines: The line of each rule, ascending.
+        rule_runs: The run of each rule.
+        rules: The columns of the rules table.
+    """
+
+    other_lines: list[int]
+    run_lines: IntArray
+    heads: list[list[str]]
+    metric_lines: IntArray
+    metric_runs: IntArray
+    names: list[Names]
+    metric_names: IntArray
+    values: Values
+    rule_lines: IntArray
+    rule_runs: IntArray
+    rules: dict[str, list[Any]]
+
+
+def plain_rows(block: str, page: Page, parse: Parser) -> PlainRows:
+    """Take whole lines apart, all rows together.
+
+    Args:
+        block: The lines, without the end of the last one.
+        page: The details page that they are of, whose columns are as ncu sorts them (`Page.is_sorted`).
+        parse: How its numbers are written.
+    """
+    block = block.replace("\r\n", "\n").removesuffix("\r") if "\r" in block else block
+    lines = _Lines(block)
+    (start, value), width = page.names_at, len(page.header)
+    metrics = lines.rows(start, value + 1, end=b'",' if width > value + 1 else b'"')
+    metrics, names, metric_names = _names(metrics, page)
+    rules, advice = _rules(lines.rows(start, width if "Rule Name" in page.at else 0, end=b'"'), page, parse)
+
+    plain = np.concatenate((metrics.lines, rules.lines))
+    order = np.argsort(plain)
+    plain = plain[order]
+    heads = lines.texts(np.concatenate((metrics.heads(), rules.heads()))[order])
+    begins = np.ones(len(plain), dtype=bool)
+    if len(plain):
+        is_other_launch = pc.not_equal(heads[1:], heads[:-1]).to_numpy(zero_copy_only=False)
+        begins[1:] = is_other_launch | (np.diff(plain) > 1)
+    runs = np.zeros(lines.count, dtype=np.int64)
+    runs[plain] = np.cumsum(begins) - 1
+    is_other = np.ones(lines.count, dtype=bool)
+    is_other[plain] = False
+    return PlainRows(
+        other_lines=[*np.flatnonzero(is_other).tolist(), lines.count],
+        run_lines=plain[begins],
+        heads=[_head(head, start) for head in _words(heads.filter(pa.array(begins)))],
+        metric_lines=metrics.lines,
+        metric_runs=runs[metrics.lines],
+        names=names,
+        metric_names=metric_names,
+        values=values_of(metrics.texts(value), parse),
+        rule_lines=rules.lines,
+        rule_runs=runs[rules.lines],
+        rules=advice,
+    )
+
+
+class _Lines:
+    """The lines of a block, and where their quotes are."""
+
+    def __init__(self, block: str) -> None:
+        self.text = f"{block}\n".encode()
+        self.bytes = np.frombuffer(self.text, np.uint8)
+        self.ends = np.flatnonzero(self.bytes == _NEWLINE)
+        self.begins = np.append(0, self.ends[:-1] + 1)
+        self.count = len(self.ends)
+        self.quotes = np.flatnonzero(self.bytes == _QUOTE).astype(np.int32)
+        self.first_quotes = np.searchsorted(self.quotes, self.begins)
+        self.quote_counts = np.diff(self.first_quotes, append=len(self.quotes))
+        if b"\r" in self.text or b"\x1b" in self.text:  # drawn over, or coloured
+            marks = np.flatnonzero((self.bytes == _RETURN) | (self.bytes == _ESCAPE))
+            self.quote_counts[np.searchsorted(self.ends, marks)] = 0
+
+    def rows(self, start: int, width: int, *, end: bytes) -> _Rows:
+        """The lines that end so, with so many cells, of which those from `start` on have no quote within; 0: none."""
+        is_long = self.quote_counts >= (2 * width or sys.maxsize)
+        lines = np.flatnonzero(is_long & (self.bytes[self.ends - 1] == end[-1]) & (self.bytes[self.begins] == _QUOTE))
+        size = 2 * max(width - start, 1)
+        last = self.first_quotes[lines] + self.quote_counts[lines]
+        quotes = self.quotes[(last - size)[:, None] + np.arange(size)]
+        closing = quotes[:, 1:-1:2]
+        is_plain = (closing + 2 == quotes[:, 2::2]).all(axis=1) & (self.bytes[closing + 1] == _COMMA).all(axis=1)
+        is_plain &= (quotes[:, -1] + len(end) == self.ends[lines]) & (self.bytes[quotes[:, 0] - 1] == _COMMA)
+        return _Rows(self, start, lines[is_plain], quotes[is_plain])
+
+    def texts(self, spans: IntArray) -> pa.StringArray:
+        """The texts from and to these bytes; spans (n, 2) are ascending."""
+        # an array of the texts and of what is between them, without a copy
+        offsets = np.append(spans.ravel(), spans[-1:, 1]) if len(spans) else np.zeros(1, np.int32)
+        each = pa.StringArray.from_buffers(2 * len(spans), pa.py_buffer(offsets), pa.py_buffer(self.text))
+        return each.take(pa.array(np.arange(0, 2 * len(spans), 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Plain rows of a block: lines (n,), and where the quotes of the cells from `start` on are (n, two a cell)."""
+
+    block: _Lines
+    start: int
+    lines: IntArray
+    quotes: IntArray
+
+    def heads(self) -> IntArray:
+        """Where the cells before `start`, with their quotes, begin and end in each row: (n, 2)."""
+        return np.stack((self.block.begins[self.lines], self.quotes[:, 0] - 1), axis=1).astype(np.int32)
+
+    def texts(self, first: int, last: int | None = None) -> pa.StringArray:
+        """The text from one cell to another of each row; `","` is between two."""
+        first, last = first - self.start, (first if last is None else last) - self.start
+        return self.block.texts(np.stack((self.quotes[:, 2 * first] + 1, self.quotes[:, 2 * last + 1]), axis=1))
+
+    def filter(self, mask: np.ndarray[Any, Any]) -> _Rows:
+        """Those rows that are marked."""
+        return self if mask.all() else _Rows(self.block, self.start, self.lines[mask], self.quotes[mask])
+
+
+def _head(text: str, size: int) -> list[str]:
+    """The cells that tell of a launch, or none where they are not so many, or not written as ncu does."""
+    cells = text[1:-1].split('","') if '""' not in text else split(text, ",") or []
+    if len(cells) != size or text != ",".join('"' + cell.replace('"', '""') + '"' for cell in cells):
+        return []
+    return list(map(sys.intern, cells))  # launches have most of them in common
+
+
+def _names(rows: _Rows, page: Page) -> tuple[_Rows, list[Names], IntArray]:
+    """The rows of metrics, their names, and the place of each row's names; rows without a name are left out."""
+    start, value = page.names_at
+    each = rows.texts(start, value - 1).dictionary_encode()
+    names: list[Names] = []
+    is_name = []
+    for text in _words(each.dictionary):
+        section, metric, label, unit = page.metric_names([""] * start + text.split('","'))
+        names.append((section or None, metric, label or None, unit))
+        is_name.append(bool(metric) and not is_misplaced(metric, unit))
+    codes = each.indices.to_numpy()
+    has_name = np.array(is_name, dtype=bool)[codes]
+    return rows.filter(has_name), names, codes[has_name]
+
+
+def _rules(rows: _Rows, page: Page, parse: Parser) -> tuple[_Rows, dict[str, list[Any]]]:
+    """The rows of rules and the columns of the rules table; rows without a rule, or with a metric, are left out."""
+    at = page.at
+    if len(rows.lines):
+        is_rule = pc.not_equal(pc.utf8_trim_whitespace(rows.texts(at["Rule Name"])), "")
+        for title in _OF_METRICS:
+            is_rule = pc.and_(is_rule, pc.equal(rows.texts(at[title]), ""))
+        rows = rows.filter(is_rule.to_numpy(zero_copy_only=False))
+
+    def column(title: str, convert: Callable[[str], Any]) -> list[Any]:
+        if title not in at:
+            return [None] * len(rows.lines)
+        each = rows.texts(at[title]).dictionary_encode()
+        cells = np.array([convert(text.strip()) for text in _words(each.dictionary)], dtype=object)
+        column_cells: list[Any] = cells[each.indices.to_numpy()].tolist()
+        return column_cells
+
+    columns = {
+        name: column(title, lambda text: text or None)
+        for name, title in zip(RULE_COLUMNS, RULE_TITLES[:-1], strict=True)
+    }
+    columns["section"] = column(RULE_TITLES[0], lambda text: section_title(text) or None)
+    columns["speedup_pct"] = column(RULE_TITLES[-1], lambda text: parse(text.removesuffix("%")).number)
+    columns["speedup_pct_pm"] = column(RULE_TITLES[-1], lambda text: parse(text.removesuffix("%")).half)
+    return rows, columns
+
+
+def _words(texts: pa.StringArray) -> list[str]:
+    """Python's strings; several times faster than `to_pylist`."""
+    words: list[str] = texts.to_numpy(zero_copy_only=False).tolist()
+    return words
