@@ -114,7 +114,9 @@ def _init_from_command(words: Sequence[str], output: Path | None, force: bool) -
 
     first_recipe = write_recipe(words, output or _RECIPE, force=force)
     brings = (
-        f"brings {', '.join(first_recipe.brings)}" if first_recipe.brings else "brings no file: app.files lists them"
+        f"brings {', '.join(first_recipe.brings)}"
+        if first_recipe.brings
+        else "brings no file; list what it needs in app.files"
     )
     _say(f"{first_recipe.path}: {brings}")
     if first_recipe.launcher:
