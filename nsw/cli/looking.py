@@ -168,10 +168,7 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
         if out.width >= _WIDE and not has_more_columns
         else ["campaign", "site", "runs"]
     )
-    cells = [
-        {**r, "begun": _local_time(r.get("created")), "runs": r.get("problem") or _in_words(r)}
-        for r in rows
-    ]  # fmt: skip
+    cells = [{**r, "begun": _local_time(r.get("created")), "runs": r.get("problem") or _in_words(r)} for r in rows]
     if figure is not None:
         columns.append(figure)
         for cell in cells:

@@ -13,8 +13,6 @@ from nsw.errors import Exit, InputError, NswError, UsageError
 from nsw.safe_import_path import leave_current_folder
 
 if TYPE_CHECKING:
-    import sqlite3
-
     import typer
 
 
@@ -94,7 +92,11 @@ def run(arguments: list[str]) -> int:
         return fault.exit_code
     except OSError as fault:
         return _show_outside(f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault.strerror or fault))
-    except _ledger_error() as fault:
+    except Exception as fault:
+        import sqlite3  # only here: to load it takes a while
+
+        if not isinstance(fault, sqlite3.Error):
+            raise
         return _show_outside(f"the campaign's state cannot be used: {fault}")
 
 
@@ -120,25 +122,14 @@ def _parsed(arguments: list[str]) -> int:
         return Exit.INTERRUPTED
 
 
-def _ledger_error() -> type[sqlite3.Error]:
-    """The class of SQLite's errors, which is looked up only where something was raised: to load it takes a while."""
-    import sqlite3
-
-    return sqlite3.Error
-
-
 def _usage(fault: typer.TyperException) -> NswError:
     """What is wrong with a command line."""
     context = getattr(fault, "ctx", None)
-    hint = f"`{context.command_path} --help` says what there is" if context is not None else None
-    return UsageError(_in_plain_words(fault.format_message()), hint=hint)
-
-
-def _in_plain_words(message: str) -> str:
-    """Without the words of the library that checks values."""
-    for theirs, plain_words in _WORDS.items():
-        message = message.replace(theirs, plain_words)
-    return message
+    hint = f"`{context.command_path} --help` lists the options" if context is not None else None
+    message = fault.format_message()
+    for words_of_pydantic, plain_words in _WORDS.items():
+        message = message.replace(words_of_pydantic, plain_words)
+    return UsageError(message, hint=hint)
 
 
 def _show_outside(message: str) -> int:

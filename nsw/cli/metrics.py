@@ -18,7 +18,7 @@ from nsw.present.terminal import console, table
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsw.cli.output import Target
     from nsw.metrics.catalogue import Chip, Metric
@@ -111,34 +111,24 @@ def _list(words: Sequence[str], chip: Chip | None, tool: Tool | None, target: Ta
         return _list_raw(raw, chip, target)
     chosen = _chosen(words)
     by = tool or (tool_for(chip) if chip else "ncu")
-    rows = [
-        _row(metric, chip, by) for metric in chosen if (chip is None and tool is None) or _is_there(metric, chip, by)
-    ]
+    rows = []
+    for metric in chosen:
+        ncu = metric.on(chip).expressions
+        if (chip is None and tool is None) or (metric.nvprof if by == "nvprof" else ncu):
+            rows.append({
+                "metric": metric.name, "family": metric.family, "unit": metric.unit, "meaning": metric.meaning,
+                "nvprof": metric.nvprof, "ncu": ncu[0] if ncu else None, "tool": by,
+            })  # fmt: skip
     shown_groups = [] if words else groups().values()
     group_rows = [{"group": g.name, "meaning": g.meaning, "metrics": list(g.metrics)} for g in shown_groups]
     name = chip.name if chip else None
     target.put_data(
         rows,
-        _COLUMNS,
+        ("metric", "family", "unit", "meaning", "nvprof", "ncu"),
         data=lambda: {"chip": name, "metrics": rows, "groups": group_rows},
         show=lambda: _show_catalogue(rows, group_rows, name, by, len(chosen) - len(rows)),
     )
     return Exit.GOOD
-
-
-_COLUMNS = ("metric", "family", "unit", "meaning", "nvprof", "ncu")
-
-
-def _row(metric: Metric, chip: Chip | None, tool: Tool) -> dict[str, Any]:
-    ncu_expressions = metric.on(chip).expressions
-    return {
-        "metric": metric.name, "family": metric.family, "unit": metric.unit, "meaning": metric.meaning,
-        "nvprof": metric.nvprof, "ncu": ncu_expressions[0] if ncu_expressions else None, "tool": tool,
-    }  # fmt: skip
-
-
-def _is_there(metric: Metric, chip: Chip | None, tool: Tool) -> bool:
-    return bool(metric.nvprof) if tool == "nvprof" else bool(metric.on(chip).expressions)
 
 
 def _chosen(words: Sequence[str]) -> list[Metric]:
@@ -269,45 +259,34 @@ def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, targe
     wrong = check([name for name in names if not portable_of(name)], None)
     if wrong:
         raise UsageError(wrong[0].message, hint=wrong[0].hint)
-    rows = list(_translated(names, chip))
+    rows = []
+    for name in names:  # groups are taken apart, raw names have a portable one or none
+        if (group := groups().get(name)) is not None:
+            rows += [_translation(name, find(member), chip) for member in group.metrics]
+        else:
+            rows.append(_translation(name, find(name) or find(portable_of(name) or ""), chip))
     tools = (tool,) if tool else tools_for(chip)
     portable = [row["metric"] or row["asked"] for row in rows]
     requests = {"ncu": for_ncu(portable, chip), "nvprof": for_nvprof(portable, chip)}
     lines: dict[str, str] = {tool_name: ",".join(requests[tool_name].metrics) for tool_name in tools}
     columns = ("asked", "metric", "unit", *tools, *(("conversion",) if "nvprof" in tools else ()), "why")
-    name = chip.name if chip else None
+    chip_name = chip.name if chip else None
+    shown_rows = [{c: r[c] for c in columns} for r in rows]
     target.put_data(
         rows,
         columns,
-        data=lambda: {
-            "chip": name, "metrics": [{c: r[c] for c in columns} for r in rows], "command_line": lines,
-        },
-        show=lambda: _show_translation(rows, tools, lines, name),
-    )  # fmt: skip
+        data=lambda: {"chip": chip_name, "metrics": shown_rows, "command_line": lines},
+        show=lambda: _show_translation(rows, tools, lines, chip_name),
+    )
     return Exit.GOOD
-
-
-def _translated(names: Iterable[str], chip: Chip | None) -> Iterable[dict[str, Any]]:
-    """A row for each metric that the names stand for; groups are taken apart, raw names have a portable one or none."""
-    for name in names:
-        if (group := groups().get(name)) is not None:
-            for member in group.metrics:
-                yield _translation(name, find(member), chip)
-        else:
-            yield _translation(name, find(name) or find(portable_of(name) or ""), chip)
 
 
 def _translation(requested_name: str, metric: Metric | None, chip: Chip | None) -> dict[str, Any]:
     if metric is None:
         return {
-            "asked": requested_name,
-            "metric": None,
-            "unit": None,
-            "nvprof": None,
-            "ncu": requested_name,
-            "conversion": None,
-            "why": "a name of Nsight Compute alone",
-        }
+            "asked": requested_name, "metric": None, "unit": None, "nvprof": None, "ncu": requested_name,
+            "conversion": None, "why": "a name of Nsight Compute alone",
+        }  # fmt: skip
     measurement = metric.on(chip)
     return {
         "asked": requested_name, "metric": metric.name, "unit": metric.unit, "nvprof": metric.nvprof,
@@ -329,17 +308,10 @@ def _show_catalogue(
         out.print(table("groups", ("group", "holds>", "meaning"), cells, wide="meaning"))
     title = "metrics" + (f" on {chip} by {tool}" if chip else "")
     ordered = sorted(rows, key=lambda r: (r["family"], r["metric"]))
-    if chip:
-        columns: tuple[str, ...] = ("family", "metric", "unit", tool)
-        cells_of = ([r[c] or "" for c in columns] for r in ordered)
-        out.print(table(title, columns, cells_of, wide=tool))
-    else:
-        columns = ("family", "metric", "unit", "meaning")
-        out.print(
-            table(
-                title, columns, ([r[c] or "" for c in columns] for r in ordered), wide="meaning", droppable=("family",)
-            )
-        )
+    wide = tool if chip else "meaning"
+    columns = ("family", "metric", "unit", wide)
+    cells_of = ([r[c] or "" for c in columns] for r in ordered)
+    out.print(table(title, columns, cells_of, wide=wide, droppable=() if chip else ("family",)))
     if left_out:
         out.print(f"({plural(left_out, 'metric')} more that {tool} does not measure{' on ' + chip if chip else ''}:"
                   " `nsw metrics show NAME` says why)", style="dim")  # fmt: skip

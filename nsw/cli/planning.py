@@ -116,7 +116,7 @@ def _init_from_command(words: Sequence[str], output: Path | None, force: bool) -
     brings = (
         f"brings {', '.join(first_recipe.brings)}"
         if first_recipe.brings
-        else "needs no file: list those it needs in app.files"
+        else "brings no file; list what it needs in app.files"
     )
     _say(f"{first_recipe.path}: {brings}")
     if first_recipe.launcher:
@@ -402,15 +402,7 @@ def _check_site(name: str, sites: Sequence[Path] | None, target: Target, *, node
         if target.format != "json":
             show_check(site_check)
     if target.format == "json":
-        rows = [
-            {
-                "what": site_check.what,
-                "verdict": site_check.verdict,
-                "found": site_check.found,
-                "fix": site_check.fix or None,
-            }
-            for site_check in checks
-        ]
+        rows = [{"what": c.what, "verdict": c.verdict, "found": c.found, "fix": c.fix or None} for c in checks]
         emit.as_json({"site": name, "checks": rows})
     return Exit.UNREACHABLE if any(site_check.verdict is Verdict.BAD for site_check in checks) else Exit.GOOD
 

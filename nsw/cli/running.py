@@ -245,14 +245,7 @@ def _list_campaigns(campaigns: Sequence[Attachable], location: str) -> None:
     from nsw.present.terminal import console, table
 
     if campaigns:
-        console().print(
-            table(
-                None,
-                ("campaign", "owner"),
-                [(campaign_there.id, campaign_there.owner) for campaign_there in campaigns],
-                wide="owner",
-            )
-        )
+        console().print(table(None, ("campaign", "owner"), [(c.id, c.owner) for c in campaigns], wide="owner"))
     else:
         tell(f"there is no campaign to attach to in {location}")
 
@@ -382,9 +375,8 @@ def carry_out(running: Running, *, now: bool) -> int:
         code = _answer(campaign_results, running.only)
         left, stopped = campaign_results.counts.get(State.PLANNED, 0), campaign_results.stopped
     if left:
-        waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}" + (
-            f", since {stopped}" if stopped else ""
-        )
+        since = f", since {stopped}" if stopped else ""
+        waits = f"{plural(left, 'run')} still {'waits' if left == 1 else 'wait'}{since}"
         tell(f"{waits}: `nsw resume {campaign_argument(folder)}` continues with the rest")
     return code
 
@@ -397,9 +389,7 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
         raise KeyboardInterrupt
 
     end_signals = (signal.SIGTERM, signal.SIGHUP)
-    before = {
-        number: signal.signal(number, end) for number in end_signals if signal.getsignal(number) is signal.SIG_DFL
-    }
+    before = {n: signal.signal(n, end) for n in end_signals if signal.getsignal(n) is signal.SIG_DFL}
     try:
         yield
     finally:
@@ -587,10 +577,8 @@ def clean(
 def _show_leftovers(cleaning: Cleaning, *, include_uncollected: bool) -> None:
     left = cleaning.leftovers
     files = plural(len(left.files(include_uncollected=include_uncollected)), "file")
-    tell(
-        f"{cleaning.location}: {files} would be removed, which frees"
-        f" {size(left.freed(include_uncollected=include_uncollected))}"
-    )
+    freed = size(left.freed(include_uncollected=include_uncollected))
+    tell(f"{cleaning.location}: {files} would be removed, which frees {freed}")
     if not left.uncollected:
         return
     total = size(sum(file.size for file in left.uncollected))

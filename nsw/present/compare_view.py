@@ -16,7 +16,7 @@ from nsw.present.terminal import console
 from nsw.present.untrusted_text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from nsw.analysis.blocks import Block
     from nsw.analysis.compared_screen import Comparison, Judged, Outcome
@@ -51,25 +51,23 @@ def _page(comparison: Comparison, blocks: Sequence[Block], command: str) -> str:
     sides = (comparison.first, comparison.second)
     pairs = matches(comparison.first, comparison.second)
     cases = {run.id: pair.name for pair in pairs for run in (*pair.first, *pair.second)}
-    names = dict.fromkeys(proof.table for block in blocks for proof in block.evidence)
+    evidence = {  # the rows of both sides; their cases are called as in the comparison, those of one side as there
+        name: [
+            {"side": side.name, "case": cases.get(run.id, run.case_id)} | dict(row)
+            for side in sides for run in side.runs for row in side.rows(name)(run.id)
+        ]
+        for name in dict.fromkeys(proof.table for block in blocks for proof in block.evidence)
+    }  # fmt: skip
     return page(
         f"{comparison.second.name} beside {comparison.first.name}",
         blocks,
         behind=[
             EvidenceRows("compared", rows_of(comparison), f"{command} --format csv"),
-            *(EvidenceRows(name, _rows_of(sides, name, cases), f"nsw summarize --table {name}") for name in names),
+            *(EvidenceRows(name, rows, f"nsw summarize --table {name}") for name, rows in evidence.items()),
         ],
         conditions=[(side.name, side.conditions) for side in sides],
         commands=[command],
     )
-
-
-def _rows_of(sides: Iterable[Side], table: str, cases: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The rows of a table of both sides; their cases are called as in the comparison, those of one side as there."""
-    return [
-        {"side": side.name, "case": cases.get(run.id, run.case_id)} | dict(row)
-        for side in sides for run in side.runs for row in side.rows(table)(run.id)
-    ]  # fmt: skip
 
 
 def rows_of(comparison: Comparison) -> list[dict[str, Any]]:
@@ -79,6 +77,7 @@ def rows_of(comparison: Comparison) -> list[dict[str, Any]]:
 
 def _row(row: Compared) -> dict[str, Any]:
     estimate, interval = row.estimate, row.interval or (None, None)
+    floor = estimate and estimate.floor
     return {
         "case": row.case,
         "what": row.what,
@@ -96,25 +95,14 @@ def _row(row: Compared) -> dict[str, Any]:
         "could_show_pct": percent_of(estimate.detectable) if estimate else None,
         "more_runs": estimate.more_needed if estimate else None,
         "paired": estimate.is_paired if estimate else None,
-        "noise_floor": _floor(row),
+        "noise_floor": floor and ("measured" if floor.measured else "assumed"),
         "missing": row.missing,
     }
 
 
-def _floor(row: Compared) -> str | None:
-    """Whether the interval stands on a noise floor."""
-    if row.estimate is None or row.estimate.floor is None:
-        return None
-    return "measured" if row.estimate.floor.measured else "assumed"
-
-
 def _side(side: Side) -> dict[str, Any]:
-    return {
-        "name": clean(side.name),
-        "source": clean(side.source),
-        "note": side.note,
-        "conditions": dict(side.conditions),
-    }
+    name, source = clean(side.name), clean(side.source)
+    return {"name": name, "source": source, "note": side.note, "conditions": dict(side.conditions)}
 
 
 def comparison_data(comparison: Comparison) -> dict[str, Any]:
@@ -182,13 +170,6 @@ def _findings(comparison: Comparison) -> list[Block]:
 def gate_data(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> dict[str, Any]:
     """The gate as JSON data."""
     rules = [
-        {
-            "figure": j.figure,
-            "tolerance": str(j.tolerance),
-            "case": j.case,
-            "outcome": str(j.outcome),
-            "why": clean(j.why),
-        }
-        for j in judged
+        {**asdict(j), "tolerance": str(j.tolerance), "outcome": str(j.outcome), "why": clean(j.why)} for j in judged
     ]
     return {"outcome": str(outcome), "rules": rules, "comparison": comparison_data(comparison)}

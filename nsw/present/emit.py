@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Numbers: TypeAlias = np.ndarray[Any, Any]
-    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.summary import Summary
 
@@ -234,7 +233,8 @@ def _cells(column: pa.Array) -> pa.StringArray | str:
     if column.null_count == len(column):
         return "null"
     if not pa.types.is_dictionary(column.type):
-        if not _repeats(column):
+        sample = column[:_LOOKED_AT]
+        if len(sample.unique()) * _REPEATS > len(sample):
             return _texts(column)
         column = column.dictionary_encode()
     words = column.dictionary
@@ -242,12 +242,6 @@ def _cells(column: pa.Array) -> pa.StringArray | str:
         column = pc.cast(column, words.type).dictionary_encode()
         words = column.dictionary
     return pc.fill_null(_texts(words).take(column.indices), "null")
-
-
-def _repeats(column: pa.Array) -> bool:
-    """Whether the first values of a column do."""
-    sample = column[:_LOOKED_AT]
-    return len(sample.unique()) * _REPEATS <= len(sample)
 
 
 def _texts(column: pa.Array) -> pa.StringArray:
@@ -273,39 +267,28 @@ def _texts_of_floats(column: pa.Array) -> pa.StringArray:
     """The JSON text of each number; what is none is null."""
     import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     numbers = column.to_numpy(zero_copy_only=False)  # NaN where absent
     finite = np.isfinite(numbers)
     rare = finite & ((np.abs(numbers) >= _EXACT) | ((numbers == 0) & np.signbit(numbers)))
     is_whole = finite & ~rare & (numbers == np.trunc(numbers))
     positions, texts = np.zeros(len(numbers), np.int64), [pa.array(["null"], pa.string())]
-    for mask, spelled in ((rare, _by_python), (is_whole, _whole_numbers), (finite & ~rare & ~is_whole, _fractions)):
+
+    def spelled_by_python(numbers: Numbers) -> pa.StringArray:
+        return pa.array([json_text(number) for number in numbers.tolist()], pa.string())
+
+    def whole_numbers(numbers: Numbers) -> pa.StringArray:  # with a point, which says that they are measured
+        return pc.binary_join_element_wise(pc.cast(pa.array(numbers.astype(np.int64)), pa.string()), ".0", "")
+
+    def fractions(numbers: Numbers) -> pa.StringArray:
+        return pc.cast(pa.array(numbers), pa.string())
+
+    for mask, spell in ((rare, spelled_by_python), (is_whole, whole_numbers), (finite & ~rare & ~is_whole, fractions)):
         if mask.any():
             positions[mask] = np.arange(mask.sum()) + sum(map(len, texts))
-            texts.append(spelled(numbers[mask]))
+            texts.append(spell(numbers[mask]))
     return pa.concat_arrays(texts).take(pa.array(positions))
-
-
-def _by_python(numbers: Numbers) -> pa.StringArray:
-    import pyarrow as pa
-
-    return pa.array([json_text(number) for number in numbers.tolist()], pa.string())
-
-
-def _fractions(numbers: Numbers) -> pa.StringArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return pc.cast(pa.array(numbers), pa.string())
-
-
-def _whole_numbers(numbers: Numbers) -> pa.StringArray:
-    """Whole numbers with a point, which says that they are measured."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return pc.binary_join_element_wise(pc.cast(pa.array(numbers.astype(np.int64)), pa.string()), ".0", "")
 
 
 class TableFiles(ExitStack, ABC):
@@ -378,8 +361,6 @@ class ParquetFiles(TableFiles):
 
 
 _STALLS: Final = 2
-
-
 _NESTED: Final = frozenset({"shapes", "stalls", "roofline", "advice", "points", "metrics"})
 
 
@@ -446,17 +427,11 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
         ]
     # the others are under their own names in each case
     return [
-        {"case": c.id} | _row_after_parameters(c.params, _of_phase(c, table_name) | as_row(row), "case")
+        {"case": c.id} | _row_after_parameters(c.params, phase | as_row(row), "case")
         for c in summary.cases
+        for phase in [{"phase": "steady" if c.phases else "all"} if table_name in _OF_TIMELINES else {}]
         for row in getattr(c, table_name)
     ]
-
-
-def _of_phase(case: CaseSummary, table_name: str) -> dict[str, str]:
-    """The phase that a row speaks of."""
-    if table_name not in _OF_TIMELINES:
-        return {}
-    return {"phase": "steady" if case.phases else "all"}
 
 
 def _row_after_parameters(params: Mapping[str, Any], row: Mapping[str, Any], *reserved: str) -> dict[str, Any]:

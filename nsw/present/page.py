@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from nsw.analysis.blocks import Block, Cell, Evidence
-    from nsw.tables import Column
+    from nsw.analysis.blocks import Block, Evidence
 
 _FIRST_ROWS: Final = 20  # rows of a table without JavaScript, and on paper
 _FOLDED: Final = 5  # rows on paper of a table behind the answer; both numbers are in page.js and page.css, too
@@ -154,22 +153,23 @@ def page(
     sections, left = _sections(cases, findings, anchors)
     sources = [_rows_sheet(rows, anchors) for rows in behind if rows.rows]
     every = (*sheets, *(sheet for section in sections for sheet in section.sheets), *sources)
-    script, style = _script(), _file("page.css")
+    island = ", ".join(f"{strict_json(sheet.anchor)}: {sheet.data}" for sheet in every)
+    island = f"{{{island}}}".translate(_ESCAPES)  # JSON that no HTML ends
+    script, style = "\n".join(("(() => {", '"use strict";', *map(_file, _SCRIPTS), "})();")), _file("page.css")
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src blob:;"
+        " base-uri 'none'; form-action 'none'"
+    )
     return _templates().get_template(_TEMPLATE).render(
-        title=title,
-        policy=_policy(script, style),
-        script=_markup(script),
-        style=_markup(style),
-        headline=headline or title,
-        above=above,
-        notes=below,
+        title=title, policy=policy, script=_markup(script), style=_markup(style), headline=headline or title,
+        above=above, notes=below,
         first=[sheet for sheet in sheets if sheet.name in _FIRST],
         pictures=[sheet for sheet in sheets if sheet.picture],
         sentences=[(finding, list(anchors.proofs(finding.evidence))) for finding in findings],
         sheets=[sheet for sheet in sheets if sheet.name not in _FIRST],
         sections=sections, left=left, sources=sources, commands=commands,
         sides=[name for name, _ in conditions], conditions=_side_by_side([side for _, side in conditions]),
-        island=_markup(_island(every)), wide=_WIDE, shown=_FIRST_ROWS, folded=_FOLDED,
+        island=_markup(island), wide=_WIDE, shown=_FIRST_ROWS, folded=_FOLDED,
     )  # fmt: skip
 
 
@@ -236,7 +236,10 @@ def _sheet(block: Table, anchor: str, picture: str | None, anchors: _Anchors) ->
         is_number = column.unit in NUMBERS
         columns.append(_Column(clean(head), f"{column.name}, {column.unit}" if is_number else column.name, is_number))
         texts.append(text)
-        numbers = [_number(row[at]) for row in block.rows] if is_number else None
+        # a cell is sorted by its number: of a pair by its first one
+        cells = (row[at] for row in block.rows)
+        pairs = [cell if isinstance(cell, tuple) else (cell,) for cell in cells]
+        numbers = [next((x for x in pair if isinstance(x, int | float)), None) for pair in pairs] if is_number else None
         data.append({"x": _packed(text)} | ({"v": numbers} if numbers else {}))
     for proof in block.evidence:
         _add_anchors(block, proof, anchor, anchors)
@@ -286,16 +289,18 @@ def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
             anchors.add(behind.name, str(case), f"#{anchor}-{at}" if at < _FIRST_ROWS else f"#{anchor}")
     schema_columns = {column.name: column for column in TABLES[behind.name].columns} if behind.name in TABLES else {}
     columns, data, texts = [], [], []
-    for name in _columns_of(rows):
+    for name in dict.fromkeys(name for row in rows for name, value in row.items() if value is not None):
+        if name.endswith("_pm"):  # the twin that says how a number was rounded
+            continue
         values = [row.get(name) for row in rows]
         is_number = all(isinstance(value, int | float | None) and not isinstance(value, bool) for value in values)
         written = [] if is_number else ["-" if value is None else clean(value) for value in values]
         data.append({"v": values} if is_number else {"x": _packed(written)})
         texts.append(written[:_FIRST_ROWS] or list(map(_plain, values[:_FIRST_ROWS])))
-        columns.append(
-            _Column(clean(name), _meaning(schema_columns[name]), is_number, schema_columns[name].unit or "")
-            if name in schema_columns else _Column(clean(name), clean(name), is_number)
-        )  # fmt: skip
+        known = schema_columns.get(name)
+        unit = known.unit if known and known.unit else ""
+        hint = ", ".join(filter(None, (known.meaning, unit))) if known else clean(name)
+        columns.append(_Column(clean(name), hint, is_number, unit))
     all_rows = behind.count or len(behind.rows)
     left = f"{len(rows):,} of {all_rows:,} rows are in this file, the first of each case; all: `{behind.command}`"
     return _Sheet(
@@ -303,11 +308,6 @@ def _rows_sheet(behind: EvidenceRows, anchors: _Anchors) -> _Sheet:
         _json(columns, data, len(rows)), len(rows),
         left=left if len(rows) < all_rows else "",
     )  # fmt: skip
-
-
-def _meaning(column: Column) -> str:
-    """What a column of a table of reports holds, and its unit."""
-    return f"{column.meaning}, {column.unit}" if column.unit else column.meaning
 
 
 def _bounded(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
@@ -321,12 +321,6 @@ def _bounded(rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     return [row for case_rows in cases.values() for row in case_rows[:each]][: EvidenceRows.max_rows]
 
 
-def _columns_of(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The columns that hold anything, without the twins that say how a number was rounded."""
-    names = dict.fromkeys(name for row in rows for name, value in row.items() if value is not None)
-    return [name for name in names if not name.endswith("_pm")]
-
-
 def _plain(value: float | None) -> str:
     """A value as page.js writes it: whole numbers in groups, others with six digits."""
     if value is None or not math.isfinite(value):
@@ -337,25 +331,12 @@ def _plain(value: float | None) -> str:
     return f"{away:,.0f}" if abs(value) >= 1e5 else f"{away:.6g}".replace("e-0", "e-")
 
 
-def _number(cell: Cell) -> float | None:
-    """What a cell is sorted by: of a pair its first number."""
-    if isinstance(cell, tuple):
-        return next((part for part in cell if isinstance(part, int | float)), None)
-    return cell if isinstance(cell, int | float) else None
-
-
 def _packed(texts: Sequence[str]) -> Any:
     """Texts; those that repeat once, with their places."""
     words = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     if len(words) * 2 > len(texts):
         return list(texts)
     return {"d": list(words), "i": [words[text] for text in texts]}
-
-
-def _island(sheets: Iterable[_Sheet]) -> str:
-    """The data of all tables as JSON that no HTML ends."""
-    parts = (f"{strict_json(sheet.anchor)}: {sheet.data}" for sheet in sheets)
-    return f"{{{', '.join(parts)}}}".translate(_ESCAPES)
 
 
 def _json(columns: Iterable[_Column], data: Sequence[Mapping[str, Any]], count: int, **plot_data: object) -> str:
@@ -388,25 +369,17 @@ def _sections(
             break
         section = _section(case, cases[case], f"case-{at}", anchors)
         sections_by_case[case] = section
-        room -= sum(_size(sheet) for sheet in section.sheets)
+        for sheet in section.sheets:
+            cell_size = sum(len(cell) + len("<td></td>") for row in sheet.shown for cell in row)
+            room -= cell_size + len(sheet.picture or "") + len(sheet.data)
     return [sections_by_case[case] for case in cases if case in sections_by_case], len(cases) - len(sections_by_case)
 
 
 def _section(case: str, blocks: Sequence[Block], anchor: str, anchors: _Anchors) -> _Section:
     notes = [block for block in blocks if isinstance(block, Note)]
     heading = next((note for note in notes if note.tone == "heading"), None)
-    return _Section(
-        anchor,
-        heading.text if heading else case,
-        [note for note in notes if note is not heading],
-        _sheets(blocks, f"{anchor}-", anchors),
-    )
-
-
-def _size(sheet: _Sheet) -> int:
-    """About how many characters of the file a table takes."""
-    cell_size = sum(len(cell) + len("<td></td>") for row in sheet.shown for cell in row)
-    return cell_size + len(sheet.picture or "") + len(sheet.data)
+    other_notes = [note for note in notes if note is not heading]
+    return _Section(anchor, heading.text if heading else case, other_notes, _sheets(blocks, f"{anchor}-", anchors))
 
 
 # --- the rest of the page -------------------------------------------------------------------------------------------
@@ -420,18 +393,8 @@ def _side_by_side(conditions: Sequence[Mapping[str, str]]) -> list[tuple[str, li
     return [(clean(name), [side.get(name, "-") for side in conditions]) for name in rows]
 
 
-def _policy(script: str, style: str) -> str:
-    """What the page may do: run its own script and style, nothing else."""
-    own_hashes = f"script-src '{_hash(script)}'; style-src '{_hash(style)}'"
-    return f"default-src 'none'; {own_hashes}; img-src blob:; base-uri 'none'; form-action 'none'"
-
-
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _script() -> str:
-    return "\n".join(("(() => {", '"use strict";', *map(_file, _SCRIPTS), "})();"))
 
 
 @lru_cache(maxsize=8)

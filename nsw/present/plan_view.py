@@ -36,11 +36,7 @@ def show_changes(out: Console, campaign: str, changes: Changes) -> None:
     for reason, runs in reasons.items():
         out.print(f"does {plural(len(runs), 'run')} again, since {reason}: {first_of(runs, _RUNS_NAMED)}")
     if changes.unchanged:
-        out.print(
-            f"leaves {plural(changes.unchanged, 'run')} as they are"
-            if changes.unchanged > 1
-            else "leaves 1 run as it is"
-        )
+        out.print(f"leaves {plural(changes.unchanged, 'run')} as {'they are' if changes.unchanged > 1 else 'it is'}")
     if changes.absent:
         verb_phrase = "is not in the recipe, and stays" if changes.absent == 1 else "are not in the recipe, and stay"
         out.print(f"{plural(changes.absent, 'run')} of the campaign {verb_phrase}")
@@ -83,8 +79,9 @@ def show_plan(
     if (left := len(jobs) - _MOST_JOBS) > 0:
         out.print(f"... and {plural(left, 'job')} more (--json lists all)")
     out.print(_about_limits(plan), style="dim")
+    warm_ups = sum(run.repeat == WARM_UP for run in plan.runs)
     out.print(
-        f"{_cases(plan)}, {plural(len(plan.runs), 'run')}{_warm_ups(plan)},"
+        f"{_cases(plan)}, {plural(len(plan.runs), 'run')}{f' ({warm_ups} of them to warm up)' if warm_ups else ''},"
         f" {plural(len(plan.jobs), 'job')}" + ("" if plan.replay else f"; at most {_hours(plan)}")
     )
     if expected is not None:
@@ -103,7 +100,10 @@ def show_plan(
             out.print(
                 f"{job.name}: {job.side_by_side} runs side by side on a node, each with its own GPUs", style="dim"
             )
-    for start, names in _together(starts or {}).items():
+    names_by_start: dict[str, list[str]] = {}
+    for name, start in (starts or {}).items():
+        names_by_start.setdefault(start, []).append(name)
+    for start, names in names_by_start.items():
         similar_jobs = f" and {plural(len(names) - 1, 'job')} like it" if len(names) > 1 else ""
         out.print(f"{names[0]}{similar_jobs} would start at {start}, says the scheduler")
     if secret := sorted({name for secret_set in plan.secrets for name in secret_set}):
@@ -149,41 +149,22 @@ def _cases(plan: Plan) -> str:
     return planned_text + plural(len(plan.cases), "case")
 
 
-def _warm_ups(plan: Plan) -> str:
-    count = sum(run.repeat == WARM_UP for run in plan.runs)
-    return f" ({count} of them to warm up)" if count else ""
-
-
 def _row(job: Job, asked_s: int) -> tuple[object, ...]:
     if job.build == "login":
         return job.name, None, None, None, None, None, "the build, on the login node"
     if job.reduction == "login":
         return job.name, len(job.tasks), None, None, None, None, "reports reduced, on the login node"
     needs = job.resources
+    passes = dict.fromkeys(f"{r.pass_name} ({r.tool})" if r.tool else r.pass_name for r in job.runs)
     task_description = "the build" if job.build else "reports reduced" if job.reduction else None
     return (job.name, len(job.tasks), None if task_description else len(job.runs), needs.nodes, needs.gpus,
-            seconds(asked_s), task_description or _passes(job))  # fmt: skip
-
-
-def _together(starts: Mapping[str, str]) -> dict[str, list[str]]:
-    names_by_start: dict[str, list[str]] = {}
-    for name, start in starts.items():
-        names_by_start.setdefault(start, []).append(name)
-    return names_by_start
-
-
-def _passes(job: Job) -> str:
-    return ", ".join(dict.fromkeys(f"{r.pass_name} ({r.tool})" if r.tool else r.pass_name for r in job.runs))
+            seconds(asked_s), task_description or ", ".join(passes))  # fmt: skip
 
 
 def plan_data(plan: Plan, expected: ExpectedCost | None = None) -> dict[str, Any]:
     """The plan as JSON data, with what it probably costs by earlier campaigns of the recipe."""
     return {
-        "name": plan.name,
-        "site": plan.site,
-        "note": plan.note,
-        "notes": list(plan.notes),
-        "cases": list(plan.cases),
+        "name": plan.name, "site": plan.site, "note": plan.note, "notes": list(plan.notes), "cases": list(plan.cases),
         "gpu_hours_at_most": plan.gpu_hours,
         "node_hours_at_most": plan.node_hours,
         "gpu_hours_expected": expected and expected.gpu_hours,

@@ -25,9 +25,7 @@ STYLES: Final = {"error": "red", "warning": "yellow", "note": "dim"}  # the wors
 class _MergedProblem:
     message: str
     fix: str | None
-    shown_reports: dict[str, str] = field(
-        default_factory=dict
-    )  # report -> as it is shown, with the lines of the first one
+    shown_reports: dict[str, str] = field(default_factory=dict)  # as it is shown, with the lines of the first one
 
 
 class Merged:
@@ -71,13 +69,8 @@ class Merged:
                 continue
             other_reports = f" and {len(problem.shown_reports) - 1} more" if len(problem.shown_reports) > 1 else ""
             hint = f"\n  hint: {clean(problem.fix)}" if problem.fix and not repeated else ""
-            yield (
-                severity,
-                (
-                    f"{severity}: {clean(next(iter(problem.shown_reports.values())))}{other_reports}:"
-                    f" {clean(problem.message)}{hint}"
-                ),
-            )
+            first_report = clean(next(iter(problem.shown_reports.values())))
+            yield severity, f"{severity}: {first_report}{other_reports}: {clean(problem.message)}{hint}"
 
 
 def _severity(entry: tuple[tuple[str, str, str], _MergedProblem]) -> int:
@@ -121,8 +114,7 @@ def show_short(
     for text in warnings[:_FEW]:
         out.print(shortened(text.partition("\n")[0]), style=STYLES["warning"])
     if len(warnings) > _FEW or any(shortened(t) != t for t in warnings):
-        count = "1 warning" if len(warnings) == 1 else f"{len(warnings)} warnings"
-        out.print(f"({count}: `{full_command}` has them whole)", style="dim")
+        out.print(f"({plural(len(warnings), 'warning')}: `{full_command}` has them whole)", style="dim")
     for severity, text in lines:
         if severity == "note":
             out.print(text, style=STYLES["note"])

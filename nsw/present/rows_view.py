@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 from itertools import groupby, islice
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.present.terminal import Fitted, elided, table
@@ -32,7 +31,7 @@ _STATISTICS: Final = ("total_ns", "time_pct", "calls", "avg_ns", "med_ns", "max_
 _OPERATION: Final = ("short_name", "start_ns", "duration_ns", "kind", "stream", "device", "bytes", "bytes_per_s")
 _CASE_FIRST: Final = ("case", "name", "short_name")
 
-_OF_REPORTS: Final = {
+IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
     "gpu_summary": ("short_name", *_STATISTICS[:3], "kind", "total_bytes", *_STATISTICS[3:]),
     "gpu_trace": (*_OPERATION, "phase", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
     "api_summary": ("name", *_STATISTICS),
@@ -68,7 +67,7 @@ _OF_REPORTS: Final = {
 }  # fmt: skip
 
 # the tables that a summary makes; the columns of parameters follow the case
-_OF_SUMMARIES: Final = {
+IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "runs": ("id", "state", "reason", "seconds", "job_id", "exit_code", "reading", "attempt", "host"),
     "scaling": ("case", "value", "unit", "speedup", "efficiency_pct", "missing", "communication_pct", "runs"),
     "compare": ("case_id", "variant", "figure", "unit", "ratio", "least", "most", "gpu_ns", "top"),
@@ -83,9 +82,6 @@ _OF_SUMMARIES: Final = {
     "model": ("case_id", "measured_flop_per_s", "modelled_flop_per_s", "flop_per_s", "intensity", "missing"),
     "perturbation": ("case", "pass_name", "figure", "change_pct", "baseline", "profiled", "unit", "certain"),
 }  # fmt: skip
-
-IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(_OF_REPORTS)
-IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(_OF_SUMMARIES)
 
 # whole numbers of which there can be more or fewer; all others without a unit name something, such as a process
 COUNTS: Final = frozenset({
@@ -197,7 +193,8 @@ def show_rows(
         shown_columns.remove("block")
     important = (IMPORTANT if parameters is None else IMPORTANT_IN_SUMMARIES).get(table_name, ())
     typed = [c for c in shown_columns if c in (parameters or ())]
-    rows = [row if not typed else {**row, **{c: _as_typed(row.get(c)) for c in typed}} for row in rows]
+    # a person's own number or word, which no unit and no rounding may change
+    rows = [{**row, **{c: clean(row[c]) for c in typed if row.get(c) is not None}} for row in rows]
     order = _by_importance(shown_columns, important, typed)
     if "run" in shown_columns and len({row["run"] for row in rows}) > 1:
         _show_runs(out, title, rows, shown_columns, order)
@@ -229,13 +226,15 @@ def _show(
     fitted, cells = _fitted_table(title, rows, shown_columns, order)
     everywhere: list[str] = []
     if fitted.hidden(out.width):  # what is the same in every row is printed once
-        constant_columns = [c for c in cells if c not in order[:_FIXED_COLUMNS] and _constant(cells[c]) is not None]
+        constant_columns = [
+            c
+            for c, texts in cells.items()
+            if c not in order[:_FIXED_COLUMNS] and len(texts) > 1 and texts[0] is not None and len(set(texts)) == 1
+        ]
         heads = dict(zip(shown_columns, _heads(rows, shown_columns), strict=True))
         everywhere = [_with_unit(c, heads[c], elided(str(cells[c][0]), _SAID_ONCE)) for c in constant_columns]
-        shown_columns, order = (
-            [c for c in shown_columns if c not in constant_columns],
-            [c for c in order if c not in constant_columns],
-        )
+        shown_columns = [c for c in shown_columns if c not in constant_columns]
+        order = [c for c in order if c not in constant_columns]
         fitted, _ = _fitted_table(title, rows, shown_columns, order)
     out.print(fitted)
     if everywhere:
@@ -248,7 +247,8 @@ def _fitted_table(
     """The table, and its cells by column."""
     with_own_unit = {"value", "unit"} <= set(shown_columns)
     cells = {c: [_cell(c, r, with_own_unit) for r in rows] for c in shown_columns}
-    if "short_name" in cells and _are_instances(rows):
+    names = [row.get("name") for row in rows]
+    if "short_name" in cells and len(set(names)) == len(names):  # each row is a kernel, not a launch more of one
         cells["short_name"] = list(numbered([name or "" for name in cells["short_name"]]))
     if _START in cells:
         cells[_START] = _starts([row.get(_START) for row in rows])
@@ -258,7 +258,10 @@ def _fitted_table(
             None if text is None else str(text)
             for text in in_one_unit(heads[c], cells[c], _compared_values(c, rows))[1]
         ]
-    numbers = {c: heads[c] + (">" if _is_number(rows, c) else "") for c in shown_columns}
+    numbers = {
+        c: heads[c] + (">" if all(isinstance(r.get(c), int | float | None) for r in rows) else "")
+        for c in shown_columns
+    }
     wide = next((c for c in _NAMES if c in shown_columns), None)
     droppable = [heads[c] for c in reversed(order[_FIXED_COLUMNS:]) if c != wide]
     fitted = table(
@@ -273,11 +276,6 @@ def _by_importance(shown_columns: Sequence[str], important: Sequence[str], param
     listed = [c for c in important if c in shown_columns and c not in parameters]
     rest = [c for c in shown_columns if c not in listed and c not in parameters]
     return [*listed[:_FIXED_COLUMNS], *parameters, *listed[_FIXED_COLUMNS:], *rest]
-
-
-def _as_typed(value: Any) -> str | None:
-    """A person's own number or word, which no unit and no rounding may change."""
-    return None if value is None else clean(value)
 
 
 def _heads(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
@@ -308,12 +306,6 @@ def _head(column: str, values: Sequence[Any], compared_values: Sequence[float]) 
         if column.endswith(end) and any(isinstance(value, int | float) for value in values):
             return f"{column.removesuffix(end)} ({unit})"
     return column
-
-
-def _are_instances(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether each row is a kernel of its own: a launch or a device more of the same one is no other instance."""
-    names = [r.get("name") for r in rows]
-    return len(set(names)) == len(names)
 
 
 def cell(column: str, value: Any) -> str | None:
@@ -354,15 +346,6 @@ def _with_unit(column: str, head: str, value: str) -> str:
     """`total 12.3 ms` of a column whose heading is `total (ms)`."""
     name, _, unit = head.partition(" (")
     return f"{name} {value} {unit.removesuffix(')')}" if unit else f"{column} {value}"
-
-
-def _constant(values: Sequence[str | None]) -> str | None:
-    """The value of all of several rows; None where they differ."""
-    return values[0] if len(values) > 1 and len(set(values)) == 1 else None
-
-
-def _is_number(rows: Sequence[Mapping[str, Any]], column: str) -> bool:
-    return all(isinstance(r.get(column), int | float | None) for r in rows)
 
 
 _RANGES = 5  # names in a line

@@ -1,5 +1,6 @@
 """What a Tab gives: in a bash that has sourced the script, and by the protocol of the other shells."""
 
+import ast
 import os
 import runpy
 import shlex
@@ -10,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from nsw.analysis import blocks
 from nsw.cli import completion
 from nsw.cli.completion import SHIPPED, shipped
+from nsw.present.plots import _PICTURES
 from nsw.resources import recipes_folder
 
 # completed as files by the shell, or numbers
@@ -208,6 +211,19 @@ def test_a_shell_that_is_not_known_here_is_left_to_typer(home):
 def test_the_shipped_words_are_those_of_the_commands():
     text = runpy.run_path(str(Path(__file__).parents[2] / "tools" / "completion_words.py"))["text"]
     assert SHIPPED.read_text(encoding="utf-8") == text(), "run: python tools/completion_words.py"
+
+
+def test_every_plot_that_an_analysis_names_is_completed():
+    kinds = {name for name, block in vars(blocks).items() if getattr(block, "kind", None) in _PICTURES}
+    calls = [
+        node
+        for file in (Path(__file__).parents[2] / "nsw" / "analysis").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in kinds and node.args
+    ]
+    named = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+    assert {"scaling", "roofline", "waterfall"} <= named
+    assert named <= {*completion._PLOTS, *completion._OF_COMPARISONS}
 
 
 def test_of_each_parameter_it_is_known_what_completes_it():
