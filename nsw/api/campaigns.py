@@ -10,7 +10,7 @@ from nsw.analysis.certainty import EQUIVALENCE
 from nsw.apart import Limits
 from nsw.api.reading import Tables, frame_of, unknown, with_parameters
 from nsw.api.recipe_options import Names, names
-from nsw.campaign.summarize import Results, results
+from nsw.campaign.answers import Results, results
 from nsw.engine import folder as folders
 from nsw.engine.ledger_rows import RunRow, State
 from nsw.errors import UsageError, did_you_mean

@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.timeline_tracks import STEPS, TABLES_OF_TRACKS, chosen_rows, tracks_of
+from nsw.campaign.answers import results
 from nsw.campaign.selection import campaign_and_runs
-from nsw.campaign.summarize import results
 from nsw.cli.output import tell
 from nsw.cli.running import confirm
 from nsw.cli.summarizing import summarize
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.apart import Limits
+    from nsw.campaign.answers import Results
     from nsw.campaign.selection import RunsOption
-    from nsw.campaign.summarize import Results
     from nsw.cli.output import Target
 
 __all__ = ["export_tables", "export_trace", "steps_of"]

@@ -16,7 +16,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.campaign.dry_run import Prospect
+    from nsw.campaign.planning import Prospect
     from nsw.cli.output import Target
     from nsw.convert.from_script import Line
     from nsw.engine.folder import CampaignFolder
@@ -160,8 +160,7 @@ def plan(
     Raises:
         InputError: The scheduler would refuse a job.
     """
-    from nsw.campaign.dry_run import ask
-    from nsw.campaign.planning import make_plan
+    from nsw.campaign.planning import ask, make_plan
     from nsw.campaign.start import expected_cost
     from nsw.engine import folder as folders
     from nsw.present import plan_view

@@ -7,8 +7,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from nsw.campaign.answers import Results, results
 from nsw.campaign.selection import Selection, campaign_argument, campaign_of_words, campaign_option
-from nsw.campaign.summarize import Results, results
 from nsw.cli.output import show_message, tell
 from nsw.engine import folder as folders
 from nsw.engine.events import Message

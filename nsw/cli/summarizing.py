@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.apart import can_fork, run_isolated
+from nsw.campaign.answers import Results, results
 from nsw.campaign.selection import campaign_and_runs, campaign_argument
-from nsw.campaign.summarize import Results, results
 from nsw.cli.output import Target, several, tell
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import table_files

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.entry_points import registered
+from nsw.resources import registered
 
 GROUP: Final = "nsw.profilers"
 AUTO: Final = "auto"  # the first of a kind that the site has

@@ -25,9 +25,9 @@ from nsw.metrics.requests import tool_for
 from nsw.plan.model import SiteFacts
 from nsw.profilers import load
 from nsw.recipe.profiler_names import on_a_site
+from nsw.resources import user_folder
 from nsw.safe_files import make_folders, read_plain, write_text
 from nsw.scripts.quoting import quote_all
-from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
