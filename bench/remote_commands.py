@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 from nsw.campaign import start  # noqa: E402
 from nsw.campaign.planning import make_plan  # noqa: E402
 from nsw.campaign.running import lock_campaign  # noqa: E402
-from nsw.engine import site_folder as private  # noqa: E402  after the path
+from nsw.engine import handover as private  # noqa: E402  after the path
 from nsw.transport import remote, shell  # noqa: E402
 from tests.faults.systems import double  # noqa: E402
 from tests.remote.conftest import SSHD, Server  # noqa: E402

@@ -1,14 +1,16 @@
-"""The files that nsw ships besides its code: script templates, recipes, recordings.
+"""What is beside nsw's code: the files that it ships, the user's own folders, what other packages register.
 
 An installed nsw holds templates and recipes in nsw/_data; a checkout has them at its top, where people edit them.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from nsw.errors import NswError
 
@@ -80,3 +82,36 @@ def _copy(folder: Traversable, target: Path) -> None:
             _copy(item, target / item.name)
         else:
             (target / item.name).write_bytes(item.read_bytes())
+
+
+def user_folder(kind: Literal["config", "cache", "state"]) -> Path:
+    """The user's folder of that kind for nsw, which need not be there.
+
+    Raises:
+        OSError: The user has no home, as in a container that runs under a number.
+    """
+    import platformdirs
+
+    variable = f"XDG_{kind.upper()}_HOME"
+    try:
+        folder = Path(getattr(platformdirs, f"user_{kind}_dir")("nsw"))
+    except RuntimeError:  # neither HOME nor an entry in the user database
+        folder = Path()
+    # older platformdirs leave the ~ in it, and take an empty HOME for the root folder
+    is_root = os.environ.get("HOME") == "" and not os.environ.get(variable)
+    if is_root or not folder.is_absolute():
+        raise OSError(errno.ENOENT, f"you have no home folder: set HOME, or {variable}")
+    return folder
+
+
+def registered(group: str) -> dict[str, str]:
+    """Name -> `module:name` of each entry point of a group, such as `nsw.schedulers`."""
+    return {point.name: point.value for point in _all_entry_points().select(group=group)}
+
+
+@cache
+def _all_entry_points() -> Any:
+    """Those of all groups; to look for one group reads the files of all packages as well."""
+    from importlib.metadata import entry_points
+
+    return entry_points()

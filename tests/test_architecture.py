@@ -69,7 +69,7 @@ def test_a_file_imports_nothing_to_its_right(path):
 @pytest.mark.parametrize("door", ["cli", "api"])
 def test_commands_and_python_open_no_ledger(door):
     """They call use cases of campaigns, where it is decided what nsw may do for one."""
-    below = {"nsw.engine.ledger", "nsw.engine.ledger_file", "nsw.engine.ledger_state", "nsw.engine.look"}
+    below = {"nsw.engine.ledger", "nsw.engine.ledger_file", "nsw.engine.driven"}
     assert not {m for path in (ROOT / "nsw" / door).glob("*.py") for m in imports(path) & below}
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from nsw.entry_points import registered
+from nsw.resources import registered
 from nsw.tables.names import short_name
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from nsw.analysis.blocks import Finding, Note
 from nsw.analysis.certainty import EQUIVALENCE
 from nsw.analysis.first_screen import HEADLINE, headline_of
 from nsw.apart import Limits
-from nsw.campaign.summarize import Results, results
+from nsw.campaign.answers import Results, results
 from nsw.engine import folder as folders
 from nsw.engine.ledger_rows import State
 from nsw.errors import UsageError, did_you_mean

@@ -8,11 +8,11 @@ import re
 import stat
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.engine.driven import look
 from nsw.engine.folder import STATE
 from nsw.engine.ledger_rows import IN_FLIGHT, ORIGINS, SCRATCH, SITE
-from nsw.engine.look import look
-from nsw.engine.places import require_own_root
 from nsw.engine.recipe_lock import locked_recipe
+from nsw.engine.trust import require_own_root
 from nsw.errors import CampaignError, NswError, UsageError
 from nsw.safe_files import user_name, write_bytes
 from nsw.site.names import LOCAL

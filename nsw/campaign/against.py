@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.engine.folder import LEDGER, CampaignFolder, root
-from nsw.engine.recipe_lock import locked_recipe
-from nsw.engine.repository import check_out, resolve_commit
+from nsw.engine.recipe_lock import check_out, locked_recipe, resolve_commit
 from nsw.errors import InputError, UsageError
 from nsw.recipe.document import parse
 from nsw.recipe.expressions import is_template

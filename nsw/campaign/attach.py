@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Final
 from nsw.campaign.adopt import acts_of
 from nsw.engine import folder as folders
 from nsw.engine.collect import collect, collect_reduced
+from nsw.engine.driven import look
 from nsw.engine.folder import LEDGER
 from nsw.engine.handover import RECIPE, describe_owner, kept_there, require_success
 from nsw.engine.ledger import Ledger, Reading, State
 from nsw.engine.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
-from nsw.engine.look import look
-from nsw.engine.places import require_own_folder, require_own_place
-from nsw.engine.trust import forget
+from nsw.engine.trust import forget, require_own_folder, require_own_place
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
 from nsw.recipe.load import load_recipe_text
@@ -91,7 +90,7 @@ def campaigns_on_site(site: str | None, sites: Sequence[Path] | None) -> Iterato
         UsageError: There is no such site, or it is this machine.
         UnreachableError: It cannot be reached.
     """
-    from nsw.campaign.dry_run import connect_to_site
+    from nsw.campaign.planning import connect_to_site
     from nsw.site.load import load_site
 
     loaded_site = load_site(site, list(sites) if sites else None)
@@ -246,7 +245,7 @@ def _folder_here(here: folders.CampaignFolder, path: Path, warn: Callable[[str],
         folders.make_private(here.path, "nobody")
     try:
         if not here.trusted:
-            require_own_folder(here, path, (), warn)
+            require_own_folder(here.directory, path, (), warn)
         for sub in (here.scripts, here.reports, here.tables, here.app):
             make_folders(sub)
         if not here.trusted:

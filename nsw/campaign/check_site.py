@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import start
 from nsw.campaign.cancel import cancel
 from nsw.campaign.clean import find_leftovers, remove
-from nsw.campaign.dry_run import ask, runner_of
-from nsw.campaign.planning import Planned, make_plan
+from nsw.campaign.planning import Planned, ask, make_plan, runner_of
 from nsw.campaign.running import Running
 from nsw.engine import folder as folders
+from nsw.engine.driven import look
 from nsw.engine.events import Event, Message
 from nsw.engine.ledger_rows import IN_FLIGHT, SCRATCH, State
-from nsw.engine.look import look
 from nsw.engine.trust import forget
 from nsw.errors import NswError
 from nsw.safe_files import read_text, write_text

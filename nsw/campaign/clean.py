@@ -17,10 +17,9 @@ from nsw.campaign.selection import Selection, campaign_argument, selected
 from nsw.engine import folder as folders
 from nsw.engine.collect import KEPT_FILES, collected_attempt_folder
 from nsw.engine.driven import locked_ledger
-from nsw.engine.handover import noting_owner, require_owner, require_success, run_fenced
+from nsw.engine.handover import TOOLS, noting_owner, require_owner, require_success, run_fenced
 from nsw.engine.ledger import ENDED, Ledger, Reading, State
 from nsw.engine.ledger_rows import CLEANED, OWNED_BY, PREPARED, SCRATCH, SITE
-from nsw.engine.site_folder import TOOLS
 from nsw.errors import CampaignError
 from nsw.transport.commands import Fence
 from nsw.wording import plural

@@ -7,14 +7,19 @@ with both sides in it, of `nsw run --against`, is named alone.
 
 from __future__ import annotations
 
+import json
+import math
 import shlex
-from dataclasses import replace
+import statistics
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw import safe_files
 from nsw.analysis.cases import summarize_cases
-from nsw.analysis.certainty import EQUIVALENCE
+from nsw.analysis.certainty import EQUIVALENCE, Floor
 from nsw.analysis.compared_screen import Comparison
 from nsw.analysis.difference import Difference, Operation, differ_in_kernels, difference, marked, operations
 from nsw.analysis.sides import (
@@ -32,36 +37,42 @@ from nsw.analysis.sides import (
     unmatched,
 )
 from nsw.apart import can_fork
-from nsw.campaign import baselines, noise
+from nsw.campaign import baselines
+from nsw.campaign.answers import results
 from nsw.campaign.selection import Selection
-from nsw.campaign.summarize import results
 from nsw.engine import folder as folders
+from nsw.engine.driven import look
 from nsw.engine.ledger_rows import VERSIONS, State
-from nsw.engine.look import look
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, lazily
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE
+from nsw.resources import user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.sides import By
-    from nsw.campaign.summarize import Results
+    from nsw.campaign.answers import Results
     from nsw.engine.folder import CampaignFolder
     from nsw.readers.model import Options
     from nsw.recipe.model import LockedGit, Recipe
 
 __all__ = [
+    "PAIRS",
+    "Noise",
     "UnlikeError",
     "compare",
     "compare_own_sides",
+    "floors",
+    "measure",
     "measure_noise",
     "measured_conditions",
     "of_program",
     "side_of",
     "sides_of",
+    "store",
 ]
 
 _TABLES: Final = (
@@ -185,7 +196,7 @@ def compare_own_sides(folder: CampaignFolder) -> Comparison | None:
     return compare(*both) if both is not None and matches(*both) else None
 
 
-def measure_noise(folder: CampaignFolder) -> tuple[list[noise.Noise], Path]:
+def measure_noise(folder: CampaignFolder) -> tuple[list[Noise], Path]:
     """Keep how much the figures of a campaign scatter whose sides are the same program, and the file that has it.
 
     Raises:
@@ -194,16 +205,14 @@ def measure_noise(folder: CampaignFolder) -> tuple[list[noise.Noise], Path]:
     both = _both(folder, "figure")
     pairs = pairs_of_figures(*both) if both is not None else {}
     noises = [
-        measured_noise
-        for figure, cases in pairs.items()
-        if (measured_noise := noise.measure(figure, cases)) is not None
+        measured_noise for figure, cases in pairs.items() if (measured_noise := measure(figure, cases)) is not None
     ]
     if both is None or not noises:
         raise CampaignError(
             f"{folder.id} has no two pairs of a figure", hint="`nsw status` says what became of its runs"
         )
     chip, name = both[1].conditions.get(CHIP), locked_recipe(folder).name
-    return noises, noise.store(both[1].conditions["site"], chip, name, noises)
+    return noises, store(both[1].conditions["site"], chip, name, noises)
 
 
 def _both(folder: CampaignFolder, by: By) -> tuple[Side, Side] | None:
@@ -290,7 +299,7 @@ def _of_campaign(folder: CampaignFolder, selection: Selection, by: By) -> Side:
         higher_is_better={name: figure.higher_is_better for name, figure in figures.items()},
         in_blocks=recipe.interleave is not None,
         conditions=conditions,
-        floors=noise.floors(campaign_results.site, conditions.get(CHIP), recipe.name),
+        floors=floors(campaign_results.site, conditions.get(CHIP), recipe.name),
         classes=report.classes,
         gate=report.gate,
         note=note,
@@ -350,3 +359,73 @@ def of_program(git: LockedGit | None, files: Mapping[str, str]) -> dict[str, str
     if files:
         conditions[FILES] = "\n".join(f"{name}={digest}" for name, digest in sorted(files.items()))
     return conditions
+
+
+PAIRS: Final = 12  # of which a floor is measured, unless somebody asks for more
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How much a figure scatters: standard deviations of logarithms of a pair's ratio and of a run."""
+
+    figure: str
+    pair: float
+    run: float
+    freedom: int
+
+
+def measure(figure: str, cases: Sequence[Sequence[tuple[float, float]]]) -> Noise | None:
+    """The scatter of a figure's pairs around the mean of their case; None where no case has two.
+
+    Args:
+        figure: Its name.
+        cases: The values of the pairs of each case.
+    """
+    several = [pairs for pairs in cases if len(pairs) > 1]
+    freedom = sum(len(pairs) - 1 for pairs in several)
+    if not freedom:
+        return None
+    ratios = [[log(second / first) for first, second in pairs] for pairs in several]
+    sides = [[log(pair[side]) for pair in pairs] for pairs in several for side in (0, 1)]
+    return Noise(figure, _scatter(ratios), _scatter(sides), freedom)
+
+
+def _scatter(groups: Sequence[Sequence[float]]) -> float:
+    """The standard deviation within groups, all of them together."""
+    squares = sum(statistics.variance(group) * (len(group) - 1) for group in groups)
+    return math.sqrt(squares / sum(len(group) - 1 for group in groups))
+
+
+def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> Path:
+    """Keep it, in place of what was known of this site, chip and recipe; the file."""
+    file = user_folder("state") / "noise.json"
+    safe_files.make_folders(file.parent, 0o700)
+    noises_by_key = _read_noises()
+    noises_by_key[_key(site, chip, recipe)] = [asdict(noise) for noise in noises]
+    safe_files.write_text(file, json.dumps(noises_by_key, indent=1, sort_keys=True) + "\n")
+    return file
+
+
+def floors(site: str, chip: str | None, recipe: str) -> Mapping[str, Floor]:
+    """The noise floor of each figure, as far as it was measured there."""
+    return {
+        noise["figure"]: Floor(noise["pair"], noise["run"], noise["freedom"])
+        for noise in _read_noises().get(_key(site, chip, recipe), ())
+    }
+
+
+def _key(site: str, chip: str | None, recipe: str) -> str:
+    return f"{site} / {chip or 'no GPU'} / {recipe}"
+
+
+def _read_noises() -> dict[str, list[dict[str, Any]]]:
+    try:
+        file = user_folder("state") / "noise.json"
+        text = safe_files.read_text(file)
+    except OSError:  # nothing was measured yet, or there is no home
+        return {}
+    try:
+        noises: dict[str, list[dict[str, Any]]] = json.loads(text)
+    except ValueError as fault:
+        raise CampaignError(f"{file} is damaged: {fault}", hint="remove it; `nsw noise` measures again") from None
+    return noises

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign.selection import campaign_option
 from nsw.campaign.versions import origins, program_sources, record, versions_of
-from nsw.engine.dependencies import release_reductions
-from nsw.engine.driven import locked_ledger
+from nsw.engine.driven import locked_ledger, look
 from nsw.engine.events import Message
 from nsw.engine.ledger import IN_FLIGHT, Ledger, State
 from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE
-from nsw.engine.look import look
 from nsw.engine.loop import reset_failures
 from nsw.engine.recipe_lock import differing, hashes
+from nsw.engine.stages import release_reductions
 from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
@@ -211,7 +210,7 @@ def _keep_figures(folder: folders.CampaignFolder, ledger: Ledger, runs: Collecti
 
 def _begin_again(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> None:
     """Let these runs begin again, whatever became of them."""
-    from nsw.engine.site_folder import forget_done
+    from nsw.engine.handover import forget_done
 
     forget_done(folder, ledger, runs)
     ledger.release(run.id for run in ledger.runs_named(runs) if run.state is not State.PLANNED)
@@ -325,8 +324,7 @@ def _add_part(
     """
     from nsw.campaign.start import copy_files, write_scripts
     from nsw.engine.builds import programs_in
-    from nsw.engine.handover import site_in_hand
-    from nsw.engine.site_folder import reducer_to
+    from nsw.engine.handover import reducer_to, site_in_hand
 
     plan = replace(ready.planned.plan, absent=())
     _keep_secrets(folder, plan)
@@ -363,7 +361,7 @@ def _keep_secrets(folder: folders.CampaignFolder, plan: Plan) -> None:
     Raises:
         UsageError: They are others than those of the campaign.
     """
-    from nsw.engine.site_folder import write_secrets
+    from nsw.engine.handover import write_secrets
     from nsw.scripts.quoting import secrets_text
 
     text = secrets_text(plan.secrets, os.environ)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from nsw.campaign.selection import Selection, job_ids, require_matches, selected
+from nsw.engine.driven import look
 from nsw.engine.events import Downloading
 from nsw.engine.folder import CampaignFolder, run_folder
 from nsw.engine.ledger_rows import SCRATCH
-from nsw.engine.look import look
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:

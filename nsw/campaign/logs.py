@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 from nsw.campaign.selection import Selection, default_run, find_run, job_ids, matching_rows, selected
 from nsw.engine import folder as folders
 from nsw.engine.collect import collected_attempt_folder
+from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder, run_folder
 from nsw.engine.ledger import ENDED, BuildRow, Ledger, RunRow
 from nsw.engine.ledger_rows import SCRATCH
-from nsw.engine.look import look
 from nsw.errors import NswError, UnreachableError
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class _Following:
 
     def is_over(self, row: Row) -> bool:
         """Whether the attempt itself says that it is over."""
-        from nsw.engine.judge import read_status
+        from nsw.engine.collect import read_status
 
         if row.attempt == 0:
             return False

@@ -9,20 +9,20 @@ from nsw.campaign.extend import Change, replan
 from nsw.campaign.running import Running
 from nsw.campaign.selection import Selection, find_run, job_ids, selected
 from nsw.campaign.selection import matching_rows as runs_named
-from nsw.engine.dependencies import (
+from nsw.engine.driven import locked_ledger
+from nsw.engine.events import Message
+from nsw.engine.folder import run_of
+from nsw.engine.handover import forget_done, lacks_secrets
+from nsw.engine.ledger import IN_FLIGHT, Ledger, Reading, RunRow, State
+from nsw.engine.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
+from nsw.engine.loop import reset_failures
+from nsw.engine.stages import (
     refused_canary,
     release_canary,
     release_dependents,
     release_reductions,
     waive_canary,
 )
-from nsw.engine.driven import locked_ledger
-from nsw.engine.events import Message
-from nsw.engine.folder import run_of
-from nsw.engine.ledger import IN_FLIGHT, Ledger, Reading, RunRow, State
-from nsw.engine.ledger_rows import SITE, SITE_DATA, lacks_figure, lacks_reports
-from nsw.engine.loop import reset_failures
-from nsw.engine.site_folder import forget_done, lacks_secrets
 from nsw.errors import NswError, UsageError
 from nsw.wording import and_more, headline, plural
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign.selection import job_ids
+from nsw.engine.collect import error_line
+from nsw.engine.driven import write_state
 from nsw.engine.events import (
     BuildChanged,
     Downloading,
@@ -27,9 +29,7 @@ from nsw.engine.events import (
     Started,
 )
 from nsw.engine.folder import CampaignFolder, Log, run_folder, run_of
-from nsw.engine.judge import error_line
 from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State, seconds_left
-from nsw.engine.look import write_state
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, readable_by_group, write_text
@@ -198,9 +198,8 @@ def lock_campaign(
     from nsw.campaign.fetch import watch_downloads
     from nsw.engine.builds import Builds
     from nsw.engine.driven import DrivenCampaign, locked_ledger
-    from nsw.engine.handover import handover_of, mark_of, wait_for_commands
+    from nsw.engine.handover import follow_moved_folder, handover_of, mark_of, wait_for_commands
     from nsw.engine.loop import Driver
-    from nsw.engine.site_folder import follow_moved_folder
     from nsw.schedulers.create import create, with_login_node
     from nsw.transport.model import connect
 
@@ -395,7 +394,7 @@ class Running:
 
     def _carry_out(self) -> Generator[None]:
         from nsw.campaign.answers import is_good
-        from nsw.engine import site_folder as private
+        from nsw.engine import handover as private
         from nsw.engine.handover import noting_owner
         from nsw.engine.read import reading
         from nsw.engine.recipe_lock import finish
@@ -437,7 +436,7 @@ class Running:
 
     def _run_remaining(self, campaign: LockedCampaign) -> Generator[None]:
         """Put what the runs need on the site, and submit, poll and judge until none is left."""
-        from nsw.engine import site_folder as private
+        from nsw.engine import handover as private
 
         warnings: list[str] = []
         is_new = private.prepare(

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 from nsw.engine import folder as folders
+from nsw.engine.driven import look
 from nsw.engine.ledger import BuildRow, Ledger, RunRow, State
-from nsw.engine.look import look
 from nsw.errors import CampaignError, NswError, UsageError, did_you_mean
 
 if TYPE_CHECKING:

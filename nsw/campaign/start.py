@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.campaign.dry_run import ask, connect_to_site, reach
+from nsw.campaign.planning import ask, connect_to_site, reach
 from nsw.campaign.selection import campaign_argument
 from nsw.campaign.versions import origins
 from nsw.engine import folder as folders
 from nsw.engine import ledger_rows
+from nsw.engine.driven import look, write_state
+from nsw.engine.handover import make_folder, write_secrets
 from nsw.engine.ledger import BuildRow, Ledger, RunRow
 from nsw.engine.ledger_rows import NAME, RECIPE, RECORDED, SITE, State
-from nsw.engine.look import look, write_state
-from nsw.engine.places import require_own_folder, require_own_place
-from nsw.engine.site_folder import make_folder, write_secrets
+from nsw.engine.trust import require_own_folder, require_own_place
 from nsw.errors import CampaignError, InputError, NswError, UsageError
 from nsw.plan.model import APP, OF_BEFORE
 from nsw.recipe.document import as_yaml
@@ -360,7 +360,7 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
     )
 
     def check_folder(made: CampaignFolder, path: Path) -> None:
-        require_own_folder(made, path, trusted, warn)
+        require_own_folder(made.directory, path, trusted, warn)
 
     folder = begin(home, planned.plan, ingredients, check_folder, lambda: connect_to_site(planned.site))
     with Ledger(folder.ledger) as ledger:

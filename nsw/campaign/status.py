@@ -14,9 +14,9 @@ from nsw.campaign import versions
 from nsw.campaign.selection import campaign_and_runs, campaign_argument, campaign_option, job_ids, selected
 from nsw.campaign.watch import ledger_now
 from nsw.engine import folder as folders
+from nsw.engine.driven import look
 from nsw.engine.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
 from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results, seconds_left
-from nsw.engine.look import look
 from nsw.errors import CampaignError
 from nsw.wording import plural
 

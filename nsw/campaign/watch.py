@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign.selection import campaign_argument
 from nsw.engine import folder as folders
+from nsw.engine.driven import look
 from nsw.engine.events import Event, Message, RunChanged, Started
 from nsw.engine.folder import LEDGER, run_folder
 from nsw.engine.ledger import ENDED, Ledger, RunRow, State
 from nsw.engine.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
-from nsw.engine.look import look
 from nsw.errors import NswError
 from nsw.safe_files import write_bytes
 from nsw.site.names import LOCAL
@@ -64,7 +64,7 @@ class Onlooker:
         Raises:
             UnreachableError: It gave no answer.
         """
-        from nsw.engine.judge import judge, read_statuses
+        from nsw.engine.collect import judge, read_statuses
         from nsw.schedulers.model import Answer, Phase
         from nsw.transport.model import Unreadable
 

@@ -377,9 +377,9 @@ def _campaigns(values_given: ParameterValues, _: str) -> list[str]:
 
 
 def _baselines(values_given: ParameterValues, _: str) -> list[str]:
-    from nsw.campaign import baselines
+    from nsw.campaign.baselines import read_baselines
 
-    return sorted(baselines.read_baselines(_root(values_given)))
+    return sorted(read_baselines(_root(values_given)))
 
 
 def _sides(values_given: ParameterValues, typed: str) -> list[str]:

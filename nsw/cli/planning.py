@@ -28,7 +28,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.campaign.dry_run import Prospect
+    from nsw.campaign.planning import Prospect
     from nsw.cli.options import RecipeOptions
     from nsw.convert.script_options import Line
     from nsw.engine.events import Event
@@ -236,8 +236,7 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     Raises:
         InputError: The scheduler would refuse a job.
     """
-    from nsw.campaign.dry_run import ask
-    from nsw.campaign.planning import make_plan
+    from nsw.campaign.planning import ask, make_plan
     from nsw.campaign.start import expected_cost
     from nsw.engine import folder as folders
     from nsw.present import plan_view

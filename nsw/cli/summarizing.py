@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from nsw.apart import can_fork, run_isolated
+from nsw.campaign.answers import Results, results
 from nsw.campaign.selection import campaign_and_runs, campaign_argument
-from nsw.campaign.summarize import Results, results
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, Plot, PlotTarget, ReadingLimits, Yes, option
 from nsw.cli.output import Folder, Target, output_path, several, tell

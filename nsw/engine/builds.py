@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsw.engine.collect import Status, read_status
 from nsw.engine.folder import PROGRAM
-from nsw.engine.judge import Status, read_status
+from nsw.engine.handover import reducer_to
 from nsw.engine.ledger_rows import IN_FLIGHT, PREPARED, BuildRow, Cause, State
-from nsw.engine.site_folder import reducer_to
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.safe_files import write_text
 from nsw.wording import plural

@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from nsw.engine.ledger_file import OF_CONNECTION, as_campaign_error, open_ledger
+from nsw.engine.ledger_file import OF_CONNECTION, as_campaign_error, dump, open_ledger, restore
 from nsw.engine.ledger_rows import (
     CALLS,
     CREATED,
@@ -43,7 +43,6 @@ from nsw.engine.ledger_rows import (
     row_reader,
     withdrawals_of,
 )
-from nsw.engine.ledger_state import dump, restore
 from nsw.errors import CampaignError
 from nsw.wording import storable
 

@@ -1,30 +1,50 @@
-"""The file of a ledger: its tables, and opening it to look or to drive its campaign.
+"""The file of a ledger: its tables, opening it, migrations from older states, and its tables as JSON (state.json).
 
-The ledger of an older nsw is read in a migrated copy (nsw/engine/look.py). Only the holder of the campaign's lock
+Others look at a campaign by state.json: a SQLite file can hold code, pages that point to each other in circles, and a
+journal that makes SQLite delete another file. What is read there is checked value by value.
+
+The ledger of an older nsw is read in a migrated copy (nsw/engine/driven.py). Only the holder of the campaign's lock
 migrates the file itself, after a copy (`bring_up_to_date`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sqlite3
 from contextlib import closing
-from typing import TYPE_CHECKING, BinaryIO, Final
+from enum import EnumType
+from types import UnionType
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, get_args, get_origin
 
-from nsw.engine.ledger_migrations import OLDEST, STATE_VERSION, migrate
+from nsw.engine import ledger_rows
+from nsw.engine.ledger_rows import AGAIN, Cause, Key, Kind, NeedReason, NeedState, Reading, State, is_site
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 __all__ = [
-    "OF_CONNECTION", "SCHEMA", "as_campaign_error", "bring_up_to_date", "copy_of_state", "journal_of", "older_version",
+    "MIGRATIONS",
+    "OF_CONNECTION",
+    "OLDEST",
+    "SCHEMA",
+    "STATE_VERSION",
+    "as_campaign_error",
+    "bring_up_to_date",
+    "copy_of_state",
+    "dump",
+    "journal_of",
+    "migrate",
+    "older_version",
     "open_ledger",
-]  # fmt: skip
+    "restore",
+]
 
-# what changes here needs a function in nsw/engine/ledger_migrations.py
+# what changes here needs a function in nsw/engine/ledger_file.py
 SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE submissions (
@@ -202,3 +222,171 @@ def as_campaign_error(fault: sqlite3.Error, path: Path, *, creating: bool = Fals
         case _:
             problem, hint = "is damaged", _again(path)
     return CampaignError(f"{path} {problem}: {fault}", hint=hint)
+
+
+def _give_reasons_causes(db: sqlite3.Connection) -> None:
+    """State 4: a reason is a cause and words, and a problem notes whether what was asked for was not measured.
+
+    State 3 had whole sentences, which began with the same words always.
+    """
+    db.execute("ALTER TABLE tasks RENAME COLUMN reason TO detail")
+    db.execute("ALTER TABLE tasks ADD COLUMN cause TEXT")
+    for cause, pattern in (
+        ("over-time", "*over its time limit*"),
+        ("exit", "exit status *"),
+        ("set-up", "set-up failed: *"),
+        ("held", "held*releases it*"),
+    ):
+        db.execute("UPDATE tasks SET cause = ? WHERE cause IS NULL AND detail GLOB ?", (cause, pattern))
+    for cause, begin in (("skipped", "skipped: "), ("doubt", "not submitted, as far as is known, since ")):
+        db.execute(
+            "UPDATE tasks SET cause = ?, detail = substr(detail, ?) WHERE cause IS NULL AND detail GLOB ?",
+            (cause, len(begin) + 1, f"{begin}*"),
+        )
+    db.execute("ALTER TABLE problems ADD COLUMN not_as_asked INTEGER NOT NULL DEFAULT 0")
+    db.execute(
+        "UPDATE problems SET not_as_asked = 1"
+        " WHERE message GLOB 'metric missing: *' OR message GLOB 'launches moved between the passes: *'"
+    )
+
+
+OLDEST: Final = 3  # the oldest state that nsw reads
+MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (
+    _give_reasons_causes,  # 3 -> 4
+)
+STATE_VERSION: Final = OLDEST + len(MIGRATIONS)
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Make a ledger of an older state, from `OLDEST` on, one of the present state, whole or not at all."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        for change in MIGRATIONS[version - OLDEST :]:
+            change(db)
+        db.execute(f"PRAGMA user_version = {STATE_VERSION}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+_LONGEST: Final = 4096  # characters of a name or a path, which is printed
+_LATEST: Final = 1e11  # Unix seconds, beyond which is no time that a ledger holds
+_TABLES: Final = ("meta", "submissions", "absent", "problems", "tasks", "needs", "choices")
+_TYPES: Final[dict[str, type]] = {"TEXT": str, "INTEGER": int, "REAL": float}
+_SHAPES: Final[dict[str, Any]] = {  # of columns that hold JSON, or one of some words
+    "tasks.kind": Kind, "tasks.state": State, "tasks.cause": Cause, "tasks.reading": Reading,
+    "tasks.params": dict[str, Any], "tasks.reports": tuple[str, ...], "needs.why": NeedReason, "needs.state": NeedState,
+    "submissions.tasks": tuple[int, ...], "choices.arguments": tuple[str, ...],
+}  # fmt: skip
+_KEYS: Final = {key.name: key for key in vars(ledger_rows).values() if isinstance(key, Key)}
+
+
+def dump(db: sqlite3.Connection) -> str:
+    """All tables of a ledger as JSON: of each its rows, with the columns of the schema in their order."""
+    tables = {}
+    for table in _TABLES:
+        names = ", ".join(name for _, name, *_ in db.execute(f"PRAGMA table_info({table})"))
+        tables[table] = db.execute(f"SELECT {names} FROM {table}").fetchall()  # noqa: S608  nsw's own names
+    return json.dumps({"version": STATE_VERSION, "tables": tables})
+
+
+def restore(db: sqlite3.Connection, text: bytes, path: Path) -> None:
+    """Make an empty database a ledger with the rows that `dump` wrote.
+
+    Args:
+        db: The database.
+        text: The content of the file.
+        path: The file, for errors.
+
+    Raises:
+        CampaignError: It is of another version of nsw, or nsw does not write it.
+    """
+    try:
+        state = json.loads(text)
+        version = state["version"]
+        if version == STATE_VERSION:
+            _fill(db, state["tables"])
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError, sqlite3.Error) as fault:
+        raise CampaignError(f"{path} cannot be read: {' '.join(str(fault).split())}", hint="ask who made it") from None
+    if version != STATE_VERSION:
+        raise CampaignError(
+            f"{path} was written by another nsw (state version {version!r:.20}; this nsw reads {STATE_VERSION})",
+            hint="look at it with the nsw that made it",
+        )
+
+
+def _fill(db: sqlite3.Connection, tables: Mapping[str, Sequence[Sequence[Any]]]) -> None:
+    db.executescript(f"{SCHEMA}PRAGMA user_version = {STATE_VERSION};")
+    with db:
+        for table in _TABLES:
+            columns = db.execute(f"PRAGMA table_info({table})").fetchall()
+            marks = ", ".join("?" * len(columns))
+            rows = _checked(table, columns, tables[table])
+            db.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608  nsw's own names
+    if not db.execute("SELECT 1 FROM meta WHERE key = ?", (ledger_rows.SITE_DATA.name,)).fetchone():
+        raise ValueError(f"{ledger_rows.SITE_DATA.name} is missing")
+
+
+def _checked(table: str, columns: Sequence[tuple[Any, ...]], rows: Sequence[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """The rows, each value of the type of its column.
+
+    Raises:
+        ValueError: One is not.
+    """
+    label = int(columns[0][1] == "seq")  # the column that names a row
+    for row in rows:
+        for (_, name, kind, needed, *_), value in zip(columns, row, strict=True):
+            if (value is not None or needed) and not _fits_column(value, _TYPES[kind], _SHAPES.get(f"{table}.{name}")):
+                raise ValueError(f"{str(row[label])[:80]!r}: {name} is not what nsw writes")
+        if table == "meta":
+            if row[0] not in _KEYS and not row[0].startswith(AGAIN):
+                continue  # nothing reads it
+            if not _is_fact(*row):
+                raise ValueError(f"{row[0]} is not what nsw writes")
+        yield row
+
+
+def _fits_column(value: Any, kind: type, shape: Any) -> bool:
+    if isinstance(shape, EnumType):
+        return value in set(shape)
+    return _fits(value, kind) and (shape is None or _parses(value, shape))
+
+
+def _is_fact(name: str, text: str) -> bool:
+    """Whether the table of facts may hold that."""
+    kind = _KEYS[name].kind if name in _KEYS else int
+    if not text or kind is bool:
+        return True
+    if kind in {str, str | None}:
+        return kind is not str or len(text) <= _LONGEST
+    return _parses(text, kind) and (name != ledger_rows.SITE_DATA.name or is_site(json.loads(text)))
+
+
+def _parses(text: str, shape: Any) -> bool:
+    """Whether a text is JSON of that shape."""
+    try:
+        return _fits(json.loads(text), shape)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    """Whether a value of JSON is of a type; a number that is a float is also in the range of times."""
+    if shape is Any:
+        return True
+    origin, parts = get_origin(shape), get_args(shape)
+    if origin is UnionType:
+        return any(_fits(value, part) for part in parts)
+    if origin is dict:
+        return isinstance(value, dict) and all(_fits(each, parts[1]) for each in value.values())
+    if origin in {list, tuple}:
+        if not isinstance(value, list):
+            return False
+        each = parts[:1] * len(value) if origin is list or parts[-1] is ... else parts
+        return len(each) == len(value) and all(map(_fits, value, each))
+    if shape is float:
+        return isinstance(value, float | int) and -_LATEST < value < _LATEST
+    return isinstance(value, shape) and not (shape is int and isinstance(value, bool))

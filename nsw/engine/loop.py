@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nsw.engine.collect import Collector
-from nsw.engine.dependencies import Dependencies
 from nsw.engine.driven import DrivenCampaign, InFlight
 from nsw.engine.ledger_rows import AT_A_TIME, FAILED_BEFORE, HELD, STOP_AFTER, STOPPED, Kind, State, TaskInFlight
 from nsw.engine.poll import Poller, Withdrawal
+from nsw.engine.stages import Dependencies
 from nsw.engine.submit import Submitter
 from nsw.errors import CommandError, FencedError, NswError, UnreachableError
 from nsw.safe_files import open_plain, read_plain

@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from nsw.engine.collect import AttemptEnd, Collector
-from nsw.engine.judge import Status, Verdict, answer_once_begun, judge
+from nsw.engine.collect import AttemptEnd, Collector, Status, Verdict, answer_once_begun, judge
 from nsw.engine.ledger_rows import Kind, Reason, State, TaskInFlight
 from nsw.errors import CommandError, NswError, UnreachableError
 from nsw.schedulers.model import Answer, Phase
@@ -15,8 +14,8 @@ from nsw.schedulers.model import Answer, Phase
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from nsw.engine.dependencies import Dependencies
     from nsw.engine.driven import DrivenCampaign, InFlight
+    from nsw.engine.stages import Dependencies
 
 
 _MAX_WITHDRAWALS = 3  # times that a run is submitted again by itself

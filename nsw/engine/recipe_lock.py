@@ -1,4 +1,4 @@
-"""The lock of a campaign: what it was made with, taken down to be compared when its recipe is run again."""
+"""The lock of a campaign: what it was made with, its git commit too, to be compared when its recipe is run again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import codecs
 import csv
 import hashlib
 import json
+import os
 import time
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -13,11 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.engine.ledger_rows import Choice
-from nsw.engine.repository import git_state
 from nsw.engine.tables import load_rows
-from nsw.errors import CampaignError
+from nsw.errors import CampaignError, UsageError
 from nsw.recipe.document import LARGEST, as_yaml, parse
-from nsw.recipe.model import Lock, LockedBefore, LockedChoice, LockedChoices, Recipe
+from nsw.recipe.model import Lock, LockedBefore, LockedChoice, LockedChoices, LockedGit, Recipe
 from nsw.safe_files import open_to_read, write_text
 from nsw.version import __version__
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
+    from nsw.errors import CommandResult
     from nsw.recipe.load import Before
     from nsw.transport.model import Transport
 
@@ -360,3 +361,154 @@ def hashes(files: Iterable[tuple[str | Path, str]]) -> dict[str, str]:
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     """The names of files that are not as they were, that came or went."""
     return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
+
+
+_GIT_S: Final = 30.0
+# with none of the programs that a repository's configuration may name, but filters, which have names of their own
+_GIT: Final = (
+    "env", "GIT_ALLOW_PROTOCOL=", "GIT_OPTIONAL_LOCKS=0",
+    "git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--literal-pathspecs",
+)  # fmt: skip
+_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+
+
+class _Git:
+    """Git in a folder that it may be asked about.
+
+    Args:
+        folder: The folder.
+        transport: This machine.
+        filters: Words that turn off the filters of the repository.
+    """
+
+    def __init__(self, folder: Path, transport: Transport, filters: Sequence[str]) -> None:
+        self.folder = folder
+        self._transport = transport
+        self._filters = filters
+
+    def __call__(self, *words: str, index: Path | None = None, stdin: bytes = b"") -> CommandResult:
+        index_setting = (f"GIT_INDEX_FILE={index}",) if index else ()
+        argv = [_GIT[0], *index_setting, *_GIT[1:], *self._filters, "-C", str(self.folder), *words]
+        return self._transport.run(argv, timeout=_GIT_S, without=("GIT_",), stdin=stdin)
+
+    def line(self, *words: str) -> str | None:
+        """What a command prints, on one line; None where it fails."""
+        done = self(*words)
+        return done.stdout.rstrip("\n") if done.returncode == 0 else None
+
+
+def _git(folder: Path, transport: Transport) -> _Git | None:
+    """Git in a folder; None where nsw does not ask it."""
+    try:
+        if _belongs_to_others(folder):
+            return None
+    except OSError:
+        return None
+    setting_names = _Git(folder, transport, ())("config", "--null", "--name-only", "--get-regexp", r"^filter\.").stdout
+    filters = [name for name in setting_names.split("\0") if name]
+    if any("=" in name for name in filters):  # -c could not turn it off
+        return None
+    return _Git(folder, transport, [word for name in filters for word in ("-c", f"{name}=")])
+
+
+def _belongs_to_others(folder: Path) -> bool:
+    """Whether a folder, or the repository that git finds around it, belongs to another user."""
+    real = folder.resolve()
+    around = (
+        candidate
+        for candidate in (real, *real.parents)
+        if any(os.path.lexists(candidate / name) for name in (".git", "HEAD"))
+    )
+    top = next(around, real)
+    checked_paths = (real, top, *(name for name in (top / ".git", top / "HEAD") if os.path.lexists(name)))
+    return any(candidate.lstat().st_uid not in {os.geteuid(), 0} for candidate in checked_paths)
+
+
+def git_state(folder: Path, transport: Transport) -> LockedGit | None:
+    """The commit that a folder is at, and whether it was changed since; None outside git, or where it is not asked."""
+    git = _git(folder, transport)
+    head = git.line("rev-parse", "--verify", "HEAD") if git else None
+    if git is None or head is None:
+        return None
+    changed = git.line("status", "--porcelain", "--ignore-submodules=dirty", "--", ".")
+    return LockedGit(folder=str(folder), commit=head, dirty=changed != "")
+
+
+def resolve_commit(folder: Path, name: str, transport: Transport) -> str | None:
+    """The commit of a branch, a tag or another name in the repository around a folder; None: there is no such."""
+    git = None if name.startswith("-") else _git(folder, transport)
+    return git.line("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if git else None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Files as they were at a commit.
+
+    Attributes:
+        git: The commit.
+        files: Where they are now; those that git does not have are where they were.
+        shared: The names of the latter.
+    """
+
+    git: LockedGit
+    files: tuple[Path, ...]
+    shared: tuple[str, ...]
+
+
+def check_out(files: Sequence[Path], commit: str, into: Path, transport: Transport) -> Revision:
+    """Files and folders of a repository as a commit has them, written into an empty folder.
+
+    A folder comes with what git has of it there. What git has by now and had not at that commit is left out; what it
+    does not have at all stays as it is.
+
+    Args:
+        files: The files, the first of them in the repository.
+        commit: The commit.
+        into: The folder.
+        transport: This machine.
+
+    Raises:
+        UsageError: Git cannot write them, or has none of them at that commit.
+    """
+    home = files[0].absolute().parent
+    inside = _git(home, transport)
+    top = inside.line("rev-parse", "--show-toplevel") if inside else None
+    git = _git(Path(top), transport) if top else None
+    if git is None:
+        raise UsageError(f"git cannot be asked about {home}")
+    index, checkout = into / "index", into / "files"
+    _require(git("read-tree", commit, index=index), commit)
+    from_git: list[Path] = []
+    shared: list[Path] = []
+    for file in files:
+        name = os.path.relpath(file.absolute().parent.resolve() / file.name, git.folder.resolve())
+        below = not name.startswith("..")
+        names = git("ls-files", "-z", "--", name, index=index).stdout if below else ""
+        if names:
+            written = git("checkout-index", "-z", "--stdin", f"--prefix={checkout}/", index=index, stdin=names.encode())
+            _require(written, commit)
+            from_git.append(checkout / name)
+        elif not below or not git.line("ls-files", "--", name):
+            shared.append(file)
+    if not from_git:
+        raise UsageError(f"commit {commit[:12]} of {git.folder} has none of the program's files (app.files)")
+    _refuse_pointers(checkout)
+    state = LockedGit(folder=str(home), commit=commit, dirty=False)
+    return Revision(state, (*from_git, *shared), tuple(file.name for file in shared))
+
+
+def _require(done: CommandResult, commit: str) -> None:
+    if done.returncode != 0:
+        raise UsageError(f"git cannot write the files of commit {commit[:12]}: {done.stderr.strip()}")
+
+
+def _refuse_pointers(folder: Path) -> None:
+    """Raise where Git LFS keeps a file: nsw runs none of the programs that would bring it."""
+    for file in folder.rglob("*"):
+        if file.is_file() and not file.is_symlink():
+            with open_to_read(file) as stream:
+                if stream.read(len(_POINTER)) == _POINTER:
+                    raise UsageError(
+                        f"{file.relative_to(folder)} is kept by Git LFS, from which nsw takes nothing",
+                        hint="check that commit out, `nsw run` it, and name the folder of its campaign instead",
+                    )

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsw.engine.collect import Collector
-    from nsw.engine.dependencies import Dependencies
     from nsw.engine.driven import DrivenCampaign, InFlight
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
-    from nsw.engine.stages import Stages
+    from nsw.engine.stages import Dependencies, Stages
 
 
 _DIGEST = 16  # characters: two submissions of one user never share them

@@ -1,4 +1,4 @@
-"""Which campaigns nsw acts for: those that it made, or that the user adopted.
+"""Which campaigns nsw acts for (those that it made, or that the user adopted), and whether strangers could move them.
 
 A campaign has a random token in its folder, and the user's state folder a file of that name, which binds the token to
 the folder's owner, device, inode and time of birth (inodes are used again). A copy of the folder, or one unpacked from
@@ -16,13 +16,28 @@ import stat
 import struct
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from nsw.errors import CampaignError
+from nsw.errors import CampaignError, CommandError, UnreachableError
+from nsw.resources import user_folder
 from nsw.safe_files import make_folders, open_plain, read_below, read_text, write_text
-from nsw.user_folders import user_folder
 
-__all__ = ["TOKEN", "forget", "is_trusted", "trust"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from nsw.transport.model import Transport
+
+__all__ = [
+    "TOKEN",
+    "WALK",
+    "forget",
+    "is_trusted",
+    "refuse_strangers",
+    "require_own_folder",
+    "require_own_place",
+    "require_own_root",
+    "trust",
+]
 
 TOKEN: Final = "token"  # noqa: S105  the name of the file
 _FORM: Final = re.compile(r"[0-9a-f]{32}")
@@ -140,3 +155,98 @@ def _device(directory: int, number: int) -> str:
             if wanted and mount.split(" ", 1)[0] == wanted[1]:
                 return " ".join(source.split()[:2])  # type and source
     return f"0:{os.minor(number)}"
+
+
+_SECONDS: Final = 60.0
+_OTHER_ROOT: Final = "name another folder with --root or NSW_ROOT"
+_OVERFLOW_UID: Final = 65534  # of whom a container, or a server that squashes root, says nothing more
+# prints the user's number, then of each folder on the way its owner's number and name, mode and path; links on the way
+# are printed and followed, and what is not there yet ends it
+WALK: Final = r"""
+walk() {
+  local path=${2%/} rest=$1 part target
+  while [ -n "$rest" ]; do
+    part=${rest%%/*} rest=${rest#"$part"} rest=${rest#/}
+    [ -n "$part" ] || continue
+    path=$path/$part
+    [ -e "$path" ] || [ -L "$path" ] || return 0
+    seen+=("$path")
+    [ "${#seen[@]}" -le 500 ] || exit 1
+    [ -L "$path" ] || continue
+    target=$(readlink -- "$path") || exit 1
+    case $target in
+      /*) walk "$target" "" ;;
+      *) walk "$target" "${path%/*}" ;;
+    esac
+  done
+}
+seen=(/)
+walk "$1" "" || exit
+printf '%s\0' "$EUID"
+stat --printf '%u\t%U\t%f\t%n\0' -- "${seen[@]}"
+"""
+
+
+def require_own_root(root: Path, trusted: Collection[str | int], warn: Callable[[str], object]) -> None:
+    """The same as `require_own_place`, for the folder of campaigns on this machine."""
+    from nsw.transport.local import LocalTransport
+
+    require_own_place(LocalTransport(), str(root.absolute()), trusted, warn, hint=_OTHER_ROOT)
+
+
+def require_own_folder(
+    directory: int, path: Path, trusted: Collection[str | int], warn: Callable[[str], object]
+) -> None:
+    """The same, for a campaign's folder that nsw just made, by its descriptor, and that this path is to lead to."""
+    require_own_root(path, trusted, warn)
+    if not os.path.samestat(path.lstat(), os.fstat(directory)):
+        raise CampaignError(f"another user changed what {path} is while nsw made it", hint=_OTHER_ROOT)
+
+
+def require_own_place(
+    transport: Transport, path: str, trusted: Collection[str | int], warn: Callable[[str], object], *, hint: str
+) -> None:
+    """Raise where a stranger could put something else in the place of what nsw makes in a folder.
+
+    Args:
+        transport: The way to the machine.
+        path: The folder, which need not be there.
+        trusted: Names or numbers of other users that may own it, or a folder above it.
+        warn: Called with a sentence where a folder's owner is not known.
+        hint: What to do.
+
+    Raises:
+        CampaignError: One could.
+        UnreachableError: The site gave no answer.
+    """
+    done = transport.run(["bash", "-c", WALK, "nsw", path], timeout=_SECONDS)
+    if done.timed_out:
+        raise UnreachableError(f"the owners of {path} could not be listed: {done.stderr.strip()}")
+    if done.returncode != 0:
+        raise CommandError(done, subject=f"the owners of {path} cannot be listed")
+    refuse_strangers(done.stdout, path, trusted, warn, hint=hint)
+
+
+def refuse_strangers(
+    walked: str, path: str, trusted: Collection[str | int], warn: Callable[[str], object], *, hint: str
+) -> None:
+    """Raise for what `WALK` printed of a folder as `require_own_place` does.
+
+    Trusted are the user, root, the site's `trusted_owners`, and members of a group that may write.
+    """
+    user, *folders = walked.removesuffix("\0").split("\0")
+    accepted_owners = {int(user), 0, *trusted}
+    for uid, name, mode, folder in (record.split("\t", 3) for record in folders):
+        bits = int(mode, 16)
+        if int(uid) == _OVERFLOW_UID and _OVERFLOW_UID not in accepted_owners:
+            warn(f"nobody knows who owns {folder}, and whether that user could replace what nsw runs from {path}")
+        elif int(uid) not in accepted_owners and name not in accepted_owners:
+            owner = f"user {uid if name == 'UNKNOWN' else name}"
+            advice = "; a site's `trusted_owners` may name that user"
+            raise CampaignError(
+                f"{folder} belongs to {owner}, who could replace what nsw runs from {path}", hint=hint + advice
+            )
+        elif not stat.S_ISLNK(bits) and bits & stat.S_IWOTH and not bits & stat.S_ISVTX:
+            raise CampaignError(
+                f"{folder} may be written by everybody, who could replace what nsw runs from {path}", hint=hint
+            )

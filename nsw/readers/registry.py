@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from nsw.entry_points import registered
+from nsw.resources import registered
 
 GROUP: Final = "nsw.readers"
 

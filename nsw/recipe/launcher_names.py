@@ -12,7 +12,7 @@ from functools import cache
 from pkgutil import resolve_name
 from typing import Any, Final
 
-from nsw.entry_points import registered
+from nsw.resources import registered
 
 GROUP: Final = "nsw.launchers"
 NONE: Final = "none"  # starts one process

@@ -4,7 +4,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nsw.entry_points import registered
 from nsw.recipe.fields import (
     FREE,
     Count,
@@ -23,6 +22,7 @@ from nsw.recipe.fields import (
     one_of,
 )
 from nsw.recipe.units import Fault, show_value
+from nsw.resources import registered
 
 Kind: TypeAlias = Literal["baseline", "timeline", "counters", "host"]
 

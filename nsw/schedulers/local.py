@@ -33,10 +33,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import RefusedError
+from nsw.resources import user_folder
 from nsw.safe_files import open_plain, read_text
 from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched
 from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Scheduler, Submission, ended_by_itself
-from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

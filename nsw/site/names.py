@@ -17,9 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.entry_points import registered
+from nsw.resources import registered, user_folder
 from nsw.safe_files import user_name, who_else_writes
-from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

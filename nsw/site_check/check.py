@@ -34,12 +34,12 @@ from nsw.profilers import load
 from nsw.quantities import seconds
 from nsw.recipe.passes import PROGRAMS, on_a_site
 from nsw.recipe.units import parse_duration
+from nsw.resources import user_folder
 from nsw.safe_files import make_folders, read_plain, write_text
 from nsw.schedulers.adapter import Adapter, Facts, Queue
 from nsw.schedulers.create import is_shared, owner_of
 from nsw.scripts.quoting import quote_all
 from nsw.site.names import LOCAL
-from nsw.user_folders import user_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence

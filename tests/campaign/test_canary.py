@@ -2,8 +2,8 @@
 
 import pytest
 
-from nsw.engine.dependencies import refused_canary, release_canary, waive_canary
 from nsw.engine.ledger import Ledger, State
+from nsw.engine.stages import refused_canary, release_canary, waive_canary
 from nsw.errors import CanaryError, Exit
 from nsw.plan.model import Job, Plan, Resources, Run
 from tests.campaign.stand_ins import Judged

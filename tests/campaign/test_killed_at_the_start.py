@@ -9,9 +9,9 @@ import sys
 import pytest
 
 from nsw.engine import folder as folders
+from nsw.engine.driven import look
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import NOTE, SITE, SITE_DATA
-from nsw.engine.look import look
 from nsw.plan.model import Plan
 
 # one that is killed within a write: with a small cache SQLite has written some of it to the file already

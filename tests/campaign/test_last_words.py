@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsw.engine.judge import Verdict, error_line, reason_with, with_disk_fault
+from nsw.engine.collect import Verdict, error_line, reason_with, with_disk_fault
 from nsw.engine.ledger_rows import Cause, Reason, State
 
 TRACEBACK = (

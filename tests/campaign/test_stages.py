@@ -9,12 +9,11 @@ import pytest
 
 from nsw.campaign.start import Ingredients, begin
 from nsw.engine.builds import Builds
-from nsw.engine.dependencies import release_dependents
 from nsw.engine.driven import DrivenCampaign
 from nsw.engine.ledger import Ledger, Reading, State
 from nsw.engine.ledger_rows import SCRATCH, Choice
 from nsw.engine.loop import Driver
-from nsw.engine.stages import choice_file
+from nsw.engine.stages import choice_file, release_dependents
 from nsw.plan.jobs import pack
 from nsw.plan.model import AROUND_S, Plan, Resources, Run
 from nsw.profilers.model import CHOSEN

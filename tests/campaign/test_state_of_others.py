@@ -6,10 +6,10 @@ from contextlib import closing, suppress
 
 import pytest
 
+from nsw.engine.driven import look, write_state
 from nsw.engine.folder import STATE, CampaignFolder
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import SITE_DATA, State
-from nsw.engine.look import look, write_state
 from nsw.errors import CampaignError
 from nsw.plan.model import Job, Plan, Resources, Run
 

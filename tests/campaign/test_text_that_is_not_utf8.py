@@ -2,8 +2,8 @@
 
 import pytest
 
+from nsw.engine.collect import error_line, parse_status
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.judge import error_line, parse_status
 from nsw.engine.recipe_lock import locked_text
 from nsw.errors import CampaignError
 

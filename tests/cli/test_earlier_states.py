@@ -10,8 +10,7 @@ import pytest
 
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger
-from nsw.engine.ledger_file import SCHEMA
-from nsw.engine.ledger_migrations import MIGRATIONS, OLDEST, STATE_VERSION, migrate
+from nsw.engine.ledger_file import MIGRATIONS, OLDEST, SCHEMA, STATE_VERSION, migrate
 from nsw.engine.ledger_rows import Cause
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/campaigns"
@@ -151,7 +150,7 @@ def test_a_migration_that_fails_leaves_the_ledger_as_it_was(campaign, monkeypatc
         raise RuntimeError
 
     folder = campaign(3)
-    monkeypatch.setattr("nsw.engine.ledger_migrations.MIGRATIONS", (*MIGRATIONS, fail))
+    monkeypatch.setattr("nsw.engine.ledger_file.MIGRATIONS", (*MIGRATIONS, fail))
     with closing(sqlite3.connect(folder / "campaign.db", isolation_level=None)) as db:
         before = list(db.iterdump())
         with pytest.raises(RuntimeError):

@@ -10,8 +10,8 @@ import pytest
 
 from nsw.present.terminal import console
 from nsw.readers.detect import read_many
+from nsw.resources import user_folder
 from nsw.site.names import user_file
-from nsw.user_folders import user_folder
 
 SUMMARY = """==1== Profiling result:
             Type  Time(%)      Time     Calls       Avg       Min       Max  Name

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsw.campaign.start import Ingredients, begin
-from nsw.engine import site_folder as private
+from nsw.engine import handover as private
 from nsw.engine.builds import Builds
-from nsw.engine.dependencies import release_dependents
 from nsw.engine.driven import DrivenCampaign
 from nsw.engine.folder import locked
 from nsw.engine.handover import wait_for_commands
 from nsw.engine.ledger import Ledger, Reading, State
 from nsw.engine.ledger_rows import SCRATCH, Choice
 from nsw.engine.loop import Driver
+from nsw.engine.stages import release_dependents
 from nsw.errors import NswError, UnreachableError
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run

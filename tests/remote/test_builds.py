@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsw.engine.collect import parse_status
+from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder
-from nsw.engine.judge import parse_status
 from nsw.engine.ledger import State
-from nsw.engine.look import look
 
 from .test_campaign import RECIPE, cluster  # noqa: F401  the fixture
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.engine.judge import Status, judge
+from nsw.engine.collect import Status, judge
 from nsw.engine.ledger_rows import Cause, Reason, State
 from nsw.schedulers import cobalt, lsf, pbs, sge, slurm
 from nsw.schedulers.model import ended_by_itself

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from nsw.engine.driven import write_state
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger
-from nsw.engine.look import write_state
 
 # no other test run has the same: some folders in /tmp are named after a user
 _FIRST = 54711 + os.getpid() % 5000 * 2

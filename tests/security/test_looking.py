@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from nsw.engine.driven import look, write_state
 from nsw.engine.folder import STATE, CampaignFolder, is_driven, locked
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import NOTE, SITE, SITE_DATA
-from nsw.engine.look import look, write_state
-from nsw.engine.repository import git_state
+from nsw.engine.recipe_lock import git_state
 from nsw.errors import CampaignError
 from nsw.plan.model import Plan
 from nsw.transport.local import LocalTransport
@@ -333,7 +333,7 @@ def test_with_none_named_it_is_this_user_s_newest(campaign_of, victim, neighbour
 def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
     """Git runs what a repository's configuration names; new versions refuse by themselves, older ones do not."""
     code = (
-        "import sys; from pathlib import Path; from nsw.engine.repository import git_state;"
+        "import sys; from pathlib import Path; from nsw.engine.recipe_lock import git_state;"
         " from nsw.transport.local import LocalTransport; print(git_state(Path(sys.argv[1]), LocalTransport()))"
     )
     if not shutil.which("git"):
@@ -408,7 +408,7 @@ def test_no_program_that_a_repository_names_is_run(tmp_path, planted):
 def test_a_folder_of_the_site_that_another_user_made_first_is_not_used(victim, neighbour):
     """The scratch folder may be one that everybody writes, as /scratch: whoever makes the campaign's first owns it."""
     code = (
-        "import sys; from nsw.engine.site_folder import _MODES, _make; from nsw.transport.local import LocalTransport;"
+        "import sys; from nsw.engine.handover import _MODES, _make; from nsw.transport.local import LocalTransport;"
         " _make(LocalTransport(), sys.argv[1], _MODES['nobody'])"
     )
     scratch, dear = neighbour.home, victim.home / "dear"

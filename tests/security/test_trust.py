@@ -13,10 +13,10 @@ import pytest
 
 from nsw.campaign import status
 from nsw.engine import trust
+from nsw.engine.driven import look, write_state
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import NAME, SITE_DATA
-from nsw.engine.look import look, write_state
 from nsw.errors import CampaignError
 
 from .conftest import RECIPE, change_ledger, state

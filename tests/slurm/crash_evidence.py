@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import State
-from nsw.engine.look import look
 
 if TYPE_CHECKING:
     from .places import Real

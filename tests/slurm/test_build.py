@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsw.engine.driven import look
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import State
-from nsw.engine.look import look
 
 from .test_campaign import campaign, in_queue, nsw_words, states, wait_until
 

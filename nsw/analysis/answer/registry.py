@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.answer import cases, comparisons, kernels, notes
 from nsw.analysis.blocks import Block, Finding
 from nsw.analysis.first_screen import first_screen
-from nsw.entry_points import registered
 from nsw.errors import NswError
+from nsw.resources import registered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

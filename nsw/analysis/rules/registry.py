@@ -15,8 +15,8 @@ from nsw.analysis.rules import counters as counter_rules
 from nsw.analysis.rules import host as host_rules
 from nsw.analysis.rules import timeline as timeline_rules
 from nsw.analysis.rules.hits import Context, Hit
-from nsw.entry_points import registered
 from nsw.errors import NswError
+from nsw.resources import registered
 from nsw.wording import first_of
 
 if TYPE_CHECKING:
