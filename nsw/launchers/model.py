@@ -224,6 +224,11 @@ class Launcher:
     def implied(self, start: Launch, requested: Sequence[RequestedOption], given: frozenset[str]) -> frozenset[str]:  # noqa: ARG002
         """Meanings that need not be written where the recipe's own options have those of `given`.
 
+        Args:
+            start: The layout, the site's facts and the recipe's own options.
+            requested: What those options ask for.
+            given: The meanings that they have.
+
         Raises:
             LayoutError: The options contradict the layout together.
         """

@@ -55,6 +55,12 @@ class Srun(Launcher):
 def check_line(line: str, layout: Layout, path: tuple[str | int, ...], *, of_site: bool = False) -> None:
     """See that a line for Slurm says nothing else of the layout than the recipe.
 
+    Args:
+        line: The line, with `#SBATCH` or without.
+        layout: The layout that follows from the recipe.
+        path: Where the line is in the recipe, for the error.
+        of_site: Whether it is the site's line.
+
     Raises:
         LayoutError: It does.
     """

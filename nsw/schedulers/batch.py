@@ -1,4 +1,4 @@
-"""A batch system as the campaign's loop sees it: asked politely, believed carefully, through its adapter."""
+"""The driver of a batch system: submits, polls at a growing interval, looks up what is in doubt, all by its adapter."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Throttles:
         self._running_elsewhere = 0  # what all others run
 
     def make_way(self, requested: int) -> int:
-        """What a new submission may run at the same time, 1 to `wanted`: what is free, else half of the widest."""
+        """How many tasks a new submission may run at once: what is free, else half of the widest share; never 0."""
         free = self._free()
         widest = max(self._set, key=self._set.__getitem__, default=None)
         if free > 0 or widest is None:
@@ -75,14 +75,20 @@ class Throttles:
         return gets if gets and self._throttle(widest, self._set[widest] - gets) else 1
 
     def add(self, submission: Submission, native: Native, share: int) -> None:
-        """A submission was taken, with this throttle."""
+        """Record an accepted submission with its throttle.
+
+        Args:
+            submission: The submission.
+            native: Its id.
+            share: How many of its tasks may run at a time.
+        """
         if native.offset is None:
             self._running_elsewhere += 1
         else:
             self._natives[submission.name], self._set[submission.name] = native, share
 
     def rebalance(self, submissions: Sequence[Submission], answers: Mapping[str, Mapping[int, Answer]]) -> None:
-        """Share anew after a poll where something is unused, too much, or not known."""
+        """Share the limit anew after a poll, where a share is unused, too large or not known."""
         living = {
             s.name: [a.phase for a in answers[s.name].values() if a.phase is not Phase.ENDED] for s in submissions
         }
@@ -114,7 +120,7 @@ class Throttles:
 
 
 def shares(wants: Mapping[str, int], total: int) -> dict[str, int]:
-    """Split `total` as evenly as it goes: nobody gets more than it wants, and everybody at least one."""
+    """Split `total` as evenly as possible: no share is larger than what is wanted, and each at least 1."""
     shares_by_name: dict[str, int] = {}
     for at, name in enumerate(sorted(wants, key=wants.__getitem__)):
         fair = max(1, (total - sum(shares_by_name.values())) // (len(wants) - at))
@@ -206,7 +212,7 @@ class BatchScheduler:
         return dict(self._runner.calls)
 
     def most_tasks(self) -> int:
-        """The site's limit, the cluster's, and what it was learnt to take; 1 without arrays."""
+        """The most tasks of one submission: the least of the limits of site and cluster; 1 without arrays."""
         if not self.can.arrays:
             return 1
         limit = self._limits.array
@@ -217,7 +223,7 @@ class BatchScheduler:
         return max(1, min(limit, self._array_limit or limit))
 
     def room(self, in_flight: Sequence[Submission]) -> int:
-        """With throttled arrays an array's worth, else what may still run at the same time."""
+        """How many tasks may be submitted now: an array with throttled arrays, else what may still run."""
         limit = self._throttles.limit
         if len(in_flight) >= limit or self._clock() < self._full_until:
             return 0
@@ -226,7 +232,7 @@ class BatchScheduler:
         return max(0, limit - sum(len(s.tasks) for s in in_flight))
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        """One remote command. None of it is repeated blindly: what is in doubt is looked up by its name."""
+        """Submit in one remote command. Nothing is submitted twice: a submission in doubt is looked up by its name."""
         self._make_folder()
         throttled = self._throttled()
         shares = [self._throttles.make_way(len(s.tasks)) if throttled else None for s in submissions]
@@ -241,7 +247,7 @@ class BatchScheduler:
         return self._look_up_refused(submissions, outcomes)
 
     def _look_up_refused(self, submissions: Sequence[Submission], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """The outcomes, with a refusal only where the system knows no job of that name: one look-up for all of them."""
+        """Keep a refusal only where the system knows no job of that name; one look-up for all."""
         refused = {s.name: o.refused for s, o in zip(submissions, outcomes, strict=True) if o.refused is not None}
         try:
             native_ids = self._look_up([s for s in submissions if s.name in refused]) if refused else {}
@@ -283,7 +289,7 @@ class BatchScheduler:
         return Outcome(native=str(native))
 
     def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
-        """Their ids by their names: the queue, then the history; again after a moment for what is not known yet.
+        """Look submissions up by their names, in the queue, then in the history; again for those not found.
 
         Returns:
             The ids of those that exist, by name.
@@ -324,7 +330,7 @@ class BatchScheduler:
         return self._clock() >= self._pace.next
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """One question for all; what may run at the same time is shared out anew by the answers."""
+        """Poll all submissions with one command, then share the throttle among the arrays anew."""
         answers = self._polling.poll(submissions)
         if answers is None:
             return _unknown(submissions)
@@ -333,12 +339,12 @@ class BatchScheduler:
         return answers
 
     def look(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """As `poll`, and nothing is changed by it."""
+        """Poll all submissions, and change no throttle."""
         answers = self._polling.poll(submissions)
         return _unknown(submissions) if answers is None else answers
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
-        """One command, with all other jobs of these names and those that runs' claims name.
+        """Cancel the jobs of these submissions in one command, and other jobs of their names.
 
         Raises:
             CommandError: It failed.
@@ -357,7 +363,7 @@ class BatchScheduler:
         self._pace.reset()
 
     def limit(self, running: int) -> None:
-        """So many tasks may run at the same time from now on; the arrays hear of it with the next poll."""
+        """Let so many tasks run at the same time from now on; throttles of arrays change with the next poll."""
         if running and (argv := self._adapter.limit_command(self._jobs, running)) is not None:
             self._limit_there(argv, running)
             running = self._limits.in_flight  # all are handed over: they keep to it without nsw
@@ -366,7 +372,7 @@ class BatchScheduler:
             self._pace.now()
 
     def _limit_there(self, argv: Sequence[str], running: int) -> None:
-        """Write the limit down at the site, once; it is tried again with the next poll where that fails."""
+        """Write the limit to the site once; after a failure the next poll tries again."""
         if running == self._limited_to or (self._limited_to is None and self._clock() < self._limit_again):
             return
         self._limited_to, self._limit_again = None, self._clock() + FIRST_S
@@ -374,7 +380,7 @@ class BatchScheduler:
             self._limited_to = running
 
     def hold(self, submissions: Sequence[Submission], *, hold: bool) -> None:
-        """One command, where the system can hold jobs that wait.
+        """Hold or release waiting jobs in one command, where the system can.
 
         Raises:
             CommandError: It failed.
@@ -391,7 +397,7 @@ class BatchScheduler:
         self._pace.reset()
 
     def wait(self, seconds: float) -> None:
-        """Sleep until it is time to ask, at most so long."""
+        """Sleep until the next poll is due, at most so many seconds."""
         left = self._pace.next - self._clock()
         idle = left <= 0 and self._pace.next == self._waited_for  # it is time, and there was nothing to ask
         self._waited_for = self._pace.next
@@ -406,7 +412,7 @@ class BatchScheduler:
         return list(dict.fromkeys(named))
 
     def _own(self, watched: Sequence[Watched]) -> list[Watched]:
-        """Those of these whose ids are jobs of their names and of this user now, by a listing made for it.
+        """The jobs whose ids still belong to their names and to this user, by a listing made for it.
 
         A batch system that lost its state gives ids out again, also to other jobs of the same user. Each id that is
         another job now is reported once.
@@ -491,7 +497,7 @@ class BatchScheduler:
         return "; ".join(["it was killed" if result.killed else ending, *self._adapter.complaints(result)])
 
     def _rest_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
-        """Try less often where command after command fails by faults of the moment, and say so once."""
+        """Submit less often after repeated temporary failures, and warn once."""
         if not all(outcome.doubt is not None and outcome.doubt.passing for outcome in outcomes):
             self._failed_in_a_row = 0
             return
@@ -506,7 +512,7 @@ class BatchScheduler:
         self._full_until = self._clock() + MOST_S
 
     def _learn_room(self, tasks: int, result: CommandResult) -> None:
-        """The queue takes no more for now: smaller arrays next, and a rest when even one task was too much."""
+        """Record that the queue is full: submit smaller arrays next, or pause if one task was too much."""
         if tasks > 1:
             self._array_limit = tasks // 2
             return
@@ -593,7 +599,7 @@ class LoginAndJobs:
         self.parts[LOGIN].limit(min(running, ON_LOGIN))
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        """Hand these over, each to its place; an outcome for each, in their order."""
+        """Submit these, each to its scheduler; returns their outcomes in order."""
         outcomes: dict[str, Outcome] = {}
         for location, group in self._split(submissions):
             self._polled.add(location)
@@ -626,7 +632,7 @@ class LoginAndJobs:
         return any(self.parts[location].due() for location in self._polled)
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """Ask the places whose time it is, and all when it is nobody's: of the others what they said last."""
+        """Poll the schedulers that are due, or all if none is; the others return their last answer."""
         parts = self._split(submissions)
         self._polled = {location for location, _ in parts}
         due = {location for location, group in parts if self.parts[location].due()}
@@ -689,7 +695,7 @@ Followed = dict[tuple[str, int], Native]
 
 @dataclass(slots=True)
 class Pace:
-    """The next time to ask, and since when there has been no answer. `draw` gives numbers in 0..1."""
+    """When the next poll is due, and since when there has been no answer. `draw` returns numbers in 0..1."""
 
     clock: Callable[[], float]
     draw: Callable[[], float]
@@ -699,33 +705,33 @@ class Pace:
     is_reported: bool = False
 
     def reset(self) -> None:
-        """Something was changed: ask soon."""
+        """Poll soon, since something was changed."""
         self.interval = FIRST_S
         self.next = min(self.next, self.clock() + FIRST_S)
 
     def now(self) -> None:
-        """Ask at once."""
+        """Poll at once."""
         self.next = self.clock()
 
     def record_answer(self) -> None:
-        """There was an answer."""
+        """Record that there was an answer."""
         self.failing_since, self.is_reported = None, False
 
     def failing(self) -> float:
-        """There was none; for how many seconds that goes on."""
+        """Record a failed poll; returns for how many seconds polls have failed."""
         self.record_poll(changed=False)
         self.failing_since = self.clock() if self.failing_since is None else self.failing_since
         return self.clock() - self.failing_since
 
     def record_poll(self, *, changed: bool) -> None:
-        """It was asked, and something had changed or not."""
+        """Plan the next poll: soon if something changed, else after twice the interval."""
         self.interval = FIRST_S if changed else min(MOST_S, self.interval * 2)
         self.next = self.clock() + self.interval * (0.8 + 0.4 * self.draw())
 
 
 @dataclass(slots=True)
 class _Memory:
-    """What earlier polls said, by submission and task."""
+    """What earlier polls returned, by submission and task."""
 
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)
     absent: dict[tuple[str, int], float] = field(default_factory=dict)  # since when
@@ -742,7 +748,7 @@ class _Silence:
 
 
 class Polling:
-    """Asks a batch system, and remembers what it said.
+    """Polls a batch system, and keeps its last answers.
 
     Args:
         adapter: Its commands and what they print.
@@ -950,7 +956,7 @@ class Polling:
         return False
 
     def _unanswered(self, result: CommandResult) -> None:
-        """Nothing is known for now; after some minutes of that the user hears of it."""
+        """Record a failed poll, and warn once after some minutes."""
         if self._pace.failing() >= _SAY_AFTER_S and not self._pace.is_reported:
             self._pace.is_reported = True
             error = CommandError(result, subject="the last try")

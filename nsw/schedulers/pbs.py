@@ -283,7 +283,11 @@ class Pbs(Adapter):
         return {"walltime": [("time", rest)], "place": [("place", rest)] if rest == "scatter" else []}.get(name, [])
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
-        """The first option or attribute that is nsw's own."""
+        """The first option or attribute that is nsw's own.
+
+        Raises:
+            RefusedError: It sets the walltime.
+        """
         for letter, value in _options(line):
             reason = _REFUSED.get(letter)
             if letter == "W":

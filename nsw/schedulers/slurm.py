@@ -646,7 +646,13 @@ def _exit_words(code: str) -> str:
 
 @lru_cache(maxsize=4096)  # the same words give the same object, by which it is known that nothing is new
 def answer(state: str, reason: str, limit: str = "") -> Answer:
-    """What a state and a reason mean together; `limit` is the job's time limit. An unknown state is no statement."""
+    """What a state and a reason mean together; `limit` is the job's time limit. An unknown state is no statement.
+
+    Args:
+        state: The job's state, such as PENDING.
+        reason: Why it waits or ended, as squeue prints it.
+        limit: The job's time limit, as squeue prints it.
+    """
     word = state.split(" ", 1)[0].rstrip("+").upper()  # CANCELLED by 1000
     phase, ended = _STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
     why = reason_of(reason)
@@ -694,7 +700,11 @@ def reason_of(text: str) -> Reason | None:
 
 
 def directive(option: str, value: object) -> str:
-    """One line; the value is quoted as sbatch's own parser reads quotes."""
+    """One line; the value is quoted as sbatch's own parser reads quotes.
+
+    Raises:
+        UsageError: The value holds a control character.
+    """
     text = str(value)
     if re.search(r"[\x00-\x1f\x7f]", text):
         raise UsageError(f"resources: {option} holds a control character: {text!r}")

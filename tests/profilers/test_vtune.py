@@ -6,8 +6,7 @@ import subprocess
 import pytest
 
 from nsw.profilers import aps, vtune
-from nsw.profilers.files_of_one_recording import parts
-from nsw.profilers.model import Request
+from nsw.profilers.model import Request, parts
 from tests.fakes import intel_reports as printed
 from tests.fakes.intel_tools import make_aps, make_vtune
 
