@@ -23,7 +23,7 @@ from nsw.errors import NswError, nearest
 from nsw.metrics import check, find_chip, unsupported
 from nsw.metrics.requests import passes
 from nsw.plan.counters import Limit, limit, planned_s, price, requested
-from nsw.profilers.model import parts
+from nsw.profilers.files_of_one_recording import parts
 from nsw.profilers.nvprof import measured
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report

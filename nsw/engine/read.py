@@ -14,7 +14,7 @@ from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows, table_files
 from nsw.plan.counters import expected_ranks
-from nsw.profilers.model import Part, parts
+from nsw.profilers.files_of_one_recording import Part, parts
 from nsw.readers.detect import read_many
 from nsw.readers.messages import said_in
 from nsw.readers.model import Options, Report

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from nsw.metrics.requests import MetricRequest
     from nsw.recipe.passes import CountersPass
 
@@ -156,85 +154,3 @@ def unknown_analysis(request: Request, tool: str, analyses: tuple[str, ...]) -> 
         return None
     does = f"it does {' and '.join(analyses)}" if analyses else "it has one way to profile: leave `analysis` out"
     return f"{tool} has no analysis {request.analysis!r}; {does}"
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What is read of a file.
-
-    Attributes:
-        source: The file that its rows are reported to come from.
-        only: The tables that are taken; None: all.
-        without: Tables that are not taken: another file has them, with more in them.
-    """
-
-    source: str
-    only: frozenset[str] | None = None
-    without: frozenset[str] = frozenset()
-
-    def takes(self, table: str) -> bool:
-        """Whether a table of this file counts."""
-        return table not in self.without and (self.only is None or table in self.only)
-
-
-_RAW: Final = ".raw.csv"
-_REPORT: Final = ".ncu-rep"
-# pages of ncu beside the raw one, which has all metrics: the rules are on one alone, the machine on another
-_PAGES: Final[Mapping[str, frozenset[str]]] = {
-    ".details.csv": frozenset({"rules"}),
-    ".session.csv": frozenset({"facts"}),
-}
-_SUMMARY: Final = ".summary.csv"  # of VTune, whose functions are the first of all that are in the file beside it
-_HOTSPOTS: Final = ".hotspots.csv"
-_RESULT: Final = ".vtune.tar.gz"  # of which these are the tables
-_SNAPSHOT: Final = ".aps.txt"
-_PAGE: Final = "aps_report_"  # the same figures
-_TRACE: Final = ".pt.trace.json"
-_OPERATORS: Final = ".operators.txt"  # with the memory and FLOP that a trace lacks
-_TIMELINE: Final = ".nsys-rep"
-_EXPORT: Final = ".sqlite"  # which needs no nsys to be read
-_PACKED: Final = ".gz"
-_VISUAL: Final = ".nvvp"
-_PRINTED: Final = ".nvprof.csv"
-_SAMPLES: Final = ".perf.data"
-_FUNCTIONS: Final = ".perf.txt"  # printed from the samples where the program's own files are
-
-
-def parts(names: Iterable[str]) -> dict[str, Part]:
-    """The files of one folder that are read, in order of their names."""
-    sorted_names = sorted(names)
-    return {name: part for name in sorted_names if (part := _part(name, frozenset(sorted_names))) is not None}
-
-
-def _part(name: str, names: frozenset[str]) -> Part | None:
-    if name.endswith(_PACKED) and name.removesuffix(_PACKED) in names:  # unpacked, and kept
-        return None
-    if name.endswith(_RESULT) or (name.startswith(_PAGE) and any(sibling.endswith(_SNAPSHOT) for sibling in names)):
-        return None
-    for ending, only in _PAGES.items():
-        if name.endswith(ending) and (stem := name.removesuffix(ending)) + _RAW in names:
-            return Part(_source(stem, names), only)
-    if name.endswith(_SUMMARY) and name.removesuffix(_SUMMARY) + _HOTSPOTS in names:
-        return Part(name, frozenset({"facts"}))
-    if name.endswith(_RAW):
-        return Part(_source(name.removesuffix(_RAW), names))
-    if name.endswith(_REPORT) and name.removesuffix(_REPORT) + _RAW in names:
-        return None
-    if name.endswith(_TIMELINE):
-        export = name.removesuffix(_TIMELINE) + _EXPORT
-        return None if {export, export + _PACKED} & names else Part(name)
-    plain = name.removesuffix(_PACKED)
-    if plain.endswith(_EXPORT) and (report := plain.removesuffix(_EXPORT) + _TIMELINE) in names:
-        return Part(report)
-    if name.endswith(_VISUAL) and name.removesuffix(_VISUAL) + _PRINTED in names:
-        return None
-    if name.endswith(_SAMPLES) and name.removesuffix(_SAMPLES) + _FUNCTIONS in names:
-        return None
-    if name.endswith(_TRACE) and name.removesuffix(_TRACE) + _OPERATORS in names:
-        return Part(name, without=frozenset({"operators"}))
-    return Part(name)
-
-
-def _source(stem: str, names: frozenset[str]) -> str:
-    """The report that pages were exported from, where it was brought along."""
-    return stem + _REPORT if stem + _REPORT in names else stem + _RAW

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from nsw.apart import Limits, NoPoolError, inside, is_possible, out_of_memory, pool, run_isolated, starting, with_limits
 from nsw.errors import LimitError
-from nsw.profilers.model import parts
+from nsw.profilers.files_of_one_recording import parts
 from nsw.readers.invariants import leave_out_broken_rows, report_no_values
 from nsw.readers.messages import only_messages, program_failure
 from nsw.readers.model import SURE_OF_ALL, Lack, Options, Reader, Report, Sample

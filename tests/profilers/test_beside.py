@@ -1,6 +1,6 @@
 """Files beside each other: each row is wanted once."""
 
-from nsw.profilers.model import parts
+from nsw.profilers.files_of_one_recording import parts
 
 
 def test_pages_stand_for_the_report_that_they_were_exported_from():

@@ -6,7 +6,8 @@ import subprocess
 import pytest
 
 from nsw.profilers import aps, vtune
-from nsw.profilers.model import Request, parts
+from nsw.profilers.files_of_one_recording import parts
+from nsw.profilers.model import Request
 from tests.fakes import intel_reports as printed
 from tests.fakes.intel_tools import make_aps, make_vtune
 
