@@ -85,7 +85,7 @@ def build_plan(
     if not faults and not runs:
         faults.append(builder.nothing_fault())
     if faults:
-        raise InputError(_unique(faults))
+        raise InputError(list(dict.fromkeys(faults)))
     recipe, site = loaded.recipe, loaded_site.site
     name = f"{recipe.name}-{part.number}" if part else recipe.name
     sentences = loaded.before.notes if loaded.before else ()
@@ -531,10 +531,6 @@ def _axis_faults(loaded: LoadedRecipe) -> list[Diagnostic]:
             ("report", "scaling", "axis"), f"scaling needs numbers; one value is {word!r}", hint=hint
         )
     ]
-
-
-def _unique(faults: list[Diagnostic]) -> list[Diagnostic]:
-    return list(dict.fromkeys(faults))
 
 
 RESOURCE_KEYS: Final = (

@@ -244,47 +244,27 @@ _RESOURCE_WORDS = {
 _LIMIT_OWNERS = {"Assoc": "account", "QOS": "QOS"}
 _RESOURCE_PATTERN = rf"(?P<what>{'|'.join(_RESOURCE_WORDS)})"
 _LIMIT_PATTERN = rf"(?P<who>Assoc|QOS)(?:Grp|Max){_RESOURCE_PATTERN}"
-_STARTS_AFTER_OTHERS = "it starts when other jobs of it end"
-_STARTS_AFTER_YOURS = "it starts when your other jobs end"
+_OTHERS = "it starts when other jobs of it end"
+_YOURS = "it starts when your other jobs end"
 
 # families of which Slurm has dozens: what is in braces comes from the reason's name; the first that fits counts
 _FAMILIES: tuple[tuple[str, str, str | None], ...] = (
-    (
-        rf"{_LIMIT_PATTERN}RunMinutes\w*",
-        "the running jobs of the {who} have claimed its {unit} minutes; " + _STARTS_AFTER_OTHERS,
-        None,
-    ),
+    (rf"{_LIMIT_PATTERN}RunMinutes\w*",
+     f"the running jobs of the {{who}} have claimed its {{unit}} minutes; {_OTHERS}", None),
     (r"(?P<who>Assoc|QOS)GrpWallLimit", "the {who} has used up its time", _OTHER_ACCOUNT),
     (rf"{_LIMIT_PATTERN}MinutesPerJob\w*", "it may use more {unit} minutes than the {who} allows a job", _SMALLER),
-    (
-        r"(?P<who>Assoc|QOS)MaxWallDurationPerJobLimit",
-        "it asks for more time than the {who} allows a job",
-        "lower resources.time",
-    ),
+    (r"(?P<who>Assoc|QOS)MaxWallDurationPerJobLimit", "it asks for more time than the {who} allows a job",
+     "lower resources.time"),
     (rf"{_LIMIT_PATTERN}Minutes\w*", "the {who} has used up its {unit} minutes", _OTHER_ACCOUNT),
-    (
-        rf"{_LIMIT_PATTERN}Per(?P<one>Job|Node)(Limit)?",
-        "it asks for more {what} than the {who} allows a {one}",
-        _SMALLER,
-    ),
-    (
-        rf"QOSMin{_RESOURCE_PATTERN}\w*",
-        "the QOS wants jobs that ask for more {what}",
-        "ask for more, or name another qos",
-    ),
-    (
-        r"AssocGrp\w+|Association\w+Limit|Max\w+PerAccount",
-        "a limit of the account is reached; " + _STARTS_AFTER_OTHERS,
-        None,
-    ),
-    (r"AssocMax\w+", "a limit of your account's association is reached; " + _STARTS_AFTER_YOURS, None),
-    (r"QOSGrp\w+", "a limit of the QOS is reached; " + _STARTS_AFTER_OTHERS, None),
-    (
-        r"QOSMax\w+|QOS(Job|Resource|Time)Limit",
-        "a limit of the QOS for a user is reached; " + _STARTS_AFTER_YOURS,
-        None,
-    ),
-)
+    (rf"{_LIMIT_PATTERN}Per(?P<one>Job|Node)(Limit)?",
+     "it asks for more {what} than the {who} allows a {one}", _SMALLER),
+    (rf"QOSMin{_RESOURCE_PATTERN}\w*", "the QOS wants jobs that ask for more {what}",
+     "ask for more, or name another qos"),
+    (r"AssocGrp\w+|Association\w+Limit|Max\w+PerAccount", f"a limit of the account is reached; {_OTHERS}", None),
+    (r"AssocMax\w+", f"a limit of your account's association is reached; {_YOURS}", None),
+    (r"QOSGrp\w+", f"a limit of the QOS is reached; {_OTHERS}", None),
+    (r"QOSMax\w+|QOS(Job|Resource|Time)Limit", f"a limit of the QOS for a user is reached; {_YOURS}", None),
+)  # fmt: skip
 
 # sentences that go on with what differs
 _BEGINNINGS = {
