@@ -172,13 +172,13 @@ def launch(start: Launch, program: Sequence[str]) -> tuple[str, ...]:
         if option.meaning == "alone" and layout.nodes > 1:
             message = f"--standalone is for one node, and the run has {layout.nodes}"
             raise LayoutError((*OPTIONS, option.position), message)
-    given = frozenset(option.meaning for option in requested)
-    given |= start.launcher.implied(start, requested, given)
-    if given & {"all_gpus", "rank_gpus"}:
-        given |= {"gpus"}
-    if given & {"mapping", "per_node"}:
-        given |= {"mapping", "per_node"}
-    return start.launcher.words(start, given, program)
+    replaced = frozenset(option.meaning for option in requested)
+    replaced |= start.launcher.implied(start, requested, replaced)
+    if replaced & {"all_gpus", "rank_gpus"}:
+        replaced |= {"gpus"}
+    if replaced & {"mapping", "per_node"}:
+        replaced |= {"mapping", "per_node"}
+    return start.launcher.words(start, replaced, program)
 
 
 def planned_numbers(layout: Layout) -> Mapping[str, int | None]:

@@ -568,7 +568,7 @@ def _options(words: list[str], with_value: Container[str], flags: Container[str]
 _OPTIONAL: Final = ("queue", "partition", "account", "qos", "gres", "reservation", "constraint", "exclusive")
 
 
-def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
+def refused_keys(adapter: Adapter, loaded: LoadedRecipe, loaded_site: LoadedSite) -> list[Diagnostic]:
     """A diagnostic for each key for which this batch system has no option.
 
     A lockfile writes every key with its value: `exclusive: false` asks for nothing.
@@ -576,7 +576,7 @@ def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> l
     Args:
         adapter: The batch system.
         loaded: The recipe.
-        place: The site.
+        loaded_site: The site.
     """
     return [
         document.document.diagnostic(
@@ -585,31 +585,31 @@ def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> l
             key=True,
             hint=f"leave it out, or write a line of {adapter.name}'s own: extra: ['{adapter.marker} ...']",
         )
-        for document, path, values in _places(loaded, place)
+        for document, path, values in _documents(loaded, loaded_site)
         for key in _OPTIONAL
         if key not in adapter.keys and document.document.node((*path, key)) is not None and getattr(values, key, None)
     ]
 
 
-def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
+def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, loaded_site: LoadedSite) -> list[Diagnostic]:
     """A warning for each line of `extra` that is another batch system's and is left out.
 
     Args:
         adapter: The batch system.
         loaded: The recipe.
-        place: The site.
+        loaded_site: The site.
     """
-    found = []
-    for document, path, values in _places(loaded, place):
+    warnings = []
+    for document, path, values in _documents(loaded, loaded_site):
         for number, line in enumerate(values.extra):
             if not adapter.own_lines([line]):
-                found.append(
+                warnings.append(
                     document.document.diagnostic(
                         (*path, "extra", number),
                         f"this line is ignored: lines of {adapter.name} begin with {adapter.marker}",
                     )
                 )
-    return found
+    return warnings
 
 
 def refused_line(adapter: Adapter, job: Job, scratch: str, refusal: RefusedError) -> str | None:
@@ -637,24 +637,24 @@ def refused_line(adapter: Adapter, job: Job, scratch: str, refusal: RefusedError
 
 
 def place_of_line(
-    loaded: LoadedRecipe, place: LoadedSite, line: str
+    loaded: LoadedRecipe, loaded_site: LoadedSite, line: str
 ) -> tuple[LoadedRecipe | LoadedSite, tuple[str | int, ...]] | None:
     """The document with this line of `extra`, and its path there.
 
     Args:
         loaded: The recipe.
-        place: The site.
+        loaded_site: The site.
         line: The line, as it is written.
     """
-    for document, path, values in _places(loaded, place):
+    for document, path, values in _documents(loaded, loaded_site):
         if line in values.extra:
             return document, (*path, "extra", list(values.extra).index(line))
     return None
 
 
-def _places(
-    loaded: LoadedRecipe, place: LoadedSite
+def _documents(
+    loaded: LoadedRecipe, loaded_site: LoadedSite
 ) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...], Resources | Site]]:
     """The documents that ask for resources, with the path there and the values."""
     yield loaded, ("resources",), loaded.recipe.resources
-    yield place, ("sites", place.site.name), place.site
+    yield loaded_site, ("sites", loaded_site.site.name), loaded_site.site

@@ -350,7 +350,7 @@ class BatchScheduler:
             CommandError: It failed.
             UnreachableError: The system gave no answer.
         """
-        argv = self._adapter.cancel_command(self._own(self._all_of(submissions)))
+        argv = self._adapter.cancel_command(self._still_own(self._all_of(submissions)))
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
@@ -388,7 +388,7 @@ class BatchScheduler:
         """
         if not self.can.hold:
             return
-        argv = self._adapter.hold_command(self._own(self._all_of(submissions)), hold=hold)
+        argv = self._adapter.hold_command(self._still_own(self._all_of(submissions)), hold=hold)
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
@@ -407,11 +407,10 @@ class BatchScheduler:
 
     def _all_of(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The jobs of these submissions: a name that was submitted twice has several."""
-        several = (self._polling.followed(submissions), self._polling.twins(submissions))
-        named = [*map(self._watched, submissions), *(one for some in several for one in some)]
-        return list(dict.fromkeys(named))
+        own_jobs = map(self._watched, submissions)
+        return list(dict.fromkeys([*own_jobs, *self._polling.followed(submissions), *self._polling.twins(submissions)]))
 
-    def _own(self, watched: Sequence[Watched]) -> list[Watched]:
+    def _still_own(self, watched: Sequence[Watched]) -> list[Watched]:
         """The jobs whose ids still belong to their names and to this user, by a listing made for it.
 
         A batch system that lost its state gives ids out again, also to other jobs of the same user. Each id that is
@@ -447,9 +446,9 @@ class BatchScheduler:
                 )
         return own_jobs
 
-    def _fault(self, result: CommandResult, what: str) -> NswError:
+    def _fault(self, result: CommandResult, subject: str) -> NswError:
         """The error of a command that changed nothing; a system that gave no answer may do so later."""
-        error = CommandError(result, subject=what)
+        error = CommandError(result, subject=subject)
         return UnreachableError(error.message) if self._adapter.transient(result) else error
 
     @cached_property
@@ -523,7 +522,7 @@ class BatchScheduler:
 
     def _throttle(self, name: str, native: Native, limit: int) -> bool:
         try:
-            own_jobs = self._throttled() and self._own([Watched(name, native, self._log(name))])
+            own_jobs = self._throttled() and self._still_own([Watched(name, native, self._log(name))])
         except (CommandError, UnreachableError):
             return False
         argv = self._adapter.throttle_command(native, limit) if own_jobs else None
@@ -881,32 +880,36 @@ class Polling:
         self._memory.answers = answers_by_name
         return answers_by_name
 
-    def _ask_statuses(self, submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]) -> None:
+    def _ask_statuses(self, submissions: Sequence[Submission], answers_by_name: dict[str, dict[int, Answer]]) -> None:
         """With the exit statuses of what failed, where the queue's listing has none: nsw's own say what is wrong."""
-        failed = {s.name for s in submissions if any(answer.by_itself for answer in told[s.name].values())}
-        some = [s for s in submissions if s.name in failed]
-        known = [w for w in (*map(self._watched, some), *self.followed(some)) if w.native]
-        command = self._adapter.ends_command(known) if known else None
+        failed = {s.name for s in submissions if any(answer.by_itself for answer in answers_by_name[s.name].values())}
+        failed_submissions = [s for s in submissions if s.name in failed]
+        watched = [w for w in (*map(self._watched, failed_submissions), *self.followed(failed_submissions)) if w.native]
+        command = self._adapter.ends_command(watched) if watched else None
         if command is None:
             return
-        ends = _answers_by_name(self._adapter.parse_ends(self._runner.run(command, timeout=60)), some, self._followed)
+        ends = _answers_by_name(
+            self._adapter.parse_ends(self._runner.run(command, timeout=60)), failed_submissions, self._followed
+        )
         for name, answers in ends.items():
-            told[name] |= {task: end for task, end in answers.items() if told[name].get(task, _UNANSWERED).by_itself}
+            answers_by_name[name] |= {
+                task: end for task, end in answers.items() if answers_by_name[name].get(task, _UNANSWERED).by_itself
+            }
 
     def _note_twins(
-        self, lines: Iterable[Line], submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]
+        self, lines: Iterable[Line], submissions: Sequence[Submission], answers_by_name: dict[str, dict[int, Answer]]
     ) -> None:
         """Remember other jobs of a submission's name: it was sent again, and the first one arrived after all.
 
         While the one waits and the other runs, the other speaks for the task.
         """
         self._twins = {}
-        own = {s.name: (native, s.tasks) for s in submissions if (native := Native.parse(s.native_id)) is not None}
+        natives = {s.name: (native, s.tasks) for s in submissions if (native := Native.parse(s.native_id)) is not None}
         for line in lines:
-            native, tasks = own.get(line.name or "", (None, ()))
+            native, tasks = natives.get(line.name or "", (None, ()))
             if native is None or line.job == native.job or line.answer.phase is Phase.ENDED:
                 continue
-            answers = told[line.name or ""]
+            answers = answers_by_name[line.name or ""]
             self._twins.setdefault(line.name or "", {})[line.job] = replace(native, job=line.job)
             if line.answer.phase is Phase.RUNNING:
                 waiting = {task for task, answer in answers.items() if answer.phase is Phase.QUEUED}
@@ -1051,7 +1054,7 @@ class Polling:
     def _explain(
         self,
         submissions: Sequence[Submission],
-        told: dict[str, dict[int, Answer]],
+        answers_by_name: dict[str, dict[int, Answer]],
         absent: Mapping[str, Collection[int]],
     ) -> None:
         """Look into the job's own output for what the state does not say: without cgroups, memory.
@@ -1064,9 +1067,9 @@ class Polling:
         logs: dict[str, tuple[str, int]] = {}
         for submission in submissions:
             native = Native.parse(submission.native_id)
-            gone = () if self.facts.history else absent[submission.name]
-            for task, answer in told[submission.name].items():
-                over = task in gone or answer.phase in {Phase.ENDED, Phase.LOST}
+            vanished = () if self.facts.history else absent[submission.name]
+            for task, answer in answers_by_name[submission.name].items():
+                over = task in vanished or answer.phase in {Phase.ENDED, Phase.LOST}
                 if over and not (answer.clean and answer.if_begun is None):
                     name = self._adapter.log_name(submission.name, native, task)
                     logs[f"{self._jobs}/{name}"] = (submission.name, task)
@@ -1076,7 +1079,7 @@ class Polling:
                 output = content.decode(errors="replace") if isinstance(content, bytes) else ""
                 if (killed := self._adapter.killed_by_limit(output)) is not None:
                     name, task = logs[path]
-                    told[name][task] = killed
+                    answers_by_name[name][task] = killed
 
 
 @lru_cache(maxsize=4096)  # the same answer gives the same object, by which it is known that nothing is new
