@@ -36,7 +36,7 @@ MOST_BYTES = 8  # of a test's name
 WAITING = {"cobalt", "contract", "far", "faults", "lsf", "pbs", "remote", "road", "sge", "slurm", "transport"}
 # the files that take longest begin first, so that none is left alone at the end
 LONGEST = ("contract/test_campaigns", "remote/test_tables", "faults/test_site", "slurm/test_crash", "cobalt/test_crash",
-           "remote/test_campaign", "pbs/test_double", "cobalt/test_double", "slurm/test_both")  # fmt: skip
+           "remote/test_campaign", "pbs/test_double", "slurm/test_both")  # fmt: skip
 OWN_FOLDER = pytest.StashKey[Path]()
 GET_NSYS = Path(__file__).parent / "tools" / "get-nsys"
 

@@ -44,18 +44,18 @@ class Jsrun(Launcher):
         mpi: str | None,  # noqa: ARG002
     ) -> bool | None:
         """None for the orders that fill the nodes in blocks; ValueError for others."""
-        set_ranks = next((other.count for other in requested if other.meaning == "set_ranks"), None)
+        set_ranks = next((sibling.count for sibling in requested if sibling.meaning == "set_ranks"), None)
         if option.order == "packed" or (option.order == "cyclic" and set_ranks == 1):
             return None
         raise ValueError(option.words)
 
-    def implied(self, start: Launch, requested: Sequence[RequestedOption], given: frozenset[str]) -> frozenset[str]:
+    def implied(self, start: Launch, requested: Sequence[RequestedOption], replaced: frozenset[str]) -> frozenset[str]:
         """All of the resource sets, once the recipe describes some of them.
 
         Raises:
             LayoutError: They hold another number of processes than the recipe asks for.
         """
-        if not given & _OF_SETS:
+        if not replaced & _OF_SETS:
             return frozenset()
         numbers = {option.meaning: option.count for option in requested if option.count is not None}
         if "sets" not in numbers:

@@ -109,6 +109,11 @@ def processes_in(kind: str, options: Sequence[str]) -> int | None:
 def is_cyclic(kind: str, options: Sequence[str], mpi: str | None) -> bool:
     """Whether the recipe's own options let the nodes take ranks in turn, as far as nsw knows the option.
 
+    Args:
+        kind: The launcher's name.
+        options: The recipe's own options for it.
+        mpi: The family of the site's MPI; None: not known.
+
     Raises:
         LayoutError: They ask for another order, which nsw cannot compare with where ranks landed.
     """
@@ -167,13 +172,13 @@ def launch(start: Launch, program: Sequence[str]) -> tuple[str, ...]:
         if option.meaning == "alone" and layout.nodes > 1:
             message = f"--standalone is for one node, and the run has {layout.nodes}"
             raise LayoutError((*OPTIONS, option.position), message)
-    given = frozenset(option.meaning for option in requested)
-    given |= start.launcher.implied(start, requested, given)
-    if given & {"all_gpus", "rank_gpus"}:
-        given |= {"gpus"}
-    if given & {"mapping", "per_node"}:
-        given |= {"mapping", "per_node"}
-    return start.launcher.words(start, given, program)
+    replaced = frozenset(option.meaning for option in requested)
+    replaced |= start.launcher.implied(start, requested, replaced)
+    if replaced & {"all_gpus", "rank_gpus"}:
+        replaced |= {"gpus"}
+    if replaced & {"mapping", "per_node"}:
+        replaced |= {"mapping", "per_node"}
+    return start.launcher.words(start, replaced, program)
 
 
 def planned_numbers(layout: Layout) -> Mapping[str, int | None]:
@@ -189,6 +194,11 @@ def planned_numbers(layout: Layout) -> Mapping[str, int | None]:
 
 def start_on_nodes(launch: Launch, words: Sequence[str], secrets: int = 0) -> tuple[str, ...]:
     """Words that start others once on each node of the run, as torchrun over several nodes needs.
+
+    Args:
+        launch: The layout and the site's facts.
+        words: The words to start on each node.
+        secrets: Which of the plan's secrets they need, from 1; 0: none.
 
     Raises:
         LayoutError: nsw knows no launcher for it on this site.

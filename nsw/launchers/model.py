@@ -221,24 +221,29 @@ class Launcher:
             return True
         raise ValueError(option.words)
 
-    def implied(self, start: Launch, requested: Sequence[RequestedOption], given: frozenset[str]) -> frozenset[str]:  # noqa: ARG002
-        """Meanings that need not be written where the recipe's own options have those of `given`.
+    def implied(self, start: Launch, requested: Sequence[RequestedOption], replaced: frozenset[str]) -> frozenset[str]:  # noqa: ARG002
+        """Meanings that need not be written where the recipe's own options have those of `replaced`.
+
+        Args:
+            start: The layout, the site's facts and the recipe's own options.
+            requested: What those options ask for.
+            replaced: The meanings that they have.
 
         Raises:
             LayoutError: The options contradict the layout together.
         """
         return frozenset()
 
-    def words(self, start: Launch, given: Collection[str], program: Sequence[str]) -> tuple[str, ...]:
+    def words(self, start: Launch, replaced: Collection[str], program: Sequence[str]) -> tuple[str, ...]:
         """The program's words under the launcher.
 
         Args:
             start: The layout, the site's facts and the recipe's own options.
-            given: The meanings that those options have, which nsw's own words leave out.
+            replaced: The meanings that those options have, which nsw's own words leave out.
             program: The program's words.
         """
         parts = self.parts(start.layout, start.place_facts)
-        own_words = (word for meaning, part in parts if meaning not in given for word in part)
+        own_words = (word for meaning, part in parts if meaning not in replaced for word in part)
         return (*(self.command or (start.kind,)), *own_words, *start.options, *program)
 
     def notes(self, start: Launch) -> Iterator[str]:  # noqa: ARG002
@@ -252,7 +257,7 @@ class NoLauncher(Launcher):
     on_path = False
     in_image = True
 
-    def words(self, start: Launch, given: Collection[str], program: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
+    def words(self, start: Launch, replaced: Collection[str], program: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
         """The program's own."""
         return tuple(program)
 
@@ -270,6 +275,6 @@ class CustomLauncher(Launcher):
 
     on_path = False
 
-    def words(self, start: Launch, given: Collection[str], program: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
+    def words(self, start: Launch, replaced: Collection[str], program: Sequence[str]) -> tuple[str, ...]:  # noqa: ARG002
         """The prefix and the program."""
         return (*start.prefix, *program)

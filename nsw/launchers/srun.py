@@ -55,6 +55,12 @@ class Srun(Launcher):
 def check_line(line: str, layout: Layout, path: tuple[str | int, ...], *, of_site: bool = False) -> None:
     """See that a line for Slurm says nothing else of the layout than the recipe.
 
+    Args:
+        line: The line, with `#SBATCH` or without.
+        layout: The layout that follows from the recipe.
+        path: Where the line is in the recipe, for the error.
+        of_site: Whether it is the site's line.
+
     Raises:
         LayoutError: It does.
     """
@@ -62,7 +68,7 @@ def check_line(line: str, layout: Layout, path: tuple[str | int, ...], *, of_sit
         words = shlex.split(line.removeprefix("#SBATCH"), comments=False)
     except ValueError:  # an open quote, of which sbatch says what it thinks
         return
-    whose = "the site's line" if of_site else "the line"
+    subject = "the site's line" if of_site else "the line"
     planned = dict(planned_numbers(layout))
     if not layout.ranks or layout.kind == "none":  # room for what a program starts itself
         planned |= dict.fromkeys(("processes", "per_node", "rank_gpus", "gpu_ranks"))
@@ -72,12 +78,12 @@ def check_line(line: str, layout: Layout, path: tuple[str | int, ...], *, of_sit
         number, text = planned.get(option.meaning), words[option.position]
         if number is not None and option.count is not None and option.count != number:
             message = (
-                f"{whose} {text} asks for {option.count} {QUANTITIES[option.meaning]}, and the recipe for {number}"
+                f"{subject} {text} asks for {option.count} {QUANTITIES[option.meaning]}, and the recipe for {number}"
             )
             raise LayoutError(path, message, "leave it out: nsw writes what follows from the recipe")
         is_order = option.meaning == "distribution" and layout.nodes > 1 and layout.kind == "srun"
         if is_order and option.order != _order(layout):
-            message = f"{whose} {text} asks for the order {option.words}, and srun is given {_order(layout)}"
+            message = f"{subject} {text} asks for the order {option.words}, and srun is given {_order(layout)}"
             raise LayoutError(path, message, f"write it where srun reads it: `launcher: {{options: [{text}]}}`")
 
 

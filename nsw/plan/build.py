@@ -59,6 +59,13 @@ def build_plan(
 ) -> Plan:
     """Plan a recipe on a site: all of it, or a part that is added to a campaign.
 
+    Args:
+        loaded: The recipe.
+        loaded_site: The site.
+        facts: What the site has.
+        fit: Whether cases that the site cannot hold are left out, with the reason.
+        part: What is added to a campaign; None: all of the recipe.
+
     Raises:
         InputError: With every fault of the recipe that shows on this site.
     """
@@ -77,7 +84,7 @@ def build_plan(
     if not faults and not runs:
         faults.append(builder.nothing_fault())
     if faults:
-        raise InputError(_unique(faults))
+        raise InputError(list(dict.fromkeys(faults)))
     recipe, site = loaded.recipe, loaded_site.site
     name = f"{recipe.name}-{part.number}" if part else recipe.name
     sentences = loaded.before.notes if loaded.before else ()
@@ -525,10 +532,6 @@ def _axis_faults(loaded: LoadedRecipe) -> list[Diagnostic]:
     ]
 
 
-def _unique(faults: list[Diagnostic]) -> list[Diagnostic]:
-    return list(dict.fromkeys(faults))
-
-
 RESOURCE_KEYS: Final = (
     "nodes",
     "gpus",
@@ -615,6 +618,11 @@ def faults_on_site(loaded: LoadedRecipe, loaded_site: LoadedSite, facts: SiteFac
     """The faults of all counters passes on the chip that the site names, else on the one found there; none without.
 
     A chip that nsw does not know is a fault where another name is near it; else it is taken for a new one.
+
+    Args:
+        loaded: The recipe.
+        loaded_site: The site.
+        facts: What the site has.
     """
     chip_name = loaded_site.site.gpus.chip
     chip = find_chip(chip_name or facts.chip)

@@ -119,17 +119,13 @@ def words(expression: Expression, values: Mapping[str, Any]) -> tuple[str, ...]:
             "nsw",
             *values_in_order,
         )
-    return tuple(_restore(part, values_in_order) for part in parts)
+    return tuple(_VALUE.sub(lambda match: values_in_order[int(match[1])], part) for part in parts)
 
 
 @lru_cache(maxsize=256)
 def _taken_apart(text: str) -> tuple[str, ...] | None:
     """The words of a command that needs no shell, else None; the same for all cases that differ in values only."""
     return None if _needs_shell(text, _contexts(text)) else tuple(shlex.split(text, comments=False))
-
-
-def _restore(text: str, values: list[str]) -> str:
-    return _VALUE.sub(lambda m: values[int(m[1])], text)
 
 
 def _contexts(text: str) -> str:

@@ -37,7 +37,13 @@ def tools(counters_pass: CountersPass, chip: Chip | None) -> tuple[str, ...]:
 
 
 def dropped(tool: str, path: str, chip: str | None) -> str | None:
-    """Why the version that a tool's folder names does not measure a chip; None: it does, or nobody knows."""
+    """Why the version that a tool's folder names does not measure a chip; None: it does, or nobody knows.
+
+    Args:
+        tool: The profiler.
+        path: Its path, whose folder may name a version.
+        chip: The chip; None: not known.
+    """
     at = find_chip(chip)
     folder_version = named_version(path)
     return (
@@ -48,7 +54,13 @@ def dropped(tool: str, path: str, chip: str | None) -> str | None:
 
 
 def requested(counters_pass: CountersPass, tool: str | None, chip: str | None) -> MetricRequest:
-    """What a pass's metrics are to a tool, and which of them it does not measure."""
+    """What a pass's metrics are to a tool, and which of them it does not measure.
+
+    Args:
+        counters_pass: The pass.
+        tool: The profiler; None: not known yet.
+        chip: The chip; None: not known.
+    """
     at = find_chip(chip)
     return (
         for_nvprof(counters_pass.metrics, at)
@@ -72,7 +84,13 @@ def starts_each(counters_pass: CountersPass, launch: Launch) -> bool:
 
 
 def replay_fault(counters_pass: CountersPass, launch: Launch, *, each: bool) -> str | None:
-    """Why the program cannot be run again as a whole under this launcher; None: it can, or need not."""
+    """Why the program cannot be run again as a whole under this launcher; None: it can, or need not.
+
+    Args:
+        counters_pass: The pass.
+        launch: How the program is started.
+        each: Whether each process gets a profiler of its own.
+    """
     if counters_pass.replay not in WHOLE_PROGRAM or not each:
         return None
     return (
@@ -149,7 +167,13 @@ _ALONG_AT_MOST: Final = 2.5
 
 
 def notes(counters_pass: CountersPass, tool: str | None, chip: str | None) -> list[str]:
-    """What is worth knowing of a counters pass before it runs: its price, and metrics that this chip does not have."""
+    """What is worth knowing of a counters pass before it runs: its price, and metrics that this chip does not have.
+
+    Args:
+        counters_pass: The pass.
+        tool: The profiler; None: not known yet.
+        chip: The chip; None: not known.
+    """
     request = requested(counters_pass, tool, chip)
     reasons: dict[str, list[str]] = {}
     for name, reason in request.absent.items():
@@ -278,7 +302,14 @@ def limit(price: Price, plan_s: int, finished: Sequence[tuple[float, float]]) ->
 
 
 def planned_s(recipe: Recipe, counters_pass: CountersPass, case: str, params: Mapping[str, Any]) -> int | None:
-    """The limit that the plan gives a run of a pass, in seconds; None where it cannot be worked out again."""
+    """The limit that the plan gives a run of a pass, in seconds; None where it cannot be worked out again.
+
+    Args:
+        recipe: The recipe.
+        counters_pass: The pass.
+        case: The case's id.
+        params: The case's parameters.
+    """
     from nsw.recipe.units import parse_duration
 
     time_text = counters_pass.time if counters_pass.time is not None else recipe.resources.time

@@ -153,7 +153,13 @@ def side_by_side(needs: Resources, node_gpus: int) -> int:
 
 
 def fitting(time_s: int, longest_s: int | None, around_s: int = AROUND_S) -> int:
-    """How many runs of so many seconds follow each other within the longest walltime."""
+    """How many runs of so many seconds follow each other within the longest walltime.
+
+    Args:
+        time_s: Seconds of a run.
+        longest_s: The longest walltime in seconds.
+        around_s: Seconds of a job before and after its runs.
+    """
     return 1 if longest_s is None or time_s <= 0 else max(1, (longest_s - around_s) // time_s)
 
 
@@ -166,7 +172,13 @@ MOST_RUNS: Final = 200_000
 
 
 def repeats_of(recipe: Recipe, pass_: Pass, case: str) -> list[tuple[str, int]]:
-    """The id and the repeat (from 1; WARM_UP) of each run of a pass, in order."""
+    """The id and the repeat (from 1; WARM_UP) of each run of a pass, in order.
+
+    Args:
+        recipe: The recipe.
+        pass_: The pass.
+        case: The case's id.
+    """
     begin = f"{case}.{pass_.name}"
     warm = [(f"{begin}.w{n}", WARM_UP) for n in range(1, warm_ups(recipe, pass_) + 1)]
     return [*warm, *((f"{begin}.r{n}", n) for n in range(1, (pass_.repeats or recipe.repeats) + 1))]
@@ -371,7 +383,13 @@ class Resolver:
         return self._values[key]
 
     def resources(self, requested: Any, site: Any, values: Mapping[str, Any]) -> Resources:
-        """The resources of one case; cases that differ in nothing they are made of share them."""
+        """The resources of one case; cases that differ in nothing they are made of share them.
+
+        Args:
+            requested: What the recipe asks for.
+            site: The site.
+            values: The case's parameters and what follows from them.
+        """
         if self._resource_names is None:
             texts = [text for text in requested.model_dump().values() if isinstance(text, str) and "{" in text]
             self._resource_names = sorted({name for text in texts for name in self.parse(text).names})

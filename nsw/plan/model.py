@@ -237,7 +237,11 @@ class Plan:
     @property
     def gpu_hours(self) -> float:
         """At most: each task's GPUs for all of its limit, as the scheduler is asked for it."""
-        return sum(len(j.tasks) * self._reserved_gpus(j) * self.asked_s(j) for j in self._paid) / 3600
+        seconds = 0
+        for job in self._paid:
+            reserved_gpus = max(job.resources.gpus, self.node_gpus * job.resources.nodes)  # nobody else gets them
+            seconds += len(job.tasks) * reserved_gpus * self.asked_s(job)
+        return seconds / 3600
 
     @property
     def node_hours(self) -> float:
@@ -249,10 +253,6 @@ class Plan:
         if job.place != "job":
             return job.walltime_s
         return max(self.least_time_s, -(-job.walltime_s // self.time_step_s) * self.time_step_s)
-
-    def _reserved_gpus(self, job: Job) -> int:
-        """GPUs that nobody else gets while a task of a job runs."""
-        return max(job.resources.gpus, self.node_gpus * job.resources.nodes)
 
     @property
     def _paid(self) -> tuple[Job, ...]:

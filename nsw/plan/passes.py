@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from nsw.plan.model import Resources
     from nsw.recipe.matrix import Case
     from nsw.recipe.model import Recipe
-    from nsw.recipe.passes import CountersPass
     from nsw.site.model import Site
 
 
@@ -167,12 +166,15 @@ def _put_around(
 
 def _request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:
     """What the recipe asks of the tool, before it is known where that is and what it starts."""
+    counts = None
+    if pass_.kind == "counters":
+        counts = Counting(counting.requested(pass_, tool, chip), pass_, CHOSEN if pass_.is_guided else None)
     return Request(
         path="",
         program=(),
         trace=tuple(getattr(pass_, "trace", ())),
         options=tuple(pass_.options),
-        counting=_counting(pass_, tool, chip) if pass_.kind == "counters" else None,
+        counting=counts,
         report=_report(pass_, chooses=chooses),
         graph_nodes=chooses,
         record=tuple(getattr(pass_, "record", ())),
@@ -185,12 +187,6 @@ def _request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Reque
 def _word(value: object) -> str:
     """A setting as a profiler reads it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _counting(counters_pass: CountersPass, tool: str, chip: str | None) -> Counting:
-    return Counting(
-        counting.requested(counters_pass, tool, chip), counters_pass, CHOSEN if counters_pass.is_guided else None
-    )
 
 
 def _report(pass_: Any, *, chooses: bool) -> str:

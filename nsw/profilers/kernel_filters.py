@@ -72,7 +72,13 @@ def any_name(names: Iterable[str]) -> str:
 
 
 def name_pattern(names: Sequence[str] | None, regex: str | None, exclude: Sequence[str]) -> str | None:
-    """One regular expression for all that is asked of a kernel's name; None: nothing is."""
+    """One regular expression for all that is asked of a kernel's name; None: nothing is.
+
+    Args:
+        names: Names to measure; None: all.
+        regex: An expression for names to measure.
+        exclude: Expressions for names to leave out.
+    """
     pattern = None if not names else any_name(names)
     if regex is not None:
         pattern = _without_colons(regex)

@@ -120,7 +120,14 @@ class Profiler(Protocol):
 
 
 def with_report(request: Request, before: tuple[str, ...], report: str, after: tuple[str, ...]) -> tuple[str, ...]:
-    """The words with the name of a report between them: NAME.ENDING, and NAME.rankN.ENDING where each rank has one."""
+    """The words with the name of a report between them: NAME.ENDING, and NAME.rankN.ENDING where each rank has one.
+
+    Args:
+        request: The request, which says whether each rank has a report.
+        before: The words before the report's name.
+        report: NAME.ENDING.
+        after: The words after it.
+    """
     if not request.per_rank:
         return (*before, report, *after)
     name, _, ending = report.partition(".")
@@ -136,7 +143,13 @@ def long_options(knobs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 
 def unknown_analysis(request: Request, tool: str, analyses: tuple[str, ...]) -> str | None:
-    """Why a tool cannot do the analysis that is asked for; None where it can."""
+    """Why a tool cannot do the analysis that is asked for; None where it can.
+
+    Args:
+        request: The request.
+        tool: The tool's name.
+        analyses: Those that it can do.
+    """
     if request.analysis is None or request.analysis in analyses:
         return None
     does = f"it does {' and '.join(analyses)}" if analyses else "it has one way to profile: leave `analysis` out"

@@ -42,13 +42,14 @@ def _counters(request: Request, counting: Counting) -> Profiled:
         return Profiled(impossible=reason)
     application = counting.counters_pass.replay == "application"
     exported = ANALYSIS in counting.metrics.sets
+    scoped = (word for scope in _scopes(counting) for word in (*scope, *measured(counting.metrics)))
     command = (
         request.path,
         *(("--profile-child-processes",) if counting.counters_pass.processes == "all" and not application else ()),
         *(("--replay-mode", "application") if application else ()),
         *_csv(_COUNTERS, request),
         *(("--export-profile", _file(_COUNTERS, request, "nvvp"), "--force-overwrite") if exported else ()),
-        *((counting.chosen,) if counting.chosen else _scoped(counting)),
+        *((counting.chosen,) if counting.chosen else scoped),
         *request.options,
         *request.program,
     )
@@ -79,10 +80,6 @@ def _impossible(counting: Counting) -> str | None:
         if is_requested:
             return reason
     return None
-
-
-def _scoped(counting: Counting) -> tuple[str, ...]:
-    return tuple(word for scope in _scopes(counting) for word in (*scope, *measured(counting.metrics)))
 
 
 def _scopes(counting: Counting) -> list[tuple[str, ...]]:

@@ -91,7 +91,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a submission was refused: what the command said, the key of `resources` that asks for it, what to do.
+    """Why a submission was refused: the command's message, the key of `resources` that asks for it, what to do.
 
     `certain` is False for words that also come of submissions that were accepted: nsw then looks the job up as after
     any doubt, and believes them when they came several times.
@@ -150,12 +150,24 @@ def explain_refusal(message: str, known_refusals: Iterable[KnownRefusal]) -> Ref
 
 
 def refused_option(option: str, reason: str, hint: str | None = None) -> RefusedError:
-    """The fault of a line of `extra` that sets what nsw sets itself."""
+    """The error for a line of `extra` that sets what nsw sets itself.
+
+    Args:
+        option: The option, as it is written.
+        reason: Why it cannot be there.
+        hint: What to do.
+    """
     return RefusedError(f"resources.extra cannot hold {option}: {reason}", key="extra", hint=hint)
 
 
 def directive_value(option: str, value: str, plain: str, reader: str) -> str:
     """The value of a directive's option, in quotes unless it fits `plain`, for a reader that knows no escapes.
+
+    Args:
+        option: The option's letters, for the error.
+        value: Its value.
+        plain: Pattern of values that need no quotes.
+        reader: Who reads the line, for the error.
 
     Raises:
         UsageError: It holds a control character, or both kinds of quotes.
@@ -363,11 +375,11 @@ class Messages(Required):
         return result.timed_out or _holds(self.passing, result.stderr)
 
     def plain(self, result: CommandResult) -> CommandResult:
-        """The result of a command without what says nothing, such as the traceback of a dead server."""
+        """The result of a command without noise, such as the traceback of a dead server."""
         return result
 
     def complaints(self, result: CommandResult) -> list[str]:
-        """The lines in which a command said what is wrong, each once."""
+        """The lines of an error that say what is wrong, each once."""
         lines = [line for line in result.stderr.splitlines() if not _holds(self.noise, line)]
         return list(dict.fromkeys(filter(None, (re.sub(self.preamble, "", line).strip() for line in lines))))
 
@@ -473,7 +485,7 @@ class Survey(History):
         return Facts(history=bool(self.history))
 
     def parse_queues(self, result: CommandResult) -> list[Queue]:  # noqa: ARG002
-        """What `queues_command` said; lines that are not understood are left out."""
+        """The queues that `queues_command` printed; lines of another form are left out."""
         return []
 
     def parse_accounts(self, result: CommandResult) -> list[str]:
@@ -521,7 +533,13 @@ class Adapter(Scripts, Holding, Survey):
         return (match[1], int(match[2])) if match else (text, None)
 
     def log_name(self, submission: str, native: Native | None, task: int) -> str:
-        """The file, in the folder of logs, with what the job script of a task printed."""
+        """The file, in the folder of logs, with what the job script of a task printed.
+
+        Args:
+            submission: The submission's name.
+            native: Its id; None: not known.
+            task: The task.
+        """
         index = None if native is None else native.index(task)
         return f"{submission}{'' if index is None else f'.{index}'}.{self.log_ending}"
 
@@ -550,10 +568,15 @@ def _options(words: list[str], with_value: Container[str], flags: Container[str]
 _OPTIONAL: Final = ("queue", "partition", "account", "qos", "gres", "reservation", "constraint", "exclusive")
 
 
-def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
-    """A diagnostic for each key that asks for what this batch system has no word for.
+def refused_keys(adapter: Adapter, loaded: LoadedRecipe, loaded_site: LoadedSite) -> list[Diagnostic]:
+    """A diagnostic for each key for which this batch system has no option.
 
     A lockfile writes every key with its value: `exclusive: false` asks for nothing.
+
+    Args:
+        adapter: The batch system.
+        loaded: The recipe.
+        loaded_site: The site.
     """
     return [
         document.document.diagnostic(
@@ -562,29 +585,42 @@ def refused_keys(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> l
             key=True,
             hint=f"leave it out, or write a line of {adapter.name}'s own: extra: ['{adapter.marker} ...']",
         )
-        for document, path, values in _places(loaded, place)
+        for document, path, values in _documents(loaded, loaded_site)
         for key in _OPTIONAL
         if key not in adapter.keys and document.document.node((*path, key)) is not None and getattr(values, key, None)
     ]
 
 
-def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, place: LoadedSite) -> list[Diagnostic]:
-    """A warning for each line of `extra` that is another batch system's and is left out."""
-    found = []
-    for document, path, values in _places(loaded, place):
+def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, loaded_site: LoadedSite) -> list[Diagnostic]:
+    """A warning for each line of `extra` that is another batch system's and is left out.
+
+    Args:
+        adapter: The batch system.
+        loaded: The recipe.
+        loaded_site: The site.
+    """
+    warnings = []
+    for document, path, values in _documents(loaded, loaded_site):
         for number, line in enumerate(values.extra):
             if not adapter.own_lines([line]):
-                found.append(
+                warnings.append(
                     document.document.diagnostic(
                         (*path, "extra", number),
                         f"this line is ignored: lines of {adapter.name} begin with {adapter.marker}",
                     )
                 )
-    return found
+    return warnings
 
 
 def refused_line(adapter: Adapter, job: Job, scratch: str, refusal: RefusedError) -> str | None:
-    """The line of `extra` that a refusal of `directives` is about; None where no single line is."""
+    """The line of `extra` that a refusal of `directives` is about; None where no single line is.
+
+    Args:
+        adapter: The batch system.
+        job: The job whose directives were refused.
+        scratch: The campaign's folder on the site.
+        refusal: The refusal.
+    """
 
     def is_refused(extra: tuple[str, ...]) -> bool:
         try:
@@ -601,18 +637,24 @@ def refused_line(adapter: Adapter, job: Job, scratch: str, refusal: RefusedError
 
 
 def place_of_line(
-    loaded: LoadedRecipe, place: LoadedSite, line: str
+    loaded: LoadedRecipe, loaded_site: LoadedSite, line: str
 ) -> tuple[LoadedRecipe | LoadedSite, tuple[str | int, ...]] | None:
-    """The document with this line of `extra`, and its path there."""
-    for document, path, values in _places(loaded, place):
+    """The document with this line of `extra`, and its path there.
+
+    Args:
+        loaded: The recipe.
+        loaded_site: The site.
+        line: The line, as it is written.
+    """
+    for document, path, values in _documents(loaded, loaded_site):
         if line in values.extra:
             return document, (*path, "extra", list(values.extra).index(line))
     return None
 
 
-def _places(
-    loaded: LoadedRecipe, place: LoadedSite
+def _documents(
+    loaded: LoadedRecipe, loaded_site: LoadedSite
 ) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...], Resources | Site]]:
     """The documents that ask for resources, with the path there and the values."""
     yield loaded, ("resources",), loaded.recipe.resources
-    yield place, ("sites", place.site.name), place.site
+    yield loaded_site, ("sites", loaded_site.site.name), loaded_site.site

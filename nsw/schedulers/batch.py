@@ -1,4 +1,4 @@
-"""A batch system as the campaign's loop sees it: asked politely, believed carefully, through its adapter."""
+"""The driver of a batch system: submits, polls at a growing interval, looks up what is in doubt, all by its adapter."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Throttles:
         self._running_elsewhere = 0  # what all others run
 
     def make_way(self, requested: int) -> int:
-        """What a new submission may run at the same time, 1 to `wanted`: what is free, else half of the widest."""
+        """How many tasks a new submission may run at once: what is free, else half of the widest share; never 0."""
         free = self._free()
         widest = max(self._set, key=self._set.__getitem__, default=None)
         if free > 0 or widest is None:
@@ -75,14 +75,20 @@ class Throttles:
         return gets if gets and self._throttle(widest, self._set[widest] - gets) else 1
 
     def add(self, submission: Submission, native: Native, share: int) -> None:
-        """A submission was taken, with this throttle."""
+        """Record an accepted submission with its throttle.
+
+        Args:
+            submission: The submission.
+            native: Its id.
+            share: How many of its tasks may run at a time.
+        """
         if native.offset is None:
             self._running_elsewhere += 1
         else:
             self._natives[submission.name], self._set[submission.name] = native, share
 
     def rebalance(self, submissions: Sequence[Submission], answers: Mapping[str, Mapping[int, Answer]]) -> None:
-        """Share anew after a poll where something is unused, too much, or not known."""
+        """Share the limit anew after a poll, where a share is unused, too large or not known."""
         living = {
             s.name: [a.phase for a in answers[s.name].values() if a.phase is not Phase.ENDED] for s in submissions
         }
@@ -114,7 +120,7 @@ class Throttles:
 
 
 def shares(wants: Mapping[str, int], total: int) -> dict[str, int]:
-    """Split `total` as evenly as it goes: nobody gets more than it wants, and everybody at least one."""
+    """Split `total` as evenly as possible: no share is larger than what is wanted, and each at least 1."""
     shares_by_name: dict[str, int] = {}
     for at, name in enumerate(sorted(wants, key=wants.__getitem__)):
         fair = max(1, (total - sum(shares_by_name.values())) // (len(wants) - at))
@@ -206,7 +212,7 @@ class BatchScheduler:
         return dict(self._runner.calls)
 
     def most_tasks(self) -> int:
-        """The site's limit, the cluster's, and what it was learnt to take; 1 without arrays."""
+        """The most tasks of one submission: the least of the limits of site and cluster; 1 without arrays."""
         if not self.can.arrays:
             return 1
         limit = self._limits.array
@@ -217,7 +223,7 @@ class BatchScheduler:
         return max(1, min(limit, self._array_limit or limit))
 
     def room(self, in_flight: Sequence[Submission]) -> int:
-        """With throttled arrays an array's worth, else what may still run at the same time."""
+        """How many tasks may be submitted now: an array with throttled arrays, else what may still run."""
         limit = self._throttles.limit
         if len(in_flight) >= limit or self._clock() < self._full_until:
             return 0
@@ -226,7 +232,7 @@ class BatchScheduler:
         return max(0, limit - sum(len(s.tasks) for s in in_flight))
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        """One remote command. None of it is repeated blindly: what is in doubt is looked up by its name."""
+        """Submit in one remote command. Nothing is submitted twice: a submission in doubt is looked up by its name."""
         self._make_folder()
         throttled = self._throttled()
         shares = [self._throttles.make_way(len(s.tasks)) if throttled else None for s in submissions]
@@ -241,7 +247,7 @@ class BatchScheduler:
         return self._look_up_refused(submissions, outcomes)
 
     def _look_up_refused(self, submissions: Sequence[Submission], outcomes: Sequence[Outcome]) -> list[Outcome]:
-        """The outcomes, with a refusal only where the system knows no job of that name: one look-up for all of them."""
+        """Keep a refusal only where the system knows no job of that name; one look-up for all."""
         refused = {s.name: o.refused for s, o in zip(submissions, outcomes, strict=True) if o.refused is not None}
         try:
             native_ids = self._look_up([s for s in submissions if s.name in refused]) if refused else {}
@@ -283,7 +289,7 @@ class BatchScheduler:
         return Outcome(native=str(native))
 
     def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
-        """Their ids by their names: the queue, then the history; again after a moment for what is not known yet.
+        """Look submissions up by their names, in the queue, then in the history; again for those not found.
 
         Returns:
             The ids of those that exist, by name.
@@ -324,7 +330,7 @@ class BatchScheduler:
         return self._clock() >= self._pace.next
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """One question for all; what may run at the same time is shared out anew by the answers."""
+        """Poll all submissions with one command, then share the throttle among the arrays anew."""
         answers = self._polling.poll(submissions)
         if answers is None:
             return _unknown(submissions)
@@ -333,18 +339,18 @@ class BatchScheduler:
         return answers
 
     def look(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """As `poll`, and nothing is changed by it."""
+        """Poll all submissions, and change no throttle."""
         answers = self._polling.poll(submissions)
         return _unknown(submissions) if answers is None else answers
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
-        """One command, with all other jobs of these names and those that runs' claims name.
+        """Cancel the jobs of these submissions in one command, and other jobs of their names.
 
         Raises:
             CommandError: It failed.
             UnreachableError: The system gave no answer.
         """
-        argv = self._adapter.cancel_command(self._own(self._all_of(submissions)))
+        argv = self._adapter.cancel_command(self._still_own(self._all_of(submissions)))
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
@@ -357,7 +363,7 @@ class BatchScheduler:
         self._pace.reset()
 
     def limit(self, running: int) -> None:
-        """So many tasks may run at the same time from now on; the arrays hear of it with the next poll."""
+        """Let so many tasks run at the same time from now on; throttles of arrays change with the next poll."""
         if running and (argv := self._adapter.limit_command(self._jobs, running)) is not None:
             self._limit_there(argv, running)
             running = self._limits.in_flight  # all are handed over: they keep to it without nsw
@@ -366,7 +372,7 @@ class BatchScheduler:
             self._pace.now()
 
     def _limit_there(self, argv: Sequence[str], running: int) -> None:
-        """Write the limit down at the site, once; it is tried again with the next poll where that fails."""
+        """Write the limit to the site once; after a failure the next poll tries again."""
         if running == self._limited_to or (self._limited_to is None and self._clock() < self._limit_again):
             return
         self._limited_to, self._limit_again = None, self._clock() + FIRST_S
@@ -374,7 +380,7 @@ class BatchScheduler:
             self._limited_to = running
 
     def hold(self, submissions: Sequence[Submission], *, hold: bool) -> None:
-        """One command, where the system can hold jobs that wait.
+        """Hold or release waiting jobs in one command, where the system can.
 
         Raises:
             CommandError: It failed.
@@ -382,7 +388,7 @@ class BatchScheduler:
         """
         if not self.can.hold:
             return
-        argv = self._adapter.hold_command(self._own(self._all_of(submissions)), hold=hold)
+        argv = self._adapter.hold_command(self._still_own(self._all_of(submissions)), hold=hold)
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
@@ -391,7 +397,7 @@ class BatchScheduler:
         self._pace.reset()
 
     def wait(self, seconds: float) -> None:
-        """Sleep until it is time to ask, at most so long."""
+        """Sleep until the next poll is due, at most so many seconds."""
         left = self._pace.next - self._clock()
         idle = left <= 0 and self._pace.next == self._waited_for  # it is time, and there was nothing to ask
         self._waited_for = self._pace.next
@@ -401,12 +407,11 @@ class BatchScheduler:
 
     def _all_of(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The jobs of these submissions: a name that was submitted twice has several."""
-        several = (self._polling.followed(submissions), self._polling.twins(submissions))
-        named = [*map(self._watched, submissions), *(one for some in several for one in some)]
-        return list(dict.fromkeys(named))
+        own_jobs = map(self._watched, submissions)
+        return list(dict.fromkeys([*own_jobs, *self._polling.followed(submissions), *self._polling.twins(submissions)]))
 
-    def _own(self, watched: Sequence[Watched]) -> list[Watched]:
-        """Those of these whose ids are jobs of their names and of this user now, by a listing made for it.
+    def _still_own(self, watched: Sequence[Watched]) -> list[Watched]:
+        """The jobs whose ids still belong to their names and to this user, by a listing made for it.
 
         A batch system that lost its state gives ids out again, also to other jobs of the same user. Each id that is
         another job now is reported once.
@@ -441,9 +446,9 @@ class BatchScheduler:
                 )
         return own_jobs
 
-    def _fault(self, result: CommandResult, what: str) -> NswError:
+    def _fault(self, result: CommandResult, subject: str) -> NswError:
         """The error of a command that changed nothing; a system that gave no answer may do so later."""
-        error = CommandError(result, subject=what)
+        error = CommandError(result, subject=subject)
         return UnreachableError(error.message) if self._adapter.transient(result) else error
 
     @cached_property
@@ -491,7 +496,7 @@ class BatchScheduler:
         return "; ".join(["it was killed" if result.killed else ending, *self._adapter.complaints(result)])
 
     def _rest_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
-        """Try less often where command after command fails by faults of the moment, and say so once."""
+        """Submit less often after repeated temporary failures, and warn once."""
         if not all(outcome.doubt is not None and outcome.doubt.passing for outcome in outcomes):
             self._failed_in_a_row = 0
             return
@@ -506,7 +511,7 @@ class BatchScheduler:
         self._full_until = self._clock() + MOST_S
 
     def _learn_room(self, tasks: int, result: CommandResult) -> None:
-        """The queue takes no more for now: smaller arrays next, and a rest when even one task was too much."""
+        """Record that the queue is full: submit smaller arrays next, or pause if one task was too much."""
         if tasks > 1:
             self._array_limit = tasks // 2
             return
@@ -517,7 +522,7 @@ class BatchScheduler:
 
     def _throttle(self, name: str, native: Native, limit: int) -> bool:
         try:
-            own_jobs = self._throttled() and self._own([Watched(name, native, self._log(name))])
+            own_jobs = self._throttled() and self._still_own([Watched(name, native, self._log(name))])
         except (CommandError, UnreachableError):
             return False
         argv = self._adapter.throttle_command(native, limit) if own_jobs else None
@@ -593,7 +598,7 @@ class LoginAndJobs:
         self.parts[LOGIN].limit(min(running, ON_LOGIN))
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        """Hand these over, each to its place; an outcome for each, in their order."""
+        """Submit these, each to its scheduler; returns their outcomes in order."""
         outcomes: dict[str, Outcome] = {}
         for location, group in self._split(submissions):
             self._polled.add(location)
@@ -626,7 +631,7 @@ class LoginAndJobs:
         return any(self.parts[location].due() for location in self._polled)
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """Ask the places whose time it is, and all when it is nobody's: of the others what they said last."""
+        """Poll the schedulers that are due, or all if none is; the others return their last answer."""
         parts = self._split(submissions)
         self._polled = {location for location, _ in parts}
         due = {location for location, group in parts if self.parts[location].due()}
@@ -689,7 +694,7 @@ Followed = dict[tuple[str, int], Native]
 
 @dataclass(slots=True)
 class Pace:
-    """The next time to ask, and since when there has been no answer. `draw` gives numbers in 0..1."""
+    """When the next poll is due, and since when there has been no answer. `draw` returns numbers in 0..1."""
 
     clock: Callable[[], float]
     draw: Callable[[], float]
@@ -699,33 +704,33 @@ class Pace:
     is_reported: bool = False
 
     def reset(self) -> None:
-        """Something was changed: ask soon."""
+        """Poll soon, since something was changed."""
         self.interval = FIRST_S
         self.next = min(self.next, self.clock() + FIRST_S)
 
     def now(self) -> None:
-        """Ask at once."""
+        """Poll at once."""
         self.next = self.clock()
 
     def record_answer(self) -> None:
-        """There was an answer."""
+        """Record that there was an answer."""
         self.failing_since, self.is_reported = None, False
 
     def failing(self) -> float:
-        """There was none; for how many seconds that goes on."""
+        """Record a failed poll; returns for how many seconds polls have failed."""
         self.record_poll(changed=False)
         self.failing_since = self.clock() if self.failing_since is None else self.failing_since
         return self.clock() - self.failing_since
 
     def record_poll(self, *, changed: bool) -> None:
-        """It was asked, and something had changed or not."""
+        """Plan the next poll: soon if something changed, else after twice the interval."""
         self.interval = FIRST_S if changed else min(MOST_S, self.interval * 2)
         self.next = self.clock() + self.interval * (0.8 + 0.4 * self.draw())
 
 
 @dataclass(slots=True)
 class _Memory:
-    """What earlier polls said, by submission and task."""
+    """What earlier polls returned, by submission and task."""
 
     answers: dict[str, dict[int, Answer]] = field(default_factory=dict)
     absent: dict[tuple[str, int], float] = field(default_factory=dict)  # since when
@@ -742,7 +747,7 @@ class _Silence:
 
 
 class Polling:
-    """Asks a batch system, and remembers what it said.
+    """Polls a batch system, and keeps its last answers.
 
     Args:
         adapter: Its commands and what they print.
@@ -875,32 +880,36 @@ class Polling:
         self._memory.answers = answers_by_name
         return answers_by_name
 
-    def _ask_statuses(self, submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]) -> None:
+    def _ask_statuses(self, submissions: Sequence[Submission], answers_by_name: dict[str, dict[int, Answer]]) -> None:
         """With the exit statuses of what failed, where the queue's listing has none: nsw's own say what is wrong."""
-        failed = {s.name for s in submissions if any(answer.by_itself for answer in told[s.name].values())}
-        some = [s for s in submissions if s.name in failed]
-        known = [w for w in (*map(self._watched, some), *self.followed(some)) if w.native]
-        command = self._adapter.ends_command(known) if known else None
+        failed = {s.name for s in submissions if any(answer.by_itself for answer in answers_by_name[s.name].values())}
+        failed_submissions = [s for s in submissions if s.name in failed]
+        watched = [w for w in (*map(self._watched, failed_submissions), *self.followed(failed_submissions)) if w.native]
+        command = self._adapter.ends_command(watched) if watched else None
         if command is None:
             return
-        ends = _answers_by_name(self._adapter.parse_ends(self._runner.run(command, timeout=60)), some, self._followed)
+        ends = _answers_by_name(
+            self._adapter.parse_ends(self._runner.run(command, timeout=60)), failed_submissions, self._followed
+        )
         for name, answers in ends.items():
-            told[name] |= {task: end for task, end in answers.items() if told[name].get(task, _UNANSWERED).by_itself}
+            answers_by_name[name] |= {
+                task: end for task, end in answers.items() if answers_by_name[name].get(task, _UNANSWERED).by_itself
+            }
 
     def _note_twins(
-        self, lines: Iterable[Line], submissions: Sequence[Submission], told: dict[str, dict[int, Answer]]
+        self, lines: Iterable[Line], submissions: Sequence[Submission], answers_by_name: dict[str, dict[int, Answer]]
     ) -> None:
         """Remember other jobs of a submission's name: it was sent again, and the first one arrived after all.
 
         While the one waits and the other runs, the other speaks for the task.
         """
         self._twins = {}
-        own = {s.name: (native, s.tasks) for s in submissions if (native := Native.parse(s.native_id)) is not None}
+        natives = {s.name: (native, s.tasks) for s in submissions if (native := Native.parse(s.native_id)) is not None}
         for line in lines:
-            native, tasks = own.get(line.name or "", (None, ()))
+            native, tasks = natives.get(line.name or "", (None, ()))
             if native is None or line.job == native.job or line.answer.phase is Phase.ENDED:
                 continue
-            answers = told[line.name or ""]
+            answers = answers_by_name[line.name or ""]
             self._twins.setdefault(line.name or "", {})[line.job] = replace(native, job=line.job)
             if line.answer.phase is Phase.RUNNING:
                 waiting = {task for task, answer in answers.items() if answer.phase is Phase.QUEUED}
@@ -950,7 +959,7 @@ class Polling:
         return False
 
     def _unanswered(self, result: CommandResult) -> None:
-        """Nothing is known for now; after some minutes of that the user hears of it."""
+        """Record a failed poll, and warn once after some minutes."""
         if self._pace.failing() >= _SAY_AFTER_S and not self._pace.is_reported:
             self._pace.is_reported = True
             error = CommandError(result, subject="the last try")
@@ -1045,7 +1054,7 @@ class Polling:
     def _explain(
         self,
         submissions: Sequence[Submission],
-        told: dict[str, dict[int, Answer]],
+        answers_by_name: dict[str, dict[int, Answer]],
         absent: Mapping[str, Collection[int]],
     ) -> None:
         """Look into the job's own output for what the state does not say: without cgroups, memory.
@@ -1058,9 +1067,9 @@ class Polling:
         logs: dict[str, tuple[str, int]] = {}
         for submission in submissions:
             native = Native.parse(submission.native_id)
-            gone = () if self.facts.history else absent[submission.name]
-            for task, answer in told[submission.name].items():
-                over = task in gone or answer.phase in {Phase.ENDED, Phase.LOST}
+            vanished = () if self.facts.history else absent[submission.name]
+            for task, answer in answers_by_name[submission.name].items():
+                over = task in vanished or answer.phase in {Phase.ENDED, Phase.LOST}
                 if over and not (answer.clean and answer.if_begun is None):
                     name = self._adapter.log_name(submission.name, native, task)
                     logs[f"{self._jobs}/{name}"] = (submission.name, task)
@@ -1070,7 +1079,7 @@ class Polling:
                 output = content.decode(errors="replace") if isinstance(content, bytes) else ""
                 if (killed := self._adapter.killed_by_limit(output)) is not None:
                     name, task = logs[path]
-                    told[name][task] = killed
+                    answers_by_name[name][task] = killed
 
 
 @lru_cache(maxsize=4096)  # the same answer gives the same object, by which it is known that nothing is new

@@ -464,6 +464,11 @@ def claim(gpus: list[Gpu], count: int, folder: Path) -> tuple[list[Gpu], list[in
         The GPUs and the open file descriptors that hold the claims, to be passed to the job and then closed
         here; None when fewer are free.
 
+    Args:
+        gpus: The GPUs of this machine.
+        count: How many to claim.
+        folder: The folder of the locks.
+
     Raises:
         OSError: The folder is not safe, or its file system has no locks.
     """

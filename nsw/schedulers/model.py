@@ -1,4 +1,4 @@
-"""What the campaign's loop asks of a scheduler, and the answers that it gives."""
+"""The contract between the campaign's loop and a scheduler."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a submission: its id, or a refusal, or doubt; nothing of these when there is no room for now."""
+    """The result of a submission: an id, a refusal or a doubt; none of them when there is no room for now."""
 
     native: str | None = None
     refused: RefusedError | None = None
@@ -249,7 +249,7 @@ class Scheduler(Protocol):
         """How many tasks may run at the same time, from now on."""
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
-        """Hand these over; an outcome for each. What is in doubt must be looked up with `find`."""
+        """Submit these; returns an outcome for each. A submission in doubt must be looked up with `find`."""
 
     def find(self, submissions: Sequence[Submission]) -> dict[str, str]:
         """The ids of those submissions in doubt that exist, by name.
@@ -263,10 +263,16 @@ class Scheduler(Protocol):
         return None
 
     def follow(self, submission: Submission, task: int, job: str) -> None:
-        """Believe this job about a task from now on: its run's claim names it."""
+        """Believe this job about a task from now on: its run's claim names it.
+
+        Args:
+            submission: The task's submission.
+            task: The task.
+            job: The id that the job's script wrote into the claim.
+        """
 
     def due(self) -> bool:
-        """Whether it is time to ask again; a scheduler that costs nothing to ask always says yes."""
+        """Whether a poll is due; always True for a scheduler that is cheap to ask."""
         return True
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
@@ -276,7 +282,7 @@ class Scheduler(Protocol):
         """End what is queued or running of these, of each only the tasks that it names."""
 
     def hold(self, submissions: Sequence[Submission], *, hold: bool) -> None:
-        """Keep what waits of these from starting, or let it go again, where the scheduler can.
+        """Hold the waiting tasks of these, or release them, where the scheduler can.
 
         Raises:
             NswError: It could not be asked.

@@ -258,7 +258,8 @@ class Pbs(Adapter):
                 " or put campaigns elsewhere with --root",
             )
         needs = job.resources
-        requested = {name for line in extra for name in _resources(line)}
+        options = [option for line in extra for option in _options(line)]
+        requested = {name for letter, value in options if letter == "l" for name in _names(value)}
         lines = [] if "select" in requested else [directive("l", f"select={select(needs)}")]
         if "place" not in requested and (placement := placement_words(needs)) is not None:
             lines.append(directive("l", f"place={placement}"))
@@ -283,7 +284,11 @@ class Pbs(Adapter):
         return {"walltime": [("time", rest)], "place": [("place", rest)] if rest == "scatter" else []}.get(name, [])
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
-        """The first option or attribute that is nsw's own."""
+        """The first option or attribute that is nsw's own.
+
+        Raises:
+            RefusedError: It sets the walltime.
+        """
         for letter, value in _options(line):
             reason = _REFUSED.get(letter)
             if letter == "W":
@@ -694,11 +699,6 @@ def placement_words(needs: Resources) -> str | None:
 def directive(letter: str, value: str) -> str:
     """One line; the value is quoted as qsub's own parser reads quotes: it has no escapes."""
     return f"#PBS -{letter} {directive_value(letter, value, _PLAIN, 'PBS')}"
-
-
-def _resources(line: str) -> list[str]:
-    """The resources that a line asks for with -l."""
-    return [name for letter, value in _options(line) if letter == "l" for name in _names(value)]
 
 
 def _names(value: str) -> list[str]:

@@ -244,47 +244,27 @@ _RESOURCE_WORDS = {
 _LIMIT_OWNERS = {"Assoc": "account", "QOS": "QOS"}
 _RESOURCE_PATTERN = rf"(?P<what>{'|'.join(_RESOURCE_WORDS)})"
 _LIMIT_PATTERN = rf"(?P<who>Assoc|QOS)(?:Grp|Max){_RESOURCE_PATTERN}"
-_STARTS_AFTER_OTHERS = "it starts when other jobs of it end"
-_STARTS_AFTER_YOURS = "it starts when your other jobs end"
+_AFTER_OTHERS = "it starts when other jobs of it end"
+_AFTER_YOURS = "it starts when your other jobs end"
 
 # families of which Slurm has dozens: what is in braces comes from the reason's name; the first that fits counts
 _FAMILIES: tuple[tuple[str, str, str | None], ...] = (
-    (
-        rf"{_LIMIT_PATTERN}RunMinutes\w*",
-        "the running jobs of the {who} have claimed its {unit} minutes; " + _STARTS_AFTER_OTHERS,
-        None,
-    ),
+    (rf"{_LIMIT_PATTERN}RunMinutes\w*",
+     f"the running jobs of the {{who}} have claimed its {{unit}} minutes; {_AFTER_OTHERS}", None),
     (r"(?P<who>Assoc|QOS)GrpWallLimit", "the {who} has used up its time", _OTHER_ACCOUNT),
     (rf"{_LIMIT_PATTERN}MinutesPerJob\w*", "it may use more {unit} minutes than the {who} allows a job", _SMALLER),
-    (
-        r"(?P<who>Assoc|QOS)MaxWallDurationPerJobLimit",
-        "it asks for more time than the {who} allows a job",
-        "lower resources.time",
-    ),
+    (r"(?P<who>Assoc|QOS)MaxWallDurationPerJobLimit", "it asks for more time than the {who} allows a job",
+     "lower resources.time"),
     (rf"{_LIMIT_PATTERN}Minutes\w*", "the {who} has used up its {unit} minutes", _OTHER_ACCOUNT),
-    (
-        rf"{_LIMIT_PATTERN}Per(?P<one>Job|Node)(Limit)?",
-        "it asks for more {what} than the {who} allows a {one}",
-        _SMALLER,
-    ),
-    (
-        rf"QOSMin{_RESOURCE_PATTERN}\w*",
-        "the QOS wants jobs that ask for more {what}",
-        "ask for more, or name another qos",
-    ),
-    (
-        r"AssocGrp\w+|Association\w+Limit|Max\w+PerAccount",
-        "a limit of the account is reached; " + _STARTS_AFTER_OTHERS,
-        None,
-    ),
-    (r"AssocMax\w+", "a limit of your account's association is reached; " + _STARTS_AFTER_YOURS, None),
-    (r"QOSGrp\w+", "a limit of the QOS is reached; " + _STARTS_AFTER_OTHERS, None),
-    (
-        r"QOSMax\w+|QOS(Job|Resource|Time)Limit",
-        "a limit of the QOS for a user is reached; " + _STARTS_AFTER_YOURS,
-        None,
-    ),
-)
+    (rf"{_LIMIT_PATTERN}Per(?P<one>Job|Node)(Limit)?",
+     "it asks for more {what} than the {who} allows a {one}", _SMALLER),
+    (rf"QOSMin{_RESOURCE_PATTERN}\w*", "the QOS wants jobs that ask for more {what}",
+     "ask for more, or name another qos"),
+    (r"AssocGrp\w+|Association\w+Limit|Max\w+PerAccount", f"a limit of the account is reached; {_AFTER_OTHERS}", None),
+    (r"AssocMax\w+", f"a limit of your account's association is reached; {_AFTER_YOURS}", None),
+    (r"QOSGrp\w+", f"a limit of the QOS is reached; {_AFTER_OTHERS}", None),
+    (r"QOSMax\w+|QOS(Job|Resource|Time)Limit", f"a limit of the QOS for a user is reached; {_AFTER_YOURS}", None),
+)  # fmt: skip
 
 # sentences that go on with what differs
 _BEGINNINGS = {
@@ -490,30 +470,32 @@ class Slurm(Adapter):
         for line in result.stdout.splitlines():
             name, up, gres, longest, *_ = (*line.strip().split("|"), "", "", "", "")
             gpus = [(int(count or 1), kind) for kind, count in _GRES.findall(gres)]  # several kinds: that with most
-            most, kind = max(gpus, default=(0, ""))
+            gpu_count, kind = max(gpus, default=(0, ""))
             bare = name.removesuffix("*")
             kinds.setdefault(bare, set()).update(kind for _, kind in gpus if kind and up == "up")
-            if bare and up == "up" and (bare not in queues or most > (queues[bare].gpus or 0)):
-                queues[bare] = Queue(bare, most, kind, parse_time_limit(longest), name.endswith("*"))
-        return [replace(one, other_kinds=tuple(sorted(kinds[one.name] - {one.kind}))) for one in queues.values()]
+            if bare and up == "up" and (bare not in queues or gpu_count > (queues[bare].gpus or 0)):
+                queues[bare] = Queue(bare, gpu_count, kind, parse_time_limit(longest), name.endswith("*"))
+        return [
+            replace(queue, other_kinds=tuple(sorted(kinds[queue.name] - {queue.kind}))) for queue in queues.values()
+        ]
 
     def parse_facts(self, result: CommandResult) -> Facts:
         """The settings that matter here; what is not said is taken as Slurm's default."""
-        said = dict(re.findall(r"^(\w+)\s*= (.*)$", result.stdout, re.MULTILINE))
-        size = re.match(r"\d+", said.get("MaxArraySize", ""))
-        storage = said.get("AccountingStorageType", "").strip()
+        settings = dict(re.findall(r"^(\w+)\s*= (.*)$", result.stdout, re.MULTILINE))
+        size = re.match(r"\d+", settings.get("MaxArraySize", ""))
+        storage = settings.get("AccountingStorageType", "").strip()
         return Facts(
-            version=said.get("SLURM_VERSION", "").strip(),
+            version=settings.get("SLURM_VERSION", "").strip(),
             longest_array=(int(size[0]) if size else 1001) - 1,  # the highest index is one less than MaxArraySize
             history=storage not in {"", "(null)", "accounting_storage/none"},
         )
 
     def queue_command(self, watched: Sequence[Watched], *, detail: bool = False) -> list[str]:
         """One squeue for everything; of certain jobs only where they are few."""
-        names = ",".join(one.name for one in watched)
-        some = [f"--name={names}"] if 0 < len(watched) <= _LONGEST_LIST else []
+        names = ",".join(job.name for job in watched)
+        selection = [f"--name={names}"] if 0 < len(watched) <= _LONGEST_LIST else []
         each = ["-r"] if detail else []
-        return ["squeue", "--me", "-h", *each, "-t", "all", *some, "-o", _UNIT.join(_SQUEUE_FIELDS)]
+        return ["squeue", "--me", "-h", *each, "-t", "all", *selection, "-o", _UNIT.join(_SQUEUE_FIELDS)]
 
     def parse_queue(self, result: CommandResult) -> list[Line] | None:
         """The lines of squeue; what is no such line is left out. Asked for one id that is none, it fails."""
@@ -527,7 +509,7 @@ class Slurm(Adapter):
 
     def parse_ends(self, result: CommandResult) -> list[Line]:
         """Its lines; an old squeue, which knows no such fields, has none."""
-        found: list[Line] = []
+        lines: list[Line] = []
         for text in result.stdout.splitlines() if answered(result) else ():
             fields = text.strip().split("|")
             match = re.fullmatch(r"(\d+)(?::(\d+))?", fields[4].strip()) if len(fields) == 6 else None
@@ -536,8 +518,8 @@ class Slurm(Adapter):
             # wait(2)'s number; others print the status and the signal
             status, sign = (match[1], match[2]) if match[2] else (int(match[1]) >> 8, int(match[1]) & 127)
             index = (int(fields[1]),) if fields[1].isdigit() else None
-            found.append(Line(fields[0], index, fields[3], _failed(f"{status}:{sign}")))
-        return found
+            lines.append(Line(fields[0], index, fields[3], _failed(f"{status}:{sign}")))
+        return lines
 
     def owners_command(self, watched: Sequence[Watched]) -> list[str]:
         """The squeue of ids, also of other users' jobs."""
@@ -588,7 +570,7 @@ def not_sent(result: CommandResult) -> bool:
 
 def queue_lines(stdout: str) -> list[Line]:
     """The jobs that squeue listed, less what sbatch refused; what is no such line is left out."""
-    found: list[Line] = []
+    lines: list[Line] = []
     for text in stdout.splitlines():
         fields = text.split(_UNIT)
         if len(fields) != len(_SQUEUE_FIELDS) or not fields[0].isdigit():
@@ -596,20 +578,20 @@ def queue_lines(stdout: str) -> list[Line]:
         base, index, state, name, reason, limit, owner = fields
         if state == "FAILED" and reason == "BadConstraints":
             continue
-        told = answer(state, reason, limit if state == "TIMEOUT" else "")
+        meaning = answer(state, reason, limit if state == "TIMEOUT" else "")
         if index == "N/A":
-            found.append(Line(base, None, name, told, owner=owner))
+            lines.append(Line(base, None, name, meaning, owner=owner))
         elif index.isdigit():
-            found.append(Line(base, (int(index),), name, told, owner=owner))
+            lines.append(Line(base, (int(index),), name, meaning, owner=owner))
         else:  # cut short after 64 characters; of tasks that wait for different reasons all are named
             vague = "..." in index or _SEVERAL.search(reason) is not None
-            found.append(Line(base, parse_spans(index.strip("[]")), name, told, vague, owner))
-    return found
+            lines.append(Line(base, parse_spans(index.strip("[]")), name, meaning, vague, owner))
+    return lines
 
 
 def history_lines(stdout: str) -> list[Line]:
     """The jobs that sacct listed, less what sbatch refused (it uses an id and shows up as failed)."""
-    found: list[Line] = []
+    lines: list[Line] = []
     for text in stdout.splitlines():
         fields = text.split(_UNIT)
         match = _INDEX.match(fields[0])
@@ -618,9 +600,9 @@ def history_lines(stdout: str) -> list[Line]:
         _, name, state, code, nodes, limit = fields
         if state == "FAILED" and code == "1:0" and nodes == "None assigned":
             continue
-        told = _failed(code) if state == "FAILED" else answer(state, "", limit if state == "TIMEOUT" else "")
-        found.append(Line(match["base"], _indices(match), name, told))
-    return found
+        meaning = _failed(code) if state == "FAILED" else answer(state, "", limit if state == "TIMEOUT" else "")
+        lines.append(Line(match["base"], _indices(match), name, meaning))
+    return lines
 
 
 def _failed(code: str) -> Answer:
@@ -646,22 +628,31 @@ def _exit_words(code: str) -> str:
 
 @lru_cache(maxsize=4096)  # the same words give the same object, by which it is known that nothing is new
 def answer(state: str, reason: str, limit: str = "") -> Answer:
-    """What a state and a reason mean together; `limit` is the job's time limit. An unknown state is no statement."""
+    """What a state and a reason mean together; `limit` is the job's time limit. An unknown state is no statement.
+
+    Args:
+        state: The job's state, such as PENDING.
+        reason: Why it waits or ended, as squeue prints it.
+        limit: The job's time limit, as squeue prints it.
+    """
     word = state.split(" ", 1)[0].rstrip("+").upper()  # CANCELLED by 1000
     phase, ended = _STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
-    why = reason_of(reason)
+    cause = reason_of(reason)
     if phase is Phase.ENDED:
-        more = why.sentence if why and reason != _STATE_REASONS.get(word) and _is_of_an_end(word, reason) else ""
-        said = None if ended is None else f"{ended}: {more}" if more and more not in ended else ended
-        if said is not None and (words := limit_words(limit)):
-            said = said.replace("its time limit", f"its time limit of {words}", 1)
-        return Answer(phase, said, clean=word == "COMPLETED", by_itself=word == "FAILED", over_time=word == "TIMEOUT")
+        is_new = cause is not None and reason != _STATE_REASONS.get(word) and _is_of_an_end(word, reason)
+        addition = cause.sentence if cause and is_new else ""
+        sentence = None if ended is None else f"{ended}: {addition}" if addition and addition not in ended else ended
+        if sentence is not None and (words := limit_words(limit)):
+            sentence = sentence.replace("its time limit", f"its time limit of {words}", 1)
+        return Answer(
+            phase, sentence, clean=word == "COMPLETED", by_itself=word == "FAILED", over_time=word == "TIMEOUT"
+        )
     if word in _HOLD_HINTS:
         return Answer(phase, f"{ended} ({word}); {_HOLD_HINTS[word]}", never=True)
-    if word == "PENDING" and why is not None:
-        said = f"{why.sentence} ({reason})" if why.sentence else None
-        said = f"{said}; {why.todo}" if why.todo else said
-        return Answer(phase, said, never=why.never, may_run=why.may_run, held=why.held)
+    if word == "PENDING" and cause is not None:
+        sentence = f"{cause.sentence} ({reason})" if cause.sentence else None
+        sentence = f"{sentence}; {cause.todo}" if cause.todo else sentence
+        return Answer(phase, sentence, never=cause.never, may_run=cause.may_run, held=cause.held)
     return Answer(phase, ended)
 
 
@@ -670,31 +661,35 @@ def _is_of_an_end(state: str, reason: str) -> bool:
     name = re.split("[,:]", reason.strip("() "), maxsplit=1)[0].strip()
     if name in _OF_ENDS:
         return True
-    known = reason_of(reason)
-    is_unknown = known is not None and known.sentence == reason.strip("() ").replace("_", " ")
+    meaning = reason_of(reason)
+    is_unknown = meaning is not None and meaning.sentence == reason.strip("() ").replace("_", " ")
     return state != "CANCELLED" and (name in _OF_FAILURES or is_unknown)
 
 
 def reason_of(text: str) -> Reason | None:
     """The meaning of a reason as squeue prints it (`ReqNodeNotAvail, UnavailableNodes:n1`); None for an empty one."""
     bare = text.strip("() ").replace("_", " ")  # some commands write underscores for the spaces of a sentence
-    known = _REASONS.get(bare) or _REASONS.get(bare.split(",")[0].split(":")[0].strip())
-    if known is not None:
-        return known
+    meaning = _REASONS.get(bare) or _REASONS.get(bare.split(",")[0].split(":")[0].strip())
+    if meaning is not None:
+        return meaning
     for beginning, name in _BEGINNINGS.items():
         if bare.startswith(beginning):
             return _REASONS[name]
     for pattern, sentence, todo in _FAMILIES:
         if match := re.fullmatch(pattern, bare):
-            found = match.groupdict()
-            what, unit = _RESOURCE_WORDS.get(found.get("what") or "", ("", ""))
-            who, one = _LIMIT_OWNERS.get(found.get("who") or "", ""), (found.get("one") or "").lower()
-            return Reason(sentence.format(who=who, what=what, unit=unit, one=one), todo)
+            groups = match.groupdict()
+            resource, unit = _RESOURCE_WORDS.get(groups.get("what") or "", ("", ""))
+            owner, per = _LIMIT_OWNERS.get(groups.get("who") or "", ""), (groups.get("one") or "").lower()
+            return Reason(sentence.format(who=owner, what=resource, unit=unit, one=per), todo)
     return Reason(bare) if bare else None
 
 
 def directive(option: str, value: object) -> str:
-    """One line; the value is quoted as sbatch's own parser reads quotes."""
+    """One line; the value is quoted as sbatch's own parser reads quotes.
+
+    Raises:
+        UsageError: The value holds a control character.
+    """
     text = str(value)
     if re.search(r"[\x00-\x1f\x7f]", text):
         raise UsageError(f"resources: {option} holds a control character: {text!r}")

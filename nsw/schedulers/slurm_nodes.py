@@ -71,27 +71,27 @@ class Wish:
             if sum(n for (a, b), n in node.gres.items() if a == name and kind in {"", b}) < count:
                 return False
         enough = node.cpus >= self.cpus and node.memory_mb >= self.memory_mb
-        return enough and all(some & node.features for some in self.features)
+        return enough and all(group & node.features for group in self.features)
 
 
 def nodes(stdout: str) -> list[Node]:
     """The nodes that `COMMAND` listed, one for each partition that has it; other lines are left out."""
-    found = []
+    listed = []
     for line in stdout.splitlines():
         fields = [field.strip() for field in line.split(_UNIT)]
         if len(fields) != len(_FIELDS) or not fields[4].rstrip("+").isdigit() or not fields[5].rstrip("+").isdigit():
             continue
         partition, name, state, gres, cpus, memory, features = fields
         counted: dict[tuple[str, str], int] = {}
-        for one, kind, count in items(gres):
-            counted[one, kind] = counted.get((one, kind), 0) + count
-        found.append(
+        for name_part, kind, count in items(gres):
+            counted[name_part, kind] = counted.get((name_part, kind), 0) + count
+        listed.append(
             Node(
                 partition.removesuffix("*"), name, state, counted, int(cpus.rstrip("+")), int(memory.rstrip("+")),
                 frozenset(features.split(",")), partition.endswith("*"),
             )
         )  # fmt: skip
-    return found
+    return listed
 
 
 def items(text: str) -> list[tuple[str, str, int]]:
@@ -106,29 +106,29 @@ def items(text: str) -> list[tuple[str, str, int]]:
 
 def wish(options: Iterable[tuple[str, str]]) -> Wish:
     """What the options of a job script ask for; the last of each kind counts."""
-    asked: dict[str, str] = {}
+    requests: dict[str, str] = {}
     is_whole = True
     for option, value in options:
         name = _NAMES.get(option)
         if name is not None:
-            asked[name] = value
+            requests[name] = value
         elif option not in _NEUTRAL:
             is_whole = False
-    count = _number(asked.get("nodes", "1").partition("-")[0].partition(",")[0], 1)
-    tasks = _number(asked.get("tasks", ""), 1)
-    each = _number(asked.get("per_node", ""), -(-tasks // count))
-    gres = items(asked.get("gres", ""))
+    count = _number(requests.get("nodes", "1").partition("-")[0].partition(",")[0], 1)
+    tasks = _number(requests.get("tasks", ""), 1)
+    each = _number(requests.get("per_node", ""), -(-tasks // count))
+    gres = items(requests.get("gres", ""))
     for key, per_node in (("node_gpus", 1.0), ("task_gpus", each), ("gpus", 1 / count)):
-        for _, kind, number in items(_gpu(asked[key])) if key in asked else ():
+        for _, kind, number in items(_gpu(requests[key])) if key in requests else ():
             gres.append(("gpu", kind, -int(-number * per_node // 1)))
-    features = asked.get("constraint", "")
+    features = requests.get("constraint", "")
     words = [part for part in re.split(r"[&,]", re.sub(r"[\[\]()]|\*\d+", "", features)) if part]
     return Wish(
-        partitions=frozenset(filter(None, asked.get("partition", "").split(","))),
+        partitions=frozenset(filter(None, requests.get("partition", "").split(","))),
         nodes=count,
         gres=gres,
-        cpus=each * _number(asked.get("cpus", ""), 1),
-        memory_mb=_megabytes(asked.get("memory", "")),
+        cpus=each * _number(requests.get("cpus", ""), 1),
+        memory_mb=_megabytes(requests.get("memory", "")),
         features=[frozenset(word.split("|")) for word in words] if "[" not in features else [],
         is_whole=is_whole and "[" not in features and "!" not in features,
     )

@@ -22,7 +22,11 @@ _SECRETS_HEAD = """\
 
 
 def quote(value: object) -> str:
-    """One shell word, whatever the value holds; a variable of the job stays one."""
+    """One shell word, whatever the value holds; a variable of the job stays one.
+
+    Raises:
+        UsageError: It holds a NUL character.
+    """
     text = str(value)
     if isinstance(value, Variable):
         plain = text[2:-1]

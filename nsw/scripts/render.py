@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2.runtime import BlockReference, LoopContext, Macro
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Cycler, Joiner
 
 from nsw.apart import limited
 from nsw.errors import NswError, did_you_mean
-from nsw.safe_files import write_text
+from nsw.safe_files import open_regular, write_text
 from nsw.scripts.quoting import comment, quote, quote_all
 from nsw.version import __version__
 
@@ -92,7 +99,6 @@ def _template(scheduler: str, overrides: tuple[tuple[str, Path], ...]) -> jinja2
     name = f"job/{scheduler}.sh.j2"
     if not overrides:
         return environment.get_template(name)
-    from nsw.scripts.sandbox import read_template
 
     block_names = {*environment.get_template("job/base.sh.j2").blocks, *environment.get_template(name).blocks}
     parts = [f'{{% extends "job/{scheduler}.sh.j2" %}}']
@@ -147,7 +153,6 @@ def _environment(*, sandboxed: bool) -> jinja2.Environment:
     import jinja2
 
     from nsw.resources import templates_folder
-    from nsw.scripts.sandbox import SiteEnvironment
     from nsw.site.names import template_folders
 
     folders = [str(folder) for folder in (templates_folder(), *template_folders())]
@@ -163,3 +168,48 @@ def _environment(*, sandboxed: bool) -> jinja2.Environment:
     )
     environment.filters.update(sh=quote, sh_all=quote_all, comment=comment)
     return environment
+
+
+LARGEST: Final = 1 << 20  # bytes of a template
+_PLAIN: Final = (str, int, float, list, tuple, dict, set, frozenset, MappingProxyType)
+_OF_JINJA: Final = (BlockReference, LoopContext, Macro, Cycler, Joiner)
+
+
+class SiteEnvironment(ImmutableSandboxedEnvironment):
+    """Jinja whose templates call nothing but Jinja's own and the methods of plain values, which they cannot change.
+
+    They may extend and include the job templates in these folders, and no other file.
+    """
+
+    def __init__(self, templates: Sequence[str]) -> None:
+        super().__init__(
+            loader=FileSystemLoader(templates),
+            undefined=StrictUndefined,
+            autoescape=False,  # shell, not HTML: every value goes through sh, sh_all or comment
+            keep_trailing_newline=True,
+        )
+        self._functions = tuple(self.globals.values())
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        """Whether a template may call it."""
+        bound = getattr(obj, "__wrapped__", obj)  # the sandbox's own str.format
+        owner = obj if isinstance(obj, _OF_JINJA) else getattr(bound, "__self__", None)
+        is_known = isinstance(owner, (*_PLAIN, *_OF_JINJA)) or any(obj is function for function in self._functions)
+        return is_known and super().is_safe_callable(obj)
+
+
+def read_template(file: Path) -> str:
+    """The text of a site's template.
+
+    Raises:
+        NswError: It cannot be read, is too large or is no text.
+    """
+    try:
+        with os.fdopen(open_regular(file), "rb") as stream:
+            content = stream.read(LARGEST + 1)
+        if len(content) > LARGEST:
+            raise NswError(f"the site's template {file} is larger than {LARGEST} bytes")
+        return content.decode()
+    except (OSError, UnicodeDecodeError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
+        raise NswError(f"the site's template {file} cannot be read: {reason}") from None

@@ -197,6 +197,12 @@ class Runner:
         Returns:
             What it did at last, good or bad.
 
+        Args:
+            argv: The command.
+            timeout: Seconds that it may take.
+            retry: How often it is tried.
+            changes: Whether it changes something there, so that it needs the fence.
+
         Raises:
             FencedError: It `changes` something, and another nsw owns the campaign.
         """
@@ -214,6 +220,12 @@ class Runner:
         self, commands: Sequence[Sequence[str]], *, timeout: float, counted: str, changes: bool = False
     ) -> list[CommandResult]:
         """Run commands once each, in one round trip; they count as calls of `counted`.
+
+        Args:
+            commands: The commands.
+            timeout: Seconds that all of them may take.
+            counted: The command's name under which they are counted.
+            changes: Whether they change something there.
 
         Raises:
             FencedError: They `change` something, and another nsw owns the campaign.

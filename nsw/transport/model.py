@@ -159,6 +159,11 @@ class Transport(Protocol):
     def read_many(self, paths: Sequence[str], limit: int = 1 << 20, *, end: bool = False) -> dict[str, Content]:
         """The first bytes of files, or those at their `end`, at most `limit` of each, in one round trip.
 
+        Args:
+            paths: The files there.
+            limit: The most bytes of each.
+            end: Whether to read the last bytes instead of the first.
+
         Raises:
             UnreachableError: None of them could be looked at, or they are more than MOST_OUTPUT and `limit`.
         """
@@ -227,6 +232,11 @@ def connect(site: Mapping[str, Any], scratch: str | None = None, mark: Path | No
 
 def read(transport: Transport, path: str, limit: int = 1 << 20) -> bytes | None:
     """The first bytes of one file; None when it is absent.
+
+    Args:
+        transport: The way to the site.
+        path: The file there.
+        limit: The most bytes.
 
     Raises:
         UnreachableError: It could not be told.

@@ -166,6 +166,11 @@ class Incoming:
     def record(self, limit: int, end: bytes = b"\0", timeout: float | None = None) -> bytes:
         """The bytes before the next `end`; to be called when no `take` has left anything.
 
+        Args:
+            limit: The most bytes.
+            end: The byte that ends the record.
+            timeout: Seconds to wait.
+
         Raises:
             ConnectionLostError: It did not come.
             TooLongError: There is none in `most` bytes.
@@ -419,7 +424,7 @@ def _answer(bash: Bash, timeout: float, limit_bytes: int) -> Answer:
     code, seconds, size_out, size_err = map(int, facts.groups())
     for size, limit in ((size_out, limit_bytes), (size_err, MOST_OUTPUT)):
         if size > limit:
-            raise TooLongError(f"an answer of {size:,} bytes, of which nsw takes at most {limit:,}")
+            raise TooLongError(f"the answer has {size:,} bytes; the limit is {limit:,}")
     stdout, stderr = bytearray(), Excerpt()
     bash.exactly(size_out, stdout.extend)
     bash.exactly(size_err, stderr.add)

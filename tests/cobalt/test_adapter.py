@@ -133,51 +133,22 @@ def test_the_id_is_read_from_stdout_alone(stdout, job):
 @pytest.mark.parametrize(
     ("stderr", "key", "said"),
     [
-        ("'nodecount' not provided\n", "nodes", "'nodecount' not provided"),
-        ("node count out of realistic range\n", "nodes", "node count out of realistic range"),
-        ("'time' not provided\n", "time", "'time' not provided"),
-        (
-            PROXY
-            + "component error: XMLRPC failure <Fault 1004: 'Walltime less than minimum'> in system.validate_job\n\n",
-            "time",
-            "Walltime less than minimum",
-        ),
-        (
-            PROXY + "<Fault 1001: \"Walltime greater than the 'debug' queue max walltime of 00:20:00\\n\">\n",
-            "time",
-            "Walltime greater than the 'debug' queue max walltime of 00:20:00",
-        ),
-        ("invalid time specification: illegal value 'abc' for minutes\n", "time", None),
-        (PROXY + "<Fault 1001: \"trying to add job to non-existent queue 'nosuch'\">\n", "queue", None),
-        (PROXY + "<Fault 1001: \"The 'debug' queue is draining\">\n", "queue", "The 'debug' queue is draining"),
-        (PROXY + "<Fault 1001: \"The 'debug' queue is dead\">\n", "queue", None),
-        ("Project is required: use -A\nFilter /opt/cobalt/etc/filter.py failed\n", "account", None),
-        ("boom\nFilter /opt/cobalt/etc/filter.py failed\n", None, "boom; Filter /opt/cobalt/etc/filter.py failed"),
-        ("Improperly formatted argument to attrs : a=b=c\n", "extra", None),
         (
             PROXY + "component error: XMLRPC failure <Fault 1004: 'mcdram x not valid must be one of: cache, flat'> in"
             " system.validate_job\n",
             "extra",
             "mcdram x not valid must be one of: cache, flat",
         ),
-        ("command /s/x.sh is not executable\n", None, None),
         (CHATTER + PROXY + "<Fault 1001: \"User 'a' is not a member of project 'p'\">\n", "account", None),
         (CHATTER + PROXY + "<Fault 1001: 'boom'>\n", None, None),
         ("boom\nFilter /soft/project_queue_filter.py failed\n", None, None),
     ],
 )
-def test_refusals_are_found_at_the_recipes_key(stderr, key, said):
+def test_refusals_that_no_transcript_has_are_found_at_the_recipes_key(stderr, key, said):
     found = COBALT.refusal(answer("", stderr, 1))
     assert found is not None
     assert found.key == key
     assert said in {None, found.message}
-
-
-def test_an_option_that_qsub_does_not_know_is_a_refusal_though_its_status_is_2():
-    usage = "Usage: qsub.py --help\nUsage: qsub.py [options] <executable> [<excutable options>]\n\n"
-    found = COBALT.refusal(answer("", usage + "qsub.py: error: no such option: --nosuch\n", 2))
-    assert found is not None
-    assert (found.message, found.key) == ("no such option: --nosuch", "extra")
 
 
 OUTAGES = (
@@ -198,12 +169,6 @@ def test_an_outage_is_no_refusal(stderr):
 )
 def test_what_is_not_certainly_a_refusal_is_none(result):
     assert COBALT.refusal(result) is None
-
-
-def test_a_full_queue_is_waited_for():
-    said = PROXY + "<Fault 1001: \"The limit of 2 jobs per user in the 'debug' queue has been reached\\n\">\n"
-    assert COBALT.is_full(answer("", said, 1))
-    assert not COBALT.is_full(answer("", "'time' not provided", 1))
 
 
 # --- asking ---------------------------------------------------------------------------------------------

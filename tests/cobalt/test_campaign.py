@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ from nsw.schedulers.model import Phase, Submission
 from nsw.transport.commands import PATIENT
 from nsw.transport.local import LocalTransport
 from tests.contract.campaigns import PATIENCE_S, folder, ran, runs, until_go, wait_until, words
-from tests.guard import ends
 
 if TYPE_CHECKING:
     from .places import Cobalt
@@ -167,7 +165,7 @@ def test_an_outage_costs_no_run(cobalt):
     wait_until(lambda: ran(cobalt) == [1, 2, 3])
     cobalt.settings(down="all", kill_s=0.3)
     (cobalt.work / "go").touch()
-    time.sleep(2)  # as long as nsw asks and gets no answer
+    wait_until((cobalt.state / "unanswered").exists, process)
     cobalt.settings(kill_s=0.3)
     assert process.wait(timeout=PATIENCE_S) == 0
     assert ran(cobalt) == [1, 2, 3]
@@ -282,8 +280,7 @@ def test_a_hundred_jobs_are_submitted_and_polled_in_two_remote_commands():
 def test_a_poll_of_very_many_jobs_is_read_to_its_end():
     rows = "".join(f"{job}  me  running  nsw-{job}\n" for job in range(100_000))
     answer = CommandResult(("qstat",), 0, "JobID  User  State   JobName\n======================\n" + rows, "")
-    with ends():
-        assert len(Adapter().parse_queue(answer) or ()) == 100_000
+    assert len(Adapter().parse_queue(answer) or ()) == 100_000
 
 
 def test_a_campaign_s_lockfile_asks_for_nothing_that_cobalt_has_no_option_for(cobalt):

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from nsw.errors import CampaignError, CommandError, DownloadLimitError, UnreachableError
-from nsw.transport import transfer
+from nsw.transport import remote
 from nsw.transport.shell import ConnectionLostError
 
 SIZE = 3_000_000
@@ -104,7 +104,7 @@ def test_a_full_disk_here_is_an_error_that_names_the_file_and_nothing_has_its_na
     def full(_descriptor, _data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(transfer, "_write", full)
+    monkeypatch.setattr(remote, "_write", full)
     with pytest.raises(CampaignError, match=r"large cannot be written here: No space left"):
         far.get_many(places(sent, tmp_path, "large"))
     assert not (tmp_path / "large").exists()
@@ -132,15 +132,15 @@ def test_strange_names_come_as_they_are(far, sent, tmp_path):
 def test_the_hash_is_what_both_sides_have_and_compute_fastest(
     far, sent, tmp_path, monkeypatch, missing, is_fast, expected
 ):
-    script = transfer._GET.replace("/proc/cpuinfo", str(tmp_path / "cpuinfo"))
+    script = remote._GET.replace("/proc/cpuinfo", str(tmp_path / "cpuinfo"))
     (tmp_path / "cpuinfo").write_text("flags : fpu sha_ni aes\n" if "sha_ni" not in missing else "flags : fpu aes\n")
     for name in missing:
         script = script.replace(f"command -v {name} ", f"command -v {name}-of-2016 ")
-    monkeypatch.setattr(transfer, "_GET", script)
-    monkeypatch.setattr(transfer, "sha256_is_fast", lambda: is_fast)
+    monkeypatch.setattr(remote, "_GET", script)
+    monkeypatch.setattr(remote, "sha256_is_fast", lambda: is_fast)
     used = []
-    for name, make in dict(transfer._HASHES).items():
-        monkeypatch.setitem(transfer._HASHES, name, lambda name=name, make=make: used.append(name) or make())
+    for name, make in dict(remote._HASHES).items():
+        monkeypatch.setitem(remote._HASHES, name, lambda name=name, make=make: used.append(name) or make())
     (sent / "a\nb").write_text("x")
     far.get_many([*places(sent, tmp_path / "here", "large", "small"), (str(sent / "a\nb"), tmp_path / "here" / "ab")])
     assert (tmp_path / "here/large").read_bytes() == (sent / "large").read_bytes()
@@ -161,7 +161,7 @@ def test_the_hash_is_what_both_sides_have_and_compute_fastest(
 )
 def test_a_far_side_that_cheats_ends_the_transfer_and_writes_nothing(far, sent, tmp_path, monkeypatch, lie, match):
     name = str(sent / "small")
-    monkeypatch.setattr(transfer, "_GET", f"{lie.replace('%s', name)}; cat >/dev/null")
+    monkeypatch.setattr(remote, "_GET", f"{lie.replace('%s', name)}; cat >/dev/null")
     with pytest.raises((UnreachableError, DownloadLimitError), match=match):
         far.get_many([(name, tmp_path / "here" / "small")])
     assert not (tmp_path / "here").exists()

@@ -58,7 +58,7 @@ def asked(tmp_path, ask, lie):
         ("endless lines", "what comes is no answer"),
         ("negative", "a malformed answer: '0 0 -1 5'"),
         ("negative and large", "a malformed answer"),
-        ("too long", "an answer of 1,000,000,000,000 bytes, of which nsw takes at most 33,554,432"),
+        ("too long", "the answer has 1,000,000,000,000 bytes; the limit is 33,554,432"),
         ("too long to be a number", "a malformed answer"),
         ("words", "a malformed answer: 'nought 0 ten ten'"),
         ("strange digits", "a malformed answer"),

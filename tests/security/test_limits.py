@@ -9,7 +9,7 @@ import pytest
 from nsw.apart import limited
 from nsw.campaign.starter_files import write_from_script
 from nsw.errors import NswError
-from nsw.scripts.sandbox import SiteEnvironment
+from nsw.scripts.render import SiteEnvironment
 
 LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 GROWS = "{% set ns = namespace(t='x' * 1000) %}{% for n in range(40) %}{% set ns.t = ns.t ~ ns.t %}{% endfor %}"

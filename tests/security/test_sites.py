@@ -14,8 +14,7 @@ from nsw.errors import InputError, NswError
 from nsw.plan.jobs import pack
 from nsw.plan.model import Plan, Resources, Run
 from nsw.safe_files import who_else_writes
-from nsw.scripts.render import render_job
-from nsw.scripts.sandbox import LARGEST
+from nsw.scripts.render import LARGEST, render_job
 from nsw.site.names import untrusted_reason
 
 from .test_sandbox import ESCAPES

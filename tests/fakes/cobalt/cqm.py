@@ -21,7 +21,7 @@ from machinery import Fake, write_json
 
 if TYPE_CHECKING:
     import subprocess
-    from io import BufferedWriter, TextIOWrapper
+    from io import TextIOWrapper
 
 Job = dict[str, Any]
 
@@ -30,21 +30,13 @@ DEFAULTS: dict[str, Any] = {
     "nodes": 16,
     "minute_s": 60.0,  # a test makes minutes short
     "minimum_min": 5,
-    "schedule_s": 0.0,  # queued at least so long
-    "start_s": 0.0,  # starting
-    "exit_s": 0.0,  # exiting
     "log_s": 0.2,  # the queue manager's lines reach the .cobaltlog so late; the real one: up to 10 s
-    "log_steps": 0,  # or so many steps
     "kill_s": 300.0,  # from TERM to KILL
     "dep_fail_s": 0.2,  # a failed parent is noticed so late; the real one: up to 60 s
     "save_s": 10.0,  # the state is saved so often
-    "outage_s": 0.05,  # a client tries so long; the real one: 1.7 s
     "tick_s": 0.03,
-    "manual": False,  # time passes only when a test steps
     "down": "",  # "cqm": nobody listens; "all": not even the service locator
     "filter": "",  # a site's filter, run by qsub
-    "env": {},  # variables that a user's .bashrc sets in each job
-    "theta": False,  # a Cray: checks mcdram and numa
 }
 EMPTY: dict[str, Any] = {
     "next": 1,
@@ -52,7 +44,6 @@ EMPTY: dict[str, Any] = {
     "ended": {},
     "late": [],
     "queues": {name: {"state": "running"} for name in ("debug", "default")},
-    "steps": 0,
 }
 
 
@@ -85,9 +76,7 @@ def load(state: State) -> dict[str, Any]:
 def log(cqm: dict[str, Any], job: Job, text: str, late_s: float) -> None:
     """A line for the job's .cobaltlog, written when its time has come."""
     now = time.time()
-    cqm["late"].append(
-        {"due": now + late_s, "step": cqm["steps"], "path": job["cobaltlog"], "text": f"{stamp(now)} Info: {text}\n"}
-    )
+    cqm["late"].append({"due": now + late_s, "path": job["cobaltlog"], "text": f"{stamp(now)} Info: {text}\n"})
 
 
 def state_name(job: Job, cqm: dict[str, Any]) -> str:
@@ -101,27 +90,11 @@ def state_name(job: Job, cqm: dict[str, Any]) -> str:
         return "dep_fail"
     if unmet(job):
         return "dep_hold"
-    return "maxrun_hold" if runs_most(job, cqm) else "queued"
-
-
-def short_state(name: str) -> str:
-    return {
-        "queued": "Q", "starting": "R", "running": "R", "killing": "K", "exiting": "E",
-    }.get(name, "H")  # fmt: skip
+    return "queued"
 
 
 def unmet(job: Job) -> list[str]:
     return [dep for dep in job["deps"] if dep not in job["met"]]
-
-
-def runs_most(job: Job, cqm: dict[str, Any]) -> bool:
-    most = cqm["queues"][job["queue"]].get("maxrunning")
-    others = (
-        o
-        for o in cqm["jobs"].values()
-        if o["state"] in ACTIVE and o["user"] == job["user"] and o["queue"] == job["queue"]
-    )
-    return most is not None and sum(1 for _ in others) >= int(most)
 
 
 class Server:
@@ -136,7 +109,6 @@ class Server:
         """Let time pass; whether there is anything left to do."""
         with self.state.locked():
             cqm = load(self.state)
-            cqm["steps"] += 1
             now = time.time()
             if not self.state.setting("down"):
                 self._jobs(cqm, now)
@@ -153,12 +125,12 @@ class Server:
             before = job["state"]
             if job["state"] == "queued":
                 self._schedule(job, cqm, now)
-            elif job["state"] == "starting" and now - job["since"] >= self.state.setting("start_s"):
+            elif job["state"] == "starting":
                 self._launch(job)
                 job["state"] = "running"
             elif job["state"] in {"running", "killing"}:
                 self._watch(job, cqm, now)
-            elif job["state"] == "exiting" and now - job["since"] >= self.state.setting("exit_s"):
+            elif job["state"] == "exiting":
                 cqm["ended"][str(job["jobid"])] = [job["exit"], now]
                 del cqm["jobs"][str(job["jobid"])]
             if job["state"] != before:
@@ -180,8 +152,7 @@ class Server:
 
     def _schedule(self, job: Job, cqm: dict[str, Any], now: float) -> None:
         queue = cqm["queues"][job["queue"]]["state"]
-        early = now - job["submitted"] < self.state.setting("schedule_s")
-        if early or state_name(job, cqm) != "queued" or queue not in {"running", "draining"}:
+        if state_name(job, cqm) != "queued" or queue != "running":
             return
         names = [f"cc{n:02}" for n in range(1, self.state.setting("nodes") + 1)]
         taken = {node for other in cqm["jobs"].values() for node in other["location"]}
@@ -192,81 +163,41 @@ class Server:
     def _launch(self, job: Job) -> None:
         nodefile = self.state.root / f"cobalt.{job['jobid']}"
         nodefile.write_text("".join(f"{node}\n" for node in job["location"]))
-        end = job["started"] + job["walltime"] * 60
         env = {
-            "COBALT_CONFIG_FILES": "/opt/cobalt/etc/cobalt.conf",
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
             "SHELL": "/bin/bash",
             "COBALT_NODEFILE": str(nodefile),
             "COBALT_PARTNAME": job["location"][0],
             "COBALT_JOBID": str(job["jobid"]),
-            **job["envs"],
             "COBALT_STARTTIME": str(int(job["started"])),
+            "COBALT_ENDTIME": str(int(job["started"] + job["walltime"] * 60)),
+            "COBALT_PARTSIZE": str(job["nodes"]),
+            "COBALT_JOBSIZE": str(job["nodes"]),
             "LOGNAME": job["user"],
             "USER": job["user"],
-            "COBALT_ENDTIME": str(int(end)),
-            "COBALT_PARTSIZE": str(job["nodes"]),
             "HOME": job["home"],
-            "COBALT_JOBSIZE": str(job["procs"]),
+            "PWD": job["cwd"],
         }
-        lines: list[str] = []
-        files: dict[str, Any] = {}
-        for stream, key in (("stdout", "outputpath"), ("stderr", "errorpath")):
-            ending = {"stdout": "output", "stderr": "error"}[stream]
-            path = Path(job[key] or f"{job['cwd']}/{job['jobid']}.{ending}")
-            files[stream], said = self._open(path, stream, f"{job['jobid']}.{ending}", job["umask"])
-            lines += said
-        stdin = job["inputfile"] or os.devnull
-        nf = ["/opt/cobalt/bin/cobalt-launcher.py", "--nf", str(nodefile), "--jobid", str(job["jobid"])]
-        envs = [word for name in [*job["envs"], "COBALT_JOBID"] for word in ("--env", f"{name}={env[name]}")]
-        argv = [*nf, "--cwd", job["cwd"], *envs, job["command"], *job["args"]]
-        lines += ["", "Command: " + " ".join(f"'{word}'" for word in argv), "", "Environment:"]
+        argv = [job["command"], *job["args"]]
+        lines = ["Command: " + " ".join(f"'{word}'" for word in argv), "Environment:"]
         lines += [f"{name}={value}" for name, value in env.items()]
-        lines += ["", f"Info: stdin received from {stdin}"]
-        lines += [f"Info: {name} sent to {file.name}" for name, file in files.items()] + [""]
-        at = stamp(time.time())
-        append(job["cobaltlog"], "".join(f"\n{at}{w[1:]}\n" if w[:1] == "\n" else f"{at} {w}\n" for w in lines))
-        path = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
-        env = {"PATH": path, **env, "PWD": job["cwd"]}
-        env |= self.state.setting("env")
-        cwd = job["cwd"] if Path(job["cwd"]).is_dir() else None
-        files["stdin"] = Path(stdin).open("rb")  # noqa: SIM115  closed below, with the others
-        try:
-            if cwd is None:
-                raise FileNotFoundError(2, "No such file or directory")
-            import subprocess
+        append(job["cobaltlog"], "".join(f"{stamp(time.time())} {line}\n" for line in lines))
+        import subprocess
 
+        with (
+            Path(job["outputpath"] or f"{job['cwd']}/{job['jobid']}.output").open("ab") as stdout,
+            Path(job["errorpath"] or f"{job['cwd']}/{job['jobid']}.error").open("ab") as stderr,
+        ):
             child = subprocess.Popen(
-                [job["command"], *job["args"]],
-                env=env,
-                cwd=cwd,
-                stdin=files["stdin"],
-                stdout=files["stdout"],
-                stderr=files["stderr"],
+                argv, env=env, cwd=job["cwd"], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr,
                 start_new_session=True,
-                umask=job["umask"],
-            )
-        except OSError as error:
-            files["stderr"].write(f"[Errno {error.errno}] {error.strerror}\n".encode())
-            job["exit"] = {2: 127, 13: 126}.get(error.errno or 0, 1)
-        else:
-            self.children[child.pid] = child
-            job["pid"] = child.pid
-        for file in files.values():
-            file.close()
-
-    def _open(self, path: Path, stream: str, name: str, umask: int) -> tuple[BufferedWriter, list[str]]:
-        try:
-            return append_to(path, umask), []
-        except OSError as error:
-            scratch = self.state.root / "scratch"
-            scratch.mkdir(exist_ok=True)
-            instead = scratch / name
-            why = f"ERROR: error opening {stream} file {path}: [Errno {error.errno}] {error.strerror}: '{path}'"
-            return append_to(instead, umask), [f"\n {why}", f"WARNING: sending {stream} to scratch_dir {instead}"]
+            )  # fmt: skip
+        self.children[child.pid] = child
+        job["pid"] = child.pid
 
     def _watch(self, job: Job, cqm: dict[str, Any], now: float) -> None:
         setting = self.state.setting
-        code = job["exit"] if job["exit"] is not None else self._ended(job["pid"])
+        code = self._ended(job["pid"])
         if code is not None:
             job.update(state="exiting", exit=code)
             if not job["killed"]:
@@ -296,7 +227,7 @@ class Server:
     def _write_late(self, cqm: dict[str, Any], now: float) -> None:
         waits = []
         for line in cqm["late"]:
-            if line["due"] > now or line["step"] + self.state.setting("log_steps") > cqm["steps"]:
+            if line["due"] > now:
                 waits.append(line)
             else:
                 append(line["path"], line["text"])
@@ -341,14 +272,6 @@ def alive(pid: int) -> bool:
         return False
 
 
-def append_to(path: Path, umask: int) -> BufferedWriter:
-    old = os.umask(umask)
-    try:
-        return path.open("ab")
-    finally:
-        os.umask(old)
-
-
 def append(path: str, text: str) -> None:
     """The queue manager writes as the user, only where the user can write."""
     try:
@@ -359,8 +282,6 @@ def append(path: str, text: str) -> None:
 
 
 def serve_in_background(state: State) -> None:
-    if state.setting("manual"):
-        return
     with (state.root / "server").open("w") as file:
         if not take(file, tries=1):
             return
