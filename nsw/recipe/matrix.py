@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from hashlib import blake2b
 from math import prod
 from typing import Annotated, Any, TypeAlias
@@ -177,11 +178,10 @@ def _match(value: object) -> dict[str, list[Scalar]] | str:
         return template(value)
     if not isinstance(value, dict) or not value:
         raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {show_value(value)}")
-    return {key: within(key, _alternatives, item) for key, item in value.items()}
-
-
-def _alternatives(value: object) -> list[Scalar]:
-    return each(_scalar, value) if isinstance(value, list) else [_scalar(value)]
+    return {
+        key: within(key, partial(each, _scalar), item if isinstance(item, list) else [item])
+        for key, item in value.items()
+    }
 
 
 def _point(value: object) -> dict[str, Scalar]:
