@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.metrics import Chip, expressions, find, find_chip, for_ncu, for_nvprof, ncu_names
+from nsw.metrics import Chip, find, find_chip, for_ncu, for_nvprof, ncu_names
+from nsw.metrics.catalogue import names_in
 from nsw.metrics.requests import ALL_METRICS, portable_names, refused_of
 from nsw.wording import first_of
 
@@ -116,7 +117,7 @@ def _requested_metrics(requested: Sequence[str], tool: str, chip: Chip | None) -
             continue
         text = metric.nvprof if tool == "nvprof" else metric.on(chip).expressions[0]
         if text:
-            names_by_metric[name] = expressions.names(text)
+            names_by_metric[name] = names_in(text)
     covered = {part for parts in names_by_metric.values() for part in parts}
     tool_names = [name for name in (*request.metrics, *request.events) if name not in covered and name != ALL_METRICS]
     return [*names_by_metric.items(), *((name, (name,)) for name in tool_names)]

@@ -12,7 +12,7 @@ from nsw.cli.output import tell
 from nsw.errors import Exit, UsageError, did_you_mean
 from nsw.metrics import catalogue, check, find, find_chip, for_ncu, for_nvprof, groups, ncu_names
 from nsw.metrics.catalogue import LEVEL, chips
-from nsw.metrics.printed_metrics import portable_of
+from nsw.metrics.printed_metrics import portable_name
 from nsw.metrics.requests import tool_for, tool_named, tools_for
 from nsw.present.terminal import console, table
 from nsw.wording import plural
@@ -203,7 +203,7 @@ def _described(name: str, chip: Chip | None) -> dict[str, Any]:
     base, _ = ncu_names.split(name)
     if ncu_names.kind(base) is None and not ncu_names.is_own(name):
         raise UsageError(f"no chip has a metric {base}", hint=did_you_mean(base, ncu_names.base_names()))
-    return {"metric": name, "meaning": "of Nsight Compute", "portable": portable_of(name),
+    return {"metric": name, "meaning": "of Nsight Compute", "portable": portable_name(name),
             "suffixes": ncu_names.suffixes_of(base) if ncu_names.kind(base) else None,
             "chips": ncu_names.chips_with(base)}  # fmt: skip
 
@@ -256,7 +256,7 @@ def _check(
 
 
 def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, target: Target) -> int:
-    wrong = check([name for name in names if not portable_of(name)], None)
+    wrong = check([name for name in names if not portable_name(name)], None)
     if wrong:
         raise UsageError(wrong[0].message, hint=wrong[0].hint)
     rows = []
@@ -264,7 +264,7 @@ def _translate(names: Sequence[str], chip: Chip | None, tool: Tool | None, targe
         if (group := groups().get(name)) is not None:
             rows += [_translation(name, find(member), chip) for member in group.metrics]
         else:
-            rows.append(_translation(name, find(name) or find(portable_of(name) or ""), chip))
+            rows.append(_translation(name, find(name) or find(portable_name(name) or ""), chip))
     tools = (tool,) if tool else tools_for(chip)
     portable = [row["metric"] or row["asked"] for row in rows]
     requests = {"ncu": for_ncu(portable, chip), "nvprof": for_nvprof(portable, chip)}

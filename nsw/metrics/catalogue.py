@@ -1,22 +1,25 @@
 """The metric catalogue: portable names, their meaning and unit, and how each tool and chip measures them.
 
 With it the chips (names, compute capabilities, products) and the peaks of GPUs by their data sheets (dense operations,
-boost clocks), which are a check on ceilings and no measurement.
+boost clocks), which are a check on ceilings and no measurement. An expression over a tool's metric names has names with
+dots, numbers, the four operations and parentheses, nothing else: `dram__bytes_read.sum + dram__bytes_write.sum`.
 """
 
 from __future__ import annotations
 
+import ast
 import csv
 import gzip
 import io
+import operator
 import re
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 
 def rows(name: str) -> Iterator[dict[str, str]]:
@@ -233,3 +236,67 @@ def _gpus() -> tuple[tuple[frozenset[str], Gpu], ...]:
         gpu = Gpu(row["gpu"], peaks, clocks, *memory, float(row["base_mhz"] or 0) * 1e6)
         gpus.append((frozenset(row["match"].lower().split()), gpu))
     return tuple(gpus)
+
+
+Node: TypeAlias = "str | float | tuple[str, Node, Node]"
+
+_SIGNS: Final[Mapping[type[ast.operator], str]] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_MEANING: Final[Mapping[str, Callable[[float, float], float]]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+@cache
+def parse_expression(text: str) -> Node:
+    """The expression as a tree: a name, a number, or (operator, left, right).
+
+    Raises:
+        ValueError: It holds something else.
+    """
+    try:
+        return _tree(ast.parse(text.strip(), mode="eval").body)
+    except SyntaxError:
+        raise ValueError(f"not an expression over metrics: {text}") from None
+
+
+@cache
+def names_in(text: str) -> tuple[str, ...]:
+    """The metric names of an expression, each once, in their order."""
+    return tuple(dict.fromkeys(_names(parse_expression(text))))
+
+
+def evaluate(text: str, values: Mapping[str, Any]) -> Any:
+    """The value of an expression whose names all have one: numbers, or columns of them as numpy has them."""
+    return _evaluated(parse_expression(text), values)
+
+
+def _evaluated(node: Node, values: Mapping[str, Any]) -> Any:
+    if isinstance(node, str | float):
+        return values[node] if isinstance(node, str) else node
+    sign, left, right = node
+    return _MEANING[sign](_evaluated(left, values), _evaluated(right, values))
+
+
+def _tree(node: ast.expr) -> Node:
+    if isinstance(node, ast.BinOp) and type(node.op) in _SIGNS:
+        return _SIGNS[type(node.op)], _tree(node.left), _tree(node.right)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        return float(node.value)
+    return _dotted(node)
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    raise ValueError(f"not an expression over metrics: {ast.unparse(node)}")
+
+
+def _names(node: Node) -> list[str]:
+    if isinstance(node, str):
+        return [node]
+    return [] if isinstance(node, float) else _names(node[1]) + _names(node[2])

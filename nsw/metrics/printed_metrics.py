@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from nsw.metrics import expressions
-from nsw.metrics.catalogue import LEVEL, Chip, Metric, catalogue, find, rows
+from nsw.metrics.catalogue import LEVEL, Chip, Metric, catalogue, evaluate, find, names_in, rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -154,9 +153,9 @@ def _alone(metric: Metric) -> Iterator[tuple[int, str, float]]:
     """The expressions of one name only: which alternative it is, the name, and the factor."""
     for measured in (metric.ncu, *metric.by_chip.values()):
         for rank, expression in enumerate(measured.expressions):
-            names = expressions.names(expression)
+            names = names_in(expression)
             if len(names) == 1:
-                yield rank, names[0], expressions.value(expression, {names[0]: 1.0})
+                yield rank, names[0], evaluate(expression, {names[0]: 1.0})
 
 
 @cache
@@ -204,12 +203,12 @@ def ncu_name(printed: str) -> str:
 _LATENCY: Final = "Warp Cycles Per Issued Instruction"
 
 
-def portable_of(name: str) -> str | None:
-    """The portable name of what a tool calls so; None: there is none."""
-    metric = find(name)
+def portable_name(tool_name: str) -> str | None:
+    """The portable name of a metric that a tool calls `tool_name`; None: there is none."""
+    metric = find(tool_name)
     if metric is not None:
         return metric.name
-    return next((source.metric.name for source in _sources().get(name, ()) if not source.is_label), None)
+    return next((source.metric.name for source in _sources().get(tool_name, ()) if not source.is_label), None)
 
 
 @cache
@@ -220,8 +219,8 @@ def ncu_components() -> frozenset[str]:
         for metric in catalogue().values()
         for measured in (metric.ncu, *metric.by_chip.values())
         for expression in measured.expressions
-        if len(expressions.names(expression)) > 1
-        for name in expressions.names(expression)
+        if len(names_in(expression)) > 1
+        for name in names_in(expression)
     )
     return together | of_the_chip()
 
@@ -234,11 +233,9 @@ def computed(values: Mapping[str, Any], chip: Chip | None) -> Iterator[tuple[str
         chip: The chip, whose expressions go first; where it is not known, those of most chips do.
     """
     for metric in catalogue().values():
-        expression = next(
-            (e for e in _expressions(metric, chip) if all(n in values for n in expressions.names(e))), None
-        )
+        expression = next((e for e in _expressions(metric, chip) if all(n in values for n in names_in(e))), None)
         if expression is not None:
-            yield metric.name, expressions.value(expression, values)
+            yield metric.name, evaluate(expression, values)
 
 
 def _expressions(metric: Metric, chip: Chip | None) -> Iterator[str]:
@@ -246,7 +243,7 @@ def _expressions(metric: Metric, chip: Chip | None) -> Iterator[str]:
     measured = (metric.on(chip),) if chip is not None else (metric.ncu, *metric.by_chip.values())
     for measurement in measured:
         for expression in measurement.expressions:
-            names = expressions.names(expression)
+            names = names_in(expression)
             if len(names) > 1 or names[0] in of_the_chip():
                 yield expression
     if metric.nvprof and not metric.nvprof.isidentifier():

@@ -12,8 +12,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.errors import did_you_mean, nearest
-from nsw.metrics import expressions, ncu_names
-from nsw.metrics.catalogue import Chip, Metric, aliases, catalogue, find, groups, rows
+from nsw.metrics import ncu_names
+from nsw.metrics.catalogue import Chip, Metric, aliases, catalogue, find, groups, names_in, rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -155,7 +155,7 @@ def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kerne
         if measurement is not None and metric is not None and not measurement.expressions:
             absent[metric.name] = measurement.reason or NO_EQUIVALENT
             continue
-        parts = (name,) if measurement is None else expressions.names(measurement.expressions[0])
+        parts = (name,) if measurement is None else names_in(measurement.expressions[0])
         if reason := refused_of(replay, parts):
             absent[metric.name if metric is not None else name] = reason
         else:
@@ -176,7 +176,7 @@ def for_nvprof(names: Sequence[str], chip: Chip | None = None) -> MetricRequest:
         elif metric is None or metric.nvprof is None:
             requested.setdefault(name)
         else:
-            requested.update(dict.fromkeys(expressions.names(metric.nvprof)))
+            requested.update(dict.fromkeys(names_in(metric.nvprof)))
     sets = _behind(SET, names)
     absent |= {f"{SET}{name}": "nvprof has no such set" for name in sets if name != ANALYSIS}
     absent |= {f"{SECTION}{name}": "nvprof has no sections" for name in _behind(SECTION, names)}
@@ -316,7 +316,7 @@ def _not_listed(metric: Metric, chip: Chip | None, site_names: Collection[str] |
     computed_from = metric.on(chip).expressions
     if site_names is None or not computed_from:
         return None
-    parts = (part for part in expressions.names(computed_from[0]) if not ncu_names.is_own(part))
+    parts = (part for part in names_in(computed_from[0]) if not ncu_names.is_own(part))
     lacking = [part for part in parts if ncu_names.split(part)[0] not in site_names]
     return f"the site's ncu does not list {', '.join(lacking)}" if lacking else None
 

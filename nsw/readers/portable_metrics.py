@@ -48,9 +48,9 @@ def add_portable_names(report: Report) -> None:
 
 
 def _fill_rows(rows: list[Row], base: Base) -> None:
-    portable_of = best_sources({(row["metric"], row.get("unit")) for row in rows if row.get("metric")}, base)
+    portable_name = best_sources({(row["metric"], row.get("unit")) for row in rows if row.get("metric")}, base)
     for row in rows:
-        to = portable_of.get((row.get("metric") or "", row.get("unit")))
+        to = portable_name.get((row.get("metric") or "", row.get("unit")))
         if to is None:
             continue
         column = "value" if row.get("value") is not None else "avg"
@@ -75,9 +75,9 @@ def _with_columns(data: pa.Table, base: Base) -> pa.Table:
     pairs = name_codes * len(units) + unit_codes
     present = np.flatnonzero(np.bincount(pairs, minlength=len(names) * len(units)))
     by_pair = {int(p): (names[p // len(units)] or "", units[p % len(units)]) for p in present}
-    portable_of = best_sources(set(by_pair.values()), base)
-    portables = list(dict.fromkeys(portable_of.values()))
-    code_of = {pair: portables.index(portable_of[key]) for pair, key in by_pair.items() if key in portable_of}
+    portable_name = best_sources(set(by_pair.values()), base)
+    portables = list(dict.fromkeys(portable_name.values()))
+    code_of = {pair: portables.index(portable_name[key]) for pair, key in by_pair.items() if key in portable_name}
     table = np.full(len(names) * len(units), -1, dtype=np.int32)
     table[list(code_of)] = list(code_of.values())
     codes = table[pairs]

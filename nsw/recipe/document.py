@@ -581,28 +581,17 @@ def as_yaml(data: Any) -> str:
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
 
 
-def _whole_number(dumper: yaml.SafeDumper, value: WrittenInt) -> yaml.ScalarNode:
-    return dumper.represent_scalar(_TAG + "int", str(value))
-
-
-def _number(dumper: yaml.SafeDumper, value: WrittenFloat) -> yaml.ScalarNode:
-    return dumper.represent_scalar(_TAG + "float", str(value))
-
-
 def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(_TAG + "str", value, style=None if _is_text(value) else "'")
-
-
-def _is_text(value: str) -> bool:
-    """Whether it would be read as the text that it is without quotes, as far as nsw is concerned."""
+    """A text, in quotes where nsw would read something else without them."""
     try:
-        return _resolved(value) == value
+        is_plain = _resolved(value) == value
     except ValueError:
-        return False
+        is_plain = False
+    return dumper.represent_scalar(_TAG + "str", value, style=None if is_plain else "'")
 
 
-_Dumper.add_representer(WrittenInt, _whole_number)
-_Dumper.add_representer(WrittenFloat, _number)
+_Dumper.add_representer(WrittenInt, lambda dumper, value: dumper.represent_scalar(_TAG + "int", str(value)))
+_Dumper.add_representer(WrittenFloat, lambda dumper, value: dumper.represent_scalar(_TAG + "float", str(value)))
 _Dumper.add_representer(str, _text)
 
 
@@ -655,8 +644,19 @@ def _bad_character(fault: yaml.reader.ReaderError, text: str, file: str) -> Diag
     )
 
 
+# words of the parser's problem or context -> what nsw says, and what to do
+_STRUCTURE = (
+    ("mapping values are not allowed", "a ':' is not allowed here",
+     "quote a value that holds ': ', and indent the keys of one map alike"),
+    ("sequence entries are not allowed", "a list item cannot start here", "start it on a line of its own"),
+    ("block mapping", "a key was expected here",
+     "indent the keys of one map alike, and quote a whole value or nothing of it"),
+    ("block collection", "a list item ('- ...') was expected here", "indent the items of one list alike"),
+)  # fmt: skip
+
+
 class _FaultContext:
-    """A syntax fault with the lines around it."""
+    """A syntax fault with the lines around it. Positions are (row, column), both from 0."""
 
     def __init__(
         self, fault: yaml.YAMLError, text: str, lines: Sequence[str], file: str, line: int, column: int
@@ -664,24 +664,16 @@ class _FaultContext:
         self.document = text
         self.problem = str(getattr(fault, "problem", "") or "")
         self.context = str(getattr(fault, "context", "") or "")
-        self.context_mark = getattr(fault, "context_mark", None)
+        mark = getattr(fault, "context_mark", None)
+        self.opened: tuple[int, int] | None = (mark.line, mark.column) if mark else None
         self.lines = lines
         self.file = file
         self.row = min(line, max(len(lines) - 1, 0))
         self.column = column if line == self.row else 0
         self.text = lines[self.row] if lines else ""
 
-    def _at(
-        self,
-        message: str,
-        hint: str | None = None,
-        *,
-        row: int | None = None,
-        column: int | None = None,
-        width: int = 1,
-    ) -> Diagnostic:
-        row = self.row if row is None else row
-        column = self.column if column is None else column
+    def _at(self, message: str, hint: str = "", at: tuple[int, int] | None = None, width: int = 1) -> Diagnostic:
+        row, column = at or (self.row, self.column)
         return Diagnostic(message, Mark(self.file, row + 1, column + 1, row + 1, column + 1 + width), hint=hint or None)
 
     def diagnostic(self) -> Diagnostic:
@@ -690,14 +682,11 @@ class _FaultContext:
             self._composed()
             or self._tab()
             or self._escape()
-            or self._open_quote()
-            or self._late_quote()
+            or self._quote()
             or self._glued_key()
             or self._glued_dash()
             or self._template()
-            or self._reserved()
-            or self._flow()
-            or self._open_bracket()
+            or self._bracket()
             or self._structure()
             or self._at(f"this is not YAML: {plain(self.problem or self.context)}")
         )
@@ -718,137 +707,88 @@ class _FaultContext:
         return None
 
     def _tab(self) -> Diagnostic | None:
-        indent = re.match(r"\s*", self.text)
-        tab = indent[0].find("\t") if indent else -1
+        tab = self.text[: len(self.text) - len(self.text.lstrip())].find("\t")
         if tab < 0 or not any(words in self.problem for words in ("cannot start any token", "tab character")):
             return None
-        return self._at("a tab indents this line; YAML allows only spaces there", "replace it by spaces", column=tab)
+        message = "a tab indents this line; YAML allows only spaces there"
+        return self._at(message, "replace it by spaces", (self.row, tab))
 
     def _escape(self) -> Diagnostic | None:
         if "unknown escape" not in self.problem:
             return None
         column = self.text.rfind("\\", 0, self.column + 1)
         column = column if column >= 0 else self.column
-        word = plain(self.text[column : column + 2])
-        opened = self.context_mark
-        if opened and opened.line < self.row:
-            return self._at(
-                f"this quote is not closed on its line, and '{word}' on line {self.row + 1} is not an escape in it",
-                "close it on its line; in single quotes a backslash is only a backslash",
-                row=opened.line,
-                column=opened.column,
+        word, single = plain(self.text[column : column + 2]), "in single quotes a backslash is only a backslash"
+        if self.opened and self.opened[0] < self.row:
+            message = (
+                f"this quote is not closed on its line, and '{word}' on line {self.row + 1} is not an escape in it"
             )
-        return self._at(
-            f"'{word}' is not an escape in double quotes",
-            "put the text in single quotes: there a backslash is only a backslash",
-            column=column,
-        )
+            return self._at(message, f"close it on its line; {single}", self.opened)
+        hint = "put the text in single quotes: there a backslash is only a backslash"
+        return self._at(f"'{word}' is not an escape in double quotes", hint, (self.row, column))
 
-    def _open_quote(self) -> Diagnostic | None:
-        if "quoted scalar" not in self.context or "end of stream" not in self.problem or not self.context_mark:
-            return None
-        return self._at(
-            "this quote is never closed",
-            "close it, or remove it",
-            row=self.context_mark.line,
-            column=self.context_mark.column,
-        )
-
-    def _late_quote(self) -> Diagnostic | None:
-        """A quote that the next one closes, lines below, where YAML then finds no key."""
+    def _quote(self) -> Diagnostic | None:
+        """A quote without an end, or one that the next one closes, lines below, where YAML then finds no key."""
+        if "quoted scalar" in self.context and "end of stream" in self.problem and self.opened:
+            return self._at("this quote is never closed", "close it, or remove it", self.opened)
         depth = 0
         try:
             for token in yaml.scan(self.document, Loader=_Loader):
                 depth += isinstance(token, _OPENS) - isinstance(token, _CLOSES)
-                if depth > DEEPEST:  # each token takes a time that grows with the depth
-                    return None
                 start, end = token.start_mark, token.end_mark
-                if (
-                    start.line < end.line == self.row
-                    and isinstance(token, yaml.ScalarToken)
-                    and token.style in {"'", '"'}
-                ):
-                    return self._at(
-                        f"this quote is closed only on line {end.line + 1}, by {token.style} in column {end.column}",
-                        "close it on its own line, or remove it",
-                        row=start.line,
-                        column=start.column,
-                    )
-                if start.line > self.row:
+                if depth > DEEPEST or start.line > self.row:  # each token takes a time that grows with the depth
                     return None
+                quote = token.style if isinstance(token, yaml.ScalarToken) else ""
+                if quote in {"'", '"'} and start.line < end.line == self.row:
+                    message = f"this quote is closed only on line {end.line + 1}, by {quote} in column {end.column}"
+                    return self._at(message, "close it on its own line, or remove it", (start.line, start.column))
         except yaml.YAMLError:
             return None
         return None
 
     def _glued_dash(self) -> Diagnostic | None:
         """`-baseline: {}` is a key to YAML; the fault shows there, or at a later item."""
-        rows = [(self.row, self.column)]
-        if self.context_mark:
-            rows.insert(0, (self.context_mark.line, self.context_mark.column))
-        for row, column in rows if "flow" not in self.context else ():
+        positions = [*([self.opened] if self.opened else []), (self.row, self.column)]
+        for row, column in positions if "flow" not in self.context else ():
             if DASHED.match(word := self.lines[row][column:].strip()):
-                return self._at(MISSING_SPACE, with_space(word), row=row, column=column)
+                return self._at(MISSING_SPACE, with_space(word), (row, column))
         return None
 
     def _glued_key(self) -> Diagnostic | None:
         """`name:foo` is one word to YAML; the fault shows on that line or the next."""
-        if not any(
-            w in self.problem
-            for w in ("not allowed in this context", "not allowed here", "could not find expected ':'")
-        ):
-            return None
-        for row in (self.row, self.row - 1):
+        problems = ("not allowed in this context", "not allowed here", "could not find expected ':'")
+        for row in (self.row, self.row - 1) if any(words in self.problem for words in problems) else ():
             match = _GLUED.match(self.lines[row]) if 0 <= row < len(self.lines) else None
             if match:
-                return self._at(
-                    "a space is missing after this colon",
-                    f"write '{match[1].strip()}: ...'",
-                    row=row,
-                    column=match.end(1),
-                )
+                hint = f"write '{match[1].strip()}: ...'"
+                return self._at("a space is missing after this colon", hint, (row, match.end(1)))
         return None
 
     def _template(self) -> Diagnostic | None:
         positions = [(self.row, self.column + 1)]
-        if "flow mapping" in self.context and self.context_mark:  # a brace of it is missing: the next line is the fault
-            row = self.context_mark.line
-            positions += [(row, len(self.lines[row]))]
+        if "flow mapping" in self.context and self.opened:  # a brace of it is missing: the next line is the fault
+            positions.append((self.opened[0], len(self.lines[self.opened[0]])))
         for row, end in positions:
             if match := _TEMPLATE.search(self.lines[row][:end]):
-                return self._at(
-                    "an expression must be quoted, and what follows it too",
-                    'such as "{{ batch }}m"',
-                    row=row,
-                    column=match.end() - 2,
-                )
+                message = "an expression must be quoted, and what follows it too"
+                return self._at(message, 'such as "{{ batch }}m"', (row, match.end() - 2))
         return None
 
-    def _reserved(self) -> Diagnostic | None:
-        if "cannot start any token" not in self.problem:
-            return None
+    def _bracket(self) -> Diagnostic | None:
         character = self.text[self.column : self.column + 1]
-        word = f"'{plain(character)}'" if character in _RESERVED else "this character"
-        return self._at(f"{word} cannot start a value", "quote the value")
-
-    def _flow(self) -> Diagnostic | None:
+        if "cannot start any token" in self.problem:
+            word = f"'{plain(character)}'" if character in _RESERVED else "this character"
+            return self._at(f"{word} cannot start a value", "quote the value")
         for kind, close in (("flow sequence", "]"), ("flow mapping", "}")):
-            if kind in self.context and self.context_mark:
-                row, column = self.context_mark.line, self.context_mark.column
-                return self._at(
-                    f"this bracket is not closed by '{close}', or a comma is missing after it",
-                    "close it, or put a value that has a bracket or a comma in single quotes",
-                    row=row,
-                    column=column,
-                )
-        if self.text[self.column : self.column + 1] in {"]", "}"}:
+            if kind in self.context and self.opened:
+                hint = "close it, or put a value that has a bracket or a comma in single quotes"
+                message = f"this bracket is not closed by '{close}', or a comma is missing after it"
+                return self._at(message, hint, self.opened)
+        if character in {"]", "}"}:
             return self._at("this bracket closes nothing", "remove it, or quote the value")
-        return None
-
-    def _open_bracket(self) -> Diagnostic | None:
-        """A bracket after which the text ends, before an item."""
         if "expected node content" not in self.problem or "flow" not in self.context:
             return None
-        opened = []
+        opened = []  # the text ends before an item
         try:
             for token in yaml.scan(self.document, Loader=_Loader):
                 if isinstance(token, _OPENS):
@@ -859,32 +799,15 @@ class _FaultContext:
             return None
         if not opened:
             return None
-        close = "]" if isinstance(opened[-1], yaml.FlowSequenceStartToken) else "}"
-        mark = opened[-1].start_mark
+        close, mark = "]" if isinstance(opened[-1], yaml.FlowSequenceStartToken) else "}", opened[-1].start_mark
         return self._at(
-            f"this bracket is not closed by '{close}'",
-            "close it, or quote the value",
-            row=mark.line,
-            column=mark.column,
+            f"this bracket is not closed by '{close}'", "close it, or quote the value", (mark.line, mark.column)
         )
 
     def _structure(self) -> Diagnostic | None:
-        if "mapping values are not allowed" in self.problem:
-            return self._at(
-                "a ':' is not allowed here",
-                "quote a value that holds ': ', and indent the keys of one map alike",
-            )
-        if "sequence entries are not allowed" in self.problem:
-            return self._at("a list item cannot start here", "start it on a line of its own")
-        if "block mapping" in self.context:
-            return self._at(
-                "a key was expected here",
-                "indent the keys of one map alike, and quote a whole value or nothing of it",
-            )
-        if "block collection" in self.context:
-            return self._at("a list item ('- ...') was expected here", "indent the items of one list alike")
+        for words, message, hint in _STRUCTURE:
+            if words in self.problem or words in self.context:
+                return self._at(message, hint)
         if "could not find expected ':'" in self.problem:
-            row = self.context_mark.line if self.context_mark else self.row
-            column = self.context_mark.column if self.context_mark else self.column
-            return self._at("this line has no ':' after its key", "write 'key: value'", row=row, column=column)
+            return self._at("this line has no ':' after its key", "write 'key: value'", self.opened)
         return None

@@ -242,7 +242,11 @@ class Expression:
             _refuse_statements(tree)
             self.names = frozenset(meta.find_undeclared_variables(tree)) - environment.globals.keys()
             if all(isinstance(statement, nodes.Output) for statement in tree.body):
-                self._parts = tuple(_part(node, self.text) for output in tree.body for node in _outputs(output))
+                self._parts = tuple(
+                    node.data if isinstance(node, nodes.TemplateData) else _Operand(node, self.text)
+                    for output in tree.body
+                    for node in output.nodes  # type: ignore[attr-defined]  # each is an Output
+                )
             else:
                 self._template = environment.from_string(tree)
         except TemplateSyntaxError as fault:
@@ -273,29 +277,17 @@ class Expression:
             Fault: A name is missing, or the computation fails.
         """
         if self._template is not None:
-            return self._rendered(self._template, values, wrap)
+            try:
+                context = self._template.new_context({**_environment().globals, **values, _WRAP: wrap}, shared=True)
+                return _joined(self._template.root_render_func(context), len(self.text))
+            except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
+                raise _evaluation_fault(fault, self.text) from None
         to_text = wrap or as_text
         rendered = (part if isinstance(part, str) else to_text(part.value(values)) for part in self._parts)
         try:
             return _joined(rendered, len(self.text))
         except SecurityError as fault:
             raise _evaluation_fault(fault, self.text) from None
-
-    def _rendered(self, template: Template, values: Mapping[str, Any], wrap: Callable[[object], str] | None) -> str:
-        try:
-            context = template.new_context({**_environment().globals, **values, _WRAP: wrap}, shared=True)
-            return _joined(template.root_render_func(context), len(self.text))
-        except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
-            raise _evaluation_fault(fault, self.text) from None
-
-
-def _outputs(output: nodes.Node) -> list[nodes.Expr]:
-    assert isinstance(output, nodes.Output)
-    return output.nodes
-
-
-def _part(node: nodes.Expr, text: str) -> str | _Operand:
-    return node.data if isinstance(node, nodes.TemplateData) else _Operand(node, text)
 
 
 @lru_cache(4096)

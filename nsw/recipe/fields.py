@@ -276,13 +276,14 @@ def or_template(parse: Callable[[object], Any], value: object) -> Any:
     return template(value) if is_template(value) else parse(value)
 
 
-def _templated(**schema: Any) -> dict[str, Any]:
-    return {"anyOf": [schema, {"type": "string", "pattern": _TEMPLATE_PATTERN}]}
+def _with_serializer(parse: Callable[[Any], Any], schema: dict[str, Any], write: Callable[[Any], str]) -> Parsed:
+    """A type that is written to JSON in the form that is read; what is text already (an expression) stays."""
+    return Parsed(parse, schema, lambda value: value if value is None or isinstance(value, str) else write(value))
 
 
-def _back(write: Callable[[Any], str]) -> Callable[[Any], Any]:
-    """Written to JSON in the form that is read; what is text already (an expression) stays."""
-    return lambda value: value if value is None or isinstance(value, str) else write(value)
+def _expression_or(parse: Callable[[Any], Any], **schema: Any) -> Parsed:
+    """A type that is a value or an expression, with the schema of the value."""
+    return Parsed(partial(or_template, parse), {"anyOf": [schema, {"type": "string", "pattern": _TEMPLATE_PATTERN}]})
 
 
 _TEXT = {"type": ["string", "number"]}
@@ -306,18 +307,12 @@ KernelName = Annotated[str, Parsed(kernel_name, _TEXT | {"minLength": 1})]
 Pattern = Annotated[str, Parsed(expression, _REGEX | {"minLength": 1})]
 KernelRegex = Annotated[str, Parsed(kernel_regex, _REGEX | {"minLength": 1})]
 Flag = Annotated[bool, Parsed(flag, {"type": ["boolean", "string"], "enum": [True, False, "on", "off", "yes", "no"]})]
-FlagOrTemplate = Annotated[bool | str, Parsed(partial(or_template, flag), _templated(type="boolean"))]
+FlagOrTemplate = Annotated[bool | str, _expression_or(flag, type="boolean")]
 Count = Annotated[int, Parsed(partial(whole_number, minimum=1), {"type": "integer", "minimum": 1})]
 Number = Annotated[int, Parsed(partial(whole_number, minimum=0), {"type": "integer", "minimum": 0})]
-CountOrTemplate = Annotated[
-    int | str, Parsed(partial(or_template, partial(whole_number, minimum=1)), _templated(type="integer", minimum=1))
-]
-NumberOrTemplate = Annotated[
-    int | str, Parsed(partial(or_template, partial(whole_number, minimum=0)), _templated(type="integer", minimum=0))
-]
-AmountOrTemplate = Annotated[
-    float | str, Parsed(partial(or_template, amount), _templated(type="number", exclusiveMinimum=0))
-]
+CountOrTemplate = Annotated[int | str, _expression_or(partial(whole_number, minimum=1), type="integer", minimum=1)]
+NumberOrTemplate = Annotated[int | str, _expression_or(partial(whole_number, minimum=0), type="integer", minimum=0)]
+AmountOrTemplate = Annotated[float | str, _expression_or(amount, type="number", exclusiveMinimum=0)]
 Ranks = Annotated[
     str | list[int],
     Parsed(
@@ -330,31 +325,21 @@ Ranks = Annotated[
         },
     ),
 ]
-Duration = Annotated[int, Parsed(units.parse_duration, _DURATION, _back(units.format_duration))]
+_AMOUNT = {"type": "string", "examples": ["1 node-hour", "4 gpu-hours"]}
+_TOLERANCE = {"type": "string", "pattern": units.TOLERANCE, "examples": ["-2%", "+2%"]}
+Duration = Annotated[int, _with_serializer(units.parse_duration, _DURATION, units.format_duration)]
 DurationOrTemplate = Annotated[
-    int | str, Parsed(partial(or_template, units.parse_duration), _DURATION, _back(units.format_duration))
+    int | str, _with_serializer(partial(or_template, units.parse_duration), _DURATION, units.format_duration)
 ]
-Size = Annotated[int, Parsed(units.parse_size, _SIZE, _back(units.format_size))]
-SizeOrTemplate = Annotated[int | str, Parsed(partial(or_template, units.parse_size), _SIZE, _back(units.format_size))]
-Percent = Annotated[float, Parsed(units.parse_percent, _PERCENT, _back(units.format_percent))]
-AmountOf = Annotated[
-    units.Amount,
-    Parsed(units.parse_amount, {"type": "string", "examples": ["1 node-hour", "4 gpu-hours"]}, _back(str)),
+Size = Annotated[int, _with_serializer(units.parse_size, _SIZE, units.format_size)]
+SizeOrTemplate = Annotated[
+    int | str, _with_serializer(partial(or_template, units.parse_size), _SIZE, units.format_size)
 ]
-ToleranceRule = Annotated[
-    units.Tolerance,
-    Parsed(
-        units.parse_tolerance, {"type": "string", "pattern": units.TOLERANCE, "examples": ["-2%", "+2%"]}, _back(str)
-    ),
-]
-CanaryRule = Annotated[
-    units.Canary,
-    Parsed(
-        units.parse_canary,
-        {"anyOf": [{"enum": ["on", "off", True, False]}, {"type": "string", "pattern": r"^runs above [0-9]+$"}]},
-        _back(str),
-    ),
-]
+Percent = Annotated[float, _with_serializer(units.parse_percent, _PERCENT, units.format_percent)]
+AmountOf = Annotated[units.Amount, _with_serializer(units.parse_amount, _AMOUNT, str)]
+ToleranceRule = Annotated[units.Tolerance, _with_serializer(units.parse_tolerance, _TOLERANCE, str)]
+_CANARY = {"anyOf": [{"enum": ["on", "off", True, False]}, {"type": "string", "pattern": r"^runs above [0-9]+$"}]}
+CanaryRule = Annotated[units.Canary, _with_serializer(units.parse_canary, _CANARY, str)]
 
 
 def one_of(names: Callable[[], tuple[str, ...]]) -> Callable[[object], str]:

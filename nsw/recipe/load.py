@@ -63,13 +63,6 @@ class _WrongFile(NamedTuple):
     hint: str
 
 
-def _by_name(name: str) -> _WrongFile | None:
-    """A report, as its name says."""
-    if name.lower().endswith(_REPORTS):
-        return _WrongFile("a profiler's report", f"`nsw read {name}` reads it")
-    return None
-
-
 def _by_text(text: str, name: str) -> _WrongFile | None:
     """What is no YAML of any sort, by its lines; a recipe may hold some of them as comments."""
     if _NSW_KEY.search(text):
@@ -144,12 +137,13 @@ def _parameters(matrix: Mapping[str, Any]) -> dict[str, Any]:
 def _deciding(data: Mapping[str, Any], model: type[Model]) -> dict[str, Any]:
     """The keys that decide how a run is done; files and their contents have hashes in the lock."""
     free = {field.alias or name for name, field in model.model_fields.items() if FREE in field.metadata}
-    return {key: _below(value, kind_at(model, (key,))) for key, value in data.items() if key not in free}
-
-
-def _below(value: Any, kind: Any) -> Any:
-    is_map_of_model = isinstance(kind, type) and issubclass(kind, Model) and isinstance(value, Mapping)
-    return _deciding(value, kind) if is_map_of_model else value
+    deciding = {}
+    for key, value in data.items():
+        kind = kind_at(model, (key,))
+        if key not in free:
+            is_map_of_model = isinstance(kind, type) and issubclass(kind, Model) and isinstance(value, Mapping)
+            deciding[key] = _deciding(value, kind) if is_map_of_model else value
+    return deciding
 
 
 def _name(entry: Mapping[str, Any]) -> str:
@@ -225,7 +219,8 @@ def read_document(path: Path, kind: DocumentKind) -> Document:
     Raises:
         InputError: It cannot be read, is not UTF-8, is not YAML, or is clearly something else than what is wanted.
     """
-    _refuse(_by_name(path.name), path, kind)
+    if path.name.lower().endswith(_REPORTS):
+        _refuse(_WrongFile("a profiler's report", f"`nsw read {path.name}` reads it"), path, kind)
     try:
         with os.fdopen(open_regular(path), "rb") as file:
             data = file.read(4 * LARGEST + 4)  # UTF-8; a file of gigabytes is not read whole
@@ -270,8 +265,9 @@ def _loaded(document: Document, path: Path, site: str | None, folder: Path | Non
     left_out = [case for case in cases if case.id not in names]
     warnings_shown = list(first_of(in_order(warnings)))
     return LoadedRecipe(
-        recipe, chosen, path, folder or path.parent, site, chosen_cases, warnings_shown, left_out, options.before
-    )
+        recipe=recipe, document=chosen, path=path, folder=folder or path.parent, site=site, cases=chosen_cases,
+        warnings=warnings_shown, left_out=left_out, before=options.before,
+    )  # fmt: skip
 
 
 def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None) -> Iterator[Diagnostic]:
@@ -419,7 +415,8 @@ def _of_pass(document: Document, path: list[str], file: str) -> tuple[Document, 
         raise UsageError(
             f"{file}: there is no pass {part}; the recipe has {numbered}", hint=did_you_mean(part, filter(None, names))
         )
-    item, kind = items[at], _kind_of(items[at])
+    item = items[at]
+    kind = next(iter(item.value), "") if isinstance(item.value, dict) else str(item.value)
     if not part.isdigit():
         rest = [kind, *rest]
     elif rest and rest[0] != kind:
@@ -445,11 +442,6 @@ def _with_passes(document: Document, pass_names: Sequence[str]) -> Document:
     return replace(document, root=merged(document.root, Node({"passes": Node(chosen_items, passes.span)}, passes.span)))
 
 
-def _kind_of(item: Node) -> str:
-    """What a pass is, by the key that it has."""
-    return next(iter(item.value), "") if isinstance(item.value, dict) else str(item.value)
-
-
 def _name_of(item: Node) -> str | None:
     """A pass's name: `- timeline: {name: x}`, `- baseline`."""
     if isinstance(item.value, str):
@@ -467,10 +459,11 @@ def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
     Raises:
         UsageError: An option fits no case, or nothing is left.
     """
+    example = ",".join(f"{name}={value}" for name, value in cases[0].params.items()) or cases[0].id
     for option, texts in (("--case", options.cases), ("--exclude", options.excluded)):
         for text in texts:
             if not any(fits(case, text) for case in cases):
-                hint = did_you_mean(text, [case.id for case in cases]) or f"such as {option} {_example(cases)}"
+                hint = did_you_mean(text, [case.id for case in cases]) or f"such as {option} {example}"
                 raise UsageError(f"{option} {text}: no case matches", hint=hint)
     patterns = all_of_parameters(options.cases)
     chosen = [
@@ -515,12 +508,6 @@ def fits_parameters(id_: str, params: Mapping[str, Any], text: str) -> bool:
     )
 
 
-def _example(cases: Sequence[Case]) -> str:
-    first = cases[0]
-    return ",".join(f"{name}={value}" for name, value in first.params.items()) or first.id
-
-
-_BARE: Final = "baseline"  # the kind of pass
 REPEATS: Final = 3  # the least of which a verdict can follow
 
 
@@ -570,7 +557,7 @@ def with_sides(document: Document, before: Before) -> Document:
         over["report"] = {"compare": {"parameter": SIDE, "baseline": BEFORE}}
     if before.only_bare:
         passes = document.get(("passes",)) or []
-        over["passes"] = [entry for entry in passes if entry == _BARE or _BARE in entry] or [_BARE]
+        over["passes"] = [entry for entry in passes if entry == "baseline" or "baseline" in entry] or ["baseline"]
     if before.files:
         over["app"] = {BEFORE: list(before.files)}
     laid = parse(as_yaml(over), f"--against {before.ref}")

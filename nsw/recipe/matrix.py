@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from hashlib import blake2b
 from math import prod
 from typing import Annotated, Any, TypeAlias
@@ -80,10 +81,8 @@ def _values(value: object) -> list[Scalar] | Range:
         return _range(value)
     if isinstance(value, list):
         if not value:
-            raise Fault(
-                "the list of values is empty",
-                hint="without a value there is no case: give one, or remove the parameter",
-            )
+            hint = "without a value there is no case: give one, or remove the parameter"
+            raise Fault("the list of values is empty", hint=hint)
         return each(_listed, value)
     return [_scalar(value)]
 
@@ -98,9 +97,8 @@ def _listed(value: object) -> Scalar:
 
 def _refuse_half_a_range(text: str, container: str, hint: str) -> None:
     if _HALF_A_RANGE.fullmatch(text):
-        raise Fault(
-            f"{show_value(text)} is text here: YAML divides a {container} at each comma, also inside ( )", hint=hint
-        )
+        message = f"{show_value(text)} is text here: YAML divides a {container} at each comma, also inside ( )"
+        raise Fault(message, hint=hint)
 
 
 def rests_of_ranges(values: Mapping[str, object]) -> set[str]:
@@ -164,11 +162,15 @@ _VALUES = {
 }
 
 
-def _as_data(values: list[Scalar] | Range) -> Any:
-    return {"range": [values.start, values.stop, values.step]} if isinstance(values, Range) else values
-
-
-Values = Annotated[list[Scalar] | Range, Parsed(_values, _VALUES, _as_data, when_used="always")]
+Values = Annotated[
+    list[Scalar] | Range,
+    Parsed(
+        _values,
+        _VALUES,
+        lambda values: {"range": [values.start, values.stop, values.step]} if isinstance(values, Range) else values,
+        when_used="always",
+    ),
+]
 
 
 def _match(value: object) -> dict[str, list[Scalar]] | str:
@@ -177,11 +179,10 @@ def _match(value: object) -> dict[str, list[Scalar]] | str:
         return template(value)
     if not isinstance(value, dict) or not value:
         raise Fault(f"expected a map such as {{gpus: 4, batch: 128}}, found {show_value(value)}")
-    return {key: within(key, _alternatives, item) for key, item in value.items()}
-
-
-def _alternatives(value: object) -> list[Scalar]:
-    return each(_scalar, value) if isinstance(value, list) else [_scalar(value)]
+    return {
+        key: within(key, partial(each, _scalar), item if isinstance(item, list) else [item])
+        for key, item in value.items()
+    }
 
 
 def _point(value: object) -> dict[str, Scalar]:
@@ -307,9 +308,15 @@ def expansion(matrix: Matrix) -> Expansion:
     if columns or not matrix.include:
         keys = [name for group, _ in axes for name in group]
         for combination in itertools.product(*(rows for _, rows in axes)):
-            values = dict(zip(keys, itertools.chain.from_iterable(combination), strict=True))
-            rows.append(complete({name: values[name] for name in names}))
-    _check_comparisons(len(rows), matrix.exclude)
+            point = dict(zip(keys, itertools.chain.from_iterable(combination), strict=True))
+            rows.append(complete({name: point[name] for name in names}))
+    values = sum(1 if isinstance(exclude, str) else sum(map(len, exclude.values())) for exclude in matrix.exclude)
+    if len(rows) * values > _MOST_COMPARISONS:
+        raise MatrixFault(
+            ("matrix", "exclude"),
+            f"{values:,} values to exclude in {len(rows):,} cases take more than {_MOST_COMPARISONS:,} comparisons",
+            hint="write fewer excludes, or a condition such as '{{ gpus * batch > 256 }}'",
+        )
     remaining, idle_excludes = _excluded(rows, matrix.exclude)
     cases, idle_includes = _unique_cases([*remaining, *_included(matrix, complete)], len(remaining))
     return Expansion(cases, idle_excludes, idle_includes)
@@ -431,28 +438,12 @@ def _as_range(value: object) -> str | None:
     return None
 
 
-def _equals_exactly(first: object, second: object) -> bool:
-    """Equality that tells true from 1, but not 4 from 4.0."""
-    return first == second and isinstance(first, bool) == isinstance(second, bool)
-
-
-def _check_comparisons(rows: int, excludes: Sequence[dict[str, list[Scalar]] | str]) -> None:
-    """Bound the time that excludes take: each value is compared with each case."""
-    values = sum(1 if isinstance(exclude, str) else sum(map(len, exclude.values())) for exclude in excludes)
-    if rows * values > _MOST_COMPARISONS:
-        raise MatrixFault(
-            ("matrix", "exclude"),
-            f"{values:,} values to exclude in {rows:,} cases take more than {_MOST_COMPARISONS:,} comparisons",
-            hint="write fewer excludes, or a condition such as '{{ gpus * batch > 256 }}'",
-        )
-
-
 def _excluded(rows: list[Params], excludes: Sequence[dict[str, list[Scalar]] | str]) -> tuple[list[Params], list[int]]:
     """What no exclude matches, and the excludes that match nothing."""
     idle = []
     dropped: set[int] = set()
     for index, exclude in enumerate(excludes):
-        matches = _condition(index, exclude) if isinstance(exclude, str) else _pattern(exclude)
+        matches = _condition(index, exclude) if isinstance(exclude, str) else partial(_is_matched, exclude)
         hit = {number for number, row in enumerate(rows) if matches(row)}
         if not hit:
             idle.append(index)
@@ -460,10 +451,11 @@ def _excluded(rows: list[Params], excludes: Sequence[dict[str, list[Scalar]] | s
     return [row for number, row in enumerate(rows) if number not in dropped], idle
 
 
-def _pattern(exclude: dict[str, list[Scalar]]) -> Callable[[Params], bool]:
-    conditions = list(exclude.items())
-    return lambda row: all(
-        name in row and any(_equals_exactly(row[name], v) for v in values) for name, values in conditions
+def _is_matched(exclude: dict[str, list[Scalar]], row: Params) -> bool:
+    """Whether a case has one of the values of each parameter; 4.0 is 4, but true is not 1."""
+    return all(
+        name in row and any(row[name] == v and isinstance(row[name], bool) == isinstance(v, bool) for v in values)
+        for name, values in exclude.items()
     )
 
 
@@ -500,18 +492,14 @@ def _included(matrix: Matrix, complete: Callable[[Params], Params]) -> list[Para
     return cases
 
 
-def _plain(row: Params) -> Params:
-    """The values themselves: 1e3 and 1000.0 are one."""
-    return {name: plain_number(value) for name, value in row.items()}
-
-
 def _unique_cases(rows: list[Params], from_product: int) -> tuple[list[Case], list[int]]:
     """The cases, each once; and which of the rows behind `from_product` were there already."""
     cases: dict[str, Case] = {}
     idle = []
     for number, row in enumerate(rows):
         name = case_id(row)
-        plain_name = name if all(plain_number(value) is value for value in row.values()) else case_id(_plain(row))
+        plain_row = {key: plain_number(value) for key, value in row.items()}  # 1e3 and 1000.0 are one case
+        plain_name = name if all(plain_row[key] is row[key] for key in row) else case_id(plain_row)
         if plain_name in cases:
             if number >= from_product:
                 idle.append(number - from_product)

@@ -11,7 +11,7 @@ import shlex
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.errors import Diagnostic, Mark, did_you_mean
+from nsw.errors import Diagnostic, did_you_mean
 from nsw.recipe.launcher_names import launcher_commands, load_launcher
 from nsw.safe_files import read_bytes
 
@@ -68,21 +68,17 @@ def files_of(words: Sequence[str], folder: Path) -> list[str]:
         folder: Where it is run.
     """
     needed_files: dict[str, None] = {}
-    waiting = [word for word in words if _is_below(folder, word)]
+    waiting = [
+        word
+        for word in words
+        if not (path := PurePosixPath(word)).is_absolute() and ".." not in path.parts and _is_file(folder / word)
+    ]
     while waiting and len(needed_files) < _MOST_FILES:
         name = PurePosixPath(waiting.pop(0)).as_posix()
         if name not in needed_files:
             needed_files[name] = None
             waiting += _imports(folder, name)
     return list(needed_files)
-
-
-def _is_below(folder: Path, word: str) -> bool:
-    path = PurePosixPath(word)
-    try:
-        return not path.is_absolute() and ".." not in path.parts and (folder / word).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _imports(folder: Path, name: str) -> Iterator[str]:
@@ -95,19 +91,15 @@ def _imports(folder: Path, name: str) -> Iterator[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # what it means is not nsw's to judge
         return
     parent = PurePosixPath(name).parent
-    for module in _modules(tree):
+    modules = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    modules += [
+        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module
+    ]
+    for module in dict.fromkeys(name.partition(".")[0] for name in modules):
         if (folder / parent / f"{module}.py").is_file():
             yield (parent / f"{module}.py").as_posix()
         elif (folder / parent / module / "__init__.py").is_file():
             yield (parent / module).as_posix()
-
-
-def _modules(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module.partition(".")[0]
 
 
 _MAY_BRING: Final = re.compile(r"\b(?:cd|pushd|cp|ln|mv|rsync|git|tar|unzip|curl|wget|make)\b")
@@ -136,7 +128,8 @@ def unshipped(document: Document, app: App, folder: Path) -> Iterator[Diagnostic
         app: Its application; one that is built or in a container may find the files there.
         folder: The recipe's folder, where the files are looked for.
     """
-    if app.build or app.container or any(map(_may_bring, app.setup)):
+    lines = [line for setup in app.setup for line in setup.strip().splitlines()]
+    if app.build or app.container or any(_MAY_BRING.search(line) or not _BRINGS_NOTHING.match(line) for line in lines):
         return
     sent = {PurePosixPath(name).name for name in app.files}
     reported = set()
@@ -149,7 +142,10 @@ def unshipped(document: Document, app: App, folder: Path) -> Iterator[Diagnostic
         reported.add(name)
         files = f"files: [{', '.join([*app.files, str(name)])}]"
         hint = files if len(name.parts) == 1 else f"{files}, which puts {name.name} beside the program"
-        mark = document.mark(word.path) if word.is_written_whole else _mark(document, word)
+        mark = document.mark(word.path)
+        if not word.is_written_whole:
+            match = re.search(rf"(?<!\S){re.escape(word.text)}(?!\S)", document.get(word.path))
+            mark = document.mark_in_value(word.path, match.start() if match else None, len(word.text))
         message = f"{name} is beside the recipe but not in app.files: the runs will not find it"
         yield document.at(mark, message, hint=hint)
     yield from _missing_script(document, sent, folder)
@@ -174,10 +170,6 @@ def _missing_script(document: Document, sent: set[str], folder: Path) -> Iterato
     yield document.at(document.mark(("app", "command")), message, hint=hint)
 
 
-def _may_bring(setup: str) -> bool:
-    return _MAY_BRING.search(setup) is not None or not all(map(_BRINGS_NOTHING.match, setup.strip().splitlines()))
-
-
 def _words(document: Document) -> Iterator[_Word]:
     """The words of the command that may be files which it needs."""
     command = document.get(("app", "command"))
@@ -193,11 +185,6 @@ def _words(document: Document) -> Iterator[_Word]:
         is_on_path = starts and "/" not in word
         if word and FILLED not in word and not is_on_path and not _WRITES.match(before_it):
             yield _Word(path, word, len(path) > len(("app", "command")))
-
-
-def _mark(document: Document, word: _Word) -> Mark | None:
-    match = re.search(rf"(?<!\S){re.escape(word.text)}(?!\S)", document.get(word.path))
-    return document.mark_in_value(word.path, match.start() if match else None, len(word.text))
 
 
 def _is_file(path: Path) -> bool:

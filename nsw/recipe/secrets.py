@@ -55,22 +55,19 @@ def _source(value: object) -> str:
         return variable(value)
     except Fault as fault:
         raise Fault(
-            "from_env takes the name of an environment variable, and this is none",
+            "from_env takes the name of an environment variable; this is not such a name",
             hint="write {secret: VALUE} for the value itself" if isinstance(value, str) else fault.hint,
         ) from None
 
 
 def _by_name(values: dict[str, str | Secret]) -> dict[str, str | Secret]:
     """The values, those secret by their variable's name or by what is in them marked as such."""
-    return {name: _marked(name, value) for name, value in values.items()}
-
-
-def _marked(name: str, value: str | Secret) -> str | Secret:
-    if isinstance(value, Secret):
-        return value
-    if isinstance(value, _Plain):
-        return str(value)
-    return Secret(value) if _looks_secret(name, value) else value
+    return {
+        name: value if isinstance(value, Secret)
+        else str(value) if isinstance(value, _Plain) or not _looks_secret(name, value)
+        else Secret(value)
+        for name, value in values.items()
+    }  # fmt: skip
 
 
 def _looks_secret(name: str, value: str) -> bool:

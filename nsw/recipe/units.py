@@ -106,9 +106,12 @@ class Canary:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How much a figure may change: it may not fall by more than `percent` (`falls`), or not rise by more.
+    """How much a figure may change.
 
-    `may_be_undecided`: what cannot be told keeps it too.
+    Attributes:
+        percent: The largest change, in %.
+        falls: Whether a drop is limited, else a rise.
+        may_be_undecided: Whether a figure passes when the runs cannot decide.
     """
 
     percent: float
@@ -123,12 +126,16 @@ TOLERANCE = r"^\s*([-+])\s*([0-9]+(?:\.[0-9]+)?)\s*%(\s+or undecided)?\s*$"
 
 
 def parse_tolerance(value: object) -> Tolerance:
-    """`-2%`: it may fall by 2 % at most; `+2%`: rise; with `or undecided` behind it what cannot be told is kept too."""
+    """`-2%` allows a drop of 2 %, `+2%` a rise; `or undecided` passes also when the runs cannot decide.
+
+    Raises:
+        Fault: It is none of these.
+    """
     match = re.match(TOLERANCE, value) if isinstance(value, str) else None
     if match is None:
         raise Fault(
             f"expected how much it may change, such as -2% or +2%; found {show_value(value)}",
-            hint="-2% lets it fall by 2 % at most, +2% rise; '-2% or undecided' passes what cannot be told",
+            hint="'-2%' allows a drop of 2 %, '+2%' a rise; add 'or undecided' to pass when the runs cannot decide",
         )
     if match[1] == "-" and float(match[2]) >= 100:
         raise Fault("nothing falls by 100 % or more")
@@ -222,19 +229,14 @@ def parse_size(value: object) -> int:
     """
     text = _with_unit(value, "size", "32G", "write {0}G for GiB or {0}M for MiB")
     match = _SIZE.fullmatch(text)
-    power = _size_power(match[2].lower()) if match else None
-    if match is None or power is None:
+    unit = match[2].lower() if match else ""
+    power = 0 if unit in {"b", "byte", "bytes"} else _SIZE_POWERS.get(unit[:1])
+    if match is None or power is None or (power and unit[1:] not in {"", "b", "ib", "i"}):
         raise Fault(f"expected a size such as 32G, found {show_value(text)}", hint="the units are B, K, M, G, T and P")
     size = Fraction(match[1]) * 1024**power
     if size.denominator != 1 or not 0 < size < 1 << 63:
         raise Fault(f"the size {show_value(text)} is not a whole number of bytes that fits")
     return int(size)
-
-
-def _size_power(unit: str) -> int | None:
-    if unit in {"b", "byte", "bytes"}:
-        return 0
-    return _SIZE_POWERS.get(unit[0]) if unit[1:] in {"", "b", "ib", "i"} else None
 
 
 def format_size(size: int) -> str:
@@ -371,10 +373,7 @@ def plain(text: str) -> str:
     """The text with control and format characters written as escapes, so that a terminal shows them."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_escaped(c) for c in text)
-
-
-def _escaped(character: str) -> str:
-    if unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"}:
-        return character.encode("unicode_escape").decode("ascii")
-    return character
+    return "".join(
+        c.encode("unicode_escape").decode("ascii") if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} else c
+        for c in text
+    )

@@ -2,8 +2,18 @@
 
 import pytest
 
-from nsw.metrics import expressions, ncu_names
-from nsw.metrics.catalogue import aliases, catalogue, chips, find, find_chip, groups
+from nsw.metrics import ncu_names
+from nsw.metrics.catalogue import (
+    aliases,
+    catalogue,
+    chips,
+    evaluate,
+    find,
+    find_chip,
+    groups,
+    names_in,
+    parse_expression,
+)
 
 MEASURED = [chip for chip in chips().values() if chip.names == chip.name]  # whose list of ncu's metric names nsw has
 
@@ -13,7 +23,7 @@ def test_every_name_that_is_asked_of_a_chip_is_in_the_list_of_that_chip():
     for chip in MEASURED:
         there = set(ncu_names.base_names(chip))
         for metric in catalogue().values():
-            for name in expressions.names(metric.on(chip).expressions[0]) if metric.on(chip).expressions else ():
+            for name in names_in(metric.on(chip).expressions[0]) if metric.on(chip).expressions else ():
                 base, suffix = ncu_names.split(name)
                 if not ncu_names.is_own(name) and (base not in there or not ncu_names.is_suffix(base, suffix)):
                     wrong.setdefault(metric.name, []).append((chip.name, name))
@@ -36,8 +46,8 @@ def test_every_metric_is_measured_by_some_tool_and_every_exception_is_of_a_metri
         assert metric.nvprof or metric.ncu.expressions, metric.name
         assert metric.by_chip.keys() <= known, metric.name
         for measured in (metric.ncu, *metric.by_chip.values()):
-            assert [expressions.names(e) for e in measured.expressions] == [
-                expressions.names(e) for e in measured.expressions if expressions.names(e)
+            assert [names_in(e) for e in measured.expressions] == [
+                names_in(e) for e in measured.expressions if names_in(e)
             ]
 
 
@@ -83,17 +93,17 @@ def test_chips_that_have_no_list_of_their_own_use_one_that_exists():
 
 def test_expressions_are_computed_from_the_values_of_their_names():
     text = "100 * (a__x.sum + b__y.avg.per_second) / c__z.sum"
-    assert expressions.names(text) == ("a__x.sum", "b__y.avg.per_second", "c__z.sum")
-    assert expressions.value(text, {"a__x.sum": 1.0, "b__y.avg.per_second": 2.0, "c__z.sum": 4.0}) == 75.0
+    assert names_in(text) == ("a__x.sum", "b__y.avg.per_second", "c__z.sum")
+    assert evaluate(text, {"a__x.sum": 1.0, "b__y.avg.per_second": 2.0, "c__z.sum": 4.0}) == 75.0
 
 
 @pytest.mark.parametrize("text", ["a**2", "f(a)", "a; b", "", "'a'", "a if b else c", "-a"])
 def test_nothing_but_names_numbers_and_the_four_operations_is_an_expression(text):
     with pytest.raises(ValueError, match="not an expression"):
-        expressions.parsed(text)
+        parse_expression(text)
 
 
 def test_the_fma_of_a_precision_counts_twice():
     fma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
-    values = dict.fromkeys(expressions.names(find("flop_count_sp").ncu.expressions[0]), 1.0)
-    assert expressions.value(find("flop_count_sp").ncu.expressions[0], values | {fma: 10.0}) == 22.0
+    values = dict.fromkeys(names_in(find("flop_count_sp").ncu.expressions[0]), 1.0)
+    assert evaluate(find("flop_count_sp").ncu.expressions[0], values | {fma: 10.0}) == 22.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nsw.metrics import find
-from nsw.metrics.expressions import names, value
+from nsw.metrics.catalogue import evaluate, names_in
 from nsw.readers import read
 from nsw.tables import rows
 
@@ -52,7 +52,7 @@ def test_fp32_products_are_counted_by_instructions(counted, size):
     m, n, k = size
     of = counted["fp32", m, n, k]
     (expression, *_) = find("flop_count_sp").ncu.expressions
-    assert value(expression, {name: of.get(name, 0.0) for name in names(expression)}) == pytest.approx(
+    assert evaluate(expression, {name: of.get(name, 0.0) for name in names_in(expression)}) == pytest.approx(
         2 * m * n * k, rel=0.01
     )
 

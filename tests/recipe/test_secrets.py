@@ -202,7 +202,10 @@ def test_written_down_they_name_where_the_value_comes_from_and_read_back_alike()
     [
         ("X: {secret: a, plain: b}", "a variable has one value, in a map with one key: 'secret' or 'plain'"),
         ("X: {secret: {env: HOME}}", "expected text or {from_env: NAME}, found a map"),
-        ("X: {secret: {from_env: 'a b'}}", "from_env takes the name of an environment variable, and this is none"),
+        (
+            "X: {secret: {from_env: 'a b'}}",
+            "from_env takes the name of an environment variable; this is not such a name",
+        ),
         ("X: {secret: [a]}", "expected text, found a list"),
         ("X: {sekret: a}", "expected text, found a map"),
         ("X: {secret: '{{ m }}'}", "the expression uses 'm', which no matrix defines"),
