@@ -203,6 +203,12 @@ _TOGETHER: Final = frozenset(
     {"stall_exec_dependency", "stall_memory_throttle", "stall_pipe_busy", "stall_sync", "stall_other"}
 )
 _NO_TENSOR_PCT: Final = 5.0  # of the pipe, which copies and norms keep busy too
+# whose shares are those of the whole, where ncu's own sums of many parts, which take passes, were not asked for
+_MEMORY_PARTS: Final = ("dram_utilization", "l2_throughput", "l1_throughput")
+_SM_PARTS: Final = (
+    "issue_slot_utilization", "single_precision_fu_utilization", "alu_pipe_utilization",
+    "double_precision_fu_utilization", "special_fu_utilization", "ldst_fu_utilization",
+)  # fmt: skip
 _NO_STALL: Final = "stall_not_selected"
 _NO_REMEDY: Final = "ompression"  # of L2: a program would have to allocate memory by the driver's own calls
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
@@ -414,8 +420,8 @@ def _row(
         time_ns=time,
         share_pct=None,
         time_from=source,  # type: ignore[arg-type]  # one of its words
-        sm_pct=metrics.get("sm_throughput"),
-        memory_pct=metrics.get("memory_throughput"),
+        sm_pct=metrics.get("sm_throughput", _busiest(metrics, _SM_PARTS)),
+        memory_pct=metrics.get("memory_throughput", _busiest(metrics, _MEMORY_PARTS)),
         dram_bytes_per_s=_dram_bytes_per_s(metrics),
         dram_pct=None if "dram_utilization" in values.levels else metrics.get("dram_utilization"),
         achieved_occupancy_pct=metrics.get("achieved_occupancy"),
@@ -432,6 +438,12 @@ def _row(
         points=kernel_points,
         metrics=metrics,
     )
+
+
+def _busiest(metrics: Mapping[str, float], parts: tuple[str, ...]) -> float | None:
+    """How busy the busiest of these parts is; None where not all were measured."""
+    shares = [metrics.get(name) for name in parts]
+    return None if None in shares else max(filter(None, shares), default=0.0)
 
 
 def _dram_bytes_per_s(metrics: Mapping[str, float]) -> float | None:
