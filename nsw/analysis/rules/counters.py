@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from nsw.analysis.kernels import active_share
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
 from nsw.metrics.catalogue import find_gpu
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.rules.hits import Context
 
-__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "roof_pct"]
+__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "roof_pct", "undecided"]
 
 LATENCY: Final = "latency"
 DRAM, L2, L1, SHARED, CACHES = "DRAM", "L2", "L1", "shared memory", "L1 or L2"
@@ -78,7 +79,7 @@ class Remark(NamedTuple):
 def busy_parts(kernel: KernelRow) -> dict[str, float]:
     """How busy each part of the GPU that was measured is, in per cent of its peak over the launch."""
     metrics = kernel.metrics
-    active = _active_share(kernel) or 1.0
+    active = active_share(kernel.metrics) or 1.0
     parts: dict[str, float | None] = {
         DRAM: kernel.dram_pct,
         L2: metrics.get("l2_throughput"),
@@ -118,15 +119,6 @@ def _times(share: float | None, factor: float) -> float | None:
 
 def _most(*shares: float | None) -> float | None:
     return max((share for share in shares if share is not None), default=None)
-
-
-def _active_share(kernel: KernelRow) -> float | None:
-    """The share of the launch in which the mean SM has a warp."""
-    active, elapsed = kernel.metrics.get("sm_active_cycles"), kernel.metrics.get("elapsed_cycles")
-    if active and elapsed:
-        return min(1.0, active / elapsed)
-    share = kernel.metrics.get("sm_efficiency")
-    return None if share is None else share / 100
 
 
 def _is_shared(kernel: KernelRow) -> bool:
@@ -439,7 +431,8 @@ def _special(kernel: KernelRow) -> Remark | None:
                 f"divides integers: {100 * integer / every:.0f} % of its instructions are of integers and"
                 f" {100 * converted / every:.0f} % convert them, and the {part} is {busy:.0f} % busy",
             )  # fmt: skip
-    if part != XU:
+    fp64_known = {"inst_fp_64", "flop_count_dp"} & metrics.keys() or busy_parts(kernel).get(FP64, 0.0) < 5
+    if part != XU or integer is None or not fp64_known:  # whose conversions the XU pipe does
         return None
     # half a warp instruction a cycle of the four that an SM issues
     issued = busy_parts(kernel).get(ISSUE)
@@ -511,7 +504,7 @@ def _shape(kernel: KernelRow) -> Remark | None:
     """Blocks that leave SMs without work: too few, a last wave that is nearly empty, or blocks of unequal work."""
     metrics = kernel.metrics
     blocks, waves, sms = metrics.get("blocks"), metrics.get("waves_per_sm"), _sm_count(kernel)
-    active = _active_share(kernel)
+    active = active_share(kernel.metrics)
     busiest = metrics.get("sm_active_cycles_max")
     if busiest and metrics.get("sm_active_cycles"):
         active = metrics["sm_active_cycles"] / busiest
@@ -531,7 +524,7 @@ def _shape(kernel: KernelRow) -> Remark | None:
                 f"has {waves:.2f} waves of blocks: in the last {100 * last:.0f} % of the places have a block, and SMs"
                 f" are idle {idle:.0f} % of the time",
             )  # fmt: skip
-    if busiest is None or is_short:
+    if busiest is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
         return None
     return Remark(
         min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
@@ -596,7 +589,8 @@ def _latency(kernel: KernelRow) -> Remark | None:
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
         if busiest < bound and (busiest < _BOUND_PCT or waits["memory_dependency"] >= 100 * _HALF):
             return _occupancy(kernel, limit, busiest)
-    return _chain(kernel, busiest) if busiest < _BOUND_PCT and kernel.stalls else None
+    decided = kernel.stalls and _COUNTED & metrics.keys()
+    return _chain(kernel, busiest) if busiest < _BOUND_PCT and decided else None
 
 
 _WORTH_MORE_WARPS: Final = ((25.0, 80.0), (50.0, 70.0), (_LOW_PCT, 60.0))  # theoretical occupancy, busiest part
@@ -738,11 +732,16 @@ def _all_used(kernel: KernelRow, part: str) -> str | None:
         accesses = _accesses(kernel)
         if not accesses:
             return None
-        share = _useful(kernel, accesses)[part] if any(access.is_scattered for access in accesses) else 1.0
+        scattered = [access for access in accesses if access.is_scattered]
+        if any(access.sectors is None for access in scattered):
+            return None
+        share = _useful(kernel, accesses)[part] if scattered else 1.0
         return "all bytes used" if share >= _SURELY_PCT / 100 else None
     if part == SHARED:
         return "no bank conflicts" if metrics.get("shared_bank_conflicts") is not None else None
     lanes = metrics.get("warp_execution_efficiency")
+    if not _OPERATIONS & metrics.keys():  # which instructions they are is not known
+        return None
     return "all threads active" if lanes is not None and lanes >= _SURELY_PCT else None
 
 
@@ -804,6 +803,26 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
         f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
     )  # fmt: skip
 
+
+def undecided(case: CaseSummary) -> str | None:
+    """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
+    kernel = next(iter(case.kernels), None)
+    if kernel is None or _is_librarys(kernel) or (part := bound_by(kernel)) is None or _remark(kernel) is not None:
+        return None
+    if part == LATENCY:
+        lacks = not kernel.stalls or not _COUNTED & kernel.metrics.keys()
+    elif part in _MEMORY:
+        lacks = not _accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
+    else:
+        lacks = not _OPERATIONS & kernel.metrics.keys() or "warp_execution_efficiency" not in kernel.metrics
+    if not lacks:
+        return None
+    subject = "what its warps wait for" if part == LATENCY else f"how much of what binds it ({part}) is useful"
+    return f"of {kernel.short_name} {subject}"
+
+
+_COUNTED: Final = frozenset({"l2_atomic_transactions", "inst_executed_global_reductions"})
+_OPERATIONS: Final = frozenset({"inst_integer", "flop_count_sp_fma"})
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _of_kernels}
 
