@@ -546,6 +546,8 @@ def _sm_count(kernel: KernelRow) -> float | None:
 def _few_blocks(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
     parts = busy_parts(kernel)
     shared = max((parts.get(name, 0.0) for name in (DRAM, L2)), default=0.0)
+    if (kernel.launch_ns or _SHORT_NS) < _SHORT_NS / 2:  # of which more blocks win nothing
+        return None
     count = f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'}"
     return Remark(
         100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", f"{count} for {sms:.0f} SMs",
@@ -568,18 +570,6 @@ def _latency(kernel: KernelRow) -> Remark | None:
             room, "small-launches", f"too little work: {each / 1e3:.1f} us a launch",
             f"has too little work for the GPU: {each / 1e3:.1f} us a launch, its busiest part {busiest:.0f} % busy",
         )  # fmt: skip
-    waits = {reason: metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")}
-    most = max(waits, key=lambda reason: waits[reason])
-    for reason, cause, what in (
-        ("barrier", "barriers", "wait at barriers"),
-        ("inst_fetch", "instruction-cache", "wait for instructions"),
-    ):
-        if waits[reason] >= _STALLED_PCT and reason == most:
-            return Remark(
-                min(room, waits[reason]), cause, f"{waits[reason]:.0f} % {what}",
-                f"keeps no part at its roof (at most {busiest:.0f} %):"
-                f" {waits[reason]:.0f} % of the active warps {what}",
-            )  # fmt: skip
     latencies = [metrics.get(f"stall_{reason}", 0.0) for reason in ("memory_dependency", "short_scoreboard", "wait")]
     if kernel.stalls and sum(latencies) < 100 * _HALF and any(latencies):
         return None  # queues that are full are not emptied by more warps
@@ -587,12 +577,32 @@ def _latency(kernel: KernelRow) -> Remark | None:
     if limit is not None and (waves is None or waves >= 1):
         # the fewer warps there are, the nearer to its roof a part may be and still gain by more of them
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
-        if busiest < bound and (busiest < _BOUND_PCT or waits["memory_dependency"] >= 100 * _HALF):
+        if busiest < bound and (busiest < _BOUND_PCT or metrics.get("stall_memory_dependency", 0.0) >= 100 * _HALF):
             return _occupancy(kernel, limit, busiest)
     decided = kernel.stalls and _COUNTED & metrics.keys()
     return _chain(kernel, busiest) if busiest < _BOUND_PCT and decided else None
 
 
+def _stalled(kernel: KernelRow) -> Remark | None:
+    """Warps that wait at barriers or for instructions most of all, where no part is at its roof."""
+    busiest = roof_pct(kernel)
+    waits = {
+        reason: kernel.metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")
+    }
+    most = max(waits, key=lambda reason: waits[reason])
+    if most not in _WAITS or waits[most] < _STALLED_PCT or bound_by(kernel) is None or busiest >= _SURELY_PCT:
+        return None
+    cause, what = _WAITS[most]
+    return Remark(
+        min(100 - 100 * busiest / _REACHED_PCT, waits[most]), cause, f"{waits[most]:.0f} % {what}",
+        f"keeps no part at its roof (at most {busiest:.0f} %): {waits[most]:.0f} % of the active warps {what}",
+    )  # fmt: skip
+
+
+_WAITS: Final = {
+    "barrier": ("barriers", "wait at barriers"),
+    "inst_fetch": ("instruction-cache", "wait for instructions"),
+}
 _WORTH_MORE_WARPS: Final = ((25.0, 80.0), (50.0, 70.0), (_LOW_PCT, 60.0))  # theoretical occupancy, busiest part
 
 
@@ -672,6 +682,8 @@ _OF_NCU: Final = (
     ("partial wave", "tail-wave"),
     ("fewer blocks than the", "too-few-blocks"),
 )
+# waste, which the busiest part may be busy with
+_OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergence", "unfused-multiply-add"})
 _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 
 
@@ -691,6 +703,7 @@ def _remark(kernel: KernelRow) -> Remark | None:
 
 _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
     _scattered, _narrow, _bank_conflicts, _local_memory, _atomics, _divergence, _fp64, _special, _unfused, _shape,
+    _stalled,
 )  # fmt: skip
 
 
@@ -754,12 +767,14 @@ def _ncu_rule(kernel: KernelRow) -> Remark | None:
         return None
     if "Occupancy" in advice.rule and kernel.metrics.get("waves_per_sm", 0.0) < 1:  # all blocks may have room already
         return None
+    cause = next((cause for words, cause in _OF_NCU if words in advice.message), "ncu-rule")
     won = min(advice.speedup_pct, _NCU_PCT)
+    if cause not in _OF_WASTE:
+        won = min(won, 100 - 100 * roof_pct(kernel) / _REACHED_PCT)
     if won < _LEAST_PCT:
         return None
     sentences = advice.message.split(". ")
     message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
-    cause = next((cause for words, cause in _OF_NCU if words in advice.message), "ncu-rule")
     each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
     return Remark(
         won, cause, f"ncu's rule {advice.rule}: at most {won:.0f} %",
@@ -797,7 +812,11 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
     cause = causes()[remark.cause]
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
     framework = "pytorch" if is_torch and _is_librarys(kernel) else "cuda"
-    saved = "" if remark.won <= _LEAST_PCT else f"; a cure saves up to {remark.won:.0f} %"
+    saved = (
+        ""
+        if remark.won <= _LEAST_PCT or remark.fact.startswith("could win")
+        else f"; a cure saves up to {remark.won:.0f} %"
+    )
     return Hit(
         remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what, cause.do,
         f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
