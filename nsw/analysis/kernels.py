@@ -203,6 +203,13 @@ _TOGETHER: Final = frozenset(
     {"stall_exec_dependency", "stall_memory_throttle", "stall_pipe_busy", "stall_sync", "stall_other"}
 )
 _NO_TENSOR_PCT: Final = 5.0  # of the pipe, which copies and norms keep busy too
+# whose shares are those of the whole, where ncu's own sums of many parts, which take passes, were not asked for
+_MEMORY_PARTS: Final = ("dram_utilization", "l2_throughput", "l1_throughput")
+_SM_PARTS: Final = (
+    "issue_slot_utilization", "single_precision_fu_utilization", "alu_pipe_utilization",
+    "double_precision_fu_utilization", "special_fu_utilization", "ldst_fu_utilization",
+)  # fmt: skip
+_OF_THE_LAUNCH: Final = frozenset({"dram_utilization", "l2_throughput"})  # the others are of an SM's active cycles
 _NO_STALL: Final = "stall_not_selected"
 _NO_REMEDY: Final = "ompression"  # of L2: a program would have to allocate memory by the driver's own calls
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
@@ -414,8 +421,8 @@ def _row(
         time_ns=time,
         share_pct=None,
         time_from=source,  # type: ignore[arg-type]  # one of its words
-        sm_pct=metrics.get("sm_throughput"),
-        memory_pct=metrics.get("memory_throughput"),
+        sm_pct=metrics.get("sm_throughput", _busiest(metrics, _SM_PARTS)),
+        memory_pct=metrics.get("memory_throughput", _busiest(metrics, _MEMORY_PARTS)),
         dram_bytes_per_s=_dram_bytes_per_s(metrics),
         dram_pct=None if "dram_utilization" in values.levels else metrics.get("dram_utilization"),
         achieved_occupancy_pct=metrics.get("achieved_occupancy"),
@@ -431,6 +438,25 @@ def _row(
         device_name=device_name,
         points=kernel_points,
         metrics=metrics,
+    )
+
+
+def active_share(metrics: Mapping[str, float]) -> float | None:
+    """The share of a launch in which the mean SM has a warp; None: not measured."""
+    active, whole = metrics.get("sm_active_cycles"), metrics.get("elapsed_cycles", metrics.get("sm_active_cycles_max"))
+    if active and whole:
+        return min(1.0, active / whole)
+    share = metrics.get("sm_efficiency")
+    return None if share is None else share / 100
+
+
+def _busiest(metrics: Mapping[str, float], parts: tuple[str, ...]) -> float | None:
+    """How busy the busiest of these parts is over the launch; None where not all were measured."""
+    shares, active = [metrics.get(name) for name in parts], active_share(metrics) or 1.0
+    if None in shares:
+        return None
+    return max(
+        (share or 0.0) * (1.0 if name in _OF_THE_LAUNCH else active) for name, share in zip(parts, shares, strict=True)
     )
 
 

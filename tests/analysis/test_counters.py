@@ -10,7 +10,7 @@ import pytest
 from nsw.analysis.cases import CaseSummary
 from nsw.analysis.kernels import Advice, Stall
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.counters import bound_by, kernel_advice
+from nsw.analysis.rules.counters import bound_by, kernel_advice, undecided
 from nsw.analysis.rules.registry import as_findings, hits_of
 
 from .made import KERNEL
@@ -27,7 +27,7 @@ QUIET = {
     "l2_tex_hit_rate": 50.0, "dram_bytes": 256 * MB, "warp_execution_efficiency": 100.0,
     "warp_nonpred_execution_efficiency": 98.0, "inst_executed": 2e7, "inst_executed_global_loads": 1e6,
     "inst_executed_global_stores": 1e6, "inst_executed_shared_loads": 0.0, "inst_executed_local": 0.0,
-    "stall_memory_dependency": 70.0, "stall_barrier": 1.0,
+    "stall_memory_dependency": 70.0, "stall_barrier": 1.0, "l2_atomic_transactions": 0.0, "inst_integer": 1e7,
 }  # fmt: skip
 BUSY = 89 * 158 / 160  # of L1, over the whole launch
 WAITS = (Stall("memory dependency", 70.0),)
@@ -224,3 +224,20 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
     assert bound_by(replace(KERNEL, memory_pct=90.0, sm_pct=10.0)) == "L1 or L2"
     assert bound_by(replace(KERNEL, memory_pct=10.0, sm_pct=90.0)) == "computing"
     assert bound_by(replace(KERNEL, memory_pct=None, sm_pct=None, dram_pct=70.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "lacking", "subject"),
+    [
+        (dram(), "gld_efficiency gst_efficiency", "of k how much of what binds it (DRAM) is useful"),
+        (l1(**SHARED), "shared_bank_conflicts", "of k how much of what binds it (shared memory) is useful"),
+        (pipe("special_fu_utilization", 70.0), "inst_integer", "of k how much of what binds it (XU pipe) is useful"),
+        (kernel(), "l2_atomic_transactions", "of k what its warps wait for"),
+    ],
+)
+def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lacking, subject):
+    metrics = {name: value for name, value in row.metrics.items() if name not in lacking.split()}
+    assert undecided(case(replace(row, metrics=metrics))) == subject
+    assert undecided(case(dram())) is None
+    assert undecided(case(replace(dram(), metrics={}, name="cublas"))) is None
+    assert undecided(case()) is None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from nsw.analysis.kernels import active_share
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
 from nsw.metrics.catalogue import find_gpu
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.rules.hits import Context
 
-__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "roof_pct"]
+__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "roof_pct", "undecided"]
 
 LATENCY: Final = "latency"
 DRAM, L2, L1, SHARED, CACHES = "DRAM", "L2", "L1", "shared memory", "L1 or L2"
@@ -78,7 +79,7 @@ class Remark(NamedTuple):
 def busy_parts(kernel: KernelRow) -> dict[str, float]:
     """How busy each part of the GPU that was measured is, in per cent of its peak over the launch."""
     metrics = kernel.metrics
-    active = _active_share(kernel) or 1.0
+    active = active_share(kernel.metrics) or 1.0
     parts: dict[str, float | None] = {
         DRAM: kernel.dram_pct,
         L2: metrics.get("l2_throughput"),
@@ -118,15 +119,6 @@ def _times(share: float | None, factor: float) -> float | None:
 
 def _most(*shares: float | None) -> float | None:
     return max((share for share in shares if share is not None), default=None)
-
-
-def _active_share(kernel: KernelRow) -> float | None:
-    """The share of the launch in which the mean SM has a warp."""
-    active, elapsed = kernel.metrics.get("sm_active_cycles"), kernel.metrics.get("elapsed_cycles")
-    if active and elapsed:
-        return min(1.0, active / elapsed)
-    share = kernel.metrics.get("sm_efficiency")
-    return None if share is None else share / 100
 
 
 def _is_shared(kernel: KernelRow) -> bool:
@@ -439,7 +431,8 @@ def _special(kernel: KernelRow) -> Remark | None:
                 f"divides integers: {100 * integer / every:.0f} % of its instructions are of integers and"
                 f" {100 * converted / every:.0f} % convert them, and the {part} is {busy:.0f} % busy",
             )  # fmt: skip
-    if part != XU:
+    fp64_known = {"inst_fp_64", "flop_count_dp"} & metrics.keys() or busy_parts(kernel).get(FP64, 0.0) < 5
+    if part != XU or integer is None or not fp64_known:  # whose conversions the XU pipe does
         return None
     # half a warp instruction a cycle of the four that an SM issues
     issued = busy_parts(kernel).get(ISSUE)
@@ -511,7 +504,7 @@ def _shape(kernel: KernelRow) -> Remark | None:
     """Blocks that leave SMs without work: too few, a last wave that is nearly empty, or blocks of unequal work."""
     metrics = kernel.metrics
     blocks, waves, sms = metrics.get("blocks"), metrics.get("waves_per_sm"), _sm_count(kernel)
-    active = _active_share(kernel)
+    active = active_share(kernel.metrics)
     busiest = metrics.get("sm_active_cycles_max")
     if busiest and metrics.get("sm_active_cycles"):
         active = metrics["sm_active_cycles"] / busiest
@@ -531,7 +524,7 @@ def _shape(kernel: KernelRow) -> Remark | None:
                 f"has {waves:.2f} waves of blocks: in the last {100 * last:.0f} % of the places have a block, and SMs"
                 f" are idle {idle:.0f} % of the time",
             )  # fmt: skip
-    if busiest is None or is_short:
+    if busiest is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
         return None
     return Remark(
         min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
@@ -553,6 +546,8 @@ def _sm_count(kernel: KernelRow) -> float | None:
 def _few_blocks(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
     parts = busy_parts(kernel)
     shared = max((parts.get(name, 0.0) for name in (DRAM, L2)), default=0.0)
+    if (kernel.launch_ns or _SHORT_NS) < _SHORT_NS / 2:  # of which more blocks win nothing
+        return None
     count = f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'}"
     return Remark(
         100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", f"{count} for {sms:.0f} SMs",
@@ -575,18 +570,6 @@ def _latency(kernel: KernelRow) -> Remark | None:
             room, "small-launches", f"too little work: {each / 1e3:.1f} us a launch",
             f"has too little work for the GPU: {each / 1e3:.1f} us a launch, its busiest part {busiest:.0f} % busy",
         )  # fmt: skip
-    waits = {reason: metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")}
-    most = max(waits, key=lambda reason: waits[reason])
-    for reason, cause, what in (
-        ("barrier", "barriers", "wait at barriers"),
-        ("inst_fetch", "instruction-cache", "wait for instructions"),
-    ):
-        if waits[reason] >= _STALLED_PCT and reason == most:
-            return Remark(
-                min(room, waits[reason]), cause, f"{waits[reason]:.0f} % {what}",
-                f"keeps no part at its roof (at most {busiest:.0f} %):"
-                f" {waits[reason]:.0f} % of the active warps {what}",
-            )  # fmt: skip
     latencies = [metrics.get(f"stall_{reason}", 0.0) for reason in ("memory_dependency", "short_scoreboard", "wait")]
     if kernel.stalls and sum(latencies) < 100 * _HALF and any(latencies):
         return None  # queues that are full are not emptied by more warps
@@ -594,11 +577,32 @@ def _latency(kernel: KernelRow) -> Remark | None:
     if limit is not None and (waves is None or waves >= 1):
         # the fewer warps there are, the nearer to its roof a part may be and still gain by more of them
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
-        if busiest < bound and (busiest < _BOUND_PCT or waits["memory_dependency"] >= 100 * _HALF):
+        if busiest < bound and (busiest < _BOUND_PCT or metrics.get("stall_memory_dependency", 0.0) >= 100 * _HALF):
             return _occupancy(kernel, limit, busiest)
-    return _chain(kernel, busiest) if busiest < _BOUND_PCT and kernel.stalls else None
+    decided = kernel.stalls and _COUNTED & metrics.keys()
+    return _chain(kernel, busiest) if busiest < _BOUND_PCT and decided else None
 
 
+def _stalled(kernel: KernelRow) -> Remark | None:
+    """Warps that wait at barriers or for instructions most of all, where no part is at its roof."""
+    busiest = roof_pct(kernel)
+    waits = {
+        reason: kernel.metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")
+    }
+    most = max(waits, key=lambda reason: waits[reason])
+    if most not in _WAITS or waits[most] < _STALLED_PCT or bound_by(kernel) is None or busiest >= _SURELY_PCT:
+        return None
+    cause, what = _WAITS[most]
+    return Remark(
+        min(100 - 100 * busiest / _REACHED_PCT, waits[most]), cause, f"{waits[most]:.0f} % {what}",
+        f"keeps no part at its roof (at most {busiest:.0f} %): {waits[most]:.0f} % of the active warps {what}",
+    )  # fmt: skip
+
+
+_WAITS: Final = {
+    "barrier": ("barriers", "wait at barriers"),
+    "inst_fetch": ("instruction-cache", "wait for instructions"),
+}
 _WORTH_MORE_WARPS: Final = ((25.0, 80.0), (50.0, 70.0), (_LOW_PCT, 60.0))  # theoretical occupancy, busiest part
 
 
@@ -678,6 +682,8 @@ _OF_NCU: Final = (
     ("partial wave", "tail-wave"),
     ("fewer blocks than the", "too-few-blocks"),
 )
+# waste, which the busiest part may be busy with
+_OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergence", "unfused-multiply-add"})
 _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 
 
@@ -697,6 +703,7 @@ def _remark(kernel: KernelRow) -> Remark | None:
 
 _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
     _scattered, _narrow, _bank_conflicts, _local_memory, _atomics, _divergence, _fp64, _special, _unfused, _shape,
+    _stalled,
 )  # fmt: skip
 
 
@@ -738,11 +745,16 @@ def _all_used(kernel: KernelRow, part: str) -> str | None:
         accesses = _accesses(kernel)
         if not accesses:
             return None
-        share = _useful(kernel, accesses)[part] if any(access.is_scattered for access in accesses) else 1.0
+        scattered = [access for access in accesses if access.is_scattered]
+        if any(access.sectors is None for access in scattered):
+            return None
+        share = _useful(kernel, accesses)[part] if scattered else 1.0
         return "all bytes used" if share >= _SURELY_PCT / 100 else None
     if part == SHARED:
         return "no bank conflicts" if metrics.get("shared_bank_conflicts") is not None else None
     lanes = metrics.get("warp_execution_efficiency")
+    if not _OPERATIONS & metrics.keys():  # which instructions they are is not known
+        return None
     return "all threads active" if lanes is not None and lanes >= _SURELY_PCT else None
 
 
@@ -755,12 +767,14 @@ def _ncu_rule(kernel: KernelRow) -> Remark | None:
         return None
     if "Occupancy" in advice.rule and kernel.metrics.get("waves_per_sm", 0.0) < 1:  # all blocks may have room already
         return None
+    cause = next((cause for words, cause in _OF_NCU if words in advice.message), "ncu-rule")
     won = min(advice.speedup_pct, _NCU_PCT)
+    if cause not in _OF_WASTE:
+        won = min(won, 100 - 100 * roof_pct(kernel) / _REACHED_PCT)
     if won < _LEAST_PCT:
         return None
     sentences = advice.message.split(". ")
     message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
-    cause = next((cause for words, cause in _OF_NCU if words in advice.message), "ncu-rule")
     each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
     return Remark(
         won, cause, f"ncu's rule {advice.rule}: at most {won:.0f} %",
@@ -798,12 +812,36 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
     cause = causes()[remark.cause]
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
     framework = "pytorch" if is_torch and _is_librarys(kernel) else "cuda"
-    saved = "" if remark.won <= _LEAST_PCT else f"; a cure saves up to {remark.won:.0f} %"
+    saved = (
+        ""
+        if remark.won <= _LEAST_PCT or remark.fact.startswith("could win")
+        else f"; a cure saves up to {remark.won:.0f} %"
+    )
     return Hit(
         remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what, cause.do,
         f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
     )  # fmt: skip
 
+
+def undecided(case: CaseSummary) -> str | None:
+    """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
+    kernel = next(iter(case.kernels), None)
+    if kernel is None or _is_librarys(kernel) or (part := bound_by(kernel)) is None or _remark(kernel) is not None:
+        return None
+    if part == LATENCY:
+        lacks = not kernel.stalls or not _COUNTED & kernel.metrics.keys()
+    elif part in _MEMORY:
+        lacks = not _accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
+    else:
+        lacks = not _OPERATIONS & kernel.metrics.keys() or "warp_execution_efficiency" not in kernel.metrics
+    if not lacks:
+        return None
+    subject = "what its warps wait for" if part == LATENCY else f"how much of what binds it ({part}) is useful"
+    return f"of {kernel.short_name} {subject}"
+
+
+_COUNTED: Final = frozenset({"l2_atomic_transactions", "inst_executed_global_reductions"})
+_OPERATIONS: Final = frozenset({"inst_integer", "flop_count_sp_fma"})
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _of_kernels}
 
