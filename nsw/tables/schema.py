@@ -107,6 +107,7 @@ _PHASE = _s("phase", "setup | warmup | steady | end | all (no iterations were fo
 _PHASE_OF_ROW = _s("phase", "setup | warmup | steady | end; null: no iterations were found in the process")
 
 
+_USE_PHASE = _s("phase", "steady | all (no iterations were found in the process)")
 _PHASE_TABLES = (
     Table(
         "phases",
@@ -202,6 +203,70 @@ _PHASE_TABLES = (
             _i("copies", None, "copies and sets"),
             _i("gpu_ns", "ns", "sum of the durations of both"),
             _f("iteration_gpu_ns", "ns", "of that sum: in the mean iteration; null: no iterations were found"),
+        ),
+    ),
+    Table(
+        "gaps",
+        "times without work of a GPU in the usual iterations, one row a cause and length",
+        (
+            *ORIGIN,
+            _USE_PHASE,
+            _s("cause", "queued (launched before) | launch | synchronise | value | copy | allocate | load (a module)"),
+            _s("length", "short: below 20 us | middle | long: 500 us and more"),
+            _i("gaps", None, "how many"),
+            _f("total_ns", "ns", "their time together"),
+            _f("med_ns", "ns", "the median one"),
+            _i("to_gpu", None, "how many end with a copy to the GPU"),
+            _f("launch_ns", "ns", "of their time: in calls that launch; null: calls were not recorded, as below"),
+            _f("cuda_ns", "ns", "of their time: in CUDA calls"),
+            _f("read_ns", "ns", "of their time: in calls of the system that read or open files"),
+            _f("write_ns", "ns", "of their time: in calls of the system that write or sync files"),
+            _f("lock_ns", "ns", "of their time: in calls of the system that wait for a lock"),
+        ),
+    ),
+    Table(
+        "host_copies",
+        "copies of a GPU in the usual iterations, one row a direction and kind of memory",
+        (
+            *ORIGIN,
+            _USE_PHASE,
+            _s("direction", "to the GPU | from the GPU | on the GPU"),
+            _s("memory", "the host's: pageable | pinned | managed; null: not known"),
+            _i("calls", None, "how many copies"),
+            _f("total_ns", "ns", "sum of their durations"),
+            _f("alone_ns", "ns", "of that sum: with no kernel beside it on the GPU"),
+            _f("total_bytes", "byte", "bytes copied"),
+            _f("med_bytes", "byte", "bytes of the median copy"),
+            _i("late_calls", None, "how many are in the second half of the time"),
+        ),
+    ),
+    Table(
+        "gpu_use",
+        "how a GPU is used in the usual iterations; without iterations from the first kernel to the end",
+        (
+            *ORIGIN,
+            _USE_PHASE,
+            _i("iterations", None, "how many iterations that is; null: none were found"),
+            _f("span_ns", "ns", "their time"),
+            _f("busy_ns", "ns", "of that: the GPU at work"),
+            _i("operations", None, "operations on the GPU"),
+            _i("kernels", None, "kernels among them"),
+            _f("kernel_ns", "ns", "sum of the kernels' durations"),
+            _f("computing_ns", "ns", "time with a kernel at work: less than that sum where kernels overlap"),
+            _i("launches", None, "calls that launch; null: calls were not recorded, as below"),
+            _f("cuda_ns", "ns", "time of the host in CUDA calls"),
+            _f("wait_ns", "ns", "of that: in calls that wait for the GPU"),
+            _f("copy_ns", "ns", "of that: in calls that copy"),
+            _i("waits", None, "calls that wait for the GPU"),
+            _i("values", None, "copies of at most 64 bytes from the GPU"),
+            _i("streams", None, "streams with 5 % of the kernels' time or more; null: not recorded"),
+            _i("default_stream", None, "how often the legacy default stream works after another stream"),
+            _f("small_ns", "ns", "of the kernels' durations: those of at most 32 blocks"),
+            _i("period", None, "each how manieth iteration is slow; null: none, or at no equal distances"),
+            _i("slow", None, "slow iterations; null: fewer than three, as below"),
+            _f("slower_ns", "ns", "how much longer the median slow iteration takes"),
+            _f("slower_gpu_ns", "ns", "of that: more work of the GPU"),
+            _f("slower_pct", "%", "share of the steady state that slow iterations take longer"),
         ),
     ),
 )
