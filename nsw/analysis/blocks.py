@@ -75,11 +75,20 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Finding(Block):
-    """What the numbers say, which a person can act on; `brief` is the same in one sentence, where there is one."""
+    """What the numbers say, which a person can act on.
+
+    Attributes:
+        text: Whole sentences.
+        brief: The same in one sentence, where there is one.
+        cause: The id of its cause (docs/causes.md), where a rule says it.
+        healthy: It says what binds where nothing is wasted.
+    """
 
     kind: ClassVar[str] = "finding"
     text: str
     brief: str | None = None
+    cause: str | None = None
+    healthy: bool = False
 
     @property
     def cases(self) -> tuple[str, ...]:

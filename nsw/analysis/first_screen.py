@@ -46,7 +46,7 @@ class _Screen:
 
     headline: str
     table: Table | None
-    in_table: frozenset[tuple[str, str]] = frozenset()  # (case, rule)
+    in_table: frozenset[tuple[str, str]] = frozenset()  # (case, cause)
 
 
 def first_screen(summary: Summary) -> list[Block]:
@@ -332,7 +332,7 @@ def _each_variant(summary: Summary) -> _Screen:
     times = {_word(v.variant): (best.ratio or 0.0) / (v.ratio or 1.0) for v in alike if v is not best}
     slower_variants = [f"{word} {_factor(factor)}x" for word, factor in times.items()]
     at = f" at {', '.join(f'{name}={value}' for name, value in first.items())}" if first else ""
-    in_table = frozenset((case, hits[0].rule) for case, hits in summary.hits.items() if hits)
+    in_table = frozenset((case, hits[0].cause) for case, hits in summary.hits.items() if hits)
     slower = f"; slower: {first_of(slower_variants, _CASES_NAMED)}" if slower_variants else ""
     return _Screen(f"{_word(best.variant)} is the fastest{at}{slower}", table, in_table)
 
@@ -384,7 +384,7 @@ def _cases_side_by_side(summary: Summary) -> _Screen:
     table = _table("", parts, [cases[at] for at in shown_cases], "figures", [case.id for case in cases],
                    wide="what" if figure else "top", droppable=("kernel_ns",),
                    omitted=len(cases) - len(shown_cases)) if cases else None  # fmt: skip
-    in_table = frozenset((cases[at].id, hits[cases[at].id][0].rule) for at in shown_cases if hits.get(cases[at].id))
+    in_table = frozenset((cases[at].id, hits[cases[at].id][0].cause) for at in shown_cases if hits.get(cases[at].id))
     wasted = sum(_weight(case_hits) >= _WASTE_PCT for case_hits in hits.values())
     headline = f"{summary.campaign.rsplit('-', 3)[0] if summary.site else summary.campaign}: "
     count = plural(len(cases), "case" if summary.site else "result")
@@ -479,9 +479,9 @@ def _single(summary: Summary, case: CaseSummary) -> _Screen:
     section = section_of(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     telling = bool(hits) and not of_kernels and hits[0].gain_pct >= _WASTE_PCT
-    idle = f"GPU idle {hits[0].gain_pct:.0f} %: " if telling and hits[0].rule.startswith("idle") else ""
+    idle = f"GPU idle {hits[0].gain_pct:.0f} %: " if telling and hits[0].cause.startswith("idle") else ""
     parts_said += [idle + hits[0].what] if telling else [section[0]] if section else []
-    if of_kernels and hits and len(case.kernels) == 1 and hits[0].rule != "latency-bound":  # which is said already
+    if of_kernels and hits and len(case.kernels) == 1 and hits[0].cause != "latency-bound":  # which is said already
         parts_said.append(hits[0].what)
     if any(finding.name == FAILED for finding in summary.findings):
         parts_said.insert(0, "the program failed")

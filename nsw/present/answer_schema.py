@@ -230,6 +230,8 @@ class Block(TypedDict):
     evidence: list[Evidence]
     text: NotRequired[str]
     brief: NotRequired[str]
+    cause: NotRequired[str | None]
+    healthy: NotRequired[bool]
     tone: NotRequired[str]
     title: NotRequired[str]
     columns: NotRequired[list[BlockColumn]]
@@ -255,6 +257,8 @@ class Block(TypedDict):
 class FindingOf(TypedDict):
     text: str
     cases: list[str]
+    cause: str | None
+    healthy: bool
 
 
 class Summary(Answer):

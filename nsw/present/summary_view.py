@@ -253,7 +253,10 @@ def block_data(block: Block) -> dict[str, Any]:
         "evidence": [{"table": proof.table, "cases": list(proof.cases)} for proof in block.evidence],
     }
     if isinstance(block, Finding):
-        return common_data | {"text": clean(block.text), "brief": clean(block.brief or block.text)}
+        return common_data | {
+            "text": clean(block.text), "brief": clean(block.brief or block.text), "cause": block.cause,
+            "healthy": block.healthy,
+        }  # fmt: skip
     if isinstance(block, Note):
         return common_data | {"text": clean(block.text), "tone": block.tone}
     assert isinstance(block, Table)
@@ -353,7 +356,9 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "scaling": summary.curve,
         "compare": list(summary.variants),
         "model": list(summary.model),
-        "findings": [{"text": f.text, "cases": list(f.cases)} for f in summary.findings],
+        "findings": [
+            {"text": f.text, "cases": list(f.cases), "cause": f.cause, "healthy": f.healthy} for f in summary.findings
+        ],
         "cases": list(summary.cases),
         "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],

@@ -98,9 +98,11 @@ def test_names_and_order_of_cases_decide_nothing(name):
     def mapped(text):
         return re.sub(r"\bc\d+\b", lambda match: old.get(match[0], match[0]), text)
 
-    hits = {old[case]: [(hit.rule, hit.what, mapped(hit.do), hit.fact, mapped(hit.advice)) for hit in some]
+    hits = {old[case]: [(hit.cause, hit.what, mapped(hit.do), hit.fact, mapped(hit.advice)) for hit in some]
             for case, some in other.hits.items()}  # fmt: skip
-    assert hits == {case: [(h.rule, h.what, h.do, h.fact, h.advice) for h in some] for case, some in known.hits.items()}
+    assert hits == {
+        case: [(h.cause, h.what, h.do, h.fact, h.advice) for h in some] for case, some in known.hits.items()
+    }
     # of cases that weigh the same the recipe's first leads a sentence
     assert {(f.name, frozenset(map(mapped, f.cases))) for f in other.findings} == {
         (f.name, frozenset(f.cases)) for f in known.findings

@@ -157,7 +157,7 @@ def test_the_table_has_every_rule():
 
 
 def hit(name, some):
-    return next((hit for hit in hits_of([some])["c"] if hit.rule == name), None)
+    return next((hit for hit in hits_of([some])["c"] if hit.cause == name), None)
 
 
 @pytest.mark.parametrize(("name", "some", "what"), [(name, some, what) for name, some, _, what in RULES_HOLD])
@@ -236,7 +236,7 @@ def test_hits_are_ordered_by_what_could_be_won_and_alike_cases_share_a_sentence(
     some = [replace(idle(busy_pct=busy), id=name) for name, busy in (("a", 50.0), ("b", 10.0), ("c", 40.0))]
     some[0] = replace(some[0], spent=spent(WORK, exposed_pct=60.0))
     hits = hits_of(some)
-    assert [found.rule for found in hits["a"]] == ["exposed communication", "idle: launches"]
+    assert [found.cause for found in hits["a"]] == ["exposed communication", "idle: launches"]
     first, second = as_findings(hits, several=True)
     assert first.text.startswith("b: the GPU is idle 90 % of an iteration")
     assert first.text.endswith("Likewise c (60 %), a (50 %).")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from nsw.analysis.rules.causes import causes
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -18,7 +20,7 @@ class Hit:
     """A rule that holds for a case.
 
     Attributes:
-        rule: Its name, the same in each version of nsw.
+        cause: Its id in causes.toml; a rule of another package has one of its own.
         case: The case.
         gain_pct: What could be won at most, in per cent of the case's time.
         what: What is wrong, in a few words, for a table.
@@ -29,7 +31,7 @@ class Hit:
         table: What `nsw summarize --table` takes for the rows that prove it.
     """
 
-    rule: str
+    cause: str
     case: str
     gain_pct: float
     what: str
@@ -38,6 +40,12 @@ class Hit:
     advice: str
     size: str
     table: str
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it says what binds where nothing is wasted."""
+        known = causes().get(self.cause)
+        return known is not None and known.group == "healthy"
 
 
 @dataclass(frozen=True, slots=True)

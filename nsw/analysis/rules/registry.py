@@ -67,21 +67,21 @@ def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Hit | 
 
 
 def _weight(hit: Hit) -> tuple[float, str]:
-    return -hit.gain_pct, hit.rule
+    return -hit.gain_pct, hit.cause
 
 
 def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Finding]:
-    """A sentence a rule, on the case where it weighs most, which names the others; the weightiest first.
+    """A sentence a cause and remedy, on the case where it weighs most, which names the others; the weightiest first.
 
     Args:
         hits: Of each case.
         several: Whether there are several cases: else a sentence names none.
     """
-    of_rule: dict[str, list[Hit]] = {}
+    alike: dict[tuple[str, str], list[Hit]] = {}
     for group in hits.values():
         for hit in group:
-            of_rule.setdefault(hit.rule, []).append(hit)
-    groups = [sorted(group, key=lambda hit: -hit.gain_pct) for group in of_rule.values()]
+            alike.setdefault((hit.cause, hit.advice), []).append(hit)
+    groups = [sorted(group, key=lambda hit: -hit.gain_pct) for group in alike.values()]
     return [_finding(group, several=several) for group in sorted(groups, key=lambda group: _weight(group[0]))]
 
 
@@ -92,8 +92,10 @@ def _finding(alike: Sequence[Hit], *, several: bool) -> Finding:
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_of(other_cases, _ALIKE)}." if other_cases else ""
     return Finding(
-        first.rule,
+        first.cause,
         f"{head}{fact}. {first.advice}{also}",
         brief=f"{head}{fact}: {first.do}.{also}",
+        cause=first.cause,
+        healthy=first.healthy,
         evidence=(Evidence(first.table, tuple(hit.case for hit in alike)),),
     )

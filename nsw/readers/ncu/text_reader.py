@@ -169,6 +169,7 @@ _ANY_GAIN: Final = re.compile(r"Est(?:\.|imated) (?:(?:Local|Global) )?Speedup:"
 _RULE_INDENT: Final = 10  # columns before the text of advice
 _SESSION_TITLES: Final = ("Launch Attribute", "Session Attribute", "Process Id", "Device Attribute")
 _TITLE: Final = "Metric Name"
+_CHART: Final = "Roofline Chart"
 _SECTION_WORD: Final = "Section: "
 _INDENT: Final = 4
 _NUMBER: Final = re.compile(r"-?(?=[.,]*+\d)[\d.,]++\Z")
@@ -255,6 +256,7 @@ class _Scan:
     is_summary: bool = False
     section: str | None = None
     label: str | None = None
+    names_table: bool = False  # the label is of the next table
     columns: Columns | None = None
     titled: bool = False
     session: list[str] | None = None
@@ -305,7 +307,7 @@ class _Scan:
         elif (section := _SECTION.fullmatch(line)) is not None:
             self.enter(section[1].rstrip(), number)
         elif (name := _TABLE_NAME.fullmatch(line)) is not None:
-            self.label = name[1].rstrip()
+            self.label, self.names_table = name[1].rstrip(), True
         elif self.owner is not None and (rule := _RULE.fullmatch(line)) is not None:
             self.advice = {"section": self.section, "type": rule[1][:3], "message": rule[2].rstrip()}
             self.rules.append((self.owner, self.advice, number))
@@ -366,7 +368,10 @@ class _Scan:
             self.session_row(cells)
         elif self.is_titles(cells) and not self.titled:
             self.titled = True
-            if (self.section, self.label) in self.tables:  # the line that names another section is damaged
+            # a table that comes again: the line that names another section is damaged, unless ncu names the table itself,
+            # or prints many of one chart, as --print-details all does
+            is_named, self.names_table = self.names_table, False
+            if (self.section, self.label) in self.tables and not is_named and _CHART not in (self.section or ""):
                 self.section = None
             self.tables.add((self.section, self.label))
         elif not self.metric(cells, number):
@@ -431,7 +436,7 @@ class _Scan:
             or _TITLE in cells[0]
             or cells[0].startswith(_SECTION_WORD)
         )
-        if torn or any(map(_TWO_NUMBERS.search, cells[2:])) or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
+        if torn or any(_TWO_NUMBERS.search(cell.partition("(")[0]) for cell in cells[2:]) or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
             self.damaged.append(number)
             return True
         if self.section is None and (self.is_doubtful or (self.label, cells[0]) in self.plain):
@@ -451,7 +456,8 @@ class _Scan:
         if last[0] == _TITLE or cells[1]:
             return False
         name_goes_on = bool(cells[0]) and self.columns.is_full(line, 0) and not any(cells[1:])
-        value_goes_on = not cells[0] and bool(cells[-1]) and self.columns.is_full(line, len(cells) - 1)
+        is_list = last[-1].count("(") > last[-1].count(")") or last[-1].endswith(";")  # of instances, over several lines
+        value_goes_on = not cells[0] and bool(cells[-1]) and (is_list or self.columns.is_full(line, len(cells) - 1))
         return name_goes_on or value_goes_on
 
     def in_advice(self, line: str) -> bool:
