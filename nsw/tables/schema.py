@@ -252,6 +252,7 @@ _PHASE_TABLES = (
             _i("operations", None, "operations on the GPU"),
             _i("kernels", None, "kernels among them"),
             _f("kernel_ns", "ns", "sum of the kernels' durations"),
+            _f("communication_ns", "ns", "of that sum: NCCL kernels"),
             _f("computing_ns", "ns", "time with a kernel at work: less than that sum where kernels overlap"),
             _i("launches", None, "calls that launch; null: calls were not recorded, as below"),
             _f("cuda_ns", "ns", "time of the host in CUDA calls"),

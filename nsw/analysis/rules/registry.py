@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.cases import CaseSummary
 
-    Rule = Callable[[CaseSummary, Context], Hit | None]
+    Rule = Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]
 
 __all__ = ["RULES", "as_findings", "hits_of"]
 
@@ -42,7 +42,7 @@ def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
     """
     context = Context.from_cases(cases)
     return {
-        case.id: sorted((hit for name, rule in _rules() if (hit := _apply(name, rule, case, context))), key=_weight)
+        case.id: sorted((hit for name, rule in _rules() for hit in _apply(name, rule, case, context)), key=_weight)
         for case in cases
     }
 
@@ -54,12 +54,13 @@ def _rules() -> Iterator[tuple[str, Rule]]:
         yield name, getattr(import_module(module), function)
 
 
-def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Hit | None:
-    if name in RULES:
-        return rule(case, context)
+def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequence[Hit]:
     try:
-        return rule(case, context)
+        hits = rule(case, context)
+        return [] if hits is None else [hits] if isinstance(hits, Hit) else hits
     except Exception as fault:
+        if name in RULES:
+            raise
         raise NswError(
             f"the rule {name} of another package failed: {type(fault).__name__}: {fault}",
             hint="repair it, or remove its package",

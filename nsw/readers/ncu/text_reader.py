@@ -436,7 +436,12 @@ class _Scan:
             or _TITLE in cells[0]
             or cells[0].startswith(_SECTION_WORD)
         )
-        if torn or any(_TWO_NUMBERS.search(cell.partition("(")[0]) for cell in cells[2:]) or "  " in cells[0] or is_misplaced(cells[0], cells[1]):
+        if (
+            torn
+            or any(_TWO_NUMBERS.search(cell.partition("(")[0]) for cell in cells[2:])
+            or "  " in cells[0]
+            or is_misplaced(cells[0], cells[1])
+        ):
             self.damaged.append(number)
             return True
         if self.section is None and (self.is_doubtful or (self.label, cells[0]) in self.plain):
@@ -456,7 +461,9 @@ class _Scan:
         if last[0] == _TITLE or cells[1]:
             return False
         name_goes_on = bool(cells[0]) and self.columns.is_full(line, 0) and not any(cells[1:])
-        is_list = last[-1].count("(") > last[-1].count(")") or last[-1].endswith(";")  # of instances, over several lines
+        is_list = last[-1].count("(") > last[-1].count(")") or last[-1].endswith(
+            ";"
+        )  # of instances, over several lines
         value_goes_on = not cells[0] and bool(cells[-1]) and (is_list or self.columns.is_full(line, len(cells) - 1))
         return name_goes_on or value_goes_on
 

@@ -24,7 +24,7 @@ from nsw.readers.timeline.calls import (
     Calls,
     Covered,
 )  # fmt: skip
-from nsw.readers.timeline.phases import FROM_GPU, MEMORIES, MEMORY, TO_GPU, of_each_device
+from nsw.readers.timeline.phases import COMMUNICATION, FROM_GPU, MEMORIES, MEMORY, TO_GPU, of_each_device
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -190,6 +190,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         "iterations": None if phases is None else len(start),
         "span_ns": float((end - start).sum()), "busy_ns": float(at_work.within(start, end).sum()),
         "operations": int(inside.sum()), "kernels": int(kernels.sum()), "kernel_ns": float(took.sum()),
+        "communication_ns": float(took[work.category[kernels] == COMMUNICATION].sum()),
         "computing_ns": float(computing.total[-1]) if len(computing.total) else 0.0,
     }  # fmt: skip
     if calls is not None:

@@ -188,7 +188,8 @@ def gpus_worked_on(work: Operations) -> list[int]:
 
 
 def _chosen(work: Operations, which: Any) -> Operations:
-    return Operations(*(None if (column := getattr(work, c)) is None else column[which] for c in work.__slots__))
+    columns: Any = (None if (column := getattr(work, c)) is None else column[which] for c in work.__slots__)
+    return Operations(*columns)
 
 
 def of_each_device(work: Operations, phases: Phased | None) -> dict[int, Operations]:

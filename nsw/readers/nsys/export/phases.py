@@ -256,7 +256,7 @@ _UNIFIED: Final = {11: TO_GPU, 12: FROM_GPU}
 
 def _details(collected: Collected) -> tuple[IntArray, ...]:
     """Size, way, memory, stream and blocks of each row of a table; -1 where it has none."""
-    columns, absent = collected.columns, np.full(len(collected.keys), -1, np.int8)
+    columns, absent = collected.columns, np.full(len(collected.keys), -1, np.int64)
     way = memory = blocks = absent
     if collected.table == MEMCPY:
         way, memory = absent.copy(), absent.copy()
