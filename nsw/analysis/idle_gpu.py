@@ -35,7 +35,9 @@ class Gaps:
     cuda_ns: float = 0.0
     read_ns: float = 0.0
     write_ns: float = 0.0
+    open_ns: float = 0.0
     lock_ns: float = 0.0
+    writing: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ def _same_gpu(row: Row, gpu: Row) -> bool:
 
 
 def _gaps(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Gaps, ...]:
-    columns = ("gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "lock_ns")
+    columns = ("gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "open_ns", "lock_ns", "writing")
     return tuple(
         Gaps(row["cause"], row["length"], *((row.get(column) or 0.0) / count for column in columns))
         for row in rows
@@ -216,7 +218,9 @@ def _copies(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies, ...]:
     )  # fmt: skip
 
 
-_NOT_DIVIDED: Final = frozenset({"iterations", "streams", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct"})
+_NOT_DIVIDED: Final = frozenset(
+    {"iterations", "streams", "lock_threads", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct"}
+)
 
 
 def _numbers(use: Row, count: float) -> dict[str, float]:

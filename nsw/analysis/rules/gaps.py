@@ -25,15 +25,18 @@ __all__ = ["WORDS", "idle_causes", "idle_hits", "without_profiler"]
 _WORTH_PCT: Final = 8.0  # of an iteration
 _PART: Final = 0.25  # of a time: what takes as much explains it
 _MOSTLY: Final = 0.5
-_EACH: Final = 0.3  # waits a kernel
+_EACH: Final = 0.25  # waits a kernel
+_MANY_GAPS, _LOCKING = 8, 2  # long gaps of an iteration, and threads that wait for a lock in turn
 _MANY: Final = 20  # launches of an iteration
 _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
 _SHORT: Final = ("short", "middle")
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
-_SELECTS: Final = re.compile(r"DeviceSelect|DeviceCompact|DeviceUnique|nonzero", re.IGNORECASE)
+_GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
+_SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
+_SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
+_PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
 _JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
-_FEW_US, _FRAMEWORK_US = 20e3, 500e3
 
 # a cause -> its word beside the idle time of a table
 WORDS: Final = {
@@ -127,22 +130,22 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     all_ns, took = sum(g.total_ns for g in gaps), idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
     if not gaps or not idle.is_iteration or not all_ns:
         return None
-    count = sum(g.gaps for g in gaps)
-    calls, reads, writes, locks = (
-        sum(getattr(g, c) for g in gaps) for c in ("cuda_ns", "read_ns", "write_ns", "lock_ns")
+    count, calls = (sum(getattr(g, column) for g in gaps) for column in ("gaps", "cuda_ns"))
+    reads, writes, opens, locks = (
+        sum(getattr(g, f"{what}_ns") for g in gaps) for what in ("read", "write", "open", "lock")
     )
-    each = format_ns(took / count) if count > 1.5 else format_ns(took)
-    head = f"{format_ns(took)} of that are {_gaps_text(count)}{f' of {each}' if count > 1.5 else ''}, in which "
+    several = f" of {format_ns(took / count)}" if count > 1.5 else ""
+    head = f"{format_ns(took)} of that are {_gaps_text(count)}{several}, in which "
     waits = f"waits {format_ns(took)} for "
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         return IdleCause(work.cause, took, work.what, work.fact, work.advice, work.do)
-    if locks >= _PART * all_ns and locks > max(reads, writes):
-        text = f"the host waits {100 * locks / all_ns:.0f} % of the time for locks, held by its other threads"
-        return IdleCause("python-threads", took, waits + "locks", head + text)
-    if writes >= _PART * all_ns and writes >= reads:
-        return IdleCause("file-io", took, waits + "files", f"{head}the host writes files ({_pct(writes, all_ns)})")
-    if reads >= _PART * all_ns:
-        return IdleCause("file-io", took, waits + "files", f"{head}the host reads files ({_pct(reads, all_ns)})")
+    if locks >= _PART * all_ns or (count >= _MANY_GAPS and idle.use.get("lock_threads", 0.0) >= _LOCKING):
+        text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"
+        return IdleCause("python-threads", took, waits + "threads", f"{head}{text}, as threads of Python do")
+    if reads + writes + opens >= _PART * all_ns:
+        does = "writes" if writes >= reads else "reads"
+        return IdleCause("file-io", took, waits + "files",
+                         f"{head}the host {does} files ({_pct(reads + writes + opens, all_ns)})")  # fmt: skip
     if (case.loading_ns or 0.0) >= _PART * took:
         loading = format_ns(min(case.loading_ns or 0.0, took))
         return IdleCause("data-loader", took, f"waits {loading} for the DataLoader",
@@ -151,6 +154,9 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
         return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
                          f"{head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})")  # fmt: skip
+    if sum(g.writing for g in gaps) >= _MOSTLY * count:
+        return IdleCause("logging", took, waits + "the host, which writes",
+                         f"{head}the host computes or formats, and writes: a log")  # fmt: skip
     if sum(g.to_gpu for g in gaps) >= _MOSTLY * count:
         return IdleCause("data-loader", took, waits + "input",
                          f"{head}the host makes no CUDA call, and then copies its input to the GPU")  # fmt: skip
@@ -203,15 +209,23 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     waiting = scale * (use.get("wait_ns", 0.0) + use.get("copy_ns", 0.0))
     host_ns = max(idle.med_ns - waiting, 0.0)
     count, kernels = use.get("launches") or idle.operations, max(use.get("kernels", 0.0), 1.0)
+    each = use.get("waits", 0.0) / kernels
+    graphs = any(_GRAPH.match(name) for name in idle.calls)
+    if waits and (each < _EACH or graphs):  # once an iteration, or behind a graph, is no fault
+        waits, launches = 0.0, launches if graphs else launches + waits * (each >= _EACH)
     by_waits = waits + values
-    if launches and by_waits and waits + values >= _PART * launches:
+    if launches and by_waits:
         # without waits the host is ahead, unless it takes longer than the GPU
         ahead = max(gpu_ns, host_ns)
-        by_waits = min(max(idle.med_ns - ahead, by_waits / 2), launches + by_waits)
-        launches = max(launches + waits + values - by_waits, 0.0)
+        freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
+        if values > waits and (selected := _selected(case)):
+            freed = max(freed, by_waits + selected * launches)
+        launches, by_waits = launches + by_waits - freed, freed
     parts = []
     if by_waits:
-        parts.append(_waited(case, idle, by_waits, is_value=values >= waits, a_kernel=use.get("waits", 0.0) / kernels))
+        parts.append(_waited(case, idle, by_waits, is_value=values >= waits, a_kernel=each))
+        if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
+            return parts
     if launches and count >= (_MANY if idle.is_iteration else 1):
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
         fact = (
@@ -231,17 +245,26 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
         parts.append(IdleCause("launch-bound", launches, f"{idle.operations:,.0f} operations of {format_ns(work)}",
                                f"launch-bound: {fact}"))  # fmt: skip
     elif launches:
-        parts.append(IdleCause("host-work", launches, f"waits for the host, {plural(round(idle.operations), 'operation')}",
-                               f"between its {idle.operations:.0f} operations it waits for the host"))  # fmt: skip
+        operations = plural(round(idle.operations), "operation")
+        parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",
+                               f"between its {operations} it waits for the host"))  # fmt: skip
     return parts
+
+
+def _selected(case: CaseSummary) -> float:
+    """How much of the kernels select or gather rows by data, 0 to 1; 0 where none selects."""
+    kernels = [share for share in case.gpu_work if share.kind == "kernel"]
+    total = sum(share.calls or 0.0 for share in kernels)
+    if not total or not any(_SELECTS.search(share.name) for share in kernels):
+        return 0.0
+    return sum(share.calls or 0.0 for share in kernels if _SELECTING.search(share.name)) / total
 
 
 def _waited(case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a_kernel: float) -> IdleCause:
     waits, values = idle.use.get("waits", 0.0), idle.use.get("values", 0.0)
     if is_value:
-        selects = any(_SELECTS.search(share.name) for share in case.gpu_work)
         count = "a value" if values < 1.5 else f"{values:.0f} values"
-        if selects:
+        if _selected(case):
             return IdleCause("changing-shapes", saved, f"waits for {count} an iteration",
                              f"the host waits for the size of a selection ({count} read from the GPU an iteration),"
                              " since shapes depend on data")  # fmt: skip

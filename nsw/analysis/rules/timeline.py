@@ -70,11 +70,13 @@ _SLOW_TIMES: Final = 3.0  # the median
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _MOST, _LITTLE = 0.7, 0.2  # of the longer time: the GPU's
 _FIRST_PCT: Final = 30.0  # of all iterations' time
+_TUNES, _COMPILES_NS = 2.0, 2e9  # times the GPU's work of an iteration; more than any library takes to load
 _OF_START: Final = 0.5  # of the gain: what is right for a long run
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _SMALL_PAGE: Final = 64 << 10  # bytes of a migration
 _MIGRATIONS: Final = 1000
 
+_LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 # kernels of libraries, by their names
 _OF_LIBRARIES: Final = re.compile(
     r"\bat::|at_cuda_detail|cudnn|cublas|nvjet|cutlass|xmma|gemm|elementwise_kernel|multi_tensor_apply|softmax_warp|cunn_"
@@ -138,7 +140,11 @@ def busy_pct(case: CaseSummary) -> float | None:
 def _pageable(case: CaseSummary, context: Context) -> Hit | None:
     """Copies of pageable memory again and again, by what the timeline tells of their memory."""
     idle = case.idle_gpu
-    if idle is None or not idle.copies or all(copy.memory is None for copy in idle.copies):
+    if (
+        idle is None
+        or not idle.use
+        or any(copy.memory is None for copy in idle.copies if copy.direction != "on the GPU")
+    ):
         return _slow_copies(case, context)
     link = _PINNED if _capability(case) >= _HOPPER else _PINNED_PCIE_4
     mine = [copy for copy in idle.copies if copy.memory == "pageable" and (copy.med_bytes or 0.0) >= _LARGE]
@@ -550,22 +556,31 @@ def _of_kernels(
         needs: A kernel that there must be too.
         without: A kernel that there must not be.
     """
-    work = _work(case)
-    if work is None:
+    busy = busy_pct(case)
+    busy = 100.0 if busy is None else busy
+    if case.spent is None or not case.spent.gpu_ns:
         return None
-    spent, busy = work
     names = [share for share in case.gpu_work if _OF_LIBRARIES.search(share.name)]
     mine = [share for share in names if pattern.search(share.name)]
     total = sum(share.total_ns or 0.0 for share in case.gpu_work)
     share = 100 * sum(kernel.total_ns or 0.0 for kernel in mine) / total if total else 0.0
     count = sum(kernel.calls or 0.0 for kernel in mine) / (_each_iteration(case) or 1)
-    if share < least_pct or count < least or (needs and not any(needs.search(kernel.name) for kernel in names)):
+    calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
+    launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
+    idle = case.idle_gpu.in_gaps("launch") / case.idle_gpu.med_ns if case.idle_gpu else 0.0
+    gain = (share * busy / 100 + launched * idle) * _GAINS[cause]
+    if (
+        gain < _WORTH_PCT
+        or max(share, launched * (idle > _MOSTLY)) < least_pct
+        or count < least
+        or (needs and not any(needs.search(kernel.name) for kernel in names))
+    ):
         return None
     if without and any(without.search(kernel.name) for kernel in names):
         return None
     return _hit(
-        case, cause, share * busy / 100 * _GAINS[cause], f"{share:.0f} % {description.partition(' (')[0]}",
-        f"{share:.0f} % of GPU time {description}", f"{share:.0f} %", "hotspots",
+        case, cause, gain, f"{share:.0f} % {description.partition(' (')[0]}",
+        f"{share:.0f} % of GPU time, and {launched:.0f} % of the launches, {description}", f"{share:.0f} %", "hotspots",
     )  # fmt: skip
 
 
@@ -591,6 +606,14 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
     if iterations is None or share < _SLOWER_PCT or not use.get("slow"):
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
+    loads = sum(1 for name in case.idle_gpu.calls if _LOADS.match(name)) if case.idle_gpu else 0
+    if loads and not period and gpu <= _LITTLE * more:
+        return _hit(
+            case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
+            f"{use['slow']:.0f} of {iterations.count} iterations take {format_ns(more)} longer than the usual"
+            f" {format_ns(iterations.med_ns)}, and modules are loaded in them: a compiler compiles again",
+            f"{share:.0f} %", "iterations",
+        )  # fmt: skip
     which = f"every {_ordinal(int(period))} iteration" if period else f"each of {use['slow']:.0f} iterations"
     if gpu >= _MOST * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
@@ -653,7 +676,8 @@ def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
     more = warmup.duration_ns - warmup.iterations * iterations.med_ns
     steady = next((p.duration_ns for p in case.phases if p.phase == "steady"), 0.0)
     share = 100 * more / (warmup.duration_ns + steady)
-    if share < _FIRST_PCT:
+    tunes = warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns / iterations.processes
+    if share < _FIRST_PCT or not (tunes or more >= _COMPILES_NS):  # libraries are loaded at each first iteration
         return None
     count = "the first iteration takes" if warmup.iterations == 1 else f"the first {warmup.iterations} iterations take"
     return _hit(

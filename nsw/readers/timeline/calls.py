@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.timeline.statistics import IntArray
 
-CALL_KINDS: Final = ("launch", "synchronise", "copy", "allocate", "load", "other", "read", "write", "lock")
-LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, LOCK = range(len(CALL_KINDS))
+CALL_KINDS: Final = ("launch", "synchronise", "copy", "allocate", "load", "other", "read", "write", "open", "lock")
+LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK = range(len(CALL_KINDS))
 _CUDA: Final = (
     (LAUNCH, r"cu(?:da)?(?:Graph)?Launch(?!Host)"),
     (SYNCHRONISE, r"cu\w*(?:Synchronize|EventQuery|StreamQuery)"),
@@ -27,12 +27,10 @@ _CUDA: Final = (
     (OTHER, ""),
 )
 _SYSTEM: Final = (
-    (READ, r"p?read(?:v|64)*\b|fread|fgets|getc|f?open(?:at|64)*\b|readdir"),
-    (
-        WRITE,
-        r"p?write(?:v|64)*\b|f(?:write|puts|printf|flush|sync|datasync)\b|puts|printf|sync\b|rename|unlink|f?close\b",
-    ),
-    (LOCK, r"pthread_(?:mutex|cond|rwlock)\w*|sem_\w*wait|futex"),
+    (READ, r"p?read(?:v|64)*\b|fread|fgets|getc|readdir"),
+    (WRITE, r"p?write(?:v|64)*\b|f(?:write|puts|printf|flush|sync|datasync)\b|puts|printf|sync\b|rename|unlink"),
+    (OPEN, r"f?open(?:at|64)*\b|f?close\b"),
+    (LOCK, r"pthread_cond_timedwait"),  # as Python's threads wait for the interpreter
 )
 
 
@@ -54,6 +52,7 @@ class Calls:
     start: IntArray
     end: IntArray
     kind: IntArray  # an index of CALL_KINDS
+    lock_threads: int = 0  # threads of the process that wait for a lock with a time limit
 
     def ends_of(self, starts: IntArray) -> IntArray:
         """When the calls that began at these times end; of none the time itself."""

@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.timeline.calls import (
-    ALLOCATE,
-    CALL_KINDS,
-    COPY,
-    LAUNCH,
-    LOAD,
-    LOCK,
-    OTHER,
-    READ,
-    SYNCHRONISE,
-    WRITE,
-    Calls,
-    Covered,
+    ALLOCATE, CALL_KINDS, COPY, LAUNCH, LOAD, LOCK, OPEN, OTHER, READ, SYNCHRONISE, WRITE, Calls, Covered,
 )  # fmt: skip
 from nsw.readers.timeline.phases import COMMUNICATION, FROM_GPU, MEMORIES, MEMORY, TO_GPU, of_each_device
 
@@ -120,11 +109,11 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
         waits = calls.of(SYNCHRONISE)
         ended = waits.within(begin - _CLOCKS_NS, np.maximum(launched[gap + 1], begin + 1)) > 0
         blocked = calls.of(COPY, ALLOCATE).within(begin - _CLOCKS_NS, begin + 1) > _CLOCKS_NS // 2
-        value = _values(work)[before]
+        value, to_host = _values(work)[before], _values(work)[behind]
         cause[~host_late] = QUEUED
         cause[host_late & ended] = BY_WAIT
         cause[host_late & (took[COPY] >= _PART * length)] = BY_COPY
-        cause[host_late & value & (ended | blocked)] = BY_VALUE
+        cause[host_late & (to_host | (value & (ended | blocked)))] = BY_VALUE
         cause[took[ALLOCATE] >= _PART * length] = BY_ALLOCATION
         cause[took[LOAD] >= _PART * length] = BY_LOAD
         none = length - calls.of(*range(OTHER + 1)).within(begin, until)
@@ -142,7 +131,8 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
         } | ({} if calls is None else {
             "launch_ns": float(took[LAUNCH][mine].sum()), "cuda_ns": float((length - none)[mine].sum()),
             "read_ns": float(took[READ][mine].sum()), "write_ns": float(took[WRITE][mine].sum()),
-            "lock_ns": float(took[LOCK][mine].sum()),
+            "open_ns": float(took[OPEN][mine].sum()), "lock_ns": float(took[LOCK][mine].sum()),
+            "writing": int((took[WRITE][mine] > 0).sum()),
         }))  # fmt: skip
     return rows
 
@@ -200,6 +190,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
             ("cuda_ns", calls.of(*range(OTHER + 1))), ("wait_ns", calls.of(SYNCHRONISE)), ("copy_ns", calls.of(COPY)),
         ):  # fmt: skip
             row[column] = float(covered.within(start, end).sum())
+        row["lock_threads"] = calls.lock_threads
         row["waits"] = int((_inside(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
@@ -209,7 +200,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         ordered = work.stream[inside][np.argsort(work.start[inside], kind="stable")]
         row["default_stream"] = int(((ordered[1:] == _DEFAULT_STREAM) & (ordered[:-1] != _DEFAULT_STREAM)).sum())
     if work.blocks is not None and len(took):
-        row["small_ns"] = float(took[work.blocks[kernels] <= _FEW_BLOCKS].sum())
+        row["small_ns"] = float(took[(work.blocks[kernels] > 0) & (work.blocks[kernels] <= _FEW_BLOCKS)].sum())
     return row | (_period(phases) if phases is not None else {})
 
 
@@ -228,6 +219,6 @@ def _period(phases: Phased) -> Row:
     return {
         "period": period if regular else None, "slow": len(places),
         "slower_ns": float(np.median(durations[slow]) - np.median(durations[rest])),
-        "slower_gpu_ns": float(np.median(gpu[slow]) - np.median(gpu[rest])),
+        "slower_gpu_ns": max(float(np.median(gpu[slow]) - np.median(gpu[rest])), 0.0),
         "slower_pct": 100 * float((durations[slow] - np.median(durations[rest])).sum() / durations.sum()),
     }  # fmt: skip

@@ -143,7 +143,7 @@ _REGULAR: Final = 0.98  # of the distances between repetitions
 _LIKELY: Final = 32  # lags that the autocorrelation proposes
 _WHOLE_REPETITION: Final = 0.9  # of a repetition's kernels
 _ANCHORS: Final = 256  # kernels tried as the first of a repetition
-_TRIVIAL: Final = 3  # kernels: a repetition that short is rather a loop within an iteration
+_FEW_KERNELS, _SHORT_NS = 32, 1e6  # of a repetition that may be a loop within an iteration
 _LONG_PAUSE, _LONG_PAUSE_NS = 5.0, 50_000.0  # times the usual one, and ns: a pause that may end an iteration
 _SAME_DISTANCE: Final = 0.8  # of the distances between what ends iterations
 _LONGEST_LAUNCH_NS: Final = 100_000.0  # a loop of one kernel that takes longer is a time step rather than a launch
@@ -190,8 +190,12 @@ def _of_kernels(kernels: Kernels, separators: Sequence[IntArray]) -> Iterations 
         order = np.argsort(launched, kind="stable")
         names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
     repeated = repetitions(names, starts, durations)
-    if repeated is not None and len(repeated[0]) > 1 and float(np.median(np.diff(repeated[0]))) <= _TRIVIAL:
-        repeated = _separated(launched, separators) or (None if _is_one_launch(starts, repeated[0]) else repeated)
+    if repeated is not None and len(repeated[0]) > 1 and _may_be_inner(starts, repeated[0]):
+        outer = _separated(launched, separators) or repetitions(names, starts, durations, outermost=True)
+        if outer is not None and 2 * len(outer[0]) <= len(repeated[0]):
+            repeated = outer
+        elif _is_one_launch(starts, repeated[0]):
+            repeated = None
     if repeated is None:
         return None
     heads, behind = repeated
@@ -228,6 +232,12 @@ def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntA
     return best
 
 
+def _may_be_inner(starts: IntArray, heads: IntArray) -> bool:
+    """Whether a repetition is so small that it may be a loop within an iteration: over layers, or parameters."""
+    few = float(np.median(np.diff(heads))) <= _FEW_KERNELS
+    return few and float(np.median(np.diff(starts[heads]))) <= _SHORT_NS
+
+
 def _is_one_launch(starts: IntArray, heads: IntArray) -> bool:
     """Whether a repetition is a kernel, launched again and again: a part of an iteration that nothing marks."""
     one = int(np.median(np.diff(heads))) == 1
@@ -245,7 +255,7 @@ def few_repetitions(kernels: Kernels) -> int:
 
 
 def repetitions(
-    names: IntArray, starts: IntArray, durations: IntArray, *, fewest: int = _REPETITIONS
+    names: IntArray, starts: IntArray, durations: IntArray, *, fewest: int = _REPETITIONS, outermost: bool = False
 ) -> tuple[IntArray, int] | None:
     """Where each repetition of a sequence begins.
 
@@ -254,12 +264,15 @@ def repetitions(
         starts: Shape (n,), ns on the GPU.
         durations: Shape (n,), ns.
         fewest: How many there must be.
+        outermost: Whether shorter repetitions inside the best do not count.
 
     Returns:
         The indices of the first kernels, ascending, and the index behind the last repetition; None where nothing
         repeats often enough.
     """
     for lag, is_best in _lags(names):
+        if outermost and not is_best:
+            continue
         heads = _by_anchor(names, starts, durations, lag)
         if not is_best and (heads is None or not _is_regular(heads, lag)):
             continue

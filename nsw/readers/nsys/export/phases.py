@@ -370,6 +370,7 @@ class HostCalls:
 
     calls: Calls | None
     threads: IntArray
+    locking: IntArray  # threads that wait for a lock with a time limit
 
 
 def _calls_of(process: int | None, host: HostCalls | None) -> Calls | None:
@@ -377,7 +378,9 @@ def _calls_of(process: int | None, host: HostCalls | None) -> Calls | None:
     if host is None or host.calls is None or process is None:
         return host.calls if host else None
     mine = (host.threads >> 24) & 0xFFFFFF == process
-    return Calls(host.calls.start[mine], host.calls.end[mine], host.calls.kind[mine]) if mine.any() else None
+    locking = int(((host.locking >> 24) & 0xFFFFFF == process).sum())
+    calls = host.calls
+    return Calls(calls.start[mine], calls.end[mine], calls.kind[mine], locking) if mine.any() else None
 
 
 def _span(

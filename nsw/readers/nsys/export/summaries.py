@@ -29,7 +29,7 @@ from nsw.readers.nsys.export.source import (
     require_integers,
     total,
 )
-from nsw.readers.timeline.calls import Calls, call_kinds
+from nsw.readers.timeline.calls import LOCK, Calls, call_kinds
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import Durations, Groups, group, merge, statistics, with_shares
 from nsw.tables.names import api_name
@@ -267,19 +267,22 @@ def host_calls(source: Source, calls: Collected | None) -> HostCalls:
     system = collect(source, "OSRT_API", "nameId", distinct=("globalTid",), keep=("start",))
     kept = [collected for collected in (calls, system) if collected is not None]
     callers = {} if calls is None else dict.fromkeys(calls.distinct["globalTid"])  # others only wait in the background
-    threads, parts = [], []
+    threads, parts, locking = [], [], np.empty(0, np.int64)
     for collected in kept:
         keys, key = np.unique(collected.keys, return_inverse=True)
         texts = source.strings(keys.tolist())
         kinds = call_kinds([texts.get(k, "") for k in keys.tolist()], of_system=collected is system)[key]
         thread = np.array(collected.distinct["globalTid"])[collected.codes["globalTid"]]
+        if collected is system:
+            locking = np.unique(thread[kinds == LOCK])
         known = np.flatnonzero((kinds >= 0) & np.isin(thread, list(callers)))
         start = collected.columns["start"][known].astype(np.int64)
         parts.append((start, start + collected.durations[known], kinds[known]))
         threads.append(thread[known])
     if calls is None:
-        return HostCalls(None, np.empty(0, np.int64))
-    return HostCalls(Calls(*(np.concatenate(columns) for columns in zip(*parts, strict=True))), np.concatenate(threads))
+        return HostCalls(None, np.empty(0, np.int64), locking)
+    start, end, kind = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return HostCalls(Calls(start, end, kind), np.concatenate(threads), locking)
 
 
 def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Row], list[Row]]:
