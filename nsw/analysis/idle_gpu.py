@@ -7,6 +7,7 @@ first kernel on counts, without its long gaps, which may be set-up.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST: Final = 3  # iterations
+_LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
 
 
@@ -70,6 +72,7 @@ class IdleGpu:
         processes: How many processes the run has.
         collectives: Whether they meet in NCCL kernels.
         gpu: Which one it is, in words.
+        loads: Modules that are loaded in the steady state.
     """
 
     is_iteration: bool
@@ -83,6 +86,7 @@ class IdleGpu:
     processes: int
     collectives: bool
     gpu: str
+    loads: float = 0.0
 
     @property
     def idle_ns(self) -> float:
@@ -175,8 +179,10 @@ def _of_run(
     use = next((row for row in tables["gpu_use"] if _same_gpu(row, least)), None)
     count = (use and use.get("iterations")) or 1
     calls: dict[str, float] = {}
+    loads = 0.0
     for part in steady.get(process_of(least), ()):
         if part["summary"] == "api_summary":
+            loads += (part["calls"] or 0.0) if _LOADS.match(part["name"]) else 0.0
             calls[part["name"]] = calls.get(part["name"], 0.0) + (part["total_ns"] or 0.0) / least["steady"]
     return IdleGpu(
         is_iteration=True,
@@ -190,6 +196,7 @@ def _of_run(
         processes=len({process_of(row) for row in rows}),
         collectives=any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
         gpu="the GPU" if len(rows) == 1 else name if name.startswith("GPU ") else f"the GPU of {name}",
+        loads=loads,
     )
 
 

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["WORDS", "idle_causes", "idle_hits", "without_profiler"]
 
 _WORTH_PCT: Final = 8.0  # of an iteration
+_LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
 _PART: Final = 0.25  # of a time: what takes as much explains it
 _MOSTLY: Final = 0.5
-_EACH: Final = 0.25  # waits a kernel
-_MANY_GAPS, _LOCKING = 8, 2  # long gaps of an iteration, and threads that wait for a lock in turn
+_EACH: Final = 0.25  # waits a kernel, or long gaps an operation
+_LOCKING: Final = 3  # threads that wait for a lock in turn
 _MANY: Final = 20  # launches of an iteration
 _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
 _SHORT: Final = ("short", "middle")
@@ -35,6 +36,8 @@ _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
+_SEVERAL: Final = 2  # waits of an iteration
+_HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
 _JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
 
@@ -82,7 +85,7 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     hits = []
     for cause in idle_causes(case, idle):
         gain = 100 * cause.saved_ns / idle.med_ns
-        if gain >= _WORTH_PCT:
+        if gain >= (_LAUNCHES_PCT if cause.cause == "launch-bound" else _WORTH_PCT):
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}",
@@ -116,6 +119,9 @@ def idle_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
             "host-work", idle.idle_ns, "waits for the host", "these tables do not tell what the host does meanwhile",
             "Read the reports again (`nsw reread`) for what its gaps tell.", "`nsw reread`",
         )]  # fmt: skip
+    paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
+    if paged >= _MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
+        return []
     parts = [
         _long(case, idle), _by_calls(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
         _by_calls(idle, "load", "recompilation", "loads modules that were compiled"), _copying(idle),
@@ -139,7 +145,8 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     waits = f"waits {format_ns(took)} for "
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         return IdleCause(work.cause, took, work.what, work.fact, work.advice, work.do)
-    if locks >= _PART * all_ns or (count >= _MANY_GAPS and idle.use.get("lock_threads", 0.0) >= _LOCKING):
+    everywhere = count >= _EACH * idle.operations
+    if locks >= _PART * all_ns or (everywhere and idle.use.get("lock_threads", 0.0) >= _LOCKING):
         text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"
         return IdleCause("python-threads", took, waits + "threads", f"{head}{text}, as threads of Python do")
     if reads + writes + opens >= _PART * all_ns:
@@ -211,7 +218,9 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     count, kernels = use.get("launches") or idle.operations, max(use.get("kernels", 0.0), 1.0)
     each = use.get("waits", 0.0) / kernels
     graphs = any(_GRAPH.match(name) for name in idle.calls)
-    if waits and (each < _EACH or graphs):  # once an iteration, or behind a graph, is no fault
+    if waits and (
+        each < _EACH or graphs or use.get("waits", 0.0) < _SEVERAL
+    ):  # once an iteration, or behind a graph, is no fault
         waits, launches = 0.0, launches if graphs else launches + waits * (each >= _EACH)
     by_waits = waits + values
     if launches and by_waits:
@@ -226,7 +235,11 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
         parts.append(_waited(case, idle, by_waits, is_value=values >= waits, a_kernel=each))
         if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
             return parts
-    if launches and count >= (_MANY if idle.is_iteration else 1):
+    between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
+    hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(
+        g.gaps for g in between_few
+    )
+    if launches and not (hosts and between_few):
         each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
         fact = (
             f"{idle.operations:,.0f} operations{' an iteration' if idle.is_iteration else ''}, one every"
@@ -235,6 +248,8 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
         spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
         a_launch = host_ns / count if count else 0.0
         between = a_launch - spent
+        if not idle.is_iteration:  # its calls are those of set-up too
+            spent = 0.0
         if spent and between >= _MOSTLY * a_launch:
             fact += (
                 f"; of the {format_ns(a_launch)} that the host takes for a launch {format_ns(between)} are between CUDA"
@@ -271,11 +286,7 @@ def _waited(case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a
         return IdleCause("scalar-reads", saved, f"reads {count} back an iteration",
                          f"the host reads {count} of a few bytes back an iteration (.item()), waits for each, and only"
                          " then launches on")  # fmt: skip
-    each = (
-        f"after {'each' if a_kernel >= 0.8 else 'many'} of {idle.operations:,.0f} operations"
-        if a_kernel >= _EACH
-        else ""
-    )
+    which = "each operation" if a_kernel >= 0.8 else "many operations"
     return IdleCause("sync-each-operation", saved, f"{waits:.0f} waits for the GPU an iteration",
-                     f"the host synchronises with the GPU {waits:.0f} times{' ' + each if each else ''}, each time"
-                     " without launching ahead")  # fmt: skip
+                     f"the host synchronises with the GPU after {which} ({waits:.0f} waits for"
+                     f" {plural(round(idle.operations), 'operation')} an iteration), and launches none ahead")  # fmt: skip

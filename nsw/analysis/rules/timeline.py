@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from nsw.analysis.spent import Spent
     from nsw.analysis.steady import Waiting
 
-__all__ = ["RULES", "busy_pct", "slowed_times"]
+__all__ = ["RULES", "busy_pct", "healthy", "slowed_times"]
 
+_PART: Final = 0.25  # of slow iterations
 _MANY: Final = 20  # operations of an iteration
 _A_TIME: Final = re.compile(r"(?:/|\bper )\s*(?:s|secs?|seconds?|min|minutes?|h|hours?)$|\bs\^?-1$", re.IGNORECASE)
 _HOST_SHOWN: Final = (
@@ -47,6 +48,7 @@ _BESIDE: Final = 1.1  # times the busy time
 _HARDLY: Final = 0.05  # of the kernels' time that is beside other kernels
 _OFTEN_BETWEEN: Final = 0.1  # times a kernel that work of the default stream comes behind another stream's
 _LONGER_NS: Final = 8e3  # of a kernel, which its launch does not decide
+_BINDS: Final = 0.7  # of the time: what kernels take that bind it
 _EMPTY: Final = 0.75  # of the GPU, that a kernel of 32 blocks leaves empty at least
 _MOSTLY: Final = 0.5
 _EXPOSED_PCT: Final = 10.0  # of an iteration
@@ -60,6 +62,7 @@ _AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply T
 _HOPPER: Final = (9, 0)  # over PCIe 5
 _TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it costs accuracy
 _LAYOUT_PCT: Final = 8.0  # of GPU time
+_FILL_PCT: Final = 5.0  # of GPU time: zeros of a dense gradient
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 15.0, 40.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _SHORT_PCT: Final = 50.0  # of the kernels
@@ -73,14 +76,13 @@ _FIRST_PCT: Final = 30.0  # of all iterations' time
 _TUNES, _COMPILES_NS = 2.0, 2e9  # times the GPU's work of an iteration; more than any library takes to load
 _OF_START: Final = 0.5  # of the gain: what is right for a long run
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
-_SMALL_PAGE: Final = 64 << 10  # bytes of a migration
-_MIGRATIONS: Final = 1000
+_PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
+_MIGRATIONS: Final = 500
 
-_LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 # kernels of libraries, by their names
 _OF_LIBRARIES: Final = re.compile(
     r"\bat::|at_cuda_detail|cudnn|cublas|nvjet|cutlass|xmma|gemm|elementwise_kernel|multi_tensor_apply|softmax_warp|cunn_"
-    r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash", re.IGNORECASE,
+    r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash|\bcub\b|compute_grad_weight|sum_and_scatter", re.IGNORECASE,
 )  # fmt: skip
 _LAYOUT: Final = re.compile(r"nchwToNhwc|nhwcToNchw|tensorTransform|transposeTensor|batch_transpose", re.IGNORECASE)
 _UNFUSED_STEP: Final = re.compile(r"^(?!.*multi_tensor).*(?:addcmul|addcdiv|lerp|sqrt_kernel)", re.IGNORECASE)
@@ -90,7 +92,8 @@ _SOFTMAX: Final = re.compile(r"softmax", re.IGNORECASE)
 _SCORES: Final = re.compile(r"softmax|masked_fill|(?:Mul|Div)Functor|dropout|direct_copy", re.IGNORECASE)
 _CAST: Final = re.compile(r"float16_copy|bfloat16_copy|LoadWithCast|direct_copy_kernel|to_copy", re.IGNORECASE)
 _HALF: Final = re.compile(r"half|bfloat|f16|bf16|_hss|_tss|hgemm", re.IGNORECASE)
-_EMBEDDING: Final = re.compile(r"embedding", re.IGNORECASE)
+_EMBEDDING: Final = re.compile(r"embedding|compute_grad_weight|sum_and_scatter", re.IGNORECASE)
+_FILL: Final = re.compile(r"FillFunctor")
 _TABLE_WORK: Final = re.compile(
     r"embedding|FillFunctor|multi_tensor_apply|addcmul|addcdiv|lerp|sqrt_kernel|CUDAFunctor_add"
 )
@@ -228,7 +231,7 @@ def _one_after_the_other(case: CaseSummary, _: Context) -> Hit | None:
         return None
     if use["kernel_ns"] > (1 + _HARDLY) * use["computing_ns"] or small < _MOSTLY * use["kernel_ns"]:
         return None
-    if use["kernel_ns"] / kernels < _LONGER_NS:  # its launch decides
+    if use["kernel_ns"] / kernels < _LONGER_NS or use["computing_ns"] < _BINDS * idle.med_ns:  # launches decide
         return None
     saved = 100 * small * _EMPTY / idle.med_ns
     if saved < _WORTH_PCT:
@@ -386,20 +389,18 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
     moved = [copy for copy in case.copies if "Unified" in copy.name or "UM" in copy.name.split()]
     calls, ns = sum(copy.calls for copy in moved), sum(copy.total_ns for copy in moved)
     size = sum(copy.total_bytes or 0.0 for copy in moved)
-    if calls < _MIGRATIONS or size > _SMALL_PAGE * calls or not case.gpu_ns:
+    if calls < _MIGRATIONS or size > _PIECE * calls or not case.gpu_ns:
         return None
-    return Hit(
-        "page-faults",
-        case.id,
-        min(100.0, 100 * ns / case.gpu_ns),
-        f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
-        "cudaMemPrefetchAsync",
-        f"unified memory moves in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
-        f" {format_ns(ns)} in all",
-        "Prefetch what a kernel needs (cudaMemPrefetchAsync), or copy it explicitly.",
-        f"{calls:,.0f}",
-        "copies",
-    )
+    share = 100 * ns / case.gpu_ns
+    if case.idle_gpu is not None and case.idle_gpu.is_iteration:  # kernels and the host wait for the pages
+        idle = case.idle_gpu
+        pages = sum(copy.total_ns for copy in idle.copies if copy.memory == "managed")
+        share = 100 * (pages + (idle.idle_ns if pages else 0.0)) / idle.med_ns
+    return _hit(
+        case, "page-faults", min(95.0, share), f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
+        f"unified memory moves by page faults, in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
+        f" {format_ns(ns)} in all", f"{calls:,.0f}", "copies",
+    )  # fmt: skip
 
 
 def _exposed(case: CaseSummary, _: Context) -> Hit | None:
@@ -534,6 +535,10 @@ def _casts(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def _embedding(case: CaseSummary, _: Context) -> Hit | None:
+    """A gradient that is filled with zeros and updated as a table, though few rows are used."""
+    filled = sum(share.share_pct for share in case.gpu_work if _FILL.search(share.name))
+    if filled < _FILL_PCT:
+        return None
     return _of_kernels(
         case, "dense-embedding-gradient", _TABLE_WORK, _TABLE_PCT,
         "is the dense gradient of an embedding's table and its step, of which few rows are used", needs=_EMBEDDING,
@@ -558,7 +563,7 @@ def _of_kernels(
     """
     busy = busy_pct(case)
     busy = 100.0 if busy is None else busy
-    if case.spent is None or not case.spent.gpu_ns:
+    if case.spent is None or not case.spent.gpu_ns or case.one_phase:  # set-up would count
         return None
     names = [share for share in case.gpu_work if _OF_LIBRARIES.search(share.name)]
     mine = [share for share in names if pattern.search(share.name)]
@@ -606,8 +611,8 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
     if iterations is None or share < _SLOWER_PCT or not use.get("slow"):
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
-    loads = sum(1 for name in case.idle_gpu.calls if _LOADS.match(name)) if case.idle_gpu else 0
-    if loads and not period and gpu <= _LITTLE * more:
+    loads = case.idle_gpu.loads if case.idle_gpu else 0.0
+    if loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
         return _hit(
             case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
             f"{use['slow']:.0f} of {iterations.count} iterations take {format_ns(more)} longer than the usual"
@@ -671,12 +676,12 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
 def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
     """First iterations that take much of all time, with initialisation, autotuning or compilation in them."""
     iterations, warmup = case.iterations, next((p for p in case.phases if p.phase == "warmup"), None)
-    if iterations is None or warmup is None or not warmup.iterations:
+    if iterations is None or warmup is None or not warmup.iterations or iterations.processes > 1:  # ranks start apart
         return None
     more = warmup.duration_ns - warmup.iterations * iterations.med_ns
     steady = next((p.duration_ns for p in case.phases if p.phase == "steady"), 0.0)
     share = 100 * more / (warmup.duration_ns + steady)
-    tunes = warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns / iterations.processes
+    tunes = warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns
     if share < _FIRST_PCT or not (tunes or more >= _COMPILES_NS):  # libraries are loaded at each first iteration
         return None
     count = "the first iteration takes" if warmup.iterations == 1 else f"the first {warmup.iterations} iterations take"
@@ -717,6 +722,26 @@ def _stray_context(case: CaseSummary, _: Context) -> Hit | None:
 
 def _gigabytes(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB/s"
+
+
+def healthy(case: CaseSummary) -> Hit | None:
+    """That a GPU is busy, of a case of which nothing else is said."""
+    idle, busy = case.idle_gpu, busy_pct(case)
+    if idle is None or busy is None or busy < BUSY_PCT or idle.operations < 1:
+        return None
+    copied = sum(copy.total_ns for copy in idle.copies if copy.direction != "on the GPU")
+    cause, also = "gpu-busy", ""
+    if idle.collectives and case.spent is not None and case.spent.hidden_pct:
+        cause, also = "scales", f", collectives hidden behind other work ({case.spent.hidden_pct:.0f} %)"
+    elif copied >= _COPIED_PCT / 100 * idle.med_ns:
+        cause, also = "overlapped", ", copies beside kernels"
+    elif any(name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in idle.calls):
+        cause, also = "graphs", ", launched by CUDA graphs"
+    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else "the time in which it has work"
+    known = causes()[cause]
+    return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
+               f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; nothing stands out", known.remedy(), f"{busy:.0f} %",
+               "iterations")  # fmt: skip
 
 
 def _idle(case: CaseSummary, _: Context) -> list[Hit]:

@@ -209,6 +209,8 @@ def _period(phases: Phased) -> Row:
     durations, gpu = phases.durations[phases.warmup :], phases.gpu[phases.warmup + 1 : -1]
     usual = float(np.median(durations))
     slow = durations > max(_SLOW * usual, usual + _SLOWER_NS)
+    if slow.any():  # those that are hardly slow among others that are so many times are none
+        slow &= durations - usual >= _PART * float((durations - usual).max())
     places = np.flatnonzero(slow)
     if len(places) < _FEWEST_SLOW or 2 * len(places) > len(durations):
         return {}
