@@ -82,6 +82,7 @@ class Finding(Block):
         brief: The same in one sentence, where there is one.
         cause: The id of its cause (docs/causes.md), where a rule says it.
         healthy: It says what binds where nothing is wasted.
+        gain_pct: The most that a cure wins, in per cent of the case's time; None: not estimated.
     """
 
     kind: ClassVar[str] = "finding"
@@ -89,6 +90,7 @@ class Finding(Block):
     brief: str | None = None
     cause: str | None = None
     healthy: bool = False
+    gain_pct: float | None = None
 
     @property
     def cases(self) -> tuple[str, ...]:

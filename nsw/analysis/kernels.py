@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.roofline import Point, binding, memory_alone, points
 from nsw.metrics import find, find_chip
-from nsw.metrics.printed_metrics import LEVEL_WIDTH, computed, ncu_components, unit_of
+from nsw.metrics.printed_metrics import LEVEL_WIDTH, computed, ncu_components, ncu_name, unit_of
 from nsw.tables import rows
 from nsw.tables.names import short_name, squeezed
 from nsw.tables.parquet_tables import TableData, coded, numbers
@@ -120,7 +120,8 @@ def _direct(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Number
 def _components(metrics: TableData, owner: Numbers, owners: int) -> dict[str, Numbers]:
     """The names of ncu that expressions are over, in base units."""
     words, codes = coded(metrics, "metric")
-    component_words = [word if word in ncu_components() else None for word in words]
+    ncu_names = [ncu_name(word) if word else "" for word in words]
+    component_words = [name if name in ncu_components() else None for name in ncu_names]
     return _matrix(component_words, codes, owner, _value(metrics), owners) if any(component_words) else {}
 
 
@@ -202,7 +203,14 @@ _TOGETHER: Final = frozenset(
     {"stall_exec_dependency", "stall_memory_throttle", "stall_pipe_busy", "stall_sync", "stall_other"}
 )
 _NO_TENSOR_PCT: Final = 5.0  # of the pipe, which copies and norms keep busy too
+# whose shares are those of the whole, where ncu's own sums of many parts, which take passes, were not asked for
+_MEMORY_PARTS: Final = ("dram_utilization", "l2_throughput", "l1_throughput")
+_SM_PARTS: Final = (
+    "issue_slot_utilization", "single_precision_fu_utilization", "alu_pipe_utilization",
+    "double_precision_fu_utilization", "special_fu_utilization", "ldst_fu_utilization",
+)  # fmt: skip
 _NO_STALL: Final = "stall_not_selected"
+_NO_REMEDY: Final = "ompression"  # of L2: a program would have to allocate memory by the driver's own calls
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
 _STALLS_SHOWN: Final = 2
 _TENSOR_OPERATIONS: Final = tuple(f"tensor_ops_{kind}" for kind in ("fp16", "bf16", "tf32", "fp8", "fp64"))
@@ -412,8 +420,8 @@ def _row(
         time_ns=time,
         share_pct=None,
         time_from=source,  # type: ignore[arg-type]  # one of its words
-        sm_pct=metrics.get("sm_throughput"),
-        memory_pct=metrics.get("memory_throughput"),
+        sm_pct=metrics.get("sm_throughput", _busiest(metrics, _SM_PARTS)),
+        memory_pct=metrics.get("memory_throughput", _busiest(metrics, _MEMORY_PARTS)),
         dram_bytes_per_s=_dram_bytes_per_s(metrics),
         dram_pct=None if "dram_utilization" in values.levels else metrics.get("dram_utilization"),
         achieved_occupancy_pct=metrics.get("achieved_occupancy"),
@@ -430,6 +438,12 @@ def _row(
         points=kernel_points,
         metrics=metrics,
     )
+
+
+def _busiest(metrics: Mapping[str, float], parts: tuple[str, ...]) -> float | None:
+    """How busy the busiest of these parts is; None where not all were measured."""
+    shares = [metrics.get(name) for name in parts]
+    return None if None in shares else max(filter(None, shares), default=0.0)
 
 
 def _dram_bytes_per_s(metrics: Mapping[str, float]) -> float | None:
@@ -514,7 +528,9 @@ def _advice(rules: TableData | None, measured: LaunchValues, *, no_ranges: bool)
     sections, section = coded(rules, "section")
     kinds, kind = coded(rules, "speedup_type")
     gain = numbers(rules, "speedup_pct")
-    with_gain = np.flatnonzero(gain > 0)
+    texts, text = coded(rules, "message")
+    refused = np.array([_NO_REMEDY in (message or "") for message in texts])
+    with_gain = np.flatnonzero((gain > 0) & ~refused[text])
     keys, first, key_index = np.unique(
         ((kernel * len(names) + rule) * len(sections) + section)[with_gain] * len(kinds) + kind[with_gain],
         return_index=True, return_inverse=True,

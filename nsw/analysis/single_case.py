@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table
 from nsw.analysis.host import OTHER_WORK, WAITS, work_of
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
-from nsw.analysis.rules.counters import LATENCY, bound_by, kernel_advice, room_pct
+from nsw.analysis.rules.counters import LATENCY, bound_by, kernel_advice, roof_pct
 from nsw.analysis.rules.gaps import WORDS, idle_causes
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.metrics import find
@@ -204,7 +204,7 @@ def _counted(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
     """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
     limit, metrics = bound_by(kernel), kernel.metrics
     return (
-        None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else 100 - room_pct(kernel),
+        None if alone else kernel.share_pct, kernel.launch_ns, limit, None if limit is None else roof_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
         kernel.achieved_occupancy_pct, metrics.get("gld_efficiency") or None,  # 0 %: it has none
         metrics.get("gst_efficiency") or None, kernel_advice(kernel, 100.0 if alone else kernel.share_pct),
@@ -225,11 +225,7 @@ def _kernels_summary(kernels: Sequence[KernelRow], table: Table) -> str:
     else:
         summary = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
     if limit is not None:
-        return (
-            summary
-            + f", bound by {limit}"
-            + ("" if limit == LATENCY else f", {100 - room_pct(first):.0f} % of its peak")
-        )
+        return summary + f", bound by {limit}" + ("" if limit == LATENCY else f", {roof_pct(first):.0f} % of its peak")
     if first.launch_ns is None and not _measured_of(first):
         return f"{summary} has only {plural(len(first.metrics), 'metric')}, and no time"
     return ", ".join((summary, *_measured_of(first)))

@@ -203,6 +203,7 @@ class Gpu:
         clocks_hz: The clock that each peak is at.
         dram_bytes_per_s: Bandwidth of the device memory.
         l2_bytes: Size of L2; 0: not told.
+        base_clock_hz: The SM clock that it keeps under load.
     """
 
     name: str
@@ -210,6 +211,7 @@ class Gpu:
     clocks_hz: Mapping[str, float]
     dram_bytes_per_s: float
     l2_bytes: float = 0.0
+    base_clock_hz: float = 0.0
 
 
 def find_gpu(device_name: str | None) -> Gpu | None:
@@ -227,6 +229,7 @@ def _gpus() -> tuple[tuple[frozenset[str], Gpu], ...]:
         clocks = {
             name: float(row["tensor_clock_mhz" if name.startswith("tensor") else "boost_mhz"]) * 1e6 for name in peaks
         }
-        gpu = Gpu(row["gpu"], peaks, clocks, float(row["mem_gbs"]) * 1e9, float(row["l2_mb"] or 0) * 1e6)
+        memory = float(row["mem_gbs"]) * 1e9, float(row["l2_mb"] or 0) * 1e6
+        gpu = Gpu(row["gpu"], peaks, clocks, *memory, float(row["base_mhz"] or 0) * 1e6)
         gpus.append((frozenset(row["match"].lower().split()), gpu))
     return tuple(gpus)

@@ -107,10 +107,10 @@ def portable(printed: str, unit: str | None, base: Base = 1000) -> Portable | No
         base: What the tool's K is, see `unit_of`.
     """
     printed_unit = unit_of(unit or "", base)
-    for source in _sources().get(printed) or _sources().get(_named_in_label(printed), ()):
+    for source in _sources().get(printed) or _sources().get(ncu_name(printed), ()):
         if source.times == LEVEL and printed_unit.kind != "%":
             return Portable(source.metric.name, source.metric.unit, 1.0, is_level=True)
-        if source.is_label and unit and printed_unit.kind != unit_of(source.metric.unit).kind:
+        if source.is_label and unit and not source.times and printed_unit.kind != unit_of(source.metric.unit).kind:
             continue  # the same label with another unit is another metric
         times = 1.0 if source.times in {"", LEVEL} else float(source.times)
         return Portable(source.metric.name, source.metric.unit, printed_unit.factor * times, rank=source.rank)
@@ -177,9 +177,31 @@ def _sources() -> Mapping[str, tuple[_Source, ...]]:
     return sources
 
 
-def _named_in_label(printed: str) -> str:
-    """The name in `Duration (gpu__time_duration.sum)`, as --print-metric-name both prints it."""
-    return printed.rpartition(" (")[2].removesuffix(")") if printed.endswith(")") and "__" in printed else ""
+# labels of the details page with all details: `L1: Data Pipe Lsu Wavefronts`, `Stall Long Scoreboard`
+_UNITS_IN_LABELS: Final = {"SM": "sm", "L1": "l1tex", "L2": "lts", "DRAM": "dram", "GPU": "gpu", "IDC": "idc"}
+_STALL: Final = "Stall "
+
+
+def ncu_name(printed: str) -> str:
+    """The name of ncu that a label of its details page stands for, or that it is; empty where there is none.
+
+    `Duration (gpu__time_duration.sum)`, as --print-metric-name both prints it, has the name in it.
+    """
+    if printed.endswith(")") and "__" in printed:
+        return printed.rpartition(" (")[2].removesuffix(")")
+    if "__" in printed:
+        return printed
+    unit, colon, words = printed.partition(": ")
+    if colon and unit in _UNITS_IN_LABELS:
+        words = words.lower().replace(" ", "_")
+        return f"{_UNITS_IN_LABELS[unit]}__{words}.avg.pct_of_peak_sustained_elapsed"
+    if printed.startswith(_STALL):
+        reason = printed.removeprefix(_STALL).lower().replace(" ", "_")
+        return f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
+    return "smsp__average_warp_latency_per_inst_issued.ratio" if printed == _LATENCY else ""
+
+
+_LATENCY: Final = "Warp Cycles Per Issued Instruction"
 
 
 def portable_of(name: str) -> str | None:

@@ -232,6 +232,7 @@ class Block(TypedDict):
     brief: NotRequired[str]
     cause: NotRequired[str | None]
     healthy: NotRequired[bool]
+    gain_pct: NotRequired[float | None]
     tone: NotRequired[str]
     title: NotRequired[str]
     columns: NotRequired[list[BlockColumn]]
@@ -259,6 +260,7 @@ class FindingOf(TypedDict):
     cases: list[str]
     cause: str | None
     healthy: bool
+    gain_pct: float | None
 
 
 class Summary(Answer):

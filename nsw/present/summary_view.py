@@ -243,6 +243,11 @@ def _text(text: str) -> str:
     return _AT_START.sub(lambda m: f"\\{m[1]}" if m[1] else f"{m[2]}\\{m[3]}", _line(text))
 
 
+def _finding_data(finding: Finding) -> dict[str, Any]:
+    kept = {"cause": finding.cause, "healthy": finding.healthy, "gain_pct": finding.gain_pct}
+    return {"text": finding.text, "cases": list(finding.cases), **kept}
+
+
 def block_data(block: Block) -> dict[str, Any]:
     """A block as data, numbers unrounded."""
     common_data = {
@@ -255,7 +260,7 @@ def block_data(block: Block) -> dict[str, Any]:
     if isinstance(block, Finding):
         return common_data | {
             "text": clean(block.text), "brief": clean(block.brief or block.text), "cause": block.cause,
-            "healthy": block.healthy,
+            "healthy": block.healthy, "gain_pct": block.gain_pct,
         }  # fmt: skip
     if isinstance(block, Note):
         return common_data | {"text": clean(block.text), "tone": block.tone}
@@ -356,9 +361,7 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "scaling": summary.curve,
         "compare": list(summary.variants),
         "model": list(summary.model),
-        "findings": [
-            {"text": f.text, "cases": list(f.cases), "cause": f.cause, "healthy": f.healthy} for f in summary.findings
-        ],
+        "findings": [_finding_data(finding) for finding in summary.findings],
         "cases": list(summary.cases),
         "outliers": list(summary.outliers),
         "missing": [clean(m) for m in summary.missing],

@@ -204,7 +204,7 @@ class CountersPass(ProfiledPass):
     )
     ranks: Ranks | None = Field(default=None, description=RANKS + " By default first.")  # type: ignore[assignment]
     metrics: list[Filled] = Field(
-        default=["speed_of_light", "occupancy", "stalls", "roofline"],
+        default=["diagnosis"],
         min_length=1,
         description="Portable metric names and groups (`nsw metrics ls`), a tool's own names, ncu's set:NAME and"
         " section:NAME, nvprof's event:NAME and set:analysis.",

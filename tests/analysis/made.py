@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 from nsw.analysis.cases import CaseSummary, Copy, Share
 from nsw.analysis.figures import Figure
+from nsw.analysis.kernels import KernelRow
 
 
 def make_run(name="r", case="c", *, params=None, pass_name="baseline", pass_kind="baseline"):
@@ -31,3 +32,10 @@ def case(value=None, *, unit="images/s", profiled=False, runs=1, communication=N
     copies = (Copy("HtoD", 1, copies_ns, None, None),) if copies_ns else ()
     top = () if gpu_ns is None else (Share("k", "kernel", "kernel", gpu_ns, 1, 100.0, 100.0),)
     return CaseSummary(name, params, 1, gpu_ns, gpu_ns, communication, top, copies=copies, figures=(*mine, *others))
+
+
+KERNEL = KernelRow(
+    "k(float*)", "k", 10, 10, 10e6, None, "counters", sm_pct=50.0, memory_pct=60.0, dram_bytes_per_s=None, dram_pct=20.0,
+    achieved_occupancy_pct=90.0, theoretical_occupancy_pct=100.0, occupancy_limiter=None, registers=32.0,
+    shared_memory_bytes=44_000.0, shapes=(), tensor_pct=None, stalls=(), roofline=None, advice=None,
+)  # fmt: skip

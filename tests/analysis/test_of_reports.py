@@ -7,8 +7,7 @@ import pytest
 from nsw.analysis.first_screen import first_screen
 from nsw.analysis.of_reports import ReadReport, summary_of_reports
 
-from .made import gpu_row
-from .test_rules import KERNEL
+from .made import KERNEL, gpu_row
 from .test_steady import MS, iterations_row, part, phase_row, whole
 
 

@@ -9,7 +9,6 @@ from nsw.analysis.comparison import compare, scaling
 from nsw.analysis.figures import Figure
 from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernel_classes import is_fp32_arithmetic
-from nsw.analysis.kernels import Advice, KernelRow, Stall
 from nsw.analysis.placement import StrayContext
 from nsw.analysis.rules.pairs import of_scaling, of_variants
 from nsw.analysis.rules.registry import RULES, as_findings, hits_of
@@ -17,6 +16,7 @@ from nsw.analysis.spent import Part, Spent
 from nsw.analysis.steady import Iterations, Waiting
 
 from . import test_host
+from .made import KERNEL
 
 MS, US, MB = 1e6, 1e3, 1e6
 H100, V100 = ("NVIDIA H100 80GB HBM3",), ("Tesla V100-SXM2-32GB",)
@@ -63,22 +63,6 @@ def waiting(exposed, pct=0.0):
     return case(spent=found, waiting=Waiting(pct, "rank 3") if pct else None)
 
 
-KERNEL = KernelRow(
-    "k(float*)", "k", 10, 10, 10 * MS, None, "counters", sm_pct=50.0, memory_pct=60.0, dram_bytes_per_s=None, dram_pct=20.0,
-    achieved_occupancy_pct=90.0, theoretical_occupancy_pct=100.0, occupancy_limiter=None, registers=32.0,
-    shared_memory_bytes=44_000.0, shapes=(), tensor_pct=None, stalls=(), roofline=None, advice=None,
-)  # fmt: skip
-
-
-def kernel(metrics=None, **changed):
-    return case(kernels=(replace(KERNEL, metrics={"duration": 1 * MS} | (metrics or {}), **changed),))
-
-
-LIMITED = {"theoretical_occupancy_pct": 62.0, "occupancy_limiter": "shared memory"}
-FULL = {"waves_per_sm": 2.0}  # blocks wait for room
-CUBLAS = {"name": "void gemv<cublasGemvParams>()"}  # whose kernels nobody can change
-ADVICE = Advice("HighPipeUtilization", "A rule of pipes. Here 3 of 4 are idle.", 30.0, "global")
-
 RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, what it says
     ("idle: launches", idle(), [idle(busy_pct=60.0), idle(gap_ns=None)], "100 operations of 30 us"),
     ("idle: synchronisation", idle(synchronisations=25.0), [idle(synchronisations=24.0)], "25 waits for the GPU"),
@@ -124,28 +108,6 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      "iteration 4 of 22 takes 30 ms"),
     ("stray context", case(iterations=STEPS, stray_contexts=(StrayContext("rank 1", 0, 20, 0, 40 * US, 2 * US),)), [case()],
      "rank 1 also holds a context on GPU 0"),
-    ("uncoalesced access", kernel({"gld_efficiency": 49.0}),
-     [kernel({"gld_efficiency": 50.0}), kernel({"gld_efficiency": 12.0}, dram_pct=54.0),
-      kernel({"gld_efficiency": 12.0}, memory_pct=59.0), kernel({"gld_efficiency": 12.0}, memory_pct=None),
-      kernel({"gld_efficiency": 12.0, "gld_transactions_per_request": 1.0}), kernel({"gld_efficiency": 12.0}, **CUBLAS)], "uncoalesced: 49 % of sectors used"),
-    ("occupancy", kernel(FULL, **LIMITED), [kernel(FULL, **LIMITED | {"theoretical_occupancy_pct": 75.0}),
-     kernel(FULL, **LIMITED, memory_pct=81.0), kernel(**LIMITED), kernel(FULL, **LIMITED, **CUBLAS)],
-     "occupancy 90 of 62 % (shared memory)"),
-    ("few blocks", kernel({"waves_per_sm": 0.79}), [kernel({"waves_per_sm": 0.8})], "grid fills 79 % of the GPU once"),
-    ("few blocks", kernel({"sm_efficiency": 2.0, "blocks": 1.0}), [kernel({"sm_efficiency": 10.0, "blocks": 1.0})],
-     "uses 2 % of the GPU (1 block)"),
-    ("DRAM-bound", kernel(dram_pct=59.0), [kernel(dram_pct=80.0, memory_pct=80.0), kernel(dram_pct=50.0)], "DRAM-bound, 59 %"),
-    ("latency-bound", kernel(memory_pct=59.0), [kernel(memory_pct=60.0), kernel(memory_pct=None),
-     kernel({"waves_per_sm": 0.1}, memory_pct=20.0)], "latency-bound: SM 50, memory 59 %"),
-    ("bank conflicts", kernel({"shared_efficiency": 49.0}), [kernel({"shared_efficiency": 50.0}), kernel({"shared_efficiency": 49.0}, memory_pct=None)], "shared memory 49 % efficient"),
-    ("register spills", kernel({"local_memory_overhead": 5.0}), [kernel({"local_memory_overhead": 4.9}), kernel({"local_memory_overhead": 5.0}, memory_pct=59.0)], "spills: 5 %"),
-    ("flushed caches", kernel({"dram_bytes": 20 * MB}, device_name=H100[0]),
-     [kernel({"dram_bytes": 60 * MB}, device_name=H100[0]), kernel({"dram_bytes": 20 * MB}, device_name=H100[0], dram_pct=19.0),
-      kernel({"dram_bytes": 20 * MB}),
-      case(kernels=(replace(KERNEL, metrics={"dram_bytes": 20 * MB}, device_name=H100[0], share_pct=9.0), KERNEL))], "fits L2 (20 of 50 MB)"),
-    ("Nsight Compute", kernel(advice=ADVICE),
-     [kernel(advice=replace(ADVICE, speedup_pct=9.0)), kernel(advice=replace(ADVICE, message="")),
-      kernel(FULL, advice=ADVICE, **LIMITED), kernel(advice=ADVICE, memory_pct=91.0), kernel(advice=ADVICE, **CUBLAS)], "ncu's rule HighPipeUtilization"),
 ]  # fmt: skip
 
 
@@ -153,7 +115,7 @@ RULES_HOLD += test_host.RULES_HOLD
 
 
 def test_the_table_has_every_rule():
-    assert {name for name, *_ in RULES_HOLD} == set(RULES)
+    assert {name for name, *_ in RULES_HOLD} == set(RULES) - {"kernels"}  # test_counters.py has those
 
 
 def hit(name, some):
@@ -188,36 +150,6 @@ def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():
     assert found.gain_pct == pytest.approx(60 * (1 - 8 / 50))
 
 
-def test_no_rule_of_ncu_promises_more_than_its_roof_leaves():
-    found = hit("Nsight Compute", kernel(advice=replace(ADVICE, speedup_pct=85.0), memory_pct=86.0))
-    assert found.gain_pct == pytest.approx(14)
-    assert "could win at most 14 % of 1.000 ms by ncu's rule HighPipeUtilization: Here 3 of 4 are idle" in found.fact
-
-
-def test_of_several_kernels_the_one_counts_of_which_most_could_be_won():
-    poor = replace(KERNEL, short_name="poor", metrics={"gld_efficiency": 12.0}, share_pct=5.0)
-    large = replace(KERNEL, short_name="large", metrics={"gld_efficiency": 40.0}, share_pct=95.0)
-    found = hit("uncoalesced access", case(kernels=(large, poor)))
-    assert found.fact.startswith("large (95 % of the kernels' time) uses 40 % of the bytes")
-    assert found.gain_pct == pytest.approx(57)
-
-
-def test_of_a_librarys_kernel_only_what_calls_can_change_is_said():
-    found = hit("latency-bound", kernel(memory_pct=50.0, **CUBLAS))
-    assert (found.do, found.advice) == (
-        "larger or fused calls", "It is a library's kernel: give it a larger problem, batch calls, or fuse them.",
-    )  # fmt: skip
-    for own in ("gemm_naive(float*)", "kernel2(int)", "reduce_kernel(float*)", "triton_matmul"):
-        assert hit("latency-bound", kernel(memory_pct=50.0, name=own)).do == "more work in flight"
-
-
-@pytest.mark.parametrize(("share", "holds"), [(10.0, True), (9.0, False), (None, False)])  # of which 51 % could be won
-def test_of_several_kernels_nothing_is_said_that_wins_little_or_nobody_knows_how_much(share, holds):
-    poor = replace(KERNEL, short_name="poor", metrics={"gld_efficiency": 49.0}, share_pct=share)
-    good = replace(KERNEL, share_pct=share and 100 - share)
-    assert (hit("uncoalesced access", case(kernels=(good, poor))) is not None) is holds
-
-
 def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():
     copies = (Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),)
     cut = Spent(
@@ -225,11 +157,6 @@ def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():
     )
     assert hit("copies", case(copies=copies)) is not None
     assert hit("copies", case(copies=copies, spent=cut)) is None
-
-
-def test_what_warps_wait_for_is_said_of_a_kernel_that_memory_binds():
-    found = hit("DRAM-bound", kernel(dram_pct=59.0, stalls=(Stall("long scoreboard", 76.0),)))
-    assert found.fact.endswith("at most 1.7x is left; 76 % of the active warps wait for memory")
 
 
 def test_hits_are_ordered_by_what_could_be_won_and_alike_cases_share_a_sentence():

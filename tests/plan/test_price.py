@@ -13,6 +13,7 @@ TOOLS = {"ncu": "/opt/ncu", "nvprof": "/opt/nvprof", "nsys": "/opt/nsys"}
 @pytest.mark.parametrize(
     ("names", "measured"),
     [  # what ncu 2025.3 did on an H200
+        (["diagnosis"], 12),
         (["speed_of_light", "occupancy", "stalls", "roofline"], 21),
         (["achieved_occupancy", "gld_efficiency", "ipc", "dram_utilization"], 3),
         (["speed_of_light", "occupancy", "stalls", "roofline", "ipc"], 21),

@@ -1,14 +1,17 @@
-"""Rules over counters: what binds a kernel, how far it is from that roof, and what keeps it there.
+"""Rules over counters: which part of the GPU binds a kernel, and how much of what that part carries is useful.
 
-Each rule looks at the kernels of a case and gives the one of which most could be won: at most what is left of its
-busiest part, times its share of the time of all kernels.
+What a cure wins is the wasted share of the part that binds, down to what binds next: the kernel is taken to keep its
+distance from the roof. Only where nothing is wasted is a kernel at its roof, and that is said too. A rule speaks where
+its counters were measured, and of the kernel of which most could be won. Names decide nothing but whether a kernel is a
+library's, which can only be called differently.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
@@ -20,22 +23,37 @@ if TYPE_CHECKING:
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.rules.hits import Context
 
-    Remark = tuple[float, str, str, str, str]  # what could be won (%), what, do, fact, advice
-
-__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "room_pct"]
+__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "roof_pct"]
 
 LATENCY: Final = "latency"
+DRAM, L2, L1, SHARED, CACHES = "DRAM", "L2", "L1", "shared memory", "L1 or L2"
+FP64, XU, FMA, ALU, LSU, TENSOR = "FP64 pipe", "XU pipe", "FMA pipe", "ALU pipe", "load-store unit", "tensor cores"
+ISSUE, COMPUTING = "issue slots", "computing"
+_MEMORY: Final = frozenset({DRAM, L2, L1, SHARED, CACHES})
 _BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it, as ncu says too
 _SURELY_PCT: Final = 80.0  # where the other parts were not measured
-_DRAM_BOUND_PCT: Final = 55.0  # DRAM reaches no more than some 90 % of its peak
-_GOOD_PCT: Final = 80.0  # of DRAM's peak: hardly more can be had
-_UNCOALESCED_PCT: Final = 50.0  # of the bytes of a sector that are used
-_EFFICIENCIES: Final = {"loads": "gld_efficiency", "stores": "gst_efficiency"}
-_COALESCE: Final = (
-    "Let the threads of a warp use neighbouring addresses (threadIdx.x along the contiguous index), or go through"
-    " shared memory."
-)
+_ROOF_PCT: Final = 75.0  # from which a part is at its roof: DRAM reaches some 92 % at most
+_BUSY_PCT: Final = 30.0  # of a level of memory, below which its waste delays nothing
+_WORTH_PCT: Final = 5.0  # of the kernels' time that could be won
+_LEAST_PCT: Final = 10.0  # of a kernel's time, likewise
+_MUCH_PCT: Final = 10.0  # of the kernels' time, from which what binds a healthy kernel is said
+_USED_PCT: Final = 62.5  # of a sector: half of it is used by a stride of two
 _SCATTERED: Final = 8.0  # sectors of a request, from which its threads use other sectors than their neighbours
+_CONFLICTS: Final = 0.25  # of the wavefronts of shared memory
+_LOCAL: Final = 0.2  # of the memory instructions
+_LANES_PCT: Final = 62.5  # threads active an instruction: 20 of 32
+_PREDICATED_PCT: Final = 45.0  # threads that are active and not predicated off: in healthy code many are off at times
+_WARP: Final = 32
+_SHORT_NS: Final = 10e3
+_LITTLE_PCT: Final = 10.0
+_LOW_PCT: Final = 75.0  # theoretical occupancy
+_HALF: Final = 0.5
+_REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
+_NARROW: Final = 2.2  # bytes a thread
+_STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
+_FULL_REGISTERS: Final = 250  # of 255 a thread
+_REGISTER_STEP: Final = 8  # limits of registers are multiples of it
+
 # kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
 _LIBRARY: Final = re.compile(
     r"cublas|cudnn|cutlass|nvjet_|xmma_|(?:maxwell|volta|turing|ampere|hopper|sm\d\d)_|gemvx|splitKreduce|at::native|"
@@ -44,208 +62,582 @@ _LIBRARY: Final = re.compile(
     r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
     r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)"
 )
-_LOW_OCCUPANCY_PCT: Final = 75.0  # theoretical
-_FEW_WAVES: Final = 0.8
-_FEW_SM_PCT: Final = 10.0  # of the SMs at work
-_CONFLICTS_PCT: Final = 50.0  # shared efficiency
-_SPILLS_PCT: Final = 5.0  # local memory in the traffic between L1 and L2
-_FLUSHED_PCT: Final = 20.0  # of DRAM's peak
-_WORTH_PCT: Final = 5.0  # of the kernels' time that could be won
-_MUCH_PCT: Final = 10.0  # of the kernels' time
-_FLUSHED: Final = "flushed caches"
-_SHORT_NS: Final = 10e3
-_LITTLE_PCT: Final = 10.0
-_ADVICE_PCT: Final = 10.0
-_TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
-_WARP: Final = {"memory dependency": "for memory", "long scoreboard": "for memory"}
+# what calls can change of a library's kernel
+_OF_LIBRARIES: Final = frozenset({"too-few-blocks", "small-launches", "tensor-cores-unused"})
+
+
+class Remark(NamedTuple):
+    """What a rule says of a kernel: what could be won (%), the cause, what is wrong in a few words, and a sentence."""
+
+    won: float
+    cause: str
+    what: str
+    fact: str
+
+
+def busy_parts(kernel: KernelRow) -> dict[str, float]:
+    """How busy each part of the GPU that was measured is, in per cent of its peak over the launch."""
+    metrics = kernel.metrics
+    active = _active_share(kernel) or 1.0
+    parts: dict[str, float | None] = {
+        DRAM: kernel.dram_pct,
+        L2: metrics.get("l2_throughput"),
+        L1: _times(metrics.get("l1_throughput"), active),
+    }
+    pipes = {
+        FP64: metrics.get("double_precision_fu_utilization"),
+        XU: metrics.get("special_fu_utilization"),
+        FMA: _most(metrics.get("single_precision_fu_utilization"), metrics.get("fmaheavy_utilization")),
+        ALU: metrics.get("alu_pipe_utilization"),
+        LSU: metrics.get("ldst_fu_utilization"),
+        TENSOR: kernel.tensor_pct,
+        ISSUE: metrics.get("issue_slot_utilization"),
+    }
+    if kernel.sm_pct is not None:  # else of nvprof, whose pipes are levels
+        parts |= {name: _times(share, active) for name, share in pipes.items()}
+    known = {name: share for name, share in parts.items() if share is not None}
+    if L1 in known and _is_shared(kernel):
+        known[SHARED] = known.pop(L1)
+    # of two sums that ncu gives, what no part explains
+    for share, name, members in (
+        (kernel.memory_pct, CACHES, _MEMORY),
+        (kernel.sm_pct, COMPUTING, known.keys() - _MEMORY),
+    ):
+        if share is not None and share > 1.1 * max((known.get(member, 0.0) for member in members), default=0.0):
+            known[name] = share
+    return known
+
+
+def _busiest(parts: Mapping[str, float]) -> str:
+    return max(parts, key=lambda name: parts[name], default="")
+
+
+def _times(share: float | None, factor: float) -> float | None:
+    return None if share is None else share * factor
+
+
+def _most(*shares: float | None) -> float | None:
+    return max((share for share in shares if share is not None), default=None)
+
+
+def _active_share(kernel: KernelRow) -> float | None:
+    """The share of the launch in which the mean SM has a warp."""
+    active, elapsed = kernel.metrics.get("sm_active_cycles"), kernel.metrics.get("elapsed_cycles")
+    if active and elapsed:
+        return min(1.0, active / elapsed)
+    share = kernel.metrics.get("sm_efficiency")
+    return None if share is None else share / 100
+
+
+def _is_shared(kernel: KernelRow) -> bool:
+    """Whether shared memory is most of what L1 does."""
+    shared, both = kernel.metrics.get("shared_wavefronts"), kernel.metrics.get("l1_wavefronts")
+    if shared is not None and both:
+        return shared >= _HALF * both
+    share, whole = kernel.metrics.get("shared_utilization"), kernel.metrics.get("l1_throughput")
+    return share is not None and whole is not None and share >= _HALF * whole
 
 
 def bound_by(kernel: KernelRow) -> str | None:
-    """What binds a kernel: DRAM, L1 or L2, computing, or latency where no part is busy; None: not measured."""
-    memory, sm, dram = kernel.memory_pct, kernel.sm_pct, kernel.dram_pct
-    if memory is None or sm is None:
-        busiest = max(
-            ((share or 0.0, name) for share, name in ((dram, "DRAM"), (sm, "computing"), (memory, "L1 or L2")))
+    """The part that binds a kernel, or latency where none is busy; None: not measured."""
+    parts = busy_parts(kernel)
+    part = _busiest(parts)
+    if kernel.memory_pct is None or kernel.sm_pct is None:
+        return part if part and parts[part] >= _SURELY_PCT else None
+    return part if parts[part] >= _BOUND_PCT else LATENCY
+
+
+def roof_pct(kernel: KernelRow) -> float:
+    """How busy the busiest part is, in per cent of its peak."""
+    return max(busy_parts(kernel).values(), default=0.0)
+
+
+def _gain(kernel: KernelRow, left: Mapping[str, float]) -> float:
+    """What is won (%) if of what these parts carry only such a share is left, and the kernel is as near its roof."""
+    parts = busy_parts(kernel)
+    now = max(parts.values(), default=0.0)
+    after = max((share * left.get(name, 1.0) for name, share in parts.items()), default=0.0)
+    return 100 * (1 - after / now) if now else 0.0
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+
+class _Access(NamedTuple):
+    """Global loads or stores: used bytes of a sector (share), sectors a request, sectors (None: not measured)."""
+
+    word: str
+    used: float
+    each: float | None
+    sectors: float | None
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether threads use other sectors than their neighbours, and little of each."""
+        return 100 * self.used < _USED_PCT and (self.each is None or self.each >= _SCATTERED)
+
+
+def _accesses(kernel: KernelRow) -> list[_Access]:
+    metrics = kernel.metrics
+    return [
+        _Access(
+            word, used / 100, metrics.get(f"{kind}_transactions_per_request"), metrics.get(f"{kind}_transactions")
         )
-        return busiest[1] if busiest[0] >= _SURELY_PCT else None
-    if dram is not None and dram >= max(_DRAM_BOUND_PCT, 0.9 * memory, sm):
-        return "DRAM"
-    if max(memory, sm) < _BOUND_PCT:
-        return LATENCY
-    return "computing" if sm > memory else "L1 or L2"
+        for word, kind in (("loads", "gld"), ("stores", "gst"))
+        if (used := metrics.get(f"{kind}_efficiency"))  # 0 %: it has none
+    ]  # fmt: skip
 
 
-def room_pct(kernel: KernelRow) -> float:
-    """What is left of the kernel's busiest part: no change of the kernel alone wins more of its time."""
-    busiest = max(
-        (share for share in (kernel.sm_pct, kernel.memory_pct, kernel.dram_pct) if share is not None), default=0.0
+def _scattered(kernel: KernelRow) -> Remark | None:
+    """Sectors of global memory of which threads use little, in the level of memory that binds."""
+    accesses = _accesses(kernel)
+    bad = [access for access in accesses if access.is_scattered]
+    parts = busy_parts(kernel)
+    part = _busiest(parts)
+    if not bad or part not in _MEMORY - {SHARED} or parts[part] < _BUSY_PCT:
+        return None
+    useful = _useful(kernel, accesses)
+    won = _gain(kernel, useful)
+    worst = min(bad, key=lambda access: access.used)
+    cause = _scattered_cause(bad, useful)
+    level = f"while {part} is {parts[part]:.0f} % busy"
+    return Remark(
+        won,
+        cause,
+        f"{worst.used * 32:.0f} of 32 bytes of a sector used",
+        f"uses {worst.used * 32:.1f} of the 32 bytes of each sector that its {worst.word} move, {level}",
     )
-    return max(0.0, 100.0 - busiest)
 
 
-def _heaviest_kernel_rule(
-    name: str, look: Callable[[KernelRow], Remark | None]
-) -> Callable[[CaseSummary, Context], Hit | None]:
-    """A rule that takes of all kernels the one of which most could be won."""
+def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
+    """The share of what each level moves that threads asked for; 1 where it is not known.
 
-    def rule(case: CaseSummary, _: Context) -> Hit | None:
-        several = len(case.kernels) > 1
-        remarks = [
-            (kernel, share, remark)
-            for kernel in case.kernels
-            if (share := kernel.share_pct if several else 100.0) is not None  # else which one matters is not known
-            and (remark := _worth(kernel, share, name=name, look=look)) is not None
-        ]
-        if not remarks:
-            return None
-        kernel, share, (won, problem, do, fact, advice) = max(remarks, key=lambda item: item[2][0] * item[1])
-        share_text = f" ({share:.0f} % of the kernels' time)" if several else ""
-        return Hit(
-            name,
-            case.id,
-            won * share / 100,
-            problem,
-            do,
-            f"{kernel.short_name}{share_text} {fact}",
-            advice,
-            problem,
-            "kernels",
-        )
-
-    return rule
-
-
-def _worth(kernel: KernelRow, share: float, *, name: str, look: Callable[[KernelRow], Remark | None]) -> Remark | None:
-    """What a rule says of a kernel with this share of the time (%), where enough could be won.
-
-    Of a library's kernel it is what calls can change.
+    A byte that several instructions use may be counted several times: then less is called waste than there is.
     """
-    remark = look(kernel)
-    if remark is None or (remark[0] * share < 100 * _WORTH_PCT if name != _FLUSHED else share < _MUCH_PCT):
+    metrics = kernel.metrics
+    known = [(access.used, access.sectors) for access in accesses if access.sectors is not None]
+    if len(known) < len(accesses):
+        used = max(access.used for access in accesses)
+        misses = 1 - metrics.get("tex_cache_hit_rate", 100.0) / 100
+        to_l2 = min(1.0, used / misses) if misses > 0 else 1.0
+        further = misses * (1 - metrics.get("l2_tex_hit_rate", 100.0) / 100)
+        to_dram = min(1.0, used / further) if further > 0 else 1.0
+        return {L1: used, CACHES: used, L2: to_l2, DRAM: to_dram}
+    moved = sum(sectors for _, sectors in known)
+    asked = sum(used * sectors for used, sectors in known)
+    share = asked / moved if moved else 1.0
+    sectors_of_l2 = [metrics.get(name) for name in ("l2_tex_read_transactions", "l2_tex_write_transactions")]
+    beyond_l1 = sum(filter(None, sectors_of_l2)) if all(count is not None for count in sectors_of_l2) else None
+    if beyond_l1 is None:
+        misses = 1 - metrics.get("tex_cache_hit_rate", 100.0) / 100  # of loads; all stores go through
+        beyond_l1 = sum((a.sectors or 0.0) * (misses if a.word == "loads" else 1.0) for a in accesses)
+    beyond_l2 = metrics.get("dram_bytes", 0.0) / 32
+    return {
+        L1: share, CACHES: share,
+        L2: min(1.0, asked / beyond_l1) if beyond_l1 else 1.0,
+        DRAM: min(1.0, asked / beyond_l2) if beyond_l2 else 1.0,
+    }  # fmt: skip
+
+
+def _scattered_cause(bad: list[_Access], useful: Mapping[str, float]) -> str:
+    """What scatters them, as far as counters tell: whether the rest of each sector is thrown away, and by whom.
+
+    A gather loads its indices side by side too: its mean request has fewer sectors than threads.
+    """
+    if useful[DRAM] >= _USED_PCT / 100:  # others use the rest: rows and columns
+        return "uncoalesced-access"
+    access = bad[0]
+    is_gather = len(bad) == 1 and access.word == "loads" and access.each is not None and access.each < _WARP - 1
+    return "random-gather" if is_gather else "array-of-structures"
+
+
+def _narrow(kernel: KernelRow) -> Remark | None:
+    """Memory instructions of 1 or 2 bytes a thread: L1, the load-store unit, issuing or the wait for memory binds."""
+    parts = busy_parts(kernel)
+    part, accesses = _busiest(parts), _accesses(kernel)
+    binds = parts.get(part, 0.0) >= _BOUND_PCT
+    if not accesses or (binds and part not in {L1, LSU, ISSUE, CACHES, COMPUTING}):
         return None
-    if name == _FLUSHED or not _is_librarys(kernel):
-        return remark
-    if name not in {"few blocks", "DRAM-bound", "latency-bound"}:
+    if not binds and kernel.metrics.get("stall_memory_dependency", 0.0) < _STALLED_PCT:
         return None
-    won, problem, _, fact, _ = remark
-    return (
-        won, problem, "larger or fused calls", fact,
-        "It is a library's kernel: give it a larger problem, batch calls, or fuse them.",
+    share = kernel.metrics.get("narrow_access_share")
+    widths = [access.each * access.used for access in accesses if access.each]  # bytes a thread
+    is_narrow = 0 < max(widths, default=0.0) <= _NARROW and min(access.used for access in accesses) >= _HALF
+    if not (is_narrow if share is None else share >= 100 * _HALF):
+        return None
+    quarter = dict.fromkeys((L1, LSU, ISSUE, CACHES, COMPUTING), 0.25)
+    text = f"{share:.0f} % of its memory instructions move" if share is not None else "its memory instructions move"
+    return Remark(
+        _gain(kernel, quarter) if binds else 100 * (1 - max(0.25, parts.get(part, 0.0) / _REACHED_PCT)),
+        "narrow-access", "1 or 2 bytes a thread and instruction",
+        f"loads and stores little at once: {text} 1 or 2 bytes a thread"
+        + (f", while the {part} is {parts[part]:.0f} % busy" if binds else ", and no part is busy")
+        + ("" if DRAM not in parts else f" (DRAM {parts[DRAM]:.0f} %)"),
     )  # fmt: skip
 
 
-def _is_librarys(kernel: KernelRow) -> bool:
-    return _LIBRARY.search(kernel.name) is not None
-
-
-def _uncoalesced(kernel: KernelRow) -> Remark | None:
-    """Caches that are what binds, by sectors of which threads use little; no broadcasts, which use little too."""
-    efficiencies = {
-        word: used
-        for word, name in _EFFICIENCIES.items()
-        if (used := kernel.metrics.get(name))  # 0 %: it has none
-        and kernel.metrics.get(name.replace("efficiency", "transactions_per_request"), _SCATTERED) >= _SCATTERED
-    }
-    word, used = min(efficiencies.items(), key=lambda item: item[1], default=("", 100.0))
-    memory, dram = kernel.memory_pct, kernel.dram_pct
-    if memory is None or bound_by(kernel) != "L1 or L2":  # nvprof does not measure that
+def _bank_conflicts(kernel: KernelRow) -> Remark | None:
+    metrics, parts = kernel.metrics, busy_parts(kernel)
+    added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts")
+    part = _busiest(parts)
+    if not added or not wavefronts or added < _CONFLICTS * wavefronts or part not in {L1, SHARED, CACHES}:
         return None
-    if used >= _UNCOALESCED_PCT or (dram or 0.0) >= 0.9 * memory:
+    if parts[part] < _BUSY_PCT:
         return None
-    return (
-        100 - used, f"uncoalesced: {used:.0f} % of sectors used", "neighbours side by side",
-        f"uses {used:.0f} % of the bytes that its {word} move in sectors of 32, and memory is {memory:.0f} % busy"
-        + ("" if dram is None else f" (DRAM {dram:.0f} %)"),
-        _COALESCE,
+    share, whole = (
+        metrics.get("shared_utilization"),
+        metrics.get("l1_wavefront_utilization", metrics.get("l1_throughput")),
+    )
+    every = metrics.get("l1_wavefronts") or (wavefronts * whole / share if share and whole else wavefronts)
+    left = max(0.0, 1 - added / max(every, wavefronts))
+    return Remark(
+        _gain(kernel, dict.fromkeys((L1, SHARED, CACHES), left)), "bank-conflicts",
+        f"bank conflicts: {100 * added / wavefronts:.0f} % of shared memory's passes",
+        f"has bank conflicts: they add {100 * added / wavefronts:.0f} % of the passes through shared memory,"
+        f" which is {parts[part]:.0f} % busy",
     )  # fmt: skip
 
 
-def _occupancy(kernel: KernelRow) -> Remark | None:
-    limit, reached = kernel.theoretical_occupancy_pct, kernel.achieved_occupancy_pct
-    room = room_pct(kernel)
-    fits_at_once = kernel.metrics.get("waves_per_sm", 0.0) < 1  # or not known; then the grid may be what is small
-    if limit is None or limit >= _LOW_OCCUPANCY_PCT or room < 100 - _GOOD_PCT or fits_at_once:
+def _local_memory(kernel: KernelRow) -> Remark | None:
+    """Local memory: registers that spill, or arrays that are indexed at run time."""
+    metrics, parts = kernel.metrics, busy_parts(kernel)
+    local = metrics.get("inst_executed_local")
+    if local is None and {"inst_executed_local_loads", "inst_executed_local_stores"} <= metrics.keys():
+        local = metrics["inst_executed_local_loads"] + metrics["inst_executed_local_stores"]
+    names = ("global_loads", "global_stores", "shared_loads", "shared_stores")
+    others = [count for name in names if (count := metrics.get(f"inst_executed_{name}")) is not None]
+    if not local or not others or local < _LOCAL * (local + sum(others)):
         return None
-    problem, do = _limiter(kernel)
-    reached_text = "" if reached is None else f"{reached:.0f} of "
-    return (
-        min(room, 100 - limit),
-        f"occupancy {reached_text}{limit:.0f} % ({kernel.occupancy_limiter or 'limited'})",
-        do,
-        (
-            f"has room for {limit:.0f} % of the warps{'' if reached is None else f' and reaches {reached:.0f} %'}:"
-            f" {problem}"
-        ),
-        f"{do[:1].upper()}{do[1:]}: more warps hide more of the latency.",
+    share = local / (local + sum(others))
+    part = _busiest(parts)
+    if parts.get(part, 0.0) >= _BOUND_PCT and part in _MEMORY | {LSU, ISSUE}:
+        won = _gain(kernel, dict.fromkeys((*_MEMORY, LSU), 1 - share))
+    else:
+        waits = ("stall_memory_dependency", "stall_lg_throttle")
+        won = share * sum(metrics.get(name, 0.0) for name in waits)
+    spilled = metrics.get("spilling_inst")
+    registers = kernel.registers or 0.0
+    spills = spilled > 0 if spilled is not None else registers >= _FULL_REGISTERS or registers % _REGISTER_STEP == 0
+    head = f"{100 * share:.0f} % of its memory instructions go to local memory"
+    if spills:
+        return Remark(
+            won, "register-spills", f"spills: {100 * share:.0f} % of memory instructions",
+            f"spills registers: {head}, and it uses {registers:.0f} registers a thread",
+        )  # fmt: skip
+    return Remark(
+        won, "local-array-indexing", f"local arrays: {100 * share:.0f} % of memory instructions",
+        f"keeps an array of each thread in local memory: {head}, with only {registers:.0f} registers a thread",
+    )  # fmt: skip
+
+
+def _atomics(kernel: KernelRow) -> Remark | None:
+    """Atomic operations on few addresses, which one slice of L2 carries out one after the other."""
+    metrics, parts = kernel.metrics, busy_parts(kernel)
+    operations = [metrics.get("inst_executed_global_atomics"), metrics.get("inst_executed_global_reductions")]
+    atomic_sectors = metrics.get("l2_atomic_transactions", 0.0) / 2
+    if not atomic_sectors and not any(operations):
+        return None
+    busiest, others = metrics.get("l2_throughput_max"), max(parts.values(), default=0.0)
+    sectors = metrics.get("l2_sectors")
+    if busiest is not None:
+        few = sectors is not None and atomic_sectors < 0.1 * sectors
+        if few or busiest < max(_BUSY_PCT, 2.5 * parts.get(L2, 0.0)) or busiest < others:
+            return None
+        return Remark(
+            100 * (1 - others / busiest), "contended-atomics", f"atomics: one L2 slice {busiest:.0f} % busy",
+            f"has atomic operations on few addresses: the busiest slice of L2 is {busiest:.0f} % busy, the mean one"
+            f" {parts.get(L2, 0.0):.0f} %",
+        )  # fmt: skip
+    # at most one atomic sector a cycle and slice: so many of them would keep one slice busy
+    cycles = metrics.get("elapsed_cycles")
+    if not cycles or atomic_sectors < _HALF * cycles or others >= _BOUND_PCT:
+        return None
+    return Remark(
+        100 - max(others, _BOUND_PCT / 2), "contended-atomics", "atomics, and no part is busy",
+        f"has {atomic_sectors:,.0f} atomic operations at L2 in {cycles:,.0f} cycles, and keeps no part busy: as many as"
+        " one slice of L2 takes on few addresses",
+    )  # fmt: skip
+
+
+# --- instructions -------------------------------------------------------------------------------------------------
+
+
+def _divergence(kernel: KernelRow) -> Remark | None:
+    """Instructions of which few threads of a warp take part, where instructions or latency bind."""
+    lanes, switched_on = (
+        kernel.metrics.get(name) for name in ("warp_execution_efficiency", "warp_nonpred_execution_efficiency")
+    )
+    parts = busy_parts(kernel)
+    part = _busiest(parts)
+    if lanes is None or not lanes or (part in _MEMORY and parts[part] >= _BOUND_PCT):
+        return None
+    used = min(lanes, switched_on) if switched_on and switched_on < _PREDICATED_PCT else lanes
+    if used > _LANES_PCT:
+        return None
+    threads = kernel.metrics.get("threads_per_block", float(_WARP))
+    won = _gain(
+        kernel, {name: used / 100 for name in parts if name not in _MEMORY} | {L1: used / 100, SHARED: used / 100}
+    )
+    fact = f"has {used * _WARP / 100:.1f} of the 32 threads of a warp active an instruction"
+    if threads % _WARP and threads < _WARP:
+        return Remark(
+            won, "occupancy-block-size", f"blocks of {threads:.0f} threads",
+            f"{fact}: its blocks have {threads:.0f} threads, less than a warp",
+        )  # fmt: skip
+    return Remark(won, "divergence", f"{used * _WARP / 100:.0f} of 32 threads active", fact)
+
+
+def _pipe(kernel: KernelRow) -> tuple[str, float]:
+    """The busiest pipe of the SM, and how busy it is, where it is what binds; else nothing."""
+    parts = busy_parts(kernel)
+    part = _busiest(parts)
+    return (part, parts[part]) if part and part not in _MEMORY and parts[part] >= _BOUND_PCT else ("", 0.0)
+
+
+def _fp64(kernel: KernelRow) -> Remark | None:
+    """FP64 beside FP32 arithmetic or conversions, where the FP64 pipe or that of conversions binds."""
+    part, busy = _pipe(kernel)
+    metrics = kernel.metrics
+    double = metrics.get("inst_fp_64") or metrics.get("flop_count_dp")
+    if part not in {FP64, XU, COMPUTING, ISSUE} or not double:
+        return None
+    single = metrics.get("inst_fp_32") if metrics.get("inst_fp_64") else metrics.get("flop_count_sp")
+    converted = metrics.get("inst_bit_convert", 0.0)
+    share = busy_parts(kernel).get(FP64, 0.0)
+    if share < _HALF * busy and not (part == XU and converted > _HALF * double):
+        return None
+    if (single or 0.0) < 0.25 * double and converted < 0.1 * double:
+        return None
+    gpu = find_gpu(kernel.device_name)
+    rate = gpu.flop_per_s["flop_count_dp"] / gpu.flop_per_s["flop_count_sp"] if gpu else _HALF
+    won = _gain(kernel, {FP64: rate, COMPUTING: rate, XU: 0.2 if converted else 1.0})
+    beside = f"{converted:,.0f} conversions" if converted >= (single or 0.0) else "FP32 arithmetic"
+    return Remark(
+        won, "fp64-by-accident", f"FP64 beside FP32, {part} {busy:.0f} % busy",
+        f"computes in FP64 beside {beside}: the FP64 pipe is {share:.0f} % busy"
+        + ("" if part == FP64 else f", the {part} {busy:.0f} %"),
+    )  # fmt: skip
+
+
+def _special(kernel: KernelRow) -> Remark | None:
+    """Special functions, or the conversions of integer divisions, on the XU pipe."""
+    part, busy = _pipe(kernel)
+    if _fp64(kernel) is not None:  # whose conversions they are
+        return None
+    metrics = kernel.metrics
+    integer, single = metrics.get("inst_integer"), metrics.get("inst_fp_32")
+    converted, executed = metrics.get("inst_bit_convert", 0.0), metrics.get("inst_executed", 0.0)
+    lanes = metrics.get("warp_execution_efficiency", 100.0) / 100
+    if integer is not None and part in {XU, ALU, FMA, ISSUE, COMPUTING}:
+        every = executed * _WARP * lanes
+        divides = converted >= 0.015 * every and integer >= 0.5 * every and integer >= 2 * (single or 0.0)
+        if every and divides:
+            kept = 1 - 0.8 * integer / every  # of some 20 instructions of a division a few stay
+            return Remark(
+                _gain(kernel, {XU: 0.1, ALU: kept, FMA: kept, ISSUE: kept, COMPUTING: kept}), "integer-division",
+                f"integer division, {part} {busy:.0f} % busy",
+                f"divides integers: {100 * integer / every:.0f} % of its instructions are of integers and"
+                f" {100 * converted / every:.0f} % convert them, and the {part} is {busy:.0f} % busy",
+            )  # fmt: skip
+    if part != XU:
+        return None
+    # half a warp instruction a cycle of the four that an SM issues
+    issued = busy_parts(kernel).get(ISSUE)
+    kept = 1 - busy / (8 * issued) if issued else 1.0
+    return Remark(
+        _gain(kernel, {XU: 0.0, ISSUE: kept}), "special-functions", f"special functions, XU pipe {busy:.0f} % busy",
+        f"keeps the unit of special functions (sine, exponential, root, division) {busy:.0f} % busy",
+    )  # fmt: skip
+
+
+def _unfused(kernel: KernelRow) -> Remark | None:
+    """Additions and multiplications in pairs, and hardly a fused multiply-add."""
+    part, busy = _pipe(kernel)
+    metrics = kernel.metrics
+    for kind, pipe, word in (("sp", FMA, "FP32"), ("dp", FP64, "FP64")):
+        add, mul, fma = (metrics.get(f"flop_count_{kind}_{name}") for name in ("add", "mul", "fma"))
+        if add is None or mul is None or fma is None or part not in {pipe, ISSUE, COMPUTING}:
+            continue
+        pairs = min(add, mul)
+        if not pairs or fma > 0.2 * pairs or pairs < 0.5 * max(add, mul):
+            continue
+        kept = 1 - pairs / (add + mul + fma)
+        return Remark(
+            _gain(kernel, {pipe: kept, ISSUE: kept, COMPUTING: kept}), "unfused-multiply-add",
+            f"{word} multiplications and additions unfused",
+            f"has {pairs:.3g} {word} additions behind as many multiplications and only {fma:.3g} fused multiply-adds,"
+            f" and the {part} is {busy:.0f} % busy",
+        )  # fmt: skip
+    return None
+
+
+def _matrix_product(kernel: KernelRow) -> Remark | None:
+    """Fused multiply-adds alone on data of shared memory, or on rows and columns of global memory."""
+    metrics, parts = kernel.metrics, busy_parts(kernel)
+    part = _busiest(parts)
+    if kernel.tensor_pct is None or kernel.tensor_pct > 1 or part in {DRAM, L2} or parts.get(part, 0.0) < _BOUND_PCT:
+        return None
+    halves = metrics.get("flop_count_hp_fma") or 0.0
+    add, mul, fma = (metrics.get(f"flop_count_sp_{name}") or 0.0 for name in ("add", "mul", "fma"))
+    products, others, word = (
+        (halves, metrics.get("flop_count_hp_add") or 0.0, "FP16") if halves > fma else (fma, add + mul, "FP32")
+    )
+    loads, shared = metrics.get("inst_executed_global_loads"), metrics.get("inst_executed_shared_loads")
+    if not products or others > 0.1 * products or loads is None or shared is None:
+        return None
+    if products < 0.25 * _WARP * metrics.get("inst_executed", 0.0):  # constants are moved by FP16 multiply-adds too
+        return None
+    if (parts.get(XU) or 0.0) > 5:
+        return None
+    warps = products / _WARP
+    from_shared = shared >= 0.03 * warps and (metrics.get("stall_barrier") or 0.0) > 0
+    each = metrics.get("gld_transactions_per_request")
+    # half of the loads read one value for the whole warp, the other half neighbouring ones
+    broadcast = loads >= 0.1 * warps and each is not None and 1.2 <= each <= 2.9 and loads <= 2.2 * warps
+    if not (from_shared or broadcast):
+        return None
+    return Remark(
+        _gain(kernel, {FMA: 0.1, ISSUE: 0.2, COMPUTING: 0.2, L1: 0.4, SHARED: 0.4, CACHES: 0.4, LSU: 0.2, ALU: 0.3}),
+        "tensor-cores-unused",
+        f"{word} multiply-adds, tensor cores idle",
+        f"computes a product by {word} multiply-adds ({part} {parts[part]:.0f} % busy), and tensor cores are idle",
     )
 
 
-def _limiter(kernel: KernelRow) -> tuple[str, str]:
-    """What limits the warps of an SM, with its numbers, and what to change."""
-    word = (kernel.occupancy_limiter or "").split(", ")[-1]
-    blocks = kernel.metrics.get(f"occupancy_limit_{word.replace(' ', '_')}")
-    an_sm = "" if blocks is None else f", {blocks:.0f} blocks an SM"
-    if word == "registers" and kernel.registers is not None:
-        return f"{kernel.registers:.0f} registers a thread{an_sm}", "use fewer registers"
-    if word == "shared memory" and kernel.shared_memory_bytes is not None:
-        return f"{kernel.shared_memory_bytes:,.0f} B of shared memory a block{an_sm}", "less shared memory a block"
-    if word in {"registers", "shared memory"}:
-        return f"{word}{an_sm}", "fewer registers" if word == "registers" else "less shared memory a block"
-    if word in {"warps", "blocks"}:
-        return f"{kernel.metrics.get('threads_per_block', 0):.0f} threads a block{an_sm}", "choose another block size"
-    if word == "grid":
-        return "the grid has too few blocks", "launch more blocks"
-    return word or "what limits it was not measured", "choose another block size"
+# --- launch and latency -------------------------------------------------------------------------------------------
 
 
-def _few_blocks(kernel: KernelRow) -> Remark | None:
-    waves, busy = kernel.metrics.get("waves_per_sm"), kernel.metrics.get("sm_efficiency")
-    blocks = kernel.metrics.get("blocks")
-    grid = "" if blocks is None else f" ({blocks:,.0f} {'block' if blocks == 1 else 'blocks'})"
-    if busy is None and waves is not None and waves < _FEW_WAVES:
-        return (
-            100 - 100 * waves, f"grid fills {100 * waves:.0f} % of the GPU once",
-            "merge launches" if (kernel.launch_ns or _SHORT_NS) < _SHORT_NS / 2 else "launch more blocks",
-            f"has a grid that fills {100 * waves:.0f} % of the GPU once{grid}",
-            "Launch more blocks, merge launches, or run other kernels beside it.",
-        )  # fmt: skip
-    if busy is None or busy >= _FEW_SM_PCT or (waves is not None and waves >= 1):
+def _shape(kernel: KernelRow) -> Remark | None:
+    """Blocks that leave SMs without work: too few, a last wave that is nearly empty, or blocks of unequal work."""
+    metrics = kernel.metrics
+    blocks, waves, sms = metrics.get("blocks"), metrics.get("waves_per_sm"), _sm_count(kernel)
+    active = _active_share(kernel)
+    busiest = metrics.get("sm_active_cycles_max")
+    if busiest and metrics.get("sm_active_cycles"):
+        active = metrics["sm_active_cycles"] / busiest
+    if blocks is not None and sms and blocks < sms:
+        return _few_blocks(kernel, blocks, sms)
+    if active is None:
         return None
-    return (
-        100 - busy, f"uses {busy:.0f} % of the GPU{grid}", "launch more blocks",
-        f"keeps {busy:.0f} % of the SMs at work{grid}", "Launch more blocks, or run other kernels beside it.",
-    )  # fmt: skip
-
-
-def _memory_bound(kernel: KernelRow) -> Remark | None:
-    dram = kernel.dram_pct
-    if bound_by(kernel) != "DRAM" or dram is None or dram >= _GOOD_PCT:
+    idle = 100 * (1 - active)
+    room = 100 - 100 * roof_pct(kernel) / _REACHED_PCT  # what SMs share may be busy enough without those that are idle
+    is_short = (kernel.launch_ns or _SHORT_NS) < _SHORT_NS  # most of which is the launch itself
+    if waves is not None and 1 < waves <= 6 and not is_short:
+        last = waves % 1 or 1.0
+        empty = 100 * (1 - waves / -(-waves // 1))
+        if last <= _HALF and idle >= _HALF * empty and idle <= empty + 5:
+            return Remark(
+                min(idle, empty, room), "tail-wave", f"last wave {100 * last:.0f} % full",
+                f"has {waves:.2f} waves of blocks: in the last {100 * last:.0f} % of the places have a block, and SMs"
+                f" are idle {idle:.0f} % of the time",
+            )  # fmt: skip
+    if busiest is None or is_short:
         return None
-    return (
-        100 - dram, f"DRAM-bound, {dram:.0f} % of its peak", "move fewer bytes",
-        f"is bound by DRAM at {dram:.0f} % of its peak: at most {100 / dram:.1f}x is left{_waits(kernel)}",
-        "Keep more loads in flight (several elements a thread), or move fewer bytes (reuse, smaller types).",
+    return Remark(
+        min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
+        f"has blocks of unequal work: the busiest SM works {busiest:,.0f} cycles, the mean one"
+        f" {metrics['sm_active_cycles']:,.0f}",
+    ) if idle >= 15 else None  # fmt: skip
+
+
+def _sm_count(kernel: KernelRow) -> float | None:
+    """The SMs of the GPU, as the report has them or as waves imply."""
+    metrics = kernel.metrics
+    if count := metrics.get("sm_count"):
+        return count
+    limits = [value for name, value in metrics.items() if name.startswith("occupancy_limit_")]
+    blocks, waves = metrics.get("blocks"), metrics.get("waves_per_sm")
+    return round(blocks / (waves * min(limits))) if blocks and waves and limits and min(limits) else None
+
+
+def _few_blocks(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
+    parts = busy_parts(kernel)
+    shared = max((parts.get(name, 0.0) for name in (DRAM, L2)), default=0.0)
+    count = f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'}"
+    return Remark(
+        100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", f"{count} for {sms:.0f} SMs",
+        f"has {count} for {sms:.0f} SMs",
     )  # fmt: skip
 
 
 def _latency(kernel: KernelRow) -> Remark | None:
-    if bound_by(kernel) != LATENCY or _few_blocks(kernel) is not None:
+    """No part is at its roof: what its warps wait for, and whether more of them would fill the waits."""
+    metrics, parts = kernel.metrics, busy_parts(kernel)
+    busiest = max(parts.values(), default=0.0)
+    if bound_by(kernel) is None or busiest >= _SURELY_PCT:
         return None
-    if _occupancy(kernel) is not None and not _is_librarys(kernel):
-        return None
-    memory, sm = kernel.memory_pct or 0.0, kernel.sm_pct or 0.0
+    room = 100 * (1 - busiest / _REACHED_PCT)
     each = kernel.launch_ns
-    if each is not None and each < _SHORT_NS and max(memory, sm) < _LITTLE_PCT:
-        return (
-            room_pct(kernel), f"too little work: {each / 1e3:.1f} us a launch", "more work a launch",
-            f"has too little work for the GPU: {each / 1e3:.1f} us a launch, memory {memory:.0f} %, SM {sm:.0f} % busy",
-            "Give a launch more work, or merge launches.",
+    if each is not None and each < _SHORT_NS:
+        if busiest >= _LITTLE_PCT:
+            return None
+        return Remark(
+            room, "small-launches", f"too little work: {each / 1e3:.1f} us a launch",
+            f"has too little work for the GPU: {each / 1e3:.1f} us a launch, its busiest part {busiest:.0f} % busy",
         )  # fmt: skip
-    return (
-        room_pct(kernel), f"latency-bound: SM {sm:.0f}, memory {memory:.0f} %", "more work in flight",
-        f"keeps no part of the GPU busy (memory {memory:.0f} %, SM {sm:.0f} %){_waits(kernel)}",
-        "Give each thread more independent work (unroll, several elements a thread), or launch more warps.",
+    waits = {reason: metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")}
+    most = max(waits, key=lambda reason: waits[reason])
+    for reason, cause, what in (
+        ("barrier", "barriers", "wait at barriers"),
+        ("inst_fetch", "instruction-cache", "wait for instructions"),
+    ):
+        if waits[reason] >= _STALLED_PCT and reason == most:
+            return Remark(
+                min(room, waits[reason]), cause, f"{waits[reason]:.0f} % {what}",
+                f"keeps no part at its roof (at most {busiest:.0f} %):"
+                f" {waits[reason]:.0f} % of the active warps {what}",
+            )  # fmt: skip
+    latencies = [metrics.get(f"stall_{reason}", 0.0) for reason in ("memory_dependency", "short_scoreboard", "wait")]
+    if kernel.stalls and sum(latencies) < 100 * _HALF and any(latencies):
+        return None  # queues that are full are not emptied by more warps
+    limit, waves = kernel.theoretical_occupancy_pct, metrics.get("waves_per_sm")
+    if limit is not None and (waves is None or waves >= 1):
+        # the fewer warps there are, the nearer to its roof a part may be and still gain by more of them
+        bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
+        if busiest < bound and (busiest < _BOUND_PCT or waits["memory_dependency"] >= 100 * _HALF):
+            return _occupancy(kernel, limit, busiest)
+    return _chain(kernel, busiest) if busiest < _BOUND_PCT and kernel.stalls else None
+
+
+_WORTH_MORE_WARPS: Final = ((25.0, 80.0), (50.0, 70.0), (_LOW_PCT, 60.0))  # theoretical occupancy, busiest part
+
+
+_LIMITERS: Final = {"registers": "occupancy-registers", "shared memory": "occupancy-shared-memory"}
+
+
+def _occupancy(kernel: KernelRow, limit: float, busiest: float) -> Remark:
+    word = (kernel.occupancy_limiter or "").split(", ")[-1]
+    blocks = kernel.metrics.get(f"occupancy_limit_{word.replace(' ', '_')}")
+    an_sm = "" if blocks is None else f", {blocks:.0f} blocks an SM"
+    if word == "registers" and kernel.registers is not None:
+        problem = f"{kernel.registers:.0f} registers a thread{an_sm}"
+    elif word == "shared memory" and kernel.shared_memory_bytes is not None:
+        problem = f"{kernel.shared_memory_bytes:,.0f} B of shared memory a block{an_sm}"
+    else:
+        problem = f"{kernel.metrics.get('threads_per_block', 0):.0f} threads a block{an_sm}"
+    reached = kernel.achieved_occupancy_pct
+    # twice the warps hide twice the latency, until a part is busy
+    won = 100 * (1 - max(limit / 100, busiest / _REACHED_PCT))
+    return Remark(
+        won, _LIMITERS.get(word, "occupancy-block-size"),
+        f"occupancy {'' if reached is None else f'{reached:.0f} of '}{limit:.0f} % ({word or 'limited'})",
+        f"keeps no part busy, and has room for {limit:.0f} % of the warps: {problem}{_waits(kernel)}",
     )  # fmt: skip
+
+
+def _chain(kernel: KernelRow, busiest: float) -> Remark:
+    occupancy = kernel.achieved_occupancy_pct
+    few = "" if occupancy is None else f", with {occupancy:.0f} % of the warps that an SM holds"
+    return Remark(
+        100 * (1 - busiest / _REACHED_PCT), "dependent-chain", f"latency: busiest part {busiest:.0f} %",
+        f"keeps no part of the GPU busy (at most {busiest:.0f} %){few}{_waits(kernel)}",
+    )  # fmt: skip
+
+
+_WAITED_FOR: Final = {
+    "memory dependency": "for memory", "long scoreboard": "for memory", "wait": "for the instruction before",
+    "short scoreboard": "for shared memory or special functions", "exec dependency": "for the instruction before",
+}  # fmt: skip
 
 
 def _waits(kernel: KernelRow) -> str:
@@ -253,84 +645,167 @@ def _waits(kernel: KernelRow) -> str:
     if not kernel.stalls:
         return ""
     stall = kernel.stalls[0]
-    return f"; {stall.pct:.0f} % of the active warps wait {_WARP.get(stall.reason, f'({stall.reason})')}"
-
-
-def _bank_conflicts(kernel: KernelRow) -> Remark | None:
-    used = kernel.metrics.get("shared_efficiency")
-    if used is None or not 0 < used < _CONFLICTS_PCT or bound_by(kernel) != "L1 or L2":
-        return None
-    return (
-        min(room_pct(kernel), 100 - used), f"shared memory {used:.0f} % efficient", "pad arrays, use all lanes",
-        f"uses {used:.0f} % of what its accesses to shared memory could move: bank conflicts, or idle lanes of warps",
-        "Pad the arrays in shared memory by one element, swizzle their indices, and let all lanes of a warp take part.",
-    )  # fmt: skip
-
-
-def _spills(kernel: KernelRow) -> Remark | None:
-    share = kernel.metrics.get("local_memory_overhead")
-    if share is None or share < _SPILLS_PCT or bound_by(kernel) not in {"L1 or L2", "DRAM"}:
-        return None
-    return (
-        min(room_pct(kernel), share), f"spills: {share:.0f} % of L1-L2 traffic", "fewer registers in use",
-        f"spills registers: local memory is {share:.0f} % of the traffic between L1 and L2",
-        "Allow more registers (__launch_bounds__), split the kernel, or index local arrays by constants.",
-    )  # fmt: skip
-
-
-def _advice(kernel: KernelRow) -> Remark | None:
-    """The best rule of Nsight Compute itself, with an estimate that the roof allows."""
-    advice = kernel.advice
-    if advice is None or not advice.message or any(look(kernel) for look in _CERTAIN):
-        return None
-    if advice.speedup_type not in {None, "global"}:  # a local one is no share of the kernel's time
-        return None
-    if "Occupancy" in advice.rule and kernel.metrics.get("waves_per_sm", 0.0) < 1:  # all blocks may have room already
-        return None
-    won = min(advice.speedup_pct, room_pct(kernel))
-    if won < _ADVICE_PCT:
-        return None
-    sentences = advice.message.split(". ")
-    message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
-    each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
-    return (
-        won, f"ncu's rule {advice.rule}: at most {won:.0f} %", "see table rules",
-        f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {message}",
-        "Its whole message is in table rules.",
-    )  # fmt: skip
+    return f"; {stall.pct:.0f} % of the active warps wait {_WAITED_FOR.get(stall.reason, f'({stall.reason})')}"
 
 
 def _flushed(kernel: KernelRow) -> Remark | None:
     """What ncu measured with empty caches, of a kernel whose bytes fit L2 in the run."""
     gpu, moved = find_gpu(kernel.device_name), kernel.metrics.get("dram_bytes")
-    if gpu is None or not gpu.l2_bytes or moved is None or (kernel.dram_pct or 0.0) < _FLUSHED_PCT:
+    if gpu is None or not gpu.l2_bytes or moved is None or (kernel.dram_pct or 0.0) < _BUSY_PCT:
         return None
     if moved > gpu.l2_bytes:
         return None
-    return (
-        1.0, f"fits L2 ({moved / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)", "ncu --cache-control none",
+    return Remark(
+        _LEAST_PCT, "flushed-caches", f"fits L2 ({moved / 1e6:.0f} of {gpu.l2_bytes / 1e6:.0f} MB)",
         f"moves {moved / 1e6:.0f} MB, which fit into L2, and ncu empties caches: its share of DRAM is not the run's",
-        "Measure it with `options: [--cache-control, none]`, or judge it by the timeline.",
     )  # fmt: skip
 
 
-_CERTAIN: Final = (_uncoalesced, _occupancy, _few_blocks, _memory_bound, _bank_conflicts, _spills)
+# --- what is said of a kernel -------------------------------------------------------------------------------------
+
+_OF_PIPES: Final = "compute-bound"
+_HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bound"}
+_LARGE_PCT: Final = 25.0  # of the kernels' time, from which a healthy kernel is named
+_CLOCK: Final = 0.9  # of the base clock, at which ncu itself locks the SMs
+_NCU_PCT: Final = 90.0  # no estimate of a rule is better
+# what rules of ncu say -> the cause
+_OF_NCU: Final = (
+    ("bank conflict", "bank-conflicts"),
+    ("transmitted per sector", "uncoalesced-access"),
+    ("threads being active", "divergence"),
+    ("non-fused", "unfused-multiply-add"),
+    ("waiting at a barrier", "barriers"),
+    ("partial wave", "tail-wave"),
+    ("fewer blocks than the", "too-few-blocks"),
+)
+_TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 
 
-_LOOKS: Final[Mapping[str, Callable[[KernelRow], Remark | None]]] = {
-    "uncoalesced access": _uncoalesced,
-    "occupancy": _occupancy,
-    "few blocks": _few_blocks,
-    "DRAM-bound": _memory_bound,
-    "latency-bound": _latency,
-    "bank conflicts": _bank_conflicts,
-    "register spills": _spills,
-    _FLUSHED: _flushed,
-    "Nsight Compute": _advice,
-}
-RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
-    name: _heaviest_kernel_rule(name, look) for name, look in _LOOKS.items()
-}
+def _remark(kernel: KernelRow) -> Remark | None:
+    """The cause of which most could be won: waste first, and latency where there is none."""
+    for tier in (_WASTE, (_matrix_product,), (_flushed,), (_latency, _clock)):
+        remarks = [remark for look in tier if (remark := look(kernel)) is not None and remark.won >= _LEAST_PCT]
+        if any(remark.cause == "random-gather" for remark in remarks) and (few := _latency(kernel)) is not None:
+            remarks = (
+                [few] if few.cause.startswith("occupancy") else remarks
+            )  # addresses that the program cannot choose
+        if remarks:
+            best = max(remarks)
+            return best if not _is_librarys(kernel) or best.cause in _OF_LIBRARIES else None
+    return _at_its_roof(kernel) or (None if _is_librarys(kernel) else _ncu_rule(kernel))
+
+
+_WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
+    _scattered, _narrow, _bank_conflicts, _local_memory, _atomics, _divergence, _fp64, _special, _unfused, _shape,
+)  # fmt: skip
+
+
+def _is_librarys(kernel: KernelRow) -> bool:
+    return _LIBRARY.search(kernel.name) is not None
+
+
+def _clock(kernel: KernelRow) -> Remark | None:
+    """A clock far below the chip's, where the SM binds."""
+    gpu, clock = find_gpu(kernel.device_name), kernel.metrics.get("sm_frequency")
+    part, _ = _pipe(kernel)
+    base = gpu.base_clock_hz if gpu else 0.0
+    if not clock or not part or clock >= _CLOCK * base or (kernel.launch_ns or 0.0) < _SHORT_NS:
+        return None
+    return Remark(
+        100 * (1 - clock / base), "low-clock", f"SM clock {clock / 1e6:.0f} of at least {base / 1e6:.0f} MHz",
+        f"ran at an SM clock of {clock / 1e6:.0f} MHz, below the chip's base clock of {base / 1e6:.0f} MHz",
+    )  # fmt: skip
+
+
+def _at_its_roof(kernel: KernelRow) -> Remark | None:
+    """That a part is at its roof, and that what it carries is useful; None where that was not measured."""
+    parts = busy_parts(kernel)
+    part = _busiest(parts)
+    if not part or parts[part] < _ROOF_PCT or kernel.memory_pct is None or kernel.sm_pct is None:
+        return None
+    used = _all_used(kernel, part)
+    cause = _HEALTHY.get(part) or (_OF_PIPES if part not in _MEMORY else None)
+    if used is None or cause is None:
+        return None
+    state = f"{part} {parts[part]:.0f} %, {used}"
+    return Remark(0.0, cause, f"at its roof: {state}", f"is at its roof: {state}")
+
+
+def _all_used(kernel: KernelRow, part: str) -> str | None:
+    """What of a part's work is useful, in a few words; None where it was not measured, or not all is."""
+    metrics = kernel.metrics
+    if part in {DRAM, L2}:
+        accesses = _accesses(kernel)
+        if not accesses:
+            return None
+        share = _useful(kernel, accesses)[part] if any(access.is_scattered for access in accesses) else 1.0
+        return "all bytes used" if share >= _SURELY_PCT / 100 else None
+    if part == SHARED:
+        return "no bank conflicts" if metrics.get("shared_bank_conflicts") is not None else None
+    lanes = metrics.get("warp_execution_efficiency")
+    return "all threads active" if lanes is not None and lanes >= _SURELY_PCT else None
+
+
+def _ncu_rule(kernel: KernelRow) -> Remark | None:
+    """The best rule of Nsight Compute itself, where a report has no counters that nsw's own rules need."""
+    advice = kernel.advice
+    if advice is None or not advice.message or _accesses(kernel):
+        return None
+    if advice.speedup_type not in {None, "global"}:  # a local one is no share of the kernel's time
+        return None
+    if "Occupancy" in advice.rule and kernel.metrics.get("waves_per_sm", 0.0) < 1:  # all blocks may have room already
+        return None
+    won = min(advice.speedup_pct, _NCU_PCT)
+    if won < _LEAST_PCT:
+        return None
+    sentences = advice.message.split(". ")
+    message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
+    cause = next((cause for words, cause in _OF_NCU if words in advice.message), "ncu-rule")
+    each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
+    return Remark(
+        won, cause, f"ncu's rule {advice.rule}: at most {won:.0f} %",
+        f"could win at most {won:.0f} %{each} by ncu's rule {advice.rule}: {message}",
+    )  # fmt: skip
+
+
+def _is_worth(remark: Remark, share: float) -> bool:
+    """Whether a remark on a kernel with this share (%) of the kernels' time is for a person."""
+    cause = causes()[remark.cause]
+    if cause.group == "healthy":
+        return share >= _LARGE_PCT
+    return share >= _MUCH_PCT if remark.cause == "flushed-caches" else remark.won * share >= 100 * _WORTH_PCT
+
+
+def _of_kernels(case: CaseSummary, _: Context) -> list[Hit]:
+    """Of each cause the kernel of which most could be won."""
+    several = len(case.kernels) > 1
+    best: dict[str, tuple[float, float, Remark, KernelRow]] = {}
+    for kernel in case.kernels:
+        share = kernel.share_pct if several else 100.0
+        if share is None or (remark := _remark(kernel)) is None or not _is_worth(remark, share):
+            continue  # without shares nobody knows which kernel matters
+        weight = remark.won * share / 100
+        if remark.cause not in best or (weight, share) > best[remark.cause][:2]:
+            best[remark.cause] = (weight, share, remark, kernel)
+    is_torch = any("at::native" in kernel.name for kernel in case.kernels)
+    return [
+        _hit(case, kernel, remark, share if several else None, is_torch=is_torch)
+        for _, share, remark, kernel in best.values()
+    ]
+
+
+def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None, *, is_torch: bool) -> Hit:
+    cause = causes()[remark.cause]
+    share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
+    framework = "pytorch" if is_torch and _is_librarys(kernel) else "cuda"
+    saved = "" if remark.won <= _LEAST_PCT else f"; a cure saves up to {remark.won:.0f} %"
+    return Hit(
+        remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what, cause.do,
+        f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
+    )  # fmt: skip
+
+
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _of_kernels}
 
 
 def kernel_advice(kernel: KernelRow, share: float | None) -> str:
@@ -340,6 +815,5 @@ def kernel_advice(kernel: KernelRow, share: float | None) -> str:
         kernel: The kernel.
         share: Its share of the time of all kernels (%), where it is known.
     """
-    looks = {} if share is None else {name: look for name, look in _LOOKS.items() if name != _FLUSHED}
-    remarks = [_worth(kernel, share or 0.0, name=name, look=look) for name, look in looks.items()]
-    return max((remark for remark in remarks if remark is not None), default=(0.0, "", "", "", ""))[2]
+    remark = None if share is None else _remark(kernel)
+    return causes()[remark.cause].do if remark is not None and _is_worth(remark, share or 0.0) else ""

@@ -45,8 +45,8 @@ def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
     found: dict[str, list[Hit]] = {}
     for case in cases:
         hits = [hit for name, rule in _rules() for hit in _apply(name, rule, case, context)]
-        if not hits and (busy := timeline_rules.healthy(case)) is not None:
-            hits = [busy]
+        if all(hit.healthy for hit in hits) and (busy := timeline_rules.healthy(case)) is not None:
+            hits.append(busy)
         found[case.id] = sorted(hits, key=_weight)
     return found
 
@@ -61,7 +61,6 @@ def _rules() -> Iterator[tuple[str, Rule]]:
 def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequence[Hit]:
     try:
         hits = rule(case, context)
-        return [] if hits is None else [hits] if isinstance(hits, Hit) else hits
     except Exception as fault:
         if name in RULES:
             raise
@@ -69,6 +68,7 @@ def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequen
             f"the rule {name} of another package failed: {type(fault).__name__}: {fault}",
             hint="repair it, or remove its package",
         ) from fault
+    return [] if hits is None else [hits] if isinstance(hits, Hit) else hits
 
 
 def _weight(hit: Hit) -> tuple[float, str]:
@@ -102,6 +102,7 @@ def _finding(alike: Sequence[Hit], *, several: bool) -> Finding:
         f"{head}{fact}. {first.advice}{also}",
         brief=f"{head}{fact}: {first.do}.{also}",
         cause=first.cause,
+        gain_pct=first.gain_pct,
         healthy=first.healthy,
         evidence=(Evidence(first.table, tuple(hit.case for hit in alike)),),
     )

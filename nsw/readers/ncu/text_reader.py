@@ -170,6 +170,8 @@ _RULE_INDENT: Final = 10  # columns before the text of advice
 _SESSION_TITLES: Final = ("Launch Attribute", "Session Attribute", "Process Id", "Device Attribute")
 _TITLE: Final = "Metric Name"
 _CHART: Final = "Roofline Chart"
+_DISTRIBUTION: Final = "Workload Distribution"  # a table with four rows of one name
+_OF_INSTANCES: Final = ("avg", "max", "min", "sum")
 _SECTION_WORD: Final = "Section: "
 _INDENT: Final = 4
 _NUMBER: Final = re.compile(r"-?(?=[.,]*+\d)[\d.,]++\Z")
@@ -257,6 +259,7 @@ class _Scan:
     section: str | None = None
     label: str | None = None
     names_table: bool = False  # the label is of the next table
+    spread: int = 0  # the place of a row among those of one name
     columns: Columns | None = None
     titled: bool = False
     session: list[str] | None = None
@@ -368,8 +371,8 @@ class _Scan:
             self.session_row(cells)
         elif self.is_titles(cells) and not self.titled:
             self.titled = True
-            # a table that comes again: the line that names another section is damaged, unless ncu names the table itself,
-            # or prints many of one chart, as --print-details all does
+            # a table that comes again: the line that names another section is damaged, unless ncu names the table, or
+            # prints many of one chart, as --print-details all does
             is_named, self.names_table = self.names_table, False
             if (self.section, self.label) in self.tables and not is_named and _CHART not in (self.section or ""):
                 self.section = None
@@ -448,6 +451,9 @@ class _Scan:
             self.headless.append(number)
             self.owner = None
             return True
+        if self.label == _DISTRIBUTION:
+            self.spread = self.spread + 1 if self.last is not None and self.last[1][0] == cells[0] else 0
+            cells = [f"{cells[0]} ({_OF_INSTANCES[self.spread % 4]})", *cells[1:]]
         self.plain.add((self.label, cells[0]))
         self.has_content = True
         self.waiting.append((self.owner, [self.section, cells[0], self.label, cells[1]], cells[2:]))

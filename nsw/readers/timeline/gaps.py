@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.timeline.calls import (
-    ALLOCATE, CALL_KINDS, COPY, LAUNCH, LOAD, LOCK, OPEN, OTHER, READ, SYNCHRONISE, WRITE, Calls, Covered,
+    ALLOCATE,
+    CALL_KINDS,
+    COPY,
+    LAUNCH,
+    LOAD,
+    LOCK,
+    OPEN,
+    OTHER,
+    READ,
+    SYNCHRONISE,
+    WRITE,
+    Calls,
+    Covered,
 )  # fmt: skip
 from nsw.readers.timeline.phases import COMMUNICATION, FROM_GPU, MEMORIES, MEMORY, TO_GPU, of_each_device
 
@@ -194,7 +206,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["waits"] = int((_inside(calls.start, stretches) & (calls.kind == SYNCHRONISE)).sum())
         row["values"] = len(values)
     if work.stream is not None and len(took):
-        streams, which = np.unique(work.stream[kernels], return_inverse=True)
+        _, which = np.unique(work.stream[kernels], return_inverse=True)
         of_stream = np.bincount(which, weights=took)
         row["streams"] = int((of_stream >= _WORKS * took.sum()).sum())
         ordered = work.stream[inside][np.argsort(work.start[inside], kind="stable")]

@@ -108,8 +108,8 @@ class Recorded:
         ways = np.full(len(self.names), -1, np.int64)
         memories = ways.copy()
         for code, name in enumerate(self.names):
-            for way, words in _WAYS:
-                if any(word in name for word in words):
+            for way, spellings in _WAYS:
+                if any(spelling in name for spelling in spellings):
                     ways[code] = way
             for memory, word in enumerate(MEMORIES):
                 if word in name.lower():

@@ -1,0 +1,226 @@
+"""What binds a kernel and how much of it is useful: each cause is named, and its healthy twin is not.
+
+Values are near those that kernels of H100s had; a twin differs in what proves the cause alone.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from nsw.analysis.cases import CaseSummary
+from nsw.analysis.kernels import Advice, Stall
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.counters import bound_by, kernel_advice
+from nsw.analysis.rules.registry import as_findings, hits_of
+
+from .made import KERNEL
+
+H100 = "NVIDIA H100 80GB HBM3"
+US, MB = 1e3, 1e6
+# a kernel of 100 us with nothing wasted, whose parts are idle: what a case does not say is so
+QUIET = {
+    "duration": 100 * US, "elapsed_cycles": 160e3, "sm_active_cycles": 158e3, "sm_active_cycles_max": 159e3,
+    "l1_throughput": 20.0, "l2_throughput": 20.0, "issue_slot_utilization": 20.0, "blocks": 1e4, "waves_per_sm": 9.5,
+    "sm_count": 132.0, "threads_per_block": 256.0, "occupancy_limit_registers": 8.0, "occupancy_limit_warps": 8.0,
+    "gld_efficiency": 100.0, "gst_efficiency": 100.0, "gld_transactions_per_request": 4.0,
+    "gst_transactions_per_request": 4.0, "gld_transactions": 4e6, "gst_transactions": 4e6, "tex_cache_hit_rate": 0.0,
+    "l2_tex_hit_rate": 50.0, "dram_bytes": 256 * MB, "warp_execution_efficiency": 100.0,
+    "warp_nonpred_execution_efficiency": 98.0, "inst_executed": 2e7, "inst_executed_global_loads": 1e6,
+    "inst_executed_global_stores": 1e6, "inst_executed_shared_loads": 0.0, "inst_executed_local": 0.0,
+    "stall_memory_dependency": 70.0, "stall_barrier": 1.0,
+}  # fmt: skip
+BUSY = 89 * 158 / 160  # of L1, over the whole launch
+WAITS = (Stall("memory dependency", 70.0),)
+
+
+def kernel(sm=20.0, memory=20.0, dram=20.0, **metrics):
+    changed = {name: metrics.pop(name) for name in list(metrics) if name in KERNEL.__dataclass_fields__}
+    row = replace(KERNEL, sm_pct=sm, memory_pct=memory, dram_pct=dram, tensor_pct=0.0, stalls=WAITS, device_name=H100)
+    return replace(row, **changed, metrics=QUIET | metrics)
+
+
+def dram(busy=88.0, **metrics):
+    return kernel(memory=busy, dram=busy, **metrics)
+
+
+def l1(busy=89.0, **metrics):
+    return kernel(memory=busy, l1_throughput=busy, l1_wavefront_utilization=busy, **metrics)
+
+
+def pipe(name, busy=85.0, issue=40.0, **metrics):
+    return kernel(sm=busy, issue_slot_utilization=issue, stall_memory_dependency=5.0, **{name: busy}, **metrics)
+
+
+def few(**metrics):
+    """Occupancy of 25 %."""
+    return kernel(**{"theoretical_occupancy_pct": 25.0, "achieved_occupancy_pct": 24.0} | metrics)
+
+
+SCATTERED = {"gld_efficiency": 12.5, "gld_transactions_per_request": 32.0, "gld_transactions": 32e6}
+BOTH = SCATTERED | {"gst_efficiency": 12.5, "gst_transactions_per_request": 32.0, "gst_transactions": 32e6}
+SHARED = {"shared_wavefronts": 7e7, "l1_wavefronts": 7.5e7, "inst_executed_shared_loads": 2e6}
+TILED = {"flop_count_sp_fma": 3.2e8, "flop_count_sp_add": 0.0, "flop_count_sp_mul": 0.0, "inst_executed_shared_loads": 2e6,
+         "stall_barrier": 8.0}  # fmt: skip
+FP32_BESIDE = {"inst_fp_64": 1e8, "inst_fp_32": 5e7, "inst_bit_convert": 5e7}
+DIVISION = {"inst_integer": 5e8, "inst_bit_convert": 2e7, "inst_fp_32": 1e6}
+PAIRS = {"flop_count_sp_add": 1e8, "flop_count_sp_mul": 1e8, "flop_count_sp_fma": 0.0}
+
+ILL = [  # cause, a kernel that has it, those near it that have it not
+    ("uncoalesced-access", l1(**SCATTERED),
+     [l1(), l1(**SCATTERED | {"gld_transactions_per_request": 1.0}), l1(**SCATTERED | {"gld_efficiency": 80.0})]),
+    ("array-of-structures", dram(**BOTH, dram_bytes=2048 * MB), [dram(), dram(**BOTH, dram_bytes=256 * MB)]),
+    ("random-gather", dram(**SCATTERED | {"gld_transactions_per_request": 18.0, "gld_transactions": 18e6}, dram_bytes=1024 * MB),
+     [dram(gld_transactions_per_request=18.0)]),
+    ("narrow-access", kernel(narrow_access_share=90.0),
+     [kernel(narrow_access_share=10.0), dram(narrow_access_share=90.0)]),
+    ("narrow-access", pipe("ldst_fu_utilization", gld_transactions_per_request=1.0, gst_transactions_per_request=1.0), []),
+    ("bank-conflicts", l1(**SHARED, shared_bank_conflicts=6.5e7),
+     [l1(**SHARED, shared_bank_conflicts=1e6), dram(**SHARED, shared_bank_conflicts=6.5e7)]),
+    ("register-spills", dram(inst_executed_local=8e6, registers=255.0), [dram(inst_executed_local=1e5, registers=255.0)]),
+    ("local-array-indexing", dram(inst_executed_local=8e6, registers=30.0), []),
+    ("local-array-indexing", dram(inst_executed_local=8e6, registers=32.0, spilling_inst=0.0), []),
+    ("contended-atomics", kernel(l2_throughput_max=98.0, l2_throughput=4.0, l2_sectors=1e7, l2_atomic_transactions=1e7),
+     [kernel(l2_throughput_max=21.0, l2_throughput=20.0, l2_sectors=1e7, l2_atomic_transactions=1e7)]),
+    ("divergence", pipe("alu_pipe_utilization", warp_execution_efficiency=40.0),
+     [pipe("alu_pipe_utilization", warp_execution_efficiency=90.0), dram(warp_execution_efficiency=40.0)]),
+    ("divergence", pipe("alu_pipe_utilization", warp_nonpred_execution_efficiency=40.0), []),
+    ("occupancy-block-size", pipe("alu_pipe_utilization", warp_execution_efficiency=50.0, threads_per_block=16.0), []),
+    ("fp64-by-accident", pipe("double_precision_fu_utilization", **FP32_BESIDE),
+     [pipe("double_precision_fu_utilization", inst_fp_64=1e8, inst_fp_32=1e6, inst_bit_convert=1e6), dram(**FP32_BESIDE)]),
+    ("special-functions", pipe("special_fu_utilization"), [pipe("special_fu_utilization", busy=50.0), dram(special_fu_utilization=60.0)]),
+    ("integer-division", pipe("special_fu_utilization", **DIVISION), [pipe("alu_pipe_utilization", **DIVISION | {"inst_bit_convert": 0.0})]),
+    ("unfused-multiply-add", pipe("single_precision_fu_utilization", **PAIRS),
+     [pipe("single_precision_fu_utilization", **PAIRS | {"flop_count_sp_mul": 0.0}),
+      pipe("single_precision_fu_utilization", **PAIRS | {"flop_count_sp_fma": 1e8})]),
+    ("tensor-cores-unused", pipe("single_precision_fu_utilization", **TILED),
+     [pipe("single_precision_fu_utilization", **TILED | {"inst_executed_shared_loads": 0.0}),
+      pipe("single_precision_fu_utilization", **TILED, tensor_pct=60.0),
+      pipe("single_precision_fu_utilization", **TILED | {"flop_count_sp_fma": 1e6})]),
+    ("tail-wave", kernel(waves_per_sm=1.05, sm_active_cycles=86e3, blocks=1e3), [kernel(waves_per_sm=1.95, blocks=1e3)]),
+    ("too-few-blocks", kernel(blocks=20.0, waves_per_sm=0.02), [dram(busy=92.0, blocks=20.0, waves_per_sm=0.02)]),
+    ("unequal-blocks", kernel(sm_active_cycles=80e3), [dram(busy=92.0, sm_active_cycles=80e3)]),
+    ("occupancy-registers", few(occupancy_limiter="registers"), [few(occupancy_limiter="registers", dram=92.0, memory=92.0)]),
+    ("occupancy-shared-memory", few(occupancy_limiter="shared memory"), [few(occupancy_limiter="shared memory", stall_memory_dependency=0.0,
+     stall_lg_throttle=60.0, stall_wait=5.0)]),
+    ("occupancy-block-size", few(occupancy_limiter="blocks"), []),
+    ("barriers", kernel(stall_barrier=60.0, stall_memory_dependency=10.0), [kernel(stall_barrier=20.0)]),
+    ("instruction-cache", kernel(stall_inst_fetch=60.0, stall_memory_dependency=10.0), []),
+    ("dependent-chain", kernel(), [kernel(memory=65.0, l2_throughput=65.0), kernel(stalls=())]),
+    ("small-launches", kernel(duration=2 * US, l1_throughput=1.0, l2_throughput=1.0, issue_slot_utilization=1.0, sm=1.0, memory=1.0, dram=1.0),
+     [kernel(duration=2 * US)]),
+    ("low-clock", pipe("alu_pipe_utilization", sm_frequency=0.9e9), [pipe("alu_pipe_utilization", sm_frequency=1.6e9), dram(sm_frequency=0.9e9)]),
+    ("flushed-caches", dram(dram_bytes=20 * MB), [dram(dram_bytes=60 * MB)]),
+    ("dram-bound", dram(), [dram(busy=70.0)]),
+    ("l2-bound", kernel(memory=85.0, l2_throughput=85.0), []),
+    ("shared-memory-bound", l1(**SHARED, shared_bank_conflicts=1e5), [l1(**SHARED)]),
+    ("compute-bound", pipe("single_precision_fu_utilization"), [pipe("single_precision_fu_utilization", busy=70.0)]),
+]  # fmt: skip
+
+
+def case(*kernels):
+    return CaseSummary("c", {}, 1, 1e8, 1e8, None, kernels=kernels)
+
+
+def hits(*kernels):
+    return {hit.cause: hit for hit in hits_of([case(*kernels)])["c"]}
+
+
+@pytest.mark.parametrize(("cause", "ill"), [(cause, ill) for cause, ill, _ in ILL])
+def test_a_cause_is_named_alone_with_its_remedy(cause, ill):
+    (hit,) = hits(ill).values()
+    assert hit.cause == cause
+    assert hit.advice == causes()[cause].remedy("cuda")
+    assert hit.healthy is (causes()[cause].group == "healthy")
+    assert (hit.gain_pct == 0) is hit.healthy
+    assert hit.gain_pct <= 100
+    assert not hit.fact.endswith(".")
+    assert kernel_advice(ill, 100.0) == hit.do
+
+
+@pytest.mark.parametrize(("cause", "twin"), [(cause, twin) for cause, _, twins in ILL for twin in twins])
+def test_a_twin_without_the_cause_is_not_blamed_for_it(cause, twin):
+    assert cause not in hits(twin)
+
+
+def test_every_cause_of_kernels_that_counters_decide_has_a_case():
+    undecided = {"l2-capacity", "ncu-rule", "occupancy-enough"}
+    of_counters = {name for name, cause in causes().items() if cause.measured_by == "counters"}
+    assert {cause for cause, *_ in ILL} == of_counters - undecided
+
+
+@pytest.mark.parametrize(
+    ("ill", "saved"),
+    [
+        (l1(**SHARED, shared_bank_conflicts=6.5e7), 100 * (1 - 20 / BUSY)),  # then what is 20 % busy binds
+        (l1(**SHARED, shared_bank_conflicts=3e7), 40.0),  # 3 of 7.5 passes
+        (kernel(blocks=66.0, waves_per_sm=0.06), 50.0),
+    ],
+)
+def test_a_cure_wins_the_wasted_share_of_what_binds_down_to_what_binds_next(ill, saved):
+    (hit,) = hits(ill).values()
+    assert hit.gain_pct == pytest.approx(saved)
+    assert f"a cure saves up to {saved:.0f} %" in hit.fact
+
+
+def test_the_name_of_a_users_kernel_decides_nothing():
+    said = {
+        (hit.cause, hit.gain_pct)
+        for name in ("transpose(float*)", "gemm_naive(float*)", "reduce_kernel(float*)", "k")
+        for hit in hits(l1(**SHARED, shared_bank_conflicts=6.5e7, name=name)).values()
+    }
+    assert len(said) == 1
+
+
+def test_of_a_librarys_kernel_only_what_calls_can_change_is_said():
+    cublas = {"name": "void gemv<cublasGemvParams>()"}
+    assert not hits(l1(**SHARED, shared_bank_conflicts=6.5e7, **cublas))
+    assert set(hits(kernel(blocks=20.0, waves_per_sm=0.02, **cublas))) == {"too-few-blocks"}
+
+
+def test_of_several_kernels_the_one_counts_of_which_most_could_be_won_and_a_healthy_one_is_said_last():
+    poor = l1(**SHARED, shared_bank_conflicts=6.5e7, share_pct=30.0, short_name="poor")
+    poorer = l1(**SHARED, shared_bank_conflicts=6.5e7, share_pct=10.0, short_name="poorer")
+    found = hits_of([case(dram(share_pct=60.0, short_name="healthy"), poor, poorer)])
+    findings = as_findings(found, several=False)
+    assert [(finding.cause, finding.healthy) for finding in findings] == [
+        ("bank-conflicts", False),
+        ("dram-bound", True),
+    ]
+    assert findings[0].text.startswith("poor (30 % of the kernels' time) has bank conflicts")
+    assert findings[0].gain_pct == pytest.approx(30 * (1 - 20 / BUSY))
+    assert findings[1].text.startswith("healthy (60 % of the kernels' time) is at its roof: DRAM 88 %, all bytes used.")
+
+
+@pytest.mark.parametrize(("share", "holds"), [(8.0, True), (6.0, False), (None, False)])  # of which 78 % could be won
+def test_of_several_kernels_nothing_is_said_that_wins_little_or_nobody_knows_how_much(share, holds):
+    poor = l1(**SHARED, shared_bank_conflicts=6.5e7, share_pct=share)
+    assert ("bank-conflicts" in hits(kernel(share_pct=share and 100 - share, stalls=()), poor)) is holds
+
+
+def test_a_roof_without_the_counters_that_tell_waste_is_not_called_healthy():
+    bare = {name: value for name, value in QUIET.items() if not name.startswith(("gld", "gst", "warp_"))}
+    for row in (dram(), kernel(memory=85.0, l2_throughput=85.0), pipe("single_precision_fu_utilization")):
+        metrics = {name: value for name, value in row.metrics.items() if name in bare or name not in QUIET}
+        assert not any(hit.healthy for hit in hits(replace(row, metrics=metrics)).values())
+
+
+def test_a_rule_of_ncu_speaks_where_counters_are_missing_and_names_the_cause_that_it_means():
+    said = "The pattern causes on average a 32.3 - way bank conflict across all requests"
+    advice = Advice("SharedMemoryConflicts", said, 87.0, "global")
+    bare = replace(KERNEL, memory_pct=89.0, metrics={"duration": 100 * US}, advice=advice)
+    (hit,) = hits(bare).values()
+    assert (hit.cause, hit.gain_pct) == ("bank-conflicts", 87.0)
+    assert "ncu's rule SharedMemoryConflicts: The pattern causes on average a 32.3 - way bank conflict" in hit.fact
+    assert not hits(replace(bare, advice=replace(advice, speedup_type="local")))
+    assert "ncu's rule" not in "".join(hit.fact for hit in hits(dram(advice=advice)).values())
+
+
+def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
+    assert bound_by(dram()) == "DRAM"
+    assert bound_by(kernel(memory=85.0, l2_throughput=85.0)) == "L2"
+    assert bound_by(l1(**SHARED)) == "shared memory"
+    assert bound_by(pipe("special_fu_utilization")) == "XU pipe"
+    assert bound_by(kernel()) == "latency"
+    assert bound_by(replace(KERNEL, memory_pct=90.0, sm_pct=10.0)) == "L1 or L2"
+    assert bound_by(replace(KERNEL, memory_pct=10.0, sm_pct=90.0)) == "computing"
+    assert bound_by(replace(KERNEL, memory_pct=None, sm_pct=None, dram_pct=70.0)) is None
