@@ -226,7 +226,7 @@ def _copies(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies, ...]:
 
 
 _NOT_DIVIDED: Final = frozenset(
-    {"iterations", "streams", "lock_threads", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct"}
+    {"iterations", "streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct"}
 )
 
 

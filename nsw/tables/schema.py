@@ -266,6 +266,11 @@ _PHASE_TABLES = (
             _i("streams", None, "streams with 5 % of the kernels' time or more; null: not recorded"),
             _i("default_stream", None, "how often the legacy default stream works after another stream"),
             _f("small_ns", "ns", "of the kernels' durations: those of at most 32 blocks"),
+            _f(
+                "host_ns",
+                "ns",
+                "how long the host takes for the median iteration, without waits for the GPU and copies",
+            ),
             _i("period", None, "each how manieth iteration is slow; null: none, or at no equal distances"),
             _i("slow", None, "slow iterations; null: fewer than three, as below"),
             _f("slower_ns", "ns", "how much longer the median slow iteration takes"),

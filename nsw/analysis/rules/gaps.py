@@ -85,7 +85,8 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     hits = []
     for cause in idle_causes(case, idle):
         gain = 100 * cause.saved_ns / idle.med_ns
-        if gain >= (_LAUNCHES_PCT if cause.cause == "launch-bound" else _WORTH_PCT):
+        sure = idle.is_iteration and cause.cause != "launch-bound"
+        if gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}",

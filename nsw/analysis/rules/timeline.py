@@ -61,6 +61,7 @@ _FP32_PCT: Final = 20.0  # of GPU time
 _AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
 _HOPPER: Final = (9, 0)  # over PCIe 5
 _TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it costs accuracy
+_LARGE_GAIN, _LARGE_NS = 0.7, 300e3  # the same of large problems, by the mean of their kernels
 _LAYOUT_PCT: Final = 8.0  # of GPU time
 _FILL_PCT: Final = 5.0  # of GPU time: zeros of a dense gradient
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 15.0, 40.0
@@ -495,8 +496,10 @@ def _fp32(case: CaseSummary, _: Context) -> Hit | None:
     if share < _FP32_PCT:
         return None
     class_names = " and ".join(part.name for part in spent.parts if part.name in {"GEMM", "convolution"})
+    arithmetic = [part for part in spent.parts if part.name in {"GEMM", "convolution"}]
+    large = sum(part.ns for part in arithmetic) >= _LARGE_NS * sum(part.operations for part in arithmetic)
     return Hit(
-        "tensor-cores-unused", case.id, _TENSOR_GAIN * share * busy / 100,
+        "tensor-cores-unused", case.id, (_LARGE_GAIN if large else _TENSOR_GAIN) * share * busy / 100,
         f"{share:.0f} % FP32 {class_names}, no tensor cores", "try TF32 or bf16",
         f"{share:.0f} % of GPU time is {class_names} in FP32, without tensor cores",
         "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
@@ -574,6 +577,8 @@ def _of_kernels(
     launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
     idle = case.idle_gpu.in_gaps("launch") / case.idle_gpu.med_ns if case.idle_gpu else 0.0
     gain = (share * busy / 100 + launched * idle) * _GAINS[cause]
+    if case.idle_gpu is not None and (host_ns := case.idle_gpu.use.get("host_ns")) and not idle > _MOSTLY:
+        gain = min(gain, max(100 * (1 - host_ns / case.idle_gpu.med_ns), gain / 4))  # then the host is the limit
     if (
         gain < _WORTH_PCT
         or max(share, launched * (idle > _MOSTLY)) < least_pct

@@ -165,7 +165,7 @@ def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[R
     copies = np.flatnonzero((work.way >= 0) & _inside(work.start, stretches))
     start, end, code = work.start[copies], work.end[copies], work.way[copies] * 8 + work.memory[copies] + 1
     alone = end - start - covered.within(start, end)
-    middle = (stretches[0][0] + stretches[1][-1]) // 2
+    middle = (int(stretches[0][0]) + int(stretches[1][-1])) // 2
     rows = []
     for which in np.unique(code).tolist():
         mine = code == which
@@ -213,7 +213,16 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["default_stream"] = int(((ordered[1:] == _DEFAULT_STREAM) & (ordered[:-1] != _DEFAULT_STREAM)).sum())
     if work.blocks is not None and len(took):
         row["small_ns"] = float(took[(work.blocks[kernels] > 0) & (work.blocks[kernels] <= _FEW_BLOCKS)].sum())
-    return row | (_period(phases) if phases is not None else {})
+    return row | (_period(phases) | _pace(phases, calls) if phases is not None else {})
+
+
+def _pace(phases: Phased, calls: Calls | None) -> Row:
+    """How long the host takes for an iteration without the time in which it waits for the GPU: the median."""
+    starts = phases.iterations.starts[phases.warmup :]
+    if len(starts) < 2 or calls is None:
+        return {}
+    waits = calls.of(SYNCHRONISE, COPY).within(starts[:-1], starts[1:])
+    return {"host_ns": float(np.median(np.diff(starts) - waits))}
 
 
 def _period(phases: Phased) -> Row:
