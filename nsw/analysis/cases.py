@@ -76,6 +76,7 @@ class CaseSummary:
     kernel_ns: float | None
     communication_pct: float | None
     hotspots: tuple[Share, ...] = ()
+    gpu_work: tuple[Share, ...] = ()  # all that hotspots are the largest of
     api: tuple[Share, ...] = ()
     copies: tuple[Copy, ...] = ()
     functions: tuple[Share, ...] = ()
@@ -165,6 +166,7 @@ def _case(
         kernel_ns=_total(r for r in gpu if r["kind"] in {"kernel", "graph"}) / several if gpu else None,
         communication_pct=100 * communication / gpu_ns if gpu and gpu_ns else None,
         hotspots=covering(gpu, cover, several),
+        gpu_work=covering(gpu, 1.0, several),
         api=covering(steady("api_summary", with_api), cover, max(1, len(with_api))),
         copies=_copies(gpu, several),
         functions=_functions(rows("functions", with_functions), cover, max(1, len(with_functions))),
@@ -176,8 +178,11 @@ def _case(
         kernels=_kernels(runs, counters, gpu, several),
         phases=phases(rows("phases", with_gpu), rows("phase_summary", with_gpu)),
         iterations=iterations(rows("iterations", with_gpu)),
-        waiting=waiting(talk, gpu_ns),
-        idle_gpu=idle_gpu(rows("iterations", with_gpu), rows("phase_summary", with_gpu)),
+        waiting=waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
+        idle_gpu=idle_gpu(
+            rows("iterations", with_gpu),
+            {name: rows(name, with_gpu) for name in ("phase_summary", "gaps", "host_copies", "gpu_use")},
+        ),
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=one_phase(rows("phases", with_gpu)),
         spent=spent(

@@ -1,7 +1,8 @@
-"""GPUs that are idle in the steady state: how much of an iteration, and what the timeline knows of the host meanwhile.
+"""How a GPU of a case is used: how long an iteration is, and the gaps in it by what the host does in them.
 
 The GPU that is idle most decides: where processes meet in collectives, the others wait for it. GPUs on which a process
-does no more than hold a context have no rows of iterations, and do not count.
+does no more than hold a context have no rows of iterations, and do not count. Without iterations the time from the
+first kernel on counts, without its long gaps, which may be set-up.
 """
 
 from __future__ import annotations
@@ -17,70 +18,125 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-BUSY_PCT: Final = 60.0  # at and above it a GPU is not called idle
+BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
+_SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST: Final = 3  # iterations
-_LAUNCH: Final = re.compile(r"cu(?:da)?(?:Graph)?Launch")
-_GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
-_SYNCHRONISE: Final = re.compile(r"cu\w*Synchronize")
-_QUEUED: Final = re.compile(r"cu(?:da)?Mem(?:cpy|set)\w*Async|cu\w*Event|cu\w*StreamWait")
-_MEMCPY: Final = re.compile(r"cu(?:da)?Memcpy")
+_LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
+_LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """Gaps of a cause and length; counts and ns of an iteration, as in table gaps. What was not recorded is 0."""
+
+    cause: str
+    length: str
+    gaps: float
+    total_ns: float
+    to_gpu: float = 0.0
+    cuda_ns: float = 0.0
+    read_ns: float = 0.0
+    write_ns: float = 0.0
+    open_ns: float = 0.0
+    lock_ns: float = 0.0
+    writing: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Copies of a direction and memory; counts, ns and bytes of an iteration, as in table host_copies."""
+
+    direction: str
+    memory: str | None
+    calls: float
+    total_ns: float
+    alone_ns: float
+    total_bytes: float | None
+    med_bytes: float | None
+    late_pct: float
 
 
 @dataclass(frozen=True, slots=True)
 class IdleGpu:
-    """The GPU of a case that is idle most, with its process: medians of an iteration of its steady state.
+    """The GPU of a case that is idle most, with its process, in an iteration of its steady state.
 
     Attributes:
+        is_iteration: Whether it has iterations; else it is all time from the first kernel on.
         busy_pct: Share of the time in which its GPU is at work, NCCL's kernels included.
         med_ns: How long an iteration takes.
         operations: GPU operations.
-        gap_ns: The longest time without GPU work; None: the table was made before this was read.
-        calls_known: Whether the timeline holds CUDA API calls; without them the rest is 0.
-        graph_launches: CUDA graphs launched.
-        synchronisations: Calls that wait for the GPU.
-        launch_ns: A call that launches a kernel; None: not known.
-        call: The other call that takes most; empty: there is none.
-        call_ns: What this call takes, without the copies on the GPU that it waits for.
+        gaps: Its gaps; empty: the table was made before they were read.
+        copies: Its copies.
+        use: Its row of gpu_use, divided by the iterations; empty: as for gaps.
+        calls: ns of each CUDA call of the host.
         processes: How many processes the run has.
         collectives: Whether they meet in NCCL kernels.
         gpu: Which one it is, in words.
+        loads: Modules that are loaded in the steady state.
     """
 
+    is_iteration: bool
     busy_pct: float
     med_ns: float
     operations: float
-    gap_ns: float | None
-    calls_known: bool
-    graph_launches: float
-    synchronisations: float
-    launch_ns: float | None
-    call: str
-    call_ns: float
+    gaps: tuple[Gaps, ...]
+    copies: tuple[Copies, ...]
+    use: Mapping[str, float]
+    calls: Mapping[str, float]
     processes: int
     collectives: bool
     gpu: str
+    loads: float = 0.0
 
     @property
     def idle_ns(self) -> float:
         """Time of an iteration in which its GPU is idle."""
         return self.med_ns * (1 - self.busy_pct / 100)
 
+    def in_gaps(self, *causes: str, lengths: Sequence[str] = ("short", "middle", "long")) -> float:
+        """The time in gaps of these causes and lengths, ns; scaled, so that all gaps are the idle time."""
+        total = sum(gaps.total_ns for gaps in self.gaps)
+        mine = sum(gaps.total_ns for gaps in self.gaps if gaps.cause in causes and gaps.length in lengths)
+        return self.idle_ns * mine / total if total else 0.0
 
-def idle_gpu(iterations: Iterable[Row], phase_summary: Iterable[Row]) -> IdleGpu | None:
-    """The GPU that is idle most in the middle one of the runs; None where no GPU is, or it is not known.
+
+def idle_gpu(iterations: Iterable[Row], tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
+    """The GPU that is idle most in the middle one of the runs; None where it is not known.
 
     Args:
         iterations: The rows of table iterations of the case's timelines.
-        phase_summary: Those of phase_summary.
+        tables: Those of phase_summary, gaps, host_copies and gpu_use.
     """
     by_run: dict[Any, list[Row]] = {}
     for row in iterations:
         by_run.setdefault(row.get("run"), []).append(row)
-    steady = _steady(phase_summary)
-    runs = [_of_run(rows, steady) for rows in by_run.values()]
+    steady = _steady(tables["phase_summary"])
+    runs = [_of_run(rows, steady, tables) for rows in by_run.values()] if by_run else _of_unsplit(tables)
     idle = sorted((run_idle for run_idle in runs if run_idle is not None), key=lambda run_idle: run_idle.busy_pct)
     middle = len(runs) // 2
     return idle[middle] if middle < len(idle) else None
+
+
+def _of_unsplit(tables: Mapping[str, Sequence[Row]]) -> list[IdleGpu | None]:
+    """Of runs whose only process has no iterations, on its only GPU."""
+    by_run: dict[Any, list[Row]] = {}
+    for row in tables["gpu_use"]:
+        by_run.setdefault(row.get("run"), []).append(row)
+    return [
+        _unsplit(rows[0], tables) if len(rows) == 1 and (rows[0]["kernels"] or 0) >= _LEAST_LAUNCHES else None
+        for rows in by_run.values()
+    ]
+
+
+def _unsplit(use: Row, tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
+    gaps = tuple(part for part in _gaps(use, tables["gaps"], 1) if part.length != "long")
+    span = use["busy_ns"] + sum(part.total_ns for part in gaps)
+    if not span:
+        return None
+    return IdleGpu(
+        False, 100 * use["busy_ns"] / span, span, use["operations"], gaps, _copies(use, tables["host_copies"], 1),
+        _numbers(use, 1), {}, 1, False, "the GPU",
+    )  # fmt: skip
 
 
 def _steady(phase_summary: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
@@ -107,7 +163,9 @@ def may_share_gpus(iterations: Sequence[Row], phase_summary: Iterable[Row]) -> b
     )
 
 
-def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]) -> IdleGpu | None:
+def _of_run(
+    rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]], tables: Mapping[str, Sequence[Row]]
+) -> IdleGpu | None:
     """The GPU that is idle most; None where other processes may be what it is busy with."""
     rows = [{**row, "device": _device(row, steady)} for row in rows]
     known = [row for row in rows if row.get("med_gpu_ops") and row["steady"] >= _FEWEST and busy_share(row) is not None]
@@ -115,53 +173,69 @@ def _of_run(rows: Sequence[Row], steady: Mapping[tuple[Any, ...], Sequence[Row]]
         return None
     least = min(known, key=lambda row: busy_share(row) or 0.0)
     sharing = [row for row in rows if row is not least and _may_share(least, row)]
-    if sum(busy_share(row) or 0.0 for row in (least, *sharing)) >= BUSY_PCT:
+    if sharing and sum(busy_share(row) or 0.0 for row in (least, *sharing)) >= _SHARED_PCT:
         return None
     name = gpu_names(rows)[rows.index(least)]
-    return _of_process(
-        least,
-        steady.get(process_of(least), ()),
+    use = next((row for row in tables["gpu_use"] if _same_gpu(row, least)), None)
+    count = (use and use.get("iterations")) or 1
+    calls: dict[str, float] = {}
+    loads = 0.0
+    for part in steady.get(process_of(least), ()):
+        if part["summary"] == "api_summary":
+            loads += (part["calls"] or 0.0) if _LOADS.match(part["name"]) else 0.0
+            calls[part["name"]] = calls.get(part["name"], 0.0) + (part["total_ns"] or 0.0) / least["steady"]
+    return IdleGpu(
+        is_iteration=True,
+        busy_pct=busy_share(least) or 0.0,
+        med_ns=least["med_ns"],
+        operations=least["med_gpu_ops"],
+        gaps=_gaps(least, tables["gaps"], count),
+        copies=_copies(least, tables["host_copies"], count),
+        use=_numbers(use or {}, count),
+        calls=calls,
         processes=len({process_of(row) for row in rows}),
         collectives=any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
         gpu="the GPU" if len(rows) == 1 else name if name.startswith("GPU ") else f"the GPU of {name}",
+        loads=loads,
     )
 
 
-def _of_process(row: Row, steady: Sequence[Row], *, processes: int, collectives: bool, gpu: str) -> IdleGpu:
-    """What one process's row of iterations and its rows of phase_summary in the steady state tell of its host."""
-    each = 1.0 / row["steady"]
-    calls = [part for part in steady if part["summary"] == "api_summary"]
-    launches = [part for part in calls if _LAUNCH.match(part["name"]) and not _GRAPH.match(part["name"])]
-    launched = _sum(launches, "calls")
-    copied = _sum(
-        (part for part in steady if part["summary"] == "gpu_summary" and part["kind"] == "memcpy"), "total_ns"
-    )
-    took: dict[str, float] = {}
-    for part in calls:
-        name = part["name"]
-        if not any(pattern.match(name) for pattern in (_LAUNCH, _SYNCHRONISE, _QUEUED)):
-            alone = (part["total_ns"] or 0.0) - (copied if _MEMCPY.match(name) else 0.0)
-            took[name] = took.get(name, 0.0) + alone * each
-    call = max(took, key=lambda name: took[name], default="")
-    return IdleGpu(
-        busy_pct=busy_share(row) or 0.0,
-        med_ns=row["med_ns"],
-        operations=row["med_gpu_ops"],
-        gap_ns=row.get("med_longest_gap_ns"),
-        calls_known=bool(calls),
-        graph_launches=each * _sum((part for part in calls if _GRAPH.match(part["name"])), "calls"),
-        synchronisations=each * _sum((part for part in calls if _SYNCHRONISE.match(part["name"])), "calls"),
-        launch_ns=_sum(launches, "total_ns") / launched if launched else None,
-        call=call,
-        call_ns=max(0.0, took.get(call, 0.0)),
-        processes=processes,
-        collectives=collectives,
-        gpu=gpu,
+def _same_gpu(row: Row, gpu: Row) -> bool:
+    return process_of(row) == process_of(gpu) and (row.get("device") == gpu.get("device") or row.get("device") is None)
+
+
+def _gaps(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Gaps, ...]:
+    columns = ("gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "open_ns", "lock_ns", "writing")
+    return tuple(
+        Gaps(row["cause"], row["length"], *((row.get(column) or 0.0) / count for column in columns))
+        for row in rows
+        if _same_gpu(row, gpu)
     )
 
 
-def _sum(rows: Iterable[Row], column: str) -> float:
-    return sum(row[column] or 0 for row in rows)
+def _copies(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies, ...]:
+    return tuple(
+        Copies(
+            row["direction"], row.get("memory"), row["calls"] / count, row["total_ns"] / count, row["alone_ns"] / count,
+            None if row.get("total_bytes") is None else row["total_bytes"] / count, row.get("med_bytes"),
+            100 * row["late_calls"] / row["calls"],
+        )
+        for row in rows
+        if _same_gpu(row, gpu)
+    )  # fmt: skip
+
+
+_NOT_DIVIDED: Final = frozenset(
+    {"iterations", "streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct"}
+)
+
+
+def _numbers(use: Row, count: float) -> dict[str, float]:
+    return {
+        name: value if name in _NOT_DIVIDED else value / count
+        for name, value in use.items()
+        if isinstance(value, (int, float)) and name not in {"pid", "device", "rank", "block"}
+    }
 
 
 def busy_share(row: Row) -> float | None:

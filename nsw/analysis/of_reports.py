@@ -122,15 +122,21 @@ def _results(report: ReadReport, *, alone: bool) -> list[ReadReport]:
 
 
 def _of_iterations(tables: _Rows) -> _Rows:
-    """The tables, without iterations that only repeated kernels show and that hold less than half of the GPU's work."""
+    """The tables, without iterations that only repeated kernels show and that hold less than half of the GPU's work.
+
+    Set-up does not count.
+    """
     work: dict[str, float] = {}
     for row in tables.get("phases", ()):
         work[row["phase"]] = work.get(row["phase"], 0.0) + (row["gpu_ns"] or 0.0)
-    marked = any(row["found_by"] != "kernel_sequence" for row in tables.get("iterations", ()))
-    if marked or work.get("steady", 0.0) >= _MOSTLY * sum(work.values()):
+    iterations = tables.get("iterations", ())
+    marked = any(row["found_by"] != "kernel_sequence" for row in iterations)
+    if not iterations or marked or work.get("steady", 0.0) >= _MOSTLY * (sum(work.values()) - work.get("setup", 0.0)):
         return tables
     return {
-        name: table_rows for name, table_rows in tables.items() if name not in {"iterations", "phases", "phase_summary"}
+        name: table_rows
+        for name, table_rows in tables.items()
+        if name not in {"iterations", "phases", "phase_summary", "gaps", "host_copies", "gpu_use"}
     }
 
 

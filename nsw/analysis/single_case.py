@@ -10,7 +10,7 @@ from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table
 from nsw.analysis.host import OTHER_WORK, WAITS, work_of
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.counters import LATENCY, bound_by, kernel_advice, roof_pct
-from nsw.analysis.rules.timeline import idle_reason
+from nsw.analysis.rules.gaps import WORDS, idle_causes
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.metrics import find
 from nsw.quantities import duration, rate, size
@@ -60,12 +60,6 @@ def section_of(case: CaseSummary, tables: Mapping[str, Sequence[Mapping[str, Any
     )
 
 
-_CAUSES: Final = {
-    "launches": "launches", "synchronisation": "waits for the GPU", "gap": "one gap", "call": "a CUDA call",
-    "host": "the host",
-}  # fmt: skip
-
-
 def where_time_goes(case: CaseSummary) -> list[Block]:
     """An iteration of a case by class of GPU work, and idle time with its cause; else all its GPU work by class."""
     section = _parts_of(case)
@@ -88,7 +82,10 @@ def _parts_of(case: CaseSummary) -> Section | None:
     ) >= _SMALL * total_ns:
         rows.append(("the rest", ns, 100 * ns / total_ns, sum(p.operations for p in remaining_parts), None, ""))
     if spent.idle_pct is not None:
-        cause = f" ({_CAUSES[idle_reason(case.idle_gpu)]})" if case.idle_gpu is not None else ""
+        causes = (
+            idle_causes(case, case.idle_gpu) if case.idle_gpu is not None and spent.idle_pct >= _TELLING_PCT else []
+        )
+        cause = f" ({WORDS[causes[0].cause]})" if causes else ""
         rows.append(
             (f"GPU idle{cause}", spent.idle_pct * total_ns / 100, spent.idle_pct, None, None, _each_idle(spent))
         )

@@ -70,10 +70,20 @@ class Iterations:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What of the time in NCCL kernels is waiting at least, in per cent of GPU time, and for whom most of it is."""
+    """What of the time in NCCL kernels is waiting at least, in per cent of GPU time, and for whom most of it is.
+
+    What tells why that one is late, beside the mean of the others: `late_work_pct` how much longer its kernels other
+    than NCCL's take, `late_kernels_pct` how many more they are, `late_gap_ns` how much longer its GPU waits for its
+    host in an iteration, `late_input` whether most of these waits end with a copy to the GPU.
+    """
 
     pct: float
     late: str
+    late_work_pct: float | None = None
+    late_kernels_pct: float | None = None
+    late_unequal: bool = False
+    late_gap_ns: float = 0.0
+    late_input: bool = False
 
 
 def steady_rows(name: str, summary_rows: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
@@ -154,7 +164,7 @@ def iterations(rows: Sequence[Row]) -> Iterations | None:
     )  # fmt: skip
 
 
-def waiting(rows: Sequence[Row], gpu_ns: float) -> Waiting | None:
+def waiting(rows: Sequence[Row], gpu_ns: float, use: Sequence[Row] = (), gaps: Sequence[Row] = ()) -> Waiting | None:
     """How much of the time in NCCL kernels is waiting for a late rank, at least.
 
     A collective ends everywhere when the last rank has come: the kernel of the last is the shortest, and what those
@@ -163,12 +173,14 @@ def waiting(rows: Sequence[Row], gpu_ns: float) -> Waiting | None:
     Args:
         rows: The steady rows of `communication`, with process or rank.
         gpu_ns: All steady GPU time.
+        use: Rows of gpu_use.
+        gaps: Rows of gaps.
     """
     by_run: dict[Any, dict[tuple[Any, ...], list[Row]]] = {}
     for row in rows:
         if row.get("library") == "nccl" or row.get("kind") == "nccl":
             by_run.setdefault(row.get("run"), {}).setdefault(process_of(row), []).append(row)
-    waited, late = 0.0, ""
+    waited, late, latest_rank = 0.0, "", ()
     for ranks in by_run.values():
         calls = {sum(r.get("calls") or 0 for r in rank_rows) for rank_rows in ranks.values()}
         if len(ranks) < 2 or len(calls) != 1:
@@ -177,7 +189,36 @@ def waiting(rows: Sequence[Row], gpu_ns: float) -> Waiting | None:
         latest_rank = min(took, key=lambda rank: took[rank])
         waited += sum(took.values()) - len(took) * took[latest_rank]
         late = process_name(ranks[latest_rank][0], ranks[latest_rank][0].get("device"))
-    return Waiting(100 * waited / gpu_ns, late) if late and gpu_ns else None
+    if not late or not gpu_ns:
+        return None
+    processes = {process_of(row) for rank_rows in ranks.values() for row in rank_rows}
+    return Waiting(100 * waited / gpu_ns, late, *_why_late(latest_rank, processes, use, gaps))
+
+
+def _why_late(
+    late: tuple[Any, ...], processes: set[tuple[Any, ...]], use: Sequence[Row], gaps: Sequence[Row]
+) -> tuple[Any, ...]:
+    """What differs between a late process and the others of its run, as in `Waiting`."""
+    rows = {process_of(row): row for row in use if process_of(row) in processes and row.get("iterations")}
+    if late not in rows or len(rows) < 2:
+        return ()
+    measured: dict[tuple[Any, ...], tuple[float, ...]] = {}
+    for key, row in rows.items():
+        waits = [gap for gap in gaps if process_of(gap) == key and gap["length"] != "short"]
+        for_input = [gap for gap in waits if 2 * (gap.get("to_gpu") or 0) >= gap["gaps"]]
+        measured[key] = tuple(
+            value / row["iterations"]
+            for value in (
+                row["kernel_ns"] - row["communication_ns"], row["kernels"],
+                sum(gap["total_ns"] for gap in waits), sum(gap["total_ns"] for gap in for_input),
+            )
+        )  # fmt: skip
+    others = [statistics.mean(values) for values in zip(*(measured[key] for key in rows if key != late), strict=True)]
+    work, kernels, gap, for_input_ns = (mine - other for mine, other in zip(measured[late], others, strict=True))
+    return (
+        100 * work / max(others[0], 1.0), 100 * kernels / max(others[1], 1.0), False, max(gap, 0.0),
+        for_input_ns >= max(gap, 1.0) / 2,
+    )  # fmt: skip
 
 
 def worked_on(gpu: Sequence[Row], iterations: Iterable[Row]) -> list[Row]:

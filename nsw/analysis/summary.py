@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 TABLES = (
     "gpu_summary", "api_summary", "communication", "functions", "operators", "figures", "facts", "phases",
-    "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "process_gpus", "ranks",
+    "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "process_gpus", "ranks", "gaps",
+    "host_copies", "gpu_use",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules")  # as columns: a row a metric of a launch is many
 

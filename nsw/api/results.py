@@ -136,6 +136,9 @@ class Tables:
         phase_summary: pd.DataFrame
         phases: pd.DataFrame
         process_gpus: pd.DataFrame
+        gaps: pd.DataFrame
+        host_copies: pd.DataFrame
+        gpu_use: pd.DataFrame
         ranks: pd.DataFrame
         rules: pd.DataFrame
         source_metrics: pd.DataFrame

@@ -85,7 +85,9 @@ class Report:
         self.problems.append(Problem("warning", message, line, fix))
 
 
-PHASE_TABLES: Final = ("phases", "iterations", "iteration_trace", "phase_summary", "process_gpus")
+PHASE_TABLES: Final = (
+    "phases", "iterations", "iteration_trace", "phase_summary", "process_gpus", "gaps", "host_copies", "gpu_use",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

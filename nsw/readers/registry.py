@@ -65,7 +65,9 @@ _TIMELINE = (
     "gpu_summary", "gpu_trace", "api_summary", "api_trace", "osrt_summary", "um_summary", "nvtx_summary",
     "nvtx_gpu_summary", "openacc_summary", "openmp_summary", "communication", "facts",
 )  # fmt: skip
-_PHASES = ("phases", "phase_summary", "iterations", "iteration_trace", "process_gpus")
+_PHASES = (
+    "phases", "phase_summary", "iterations", "iteration_trace", "process_gpus", "gaps", "host_copies", "gpu_use",
+)  # fmt: skip
 _COUNTERS = ("launches", "metrics", "rules", "facts")
 _UNSUMMED = "samples of the CPU and of GPU metrics, graphics APIs, network"
 

@@ -37,7 +37,7 @@ _FACTS: Final = "facts"
 class HostWork(NamedTuple):
     """What the host does while the GPU waits for it: as in a `Hit`, the fact without idle time; the kind of work."""
 
-    rule: str
+    cause: str
     work: str
     what: str
     do: str
@@ -80,7 +80,7 @@ def host_work_while_idle(case: CaseSummary, waits_ns: float) -> HostWork | None:
         explanation = f"which waits for its loader workers {loader.share_pct:.0f} % of its time"
         advice = "More workers (num_workers), or cheaper work in them: py-spy shows what they do."
         problem = f"waits {format_ns(waits_ns)} for loader workers"
-        return HostWork("idle: loader", LOADER, problem, "more loader workers", waited + explanation, advice)
+        return HostWork("data-loader", LOADER, problem, "more loader workers", waited + explanation, advice)
     of_all = {work.name: work.share_pct for work in host.work}
     main_work = next((work for work in host.beside_gpu if work.name in _ADVICE), None)
     if main_work is None or main_work.share_pct < _WORK_PCT or of_all.get(main_work.name, 0.0) < _LEAST_PCT:
@@ -92,7 +92,7 @@ def host_work_while_idle(case: CaseSummary, waits_ns: float) -> HostWork | None:
     )
     problem = f"waits {format_ns(waits_ns)}, {main_work.share_pct:.0f} % {main_work.name}"
     do, advice = _ADVICE[main_work.name]
-    return HostWork("idle: host work", main_work.name, problem, do, waited + explanation, advice)
+    return HostWork("host-work", main_work.name, problem, do, waited + explanation, advice)
 
 
 def _fact(case: CaseSummary, key: str) -> float | None:

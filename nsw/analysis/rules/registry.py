@@ -31,6 +31,7 @@ __all__ = ["RULES", "as_findings", "hits_of"]
 GROUP: Final = "nsw.rules"
 RULES: Final[Mapping[str, Rule]] = {**timeline_rules.RULES, **counter_rules.RULES, **host_rules.RULES}
 _KERNELS: Final = "kernels"
+_GENERAL: Final = {"launch-bound": 0.4}  # what the gain of a general remedy counts in the order
 _ALIKE: Final = 4  # other cases of a rule that are named
 
 
@@ -41,10 +42,13 @@ def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
         NswError: A rule of another package failed.
     """
     context = Context.from_cases(cases)
-    return {
-        case.id: sorted((hit for name, rule in _rules() for hit in _apply(name, rule, case, context)), key=_weight)
-        for case in cases
-    }
+    found: dict[str, list[Hit]] = {}
+    for case in cases:
+        hits = [hit for name, rule in _rules() for hit in _apply(name, rule, case, context)]
+        if all(hit.healthy for hit in hits) and (busy := timeline_rules.healthy(case)) is not None:
+            hits.append(busy)
+        found[case.id] = sorted(hits, key=_weight)
+    return found
 
 
 def _rules() -> Iterator[tuple[str, Rule]]:
@@ -68,7 +72,8 @@ def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequen
 
 
 def _weight(hit: Hit) -> tuple[float, str]:
-    return -hit.gain_pct, hit.cause
+    """The order of hits: by gain, but a remedy for all launches after one that names what to change."""
+    return -hit.gain_pct * _GENERAL.get(hit.cause, 1.0), hit.cause
 
 
 def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Finding]:

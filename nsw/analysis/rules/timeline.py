@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.comparison import is_time
-from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
-from nsw.analysis.kernel_classes import LAYOUT, OPTIMIZER
+from nsw.analysis.idle_gpu import BUSY_PCT
+from nsw.analysis.kernel_classes import NCCL
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.gaps import framework_of, idle_hits
 from nsw.analysis.rules.hits import Context, Hit, direction
-from nsw.analysis.rules.host import host_work_while_idle
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
 from nsw.wording import and_more, one_or, plural
@@ -22,50 +22,87 @@ if TYPE_CHECKING:
     from nsw.analysis.figures import Figure
     from nsw.analysis.placement import StrayContext
     from nsw.analysis.spent import Spent
+    from nsw.analysis.steady import Waiting
 
-__all__ = ["RULES", "busy_pct", "idle_reason", "slowed_times"]
+__all__ = ["RULES", "busy_pct", "healthy", "slowed_times"]
 
-_PART: Final = 0.25  # of the idle time: a call that takes as much explains it
-_LONG: Final = 0.5  # of the idle time: a gap that is as long is what to look for
-_MANY: Final = 20  # operations of an iteration, of which each waits for its launch
-_ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Register))")
+_PART: Final = 0.25  # of slow iterations
+_MANY: Final = 20  # operations of an iteration
 _A_TIME: Final = re.compile(r"(?:/|\bper )\s*(?:s|secs?|seconds?|min|minutes?|h|hours?)$|\bs\^?-1$", re.IGNORECASE)
-_COPIES: Final = re.compile(r"cu(?:da)?Memcpy")
 _HOST_SHOWN: Final = (
     "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) shows what the host does."
 )
+_WORTH_PCT: Final = 8.0  # of an iteration
 _COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
 _MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
-_ALONE_PCT: Final = 8.0  # of an iteration, in which only copies are at work
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
 _SLOWEST: Final = 1e9  # what it gives at least
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
+_PINNED, _PINNED_PCIE_4 = 50e9, 25e9  # byte/s: what pinned memory gives
 _FAST: Final = 20e9  # byte/s, which only pinned memory gives
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
 _MUCH_FASTER: Final = 2.0
+_OFTEN, _LATE_PCT = 10, 25.0  # copies, and those in the second half of the time: fewer are set-up
+_APART: Final = 0.8  # of the time in copies: with no kernel beside
+_BESIDE: Final = 1.1  # times the busy time
+_HARDLY: Final = 0.05  # of the kernels' time that is beside other kernels
+_OFTEN_BETWEEN: Final = 0.1  # times a kernel that work of the default stream comes behind another stream's
+_LONGER_NS: Final = 8e3  # of a kernel, which its launch does not decide
+_BINDS: Final = 0.7  # of the time: what kernels take that bind it
+_EMPTY: Final = 0.75  # of the GPU, that a kernel of 32 blocks leaves empty at least
+_MOSTLY: Final = 0.5
 _EXPOSED_PCT: Final = 10.0  # of an iteration
 _WAITING: Final = 1 / 3  # of the time in NCCL's kernels
+_COLLECTIVES, _FEW_BUCKETS, _SMALL_COLLECTIVE_NS = 32, 8, 100e3  # an iteration; how long a small one takes
+_HIDDEN: Final = 0.1  # times the exposed time: hardly anything is hidden
+_BACKWARD: Final = 0.6  # of computing: beside which collectives can run
+_MORE_WORK_PCT, _SAME_KERNELS_PCT = 5.0, 3.0
 _FP32_PCT: Final = 20.0  # of GPU time
 _AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
+_HOPPER: Final = (9, 0)  # over PCIe 5
 _TENSOR_GAIN: Final = 0.3  # of that time: what whole programs win by TF32; it costs accuracy
+_LARGE_GAIN, _LARGE_NS = 0.7, 300e3  # the same of large problems, by the mean of their kernels
 _LAYOUT_PCT: Final = 8.0  # of GPU time
-_OPTIMIZER_PCT: Final = 20.0
+_FILL_PCT: Final = 5.0  # of GPU time: zeros of a dense gradient
+_OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 15.0, 40.0
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _SHORT_PCT: Final = 50.0  # of the kernels
 _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
 _NAMED: Final = 4  # processes in a sentence
 _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
-_VALUE: Final = 64  # bytes that are a value or a few
-_ONCE, _FEW = 0.9, 3.5  # times an iteration
-_WORTH_IDLE_PCT: Final = 10.0
+_SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
+_MOST, _LITTLE = 0.7, 0.2  # of the longer time: the GPU's
+_FIRST_PCT: Final = 30.0  # of all iterations' time
+_TUNES, _COMPILES_NS = 2.0, 2e9  # times the GPU's work of an iteration; more than any library takes to load
+_OF_START: Final = 0.5  # of the gain: what is right for a long run
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
-_SMALL_PAGE: Final = 64 << 10  # bytes of a migration
-_MIGRATIONS: Final = 1000
+_PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
+_MIGRATIONS: Final = 500
 
-_OF_HOST: Final = frozenset({"gap", "host"})  # reasons that only a profile of the host explains
-
-Reason = Literal["call", "gap", "host", "synchronisation", "launches"]
+# kernels of libraries, by their names
+_OF_LIBRARIES: Final = re.compile(
+    r"\bat::|at_cuda_detail|cudnn|cublas|nvjet|cutlass|xmma|gemm|elementwise_kernel|multi_tensor_apply|softmax_warp|cunn_"
+    r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash|\bcub\b|compute_grad_weight|sum_and_scatter", re.IGNORECASE,
+)  # fmt: skip
+_LAYOUT: Final = re.compile(r"nchwToNhwc|nhwcToNchw|tensorTransform|transposeTensor|batch_transpose", re.IGNORECASE)
+_UNFUSED_STEP: Final = re.compile(r"^(?!.*multi_tensor).*(?:addcmul|addcdiv|lerp|sqrt_kernel)", re.IGNORECASE)
+_FOREACH: Final = re.compile(r"multi_tensor_apply")
+_FUSED: Final = re.compile(r"Fused")
+_SOFTMAX: Final = re.compile(r"softmax", re.IGNORECASE)
+_SCORES: Final = re.compile(r"softmax|masked_fill|(?:Mul|Div)Functor|dropout|direct_copy", re.IGNORECASE)
+_CAST: Final = re.compile(r"float16_copy|bfloat16_copy|LoadWithCast|direct_copy_kernel|to_copy", re.IGNORECASE)
+_HALF: Final = re.compile(r"half|bfloat|f16|bf16|_hss|_tss|hgemm", re.IGNORECASE)
+_EMBEDDING: Final = re.compile(r"embedding|compute_grad_weight|sum_and_scatter", re.IGNORECASE)
+_FILL: Final = re.compile(r"FillFunctor")
+_TABLE_WORK: Final = re.compile(
+    r"embedding|FillFunctor|multi_tensor_apply|addcmul|addcdiv|lerp|sqrt_kernel|CUDAFunctor_add"
+)
+# what of such kernels' time a cure saves
+_GAINS: Final = {
+    "layout-conversion": 1.0, "unfused-optimizer": 0.6, "unfused-attention": 0.8, "autocast-weight-casts": 0.9,
+    "dense-embedding-gradient": 0.9,
+}  # fmt: skip
 
 
 def slowed_times(case: CaseSummary, pass_name: str | None = None) -> float:
@@ -104,137 +141,108 @@ def busy_pct(case: CaseSummary) -> float | None:
     return None if idle is None else min(100.0, (100 - idle) * slowed_times(case))
 
 
-def idle_reason(idle: IdleGpu) -> Reason:
-    """What the GPU waits for, as far as the data tells."""
-    if idle.call and idle.call_ns >= _PART * idle.idle_ns:
-        return "call"
-    if idle.gap_ns is not None and idle.gap_ns >= _LONG * idle.idle_ns:
-        return "gap"
-    if idle.operations < _MANY:
-        return "host"
-    return "synchronisation" if idle.synchronisations >= _PART * idle.operations else "launches"
-
-
-def _idle(reason: Reason) -> Callable[[CaseSummary, Context], Hit | None]:
-    """The rule for GPUs that are idle for one reason."""
-
-    def rule(case: CaseSummary, _: Context) -> Hit | None:
-        idle = case.idle_gpu
-        if idle is None or idle_reason(idle) != reason:
-            return None
-        if idle.gap_ns is None and reason != "call":  # the table was made before gaps were read: it may be one gap
-            return None
-        slowed = slowed_times(case)
-        idle = replace(idle, med_ns=idle.med_ns / slowed, busy_pct=idle.busy_pct * slowed)  # as without the profiler
-        if idle.busy_pct >= BUSY_PCT:
-            return None
-        cause, do, explanation, advice = _IDLE_TEXTS[reason](idle)
-        name, size = f"idle: {reason}", f"{100 - idle.busy_pct:.0f} %"
-        profiled = host_work_while_idle(case, _longest_wait(idle)) if reason in _OF_HOST else None
-        if profiled is not None:
-            name, work, cause, do, explanation, advice = profiled
-            size += f", {work}"
-        elif reason in _OF_HOST and (case.loading_ns or 0.0) >= _PART * idle.idle_ns:
-            loading = format_ns(min(case.loading_ns or 0.0, idle.idle_ns))  # medians of different things
-            name = "idle: loader"
-            cause, do = f"waits {loading} for the DataLoader", "more loader workers"
-            explanation = f"for {loading} of that the program waits for its DataLoader"
-            advice = (
-                "More workers (num_workers), cheaper decoding, or data that are ready (cached, resized) shorten that."
-            )
-        other_gpus = ""
-        if idle.processes > 1:
-            other_gpus = (
-                " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
-            )
-        return Hit(
-            name, case.id, 100 - idle.busy_pct, cause, do,
-            f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} % of {_an_iteration(case, idle.med_ns)}: {explanation}",
-            advice + other_gpus, size, "iterations",
-        )  # fmt: skip
-
-    return rule
-
-
-def _longest_wait(idle: IdleGpu) -> float:
-    """What a GPU waits at once, or in all where no gap stands out; medians differ: never more than all idle time."""
-    gap = idle.gap_ns or 0.0
-    return min(gap, idle.idle_ns) if gap >= _LONG * idle.idle_ns else idle.idle_ns
-
-
-def _an_iteration(case: CaseSummary, med_ns: float) -> str:
-    """An iteration with its time: of a few their range, whose median says little."""
-    iterations = case.iterations
-    if iterations is None or iterations.count >= _FEW_ITERATIONS:
-        return f"an iteration of {format_ns(med_ns)}"
-    return f"iterations of {format_ns(iterations.least_ns)} to {format_ns(iterations.most_ns)}"
-
-
-def _call(idle: IdleGpu) -> tuple[str, str, str, str]:
-    took = f"{idle.call} {format_ns(idle.call_ns)} an iteration"
-    if _ALLOCATES.match(idle.call):
-        do, advice = (
-            "allocate once, or pool",
-            "Allocate before the loop, or from a pool (cudaMallocAsync; no empty_cache()).",
-        )
-    elif _COPIES.match(idle.call):
-        do, advice = "copy from pinned memory", "Copy from pinned memory with cudaMemcpyAsync, while kernels run."
-    else:
-        do, advice = "move it out of the loop", "Move it out of the loop."
-    return took, do, f"the host spends {format_ns(idle.call_ns)} of it in {idle.call}", advice
-
-
-def _gap(idle: IdleGpu) -> tuple[str, str, str, str]:
-    gap = format_ns(_longest_wait(idle))
-    calls = "and no CUDA call explains it" if idle.calls_known else "CUDA calls were not recorded"
-    return (
-        f"one gap of {gap}{', no CUDA call' if idle.calls_known else ''}",
-        "look at the loader" if idle.calls_known else "look at the host there",
-        f"{gap} of that are one gap, {calls}",
-        f"The host does something else there, such as loading data, I/O or computing. {_HOST_SHOWN}",
+def _pageable(case: CaseSummary, context: Context) -> Hit | None:
+    """Copies of pageable memory again and again, by what the timeline tells of their memory."""
+    idle = case.idle_gpu
+    if (
+        idle is None
+        or not idle.use
+        or any(copy.memory is None for copy in idle.copies if copy.direction != "on the GPU")
+    ):
+        return _slow_copies(case, context)
+    link = _PINNED if _capability(case) >= _HOPPER else _PINNED_PCIE_4
+    mine = [copy for copy in idle.copies if copy.memory == "pageable" and (copy.med_bytes or 0.0) >= _LARGE]
+    if not idle.is_iteration:  # what is copied once, at set-up, is not worth it
+        mine = [copy for copy in mine if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
+    if not mine:
+        return None
+    took, size = sum(copy.total_ns for copy in mine), sum(copy.total_bytes or 0.0 for copy in mine)
+    speed = size / took * 1e9
+    staged = idle.in_gaps("copy") if idle.is_iteration else 0.0  # the host copies into its own pinned buffer
+    alone = sum(copy.alone_ns for copy in mine)
+    gain = 100 * (alone * max(0.0, 1 - speed / link) + staged) / idle.med_ns
+    if gain < _WORTH_PCT:
+        return None
+    largest = max(mine, key=lambda copy: copy.total_ns)
+    share = 100 * took / idle.med_ns
+    span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
+    return _hit(
+        case, "pageable-copies", gain, f"{share:.0f} % pageable copies, {_gigabytes(speed)}",
+        f"{share:.0f} % {span} is copying pageable memory {largest.direction} at {rate(speed)}, where pinned memory"
+        f" reaches some {_gigabytes(link)}", f"{share:.0f} %", "host_copies",
     )  # fmt: skip
 
 
-def _host(idle: IdleGpu) -> tuple[str, str, str, str]:
-    return (
-        f"waits for the host, {idle.operations:.0f} operations", "look at the host",
-        f"between its {idle.operations:.0f} operations it waits for the host", _HOST_SHOWN,
+def _hit(case: CaseSummary, cause: str, gain: float, what: str, fact: str, size: str, table: str) -> Hit:
+    """A hit with the remedies of its cause."""
+    known = causes()[cause]
+    return Hit(cause, case.id, gain, what, known.do, fact, known.remedy(framework_of(case)), size, table)
+
+
+def _not_overlapped(case: CaseSummary, _: Context) -> Hit | None:
+    """Large copies that do not run at all while kernels or copies the other way do."""
+    idle = case.idle_gpu
+    if idle is None or not idle.is_iteration:
+        return None
+    copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
+    took, alone = (sum(getattr(copy, column) for copy in copies) for column in ("total_ns", "alone_ns"))
+    computing = idle.use.get("computing_ns", 0.0)
+    if not took or alone < _APART * took or any(copy.memory == "managed" for copy in copies):
+        return None
+    if took + computing > _BESIDE * idle.use.get("busy_ns", 0.0):  # copies of both ways run beside each other
+        return None
+    saved = 100 * min(alone, computing) / idle.med_ns
+    if saved < _WORTH_PCT:
+        return None
+    largest = max(copies, key=lambda copy: copy.total_ns)
+    speed = f" at {rate(largest.total_bytes / largest.total_ns * 1e9)}" if largest.total_bytes else ""
+    return _hit(
+        case, "no-copy-overlap", saved, f"{100 * alone / idle.med_ns:.0f} % copies, no kernel beside",
+        f"{100 * alone / idle.med_ns:.0f} % of an iteration is copying {largest.direction}{speed} with no kernel beside"
+        f" it: copies and kernels alternate, and could overlap", f"{100 * alone / idle.med_ns:.0f} %", "host_copies",
     )  # fmt: skip
 
 
-def _waits(idle: IdleGpu) -> tuple[str, str, str, str]:
-    return (
-        f"{idle.synchronisations:.0f} waits for the GPU an iteration", "keep results on the GPU",
-        f"the host waits for the GPU {idle.synchronisations:.0f} times in it, each time without launching ahead",
-        "Synchronise less often: no .item(), printing of tensors or cudaDeviceSynchronize in the loop.",
+def _serial_streams(case: CaseSummary, _: Context) -> Hit | None:
+    """Kernels of several streams, none beside another, with work in the default stream between them."""
+    use = case.idle_gpu.use if case.idle_gpu else {}
+    computing = use.get("computing_ns", 0.0)
+    if use.get("streams", 0.0) < 2 or not computing or case.idle_gpu is None:
+        return None
+    beside = use["kernel_ns"] / computing - 1
+    apart, between = use.get("default_stream", 0.0), use["kernels"]
+    if beside > _HARDLY or apart < _OFTEN_BETWEEN * between or busy_pct(case) is None:
+        return None
+    saved = 100 * min(computing * (1 - 1 / use["streams"]), use.get("small_ns", 0.0)) / case.idle_gpu.med_ns
+    if saved < _WORTH_PCT:
+        return None
+    return _hit(
+        case, "default-stream", saved, f"{use['streams']:.0f} streams, one kernel at a time",
+        f"kernels of {use['streams']:.0f} streams run one after the other, with work in the default stream between"
+        " them, for which all streams wait", f"{saved:.0f} %", "gpu_use",
     )  # fmt: skip
 
 
-def _launches(idle: IdleGpu) -> tuple[str, str, str, str]:
-    work = idle.busy_pct / 100 * idle.med_ns / idle.operations
-    spacing = idle.med_ns / idle.operations
-    call = f", a launch call {format_ns(idle.launch_ns)}" if idle.launch_ns is not None else ""
-    graphs = "more CUDA graphs" if idle.graph_launches >= 1 else "CUDA graphs, larger batch"
-    advice = (
-        "CUDA graphs launch some of them: put more of the iteration into graphs."
-        if idle.graph_launches >= 1
-        else "The host cannot launch faster: launch them together as CUDA graphs, or give it fewer and larger"
-        " operations (fused kernels, torch.compile, a larger batch)."
-    )
-    return (
-        f"{idle.operations:,.0f} operations of {format_ns(work)}",
-        graphs,
-        (
-            f"{idle.operations:,.0f} operations, one every {format_ns(spacing)}, keep it busy for {format_ns(work)}"
-            f" each{call}"
-        ),
-        advice,
-    )
-
-
-_IDLE_TEXTS: Final[Mapping[Reason, Callable[[IdleGpu], tuple[str, str, str, str]]]] = {
-    "call": _call, "gap": _gap, "host": _host, "synchronisation": _waits, "launches": _launches,
-}  # fmt: skip
+def _one_after_the_other(case: CaseSummary, _: Context) -> Hit | None:
+    """Kernels of few blocks, each long enough, that fill a small part of the GPU one after the other."""
+    idle = case.idle_gpu
+    use = idle.use if idle else {}
+    small, kernels = use.get("small_ns", 0.0), use.get("kernels", 0.0)
+    if idle is None or not small or kernels < 2 or use.get("streams", 2.0) > 1:
+        return None
+    if use["kernel_ns"] > (1 + _HARDLY) * use["computing_ns"] or small < _MOSTLY * use["kernel_ns"]:
+        return None
+    if use["kernel_ns"] / kernels < _LONGER_NS or use["computing_ns"] < _BINDS * idle.med_ns:  # launches decide
+        return None
+    saved = 100 * small * _EMPTY / idle.med_ns
+    if saved < _WORTH_PCT:
+        return None
+    return _hit(
+        case, "kernels-not-concurrent", saved, "small kernels one after the other",
+        f"{100 * small / idle.med_ns:.0f} % of {'an iteration' if idle.is_iteration else 'the time'} is kernels of at"
+        f" most 32 blocks, each of which fills a part of the GPU, one after the other in one stream; where they are"
+        " independent they fit beside each other", f"{saved:.0f} %", "gpu_use",
+    )  # fmt: skip
 
 
 def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
@@ -242,6 +250,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
     largest_copy = _most_copied(case)
     if (
         largest_copy is None
+        or (not case.iterations and largest_copy.calls < _OFTEN)
         or largest_copy.bytes_per_s is None
         or not largest_copy.total_bytes
         or largest_copy.total_bytes < _LARGE * largest_copy.calls
@@ -271,7 +280,7 @@ def _slow_copies(case: CaseSummary, context: Context) -> Hit | None:
         else "; it pays where the same memory is copied often."
     )
     return Hit(
-        "slow copies",
+        "pageable-copies",
         case.id,
         share * (1 - 1 / faster if comparison else 0.6),
         f"{share:.0f} % {kind}{one_way}, {_gigabytes(largest_copy.bytes_per_s)}",
@@ -330,58 +339,10 @@ def _copies(case: CaseSummary, _: Context) -> Hit | None:
     if (largest_copy.bytes_per_s or 0.0) >= _FAST:
         do, advice = "move fewer bytes", "That is a speed of pinned memory: fewer bytes would win."
     return Hit(
-        "copies", case.id, share, f"{share:.0f} % copies", do,
+        "copies-dominate", case.id, share, f"{share:.0f} % copies", do,
         f"{share:.0f} % of all GPU time, set-up included, is copies between host and GPU, {part:.0f} % of them"
         f" {_direction_text(largest_copy)}{speed}", advice, f"{share:.0f} %", "copies",
     )  # fmt: skip
-
-
-def _copies_alone(case: CaseSummary, context: Context) -> Hit | None:
-    """Copies that no kernel hides, and that are not slow."""
-    spent, largest_copy = case.spent, _most_copied(case)
-    alone = spent.copies_pct if spent else None
-    if alone is None or alone < _ALONE_PCT or largest_copy is None or _slow_copies(case, context) is not None:
-        return None
-    speed = f" at {rate(largest_copy.bytes_per_s)}" if largest_copy.bytes_per_s else ""
-    do, proposal = (
-        ("prefetch on its own stream", "Copy the next input")
-        if direction(largest_copy.name) == "to"
-        else ("copy on its own stream", "Copy the last results")
-    )
-    return Hit(
-        "copies alone", case.id, alone, f"{alone:.0f} % copies, no kernel beside", do,
-        f"{alone:.0f} % of an iteration is copying {_direction_text(largest_copy)}{speed} with no kernel beside it",
-        f"{proposal} on a stream of its own while kernels run (non_blocking=True with pinned memory).",
-        f"{alone:.0f} %", "copies",
-    )  # fmt: skip
-
-
-def _read_back(case: CaseSummary, _: Context) -> Hit | None:
-    """A value of a few bytes that the host reads in every iteration, and waits for."""
-    busy, each = busy_pct(case), _each_iteration(case)
-    if busy is None or not each or 100 - busy < _WORTH_IDLE_PCT:
-        return None
-    if case.idle_gpu is not None and idle_reason(case.idle_gpu) in {"gap", "call"}:  # which explains the idle time
-        return None
-    small = sum(
-        c.calls
-        for c in case.copies
-        if direction(c.name) == "from" and c.total_bytes is not None and c.total_bytes <= _VALUE * c.calls
-    )
-    if not _ONCE <= small / each <= _FEW:
-        return None
-    return Hit(
-        "reads a value back", case.id, min(100 - busy, _WORTH_IDLE_PCT), "reads a value every iteration",
-        "no .item() in the loop",
-        f"in every iteration the host waits for {_values(small / each)} of a few bytes from the GPU, which is idle"
-        f" {100 - busy:.0f} % of the time",
-        "Read it every hundredth iteration, where that is enough (.item()); GradScaler.step reads one in each.",
-        _values(small / each), "copies",
-    )  # fmt: skip
-
-
-def _values(count: float) -> str:
-    return "a value" if count < 1.5 else f"{count:.0f} values"
 
 
 def _bucket_copies(case: CaseSummary, _: Context) -> Hit | None:
@@ -394,7 +355,7 @@ def _bucket_copies(case: CaseSummary, _: Context) -> Hit | None:
     if calls < _BUCKETS or share < _BUCKETS_PCT:
         return None
     return Hit(
-        "bucket copies", case.id, share, f"{calls:.0f} copies into buckets", "gradient_as_bucket_view=True",
+        "bucket-copies", case.id, share, f"{calls:.0f} copies into buckets", "gradient_as_bucket_view=True",
         f"{calls:.0f} copies on the GPU an iteration move gradients into buckets and back ({share:.0f} % of GPU time)",
         "DistributedDataParallel(..., gradient_as_bucket_view=True) saves them.", f"{calls:.0f}", "copies",
     )  # fmt: skip
@@ -429,44 +390,81 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
     moved = [copy for copy in case.copies if "Unified" in copy.name or "UM" in copy.name.split()]
     calls, ns = sum(copy.calls for copy in moved), sum(copy.total_ns for copy in moved)
     size = sum(copy.total_bytes or 0.0 for copy in moved)
-    if calls < _MIGRATIONS or size > _SMALL_PAGE * calls or not case.gpu_ns:
+    if calls < _MIGRATIONS or size > _PIECE * calls or not case.gpu_ns:
         return None
-    return Hit(
-        "unified memory",
-        case.id,
-        min(100.0, 100 * ns / case.gpu_ns),
-        f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
-        "cudaMemPrefetchAsync",
-        f"unified memory moves in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
-        f" {format_ns(ns)} in all",
-        "Prefetch what a kernel needs (cudaMemPrefetchAsync), or copy it explicitly.",
-        f"{calls:,.0f}",
-        "copies",
-    )
+    share = 100 * ns / case.gpu_ns
+    if case.idle_gpu is not None and case.idle_gpu.is_iteration:  # kernels and the host wait for the pages
+        idle = case.idle_gpu
+        pages = sum(copy.total_ns for copy in idle.copies if copy.memory == "managed")
+        share = 100 * (pages + (idle.idle_ns if pages else 0.0)) / idle.med_ns
+    return _hit(
+        case, "page-faults", min(95.0, share), f"{calls:,.0f} migrations of {size / calls / 1024:.0f} KiB",
+        f"unified memory moves by page faults, in {calls:,.0f} pieces of {size / calls / 1024:.0f} KiB on average,"
+        f" {format_ns(ns)} in all", f"{calls:,.0f}", "copies",
+    )  # fmt: skip
 
 
 def _exposed(case: CaseSummary, _: Context) -> Hit | None:
-    """Communication that nothing hides, and whether it is waiting for a late rank."""
+    """Communication that nothing hides, and why: a late rank, small buckets, none beside the backward pass."""
     spent = case.spent
     exposed = spent.exposed_pct if spent else None
-    if exposed is None or spent is None or exposed < _EXPOSED_PCT:
+    if exposed is None or spent is None or exposed < _EXPOSED_PCT or not spent.span_ns:
         return None
-    late = case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct("NCCL")
+    nccl = next((part for part in spent.parts if part.name == NCCL), None)
     head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
-    if late and case.waiting is not None:
-        return Hit(
-            "exposed communication", case.id, exposed,
-            f"{_short(case.waiting.late)} is late, NCCL alone {exposed:.0f} %",
-            f"look at the host of {_short(case.waiting.late)}",
-            f"{head}, most of it waiting: {case.waiting.late} reaches the collectives last",
-            "Look at what delays it, not at the network.", f"{exposed:.0f} %", "communication",
+    if case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct(NCCL):
+        return _late_rank(case, case.waiting, exposed, head)
+    if nccl is not None and nccl.operations >= _COLLECTIVES and nccl.ns / nccl.operations < _SMALL_COLLECTIVE_NS:
+        return _hit(
+            case, "small-buckets", exposed * (1 - _FEW_BUCKETS / nccl.operations),
+            f"{nccl.operations:.0f} collectives of {format_ns(nccl.ns / nccl.operations)}",
+            f"{head}, in {nccl.operations:.0f} small collectives of {format_ns(nccl.ns / nccl.operations)} each: buckets"
+            " are too small", f"{exposed:.0f} %", "communication",
+        )  # fmt: skip
+    if (spent.hidden_pct or 0.0) < _HIDDEN * exposed and nccl is not None:
+        computing = spent.computing_pct or 0.0
+        if computing < exposed:
+            return _hit(
+                case, "too-little-work", exposed - computing / 2, f"NCCL alone {exposed:.0f} %, computing {computing:.0f} %",
+                f"{head}, computing only {computing:.0f} %: communication dominates, since a GPU has so little work",
+                f"{exposed:.0f} %", "communication",
+            )  # fmt: skip
+        return _hit(
+            case, "no-backward-overlap", min(exposed, _BACKWARD * computing), f"NCCL alone {exposed:.0f} %, none hidden",
+            f"{head}, {_who_is_late(case)}: the collectives begin after the backward pass, and none runs beside it",
+            f"{exposed:.0f} %", "communication",
         )  # fmt: skip
     return Hit(
-        "exposed communication", case.id, exposed, f"NCCL alone {exposed:.0f} %", "overlap or shrink communication",
+        "exposed-communication", case.id, exposed, f"NCCL alone {exposed:.0f} %", "overlap or shrink communication",
         f"{head}, {_who_is_late(case)}",
         "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
     )  # fmt: skip
+
+
+def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -> Hit:
+    """A rank that reaches the collectives last, with the reason that its own timeline shows beside the others'."""
+    name, cause = _short(waiting.late), "late-rank-host"
+    text = f"{head}, most of it waiting: {waiting.late} reaches the collectives last"
+    if waiting.late_work_pct is not None and waiting.late_work_pct >= _MORE_WORK_PCT:
+        same = waiting.late_kernels_pct is None or abs(waiting.late_kernels_pct) < _SAME_KERNELS_PCT
+        cause = "late-rank-heat" if same and not waiting.late_unequal else "uneven-work"
+        if same and waiting.late_unequal:
+            cause = "late-rank-shared-gpu"
+        text += f"; its kernels other than NCCL's take {waiting.late_work_pct:.0f} % longer than the others'"
+        text += {
+            "late-rank-heat": " at the same number of them: a lower clock, or another process on its GPU",
+            "late-rank-shared-gpu": ", some of them many times as long: another process uses its GPU",
+            "uneven-work": ": it has more work",
+        }[cause]
+    elif waiting.late_input:
+        cause = "late-rank-data"
+        text += f"; its GPU waits {format_ns(waiting.late_gap_ns)} an iteration for its input"
+    elif waiting.late_gap_ns:
+        text += f"; its GPU waits {format_ns(waiting.late_gap_ns)} an iteration for its host"
+    known = causes()[cause]
+    return Hit(cause, case.id, exposed, f"{name} is late, NCCL alone {exposed:.0f} %", known.do, text,
+               known.remedy(framework_of(case)), f"{exposed:.0f} %", "communication")  # fmt: skip
 
 
 def _who_is_late(case: CaseSummary) -> str:
@@ -498,8 +496,10 @@ def _fp32(case: CaseSummary, _: Context) -> Hit | None:
     if share < _FP32_PCT:
         return None
     class_names = " and ".join(part.name for part in spent.parts if part.name in {"GEMM", "convolution"})
+    arithmetic = [part for part in spent.parts if part.name in {"GEMM", "convolution"}]
+    large = sum(part.ns for part in arithmetic) >= _LARGE_NS * sum(part.operations for part in arithmetic)
     return Hit(
-        "FP32 arithmetic", case.id, _TENSOR_GAIN * share * busy / 100,
+        "tensor-cores-unused", case.id, (_LARGE_GAIN if large else _TENSOR_GAIN) * share * busy / 100,
         f"{share:.0f} % FP32 {class_names}, no tensor cores", "try TF32 or bf16",
         f"{share:.0f} % of GPU time is {class_names} in FP32, without tensor cores",
         "If the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
@@ -508,28 +508,89 @@ def _fp32(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def _layout(case: CaseSummary, _: Context) -> Hit | None:
-    return _of_class(
-        case, LAYOUT, _LAYOUT_PCT, "converts layouts (NCHW/NHWC, transposing)", "channels_last",
-        "Keep tensors in the layout that the kernels want: in PyTorch channels_last for the model and its input.",
-    )  # fmt: skip
+    return _of_kernels(case, "layout-conversion", _LAYOUT, _LAYOUT_PCT, "converts layouts (NCHW/NHWC, transposing)")
 
 
 def _optimizer(case: CaseSummary, _: Context) -> Hit | None:
-    return _of_class(
-        case, OPTIMIZER, _OPTIMIZER_PCT, "is the optimizer's step", "fused optimizer",
-        "Try the fused optimizer (torch.optim: fused=True), or a larger batch for each step.",
+    """An optimizer of a kernel a parameter and operation, or one of several passes over all parameters."""
+    return _of_kernels(
+        case,
+        "unfused-optimizer",
+        _UNFUSED_STEP,
+        _STEP_PCT,
+        "is an optimizer's step, parameter by parameter",
+        least=_MANY,
+    ) or _of_kernels(case, "unfused-optimizer", _FOREACH, _OPTIMIZER_PCT, "is the optimizer's step", without=_FUSED)
+
+
+def _attention(case: CaseSummary, _: Context) -> Hit | None:
+    if case.spent is None or case.spent.share_pct("attention"):
+        return None
+    return _of_kernels(
+        case, "unfused-attention", _SCORES, _SCORES_PCT, "is softmax and elementwise work on attention's scores, which are"
+        " stored between two products", needs=_SOFTMAX,
     )  # fmt: skip
 
 
-def _of_class(case: CaseSummary, name: str, least_pct: float, description: str, do: str, advice: str) -> Hit | None:
-    """A class of kernels that takes much of the GPU's work."""
-    work = _work(case)
-    share = work[0].share_pct(name) if work else 0.0
-    if work is None or share < least_pct or any("Fused" in part.top for part in work[0].parts if part.name == name):
+def _casts(case: CaseSummary, _: Context) -> Hit | None:
+    return _of_kernels(case, "autocast-weight-casts", _CAST, _CAST_PCT, "is casts between FP32 and half precision",
+                       least=_MANY, needs=_HALF)  # fmt: skip
+
+
+def _embedding(case: CaseSummary, _: Context) -> Hit | None:
+    """A gradient that is filled with zeros and updated as a table, though few rows are used."""
+    filled = sum(share.share_pct for share in case.gpu_work if _FILL.search(share.name))
+    if filled < _FILL_PCT:
         return None
-    return Hit(
-        name, case.id, share * work[1] / 100, f"{share:.0f} % {description.partition(' (')[0]}", do,
-        f"{share:.0f} % of GPU time {description}", advice, f"{share:.0f} %", "hotspots",
+    return _of_kernels(
+        case, "dense-embedding-gradient", _TABLE_WORK, _TABLE_PCT,
+        "is the dense gradient of an embedding's table and its step, of which few rows are used", needs=_EMBEDDING,
+    )  # fmt: skip
+
+
+def _of_kernels(
+    case: CaseSummary, cause: str, pattern: re.Pattern[str], least_pct: float, description: str, *, least: float = 0,
+    needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None,
+) -> Hit | None:  # fmt: skip
+    """Kernels of libraries that take much of the GPU's work, by their names.
+
+    Args:
+        case: The case.
+        cause: Its id.
+        pattern: Their names.
+        least_pct: The least share of the GPU's time.
+        description: What they do, behind `12 % of GPU time`.
+        least: How many there are at least in an iteration.
+        needs: A kernel that there must be too.
+        without: A kernel that there must not be.
+    """
+    busy = busy_pct(case)
+    busy = 100.0 if busy is None else busy
+    if case.spent is None or not case.spent.gpu_ns or case.one_phase:  # set-up would count
+        return None
+    names = [share for share in case.gpu_work if _OF_LIBRARIES.search(share.name)]
+    mine = [share for share in names if pattern.search(share.name)]
+    total = sum(share.total_ns or 0.0 for share in case.gpu_work)
+    share = 100 * sum(kernel.total_ns or 0.0 for kernel in mine) / total if total else 0.0
+    count = sum(kernel.calls or 0.0 for kernel in mine) / (_each_iteration(case) or 1)
+    calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
+    launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
+    idle = case.idle_gpu.in_gaps("launch") / case.idle_gpu.med_ns if case.idle_gpu else 0.0
+    gain = (share * busy / 100 + launched * idle) * _GAINS[cause]
+    if case.idle_gpu is not None and (host_ns := case.idle_gpu.use.get("host_ns")) and not idle > _MOSTLY:
+        gain = min(gain, max(100 * (1 - host_ns / case.idle_gpu.med_ns), gain / 4))  # then the host is the limit
+    if (
+        gain < _WORTH_PCT
+        or max(share, launched * (idle > _MOSTLY)) < least_pct
+        or count < least
+        or (needs and not any(needs.search(kernel.name) for kernel in names))
+    ):
+        return None
+    if without and any(without.search(kernel.name) for kernel in names):
+        return None
+    return _hit(
+        case, cause, gain, f"{share:.0f} % {description.partition(' (')[0]}",
+        f"{share:.0f} % of GPU time, and {launched:.0f} % of the launches, {description}", f"{share:.0f} %", "hotspots",
     )  # fmt: skip
 
 
@@ -542,10 +603,46 @@ def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
     if share < _ELEMENTWISE_PCT:
         return None
     return Hit(
-        "short kernels", case.id, share / 2, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
+        "short-kernels", case.id, share / 2, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
         f"{work[0].short_pct:.0f} % of the kernels take less than 5 us, and elementwise ones {share:.0f} % of GPU time",
         "Fuse them (torch.compile, a kernel of your own).", f"{share:.0f} %", "hotspots",
     )  # fmt: skip
+
+
+def _periodic(case: CaseSummary, _: Context) -> Hit | None:
+    """Iterations at equal distances that take longer than the others, and what differs in them."""
+    use, iterations = case.idle_gpu.use if case.idle_gpu else {}, case.iterations
+    share, period = use.get("slower_pct", 0.0), use.get("period")
+    if iterations is None or share < _SLOWER_PCT or not use.get("slow"):
+        return None
+    more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
+    loads = case.idle_gpu.loads if case.idle_gpu else 0.0
+    if loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
+        return _hit(
+            case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
+            f"{use['slow']:.0f} of {iterations.count} iterations take {format_ns(more)} longer than the usual"
+            f" {format_ns(iterations.med_ns)}, and modules are loaded in them: a compiler compiles again",
+            f"{share:.0f} %", "iterations",
+        )  # fmt: skip
+    which = f"every {_ordinal(int(period))} iteration" if period else f"each of {use['slow']:.0f} iterations"
+    if gpu >= _MOST * more:
+        differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
+    elif gpu <= _LITTLE * more:
+        differs = (
+            "the GPU has no more work in it: the host does something else (a checkpoint, garbage collection, a log)"
+        )
+    else:
+        differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
+    return _hit(
+        case, "periodic-slow-iteration", share, f"{which} takes {format_ns(more)} more",
+        f"{which} takes {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
+        f"{share:.0f} %", "iterations",
+    )  # fmt: skip
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
@@ -556,32 +653,48 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
         or not iterations.med_ns
         or iterations.most_ns < _SLOW_TIMES * iterations.med_ns
         or iterations.count < _FEW_ITERATIONS
+        or (case.idle_gpu is not None and case.idle_gpu.use.get("slow"))
     ):
         return None
     number, busy = iterations.slowest + 1, iterations.slowest_busy_pct
     all_ns = iterations.count * iterations.med_ns + iterations.most_ns - iterations.med_ns
+    gain = 100 * (iterations.most_ns - iterations.med_ns) / all_ns
+    if gain < _SLOWER_PCT:
+        return None
     works = busy is not None and busy >= BUSY_PCT
-    do = "look at its kernels" if works else "look at the host there"
+    which = f"iteration {number} of {iterations.count + iterations.warmup}"
+    fact = (
+        f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the median"
+        f" of {format_ns(iterations.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}"
+    )
     advice = (
         "Its GPU work takes longer: look at its kernels (`--table iteration_trace`), and whether its input is larger."
         if works
         else "Look at what the host does then (a checkpoint, garbage collection, a log, I/O)."
         + ("" if case.host and case.host.profiled_by else f" {_HOST_SHOWN}")
     )
-    return Hit(
-        "slow iteration",
-        case.id,
-        100 * (iterations.most_ns - iterations.med_ns) / all_ns,
-        f"iteration {number} of {iterations.count + iterations.warmup} takes {format_ns(iterations.most_ns)}",
-        do,
-        f"iteration {number} of {iterations.count + iterations.warmup} takes {format_ns(iterations.most_ns)},"
-        f" {iterations.most_ns / iterations.med_ns:.0f} times"
-        f" the median of"
-        f" {format_ns(iterations.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}",
-        advice,
-        format_ns(iterations.most_ns),
-        "iterations",
-    )
+    do = "look at its kernels" if works else "look at the host there"
+    return Hit("slow-iteration", case.id, gain, f"{which} takes {format_ns(iterations.most_ns)}", do, fact, advice,
+               format_ns(iterations.most_ns), "iterations")  # fmt: skip
+
+
+def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
+    """First iterations that take much of all time, with initialisation, autotuning or compilation in them."""
+    iterations, warmup = case.iterations, next((p for p in case.phases if p.phase == "warmup"), None)
+    if iterations is None or warmup is None or not warmup.iterations or iterations.processes > 1:  # ranks start apart
+        return None
+    more = warmup.duration_ns - warmup.iterations * iterations.med_ns
+    steady = next((p.duration_ns for p in case.phases if p.phase == "steady"), 0.0)
+    share = 100 * more / (warmup.duration_ns + steady)
+    tunes = warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns
+    if share < _FIRST_PCT or not (tunes or more >= _COMPILES_NS):  # libraries are loaded at each first iteration
+        return None
+    count = "the first iteration takes" if warmup.iterations == 1 else f"the first {warmup.iterations} iterations take"
+    return _hit(
+        case, "slow-first-iteration", share * _OF_START, f"{count} {format_ns(warmup.duration_ns)}",
+        f"{count} {format_ns(warmup.duration_ns)}, as long as {warmup.duration_ns / iterations.med_ns:.0f} later ones"
+        " (initialisation, autotuning or compilation)", f"{share:.0f} %", "phases",
+    )  # fmt: skip
 
 
 def _stray_context(case: CaseSummary, _: Context) -> Hit | None:
@@ -603,7 +716,7 @@ def _stray_context(case: CaseSummary, _: Context) -> Hit | None:
     others = f" (and {plural(len(by_gpu) - 1, 'GPU')} more)" if len(by_gpu) > 1 else ""
     what = f"{whose} also {holds} a context on GPU {gpu}"
     return Hit(
-        "stray context", case.id, min(100.0, 100 * each / med_ns) if med_ns else 0.0, what,
+        "stray-context", case.id, min(100.0, 100 * each / med_ns) if med_ns else 0.0, what,
         "set the device before the first CUDA call",
         f"{what}{others} that is {use}",
         "It takes some hundred MB of that GPU's memory, and comes mostly of a CUDA call before the process chooses its"
@@ -616,19 +729,49 @@ def _gigabytes(per_second: float) -> str:
     return f"{per_second / 1e9:.3g} GB/s"
 
 
-RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
-    **{f"idle: {reason}": _idle(reason) for reason in _IDLE_TEXTS},
-    "slow copies": _slow_copies,
+def healthy(case: CaseSummary) -> Hit | None:
+    """That a GPU is busy, of a case of which nothing else is said."""
+    idle, busy = case.idle_gpu, busy_pct(case)
+    if idle is None or busy is None or busy < BUSY_PCT or idle.operations < 1:
+        return None
+    copied = sum(copy.total_ns for copy in idle.copies if copy.direction != "on the GPU")
+    cause, also = "gpu-busy", ""
+    if idle.collectives and case.spent is not None and case.spent.hidden_pct:
+        cause, also = "scales", f", collectives hidden behind other work ({case.spent.hidden_pct:.0f} %)"
+    elif copied >= _COPIED_PCT / 100 * idle.med_ns:
+        cause, also = "overlapped", ", copies beside kernels"
+    elif any(name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in idle.calls):
+        cause, also = "graphs", ", launched by CUDA graphs"
+    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else "the time in which it has work"
+    known = causes()[cause]
+    return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
+               f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; nothing stands out", known.remedy(), f"{busy:.0f} %",
+               "iterations")  # fmt: skip
+
+
+def _idle(case: CaseSummary, _: Context) -> list[Hit]:
+    return idle_hits(case, slowed_times(case))
+
+
+RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]]] = {
+    "idle": _idle,
+    "pageable copies": _pageable,
     "copies": _copies,
-    "copies alone": _copies_alone,
-    "reads a value back": _read_back,
+    "no overlap of copies": _not_overlapped,
+    "default stream": _serial_streams,
+    "kernels one after the other": _one_after_the_other,
     "bucket copies": _bucket_copies,
     "unified memory": _migrations,
-    "exposed communication": _exposed,
+    "communication": _exposed,
     "FP32 arithmetic": _fp32,
-    LAYOUT: _layout,
-    OPTIMIZER: _optimizer,
+    "layout": _layout,
+    "optimizer": _optimizer,
+    "attention": _attention,
+    "casts": _casts,
+    "embedding": _embedding,
     "short kernels": _short_kernels,
+    "slow first iteration": _slow_first,
+    "periodic iteration": _periodic,
     "slow iteration": _slow_iteration,
     "stray context": _stray_context,
 }

@@ -34,7 +34,7 @@ _OTHER_TOOLS = (
     (re.compile(r"\w_(?:[Aa]llreduce|[Bb]roadcast|[Aa]llgather)|Horovod"), "Horovod's timeline"),
 )
 _NOTABLE = 25.0  # % of the kernels' time: some are launched by no operator
-_UNROUNDED = ("phases", "iterations", "iteration_trace", "process_gpus")
+_UNROUNDED = ("phases", "iterations", "iteration_trace", "process_gpus", "gaps", "host_copies", "gpu_use")
 _VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version")
 
 

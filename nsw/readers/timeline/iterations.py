@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from nsw.readers.timeline.statistics import IntArray
 
@@ -25,6 +25,7 @@ FoundBy: TypeAlias = Literal["nvtx", "profiler_step", "kernel_sequence"]
 _FEWEST: Final = 3  # repetitions that make iterations of marks
 _MANY: Final = 10  # a mark that repeats less often gives way to one inside it: epochs to steps
 _COVERED: Final = 0.5  # of the time from the first mark's start to the last one's end
+_HELD: Final = 0.5  # of the GPU's work from the first mark on
 _FULL_COVER: Final = 0.9  # of the time: marks that take less are a part of an iteration each
 _LOOKED_AT: Final = 64  # marks of most time; iterations take most of it
 _DIGITS: Final = re.compile(r"\d+")
@@ -68,6 +69,23 @@ class Marks:
         return in_turn and self.total_duration >= _COVERED * max(int(self.ends.max() - self.starts[0]), 1)
 
 
+class LaunchedWork:
+    """The GPU's work by the time of its launch."""
+
+    def __init__(self, launched: IntArray, durations: IntArray) -> None:
+        order = np.argsort(launched, kind="stable")
+        self._launched = launched[order]
+        self._total = np.concatenate(([0], np.cumsum(durations[order].astype(np.int64))))
+
+    def share(self, marks: Marks) -> float:
+        """How much of the work from the first mark on the marks launch, 0 to 1; 1 where there is no work."""
+        at = np.searchsorted(self._launched, np.concatenate((marks.starts, marks.ends)))
+        total = self._total[at].astype(float)
+        rest = float(self._total[-1]) - float(total[0])
+        count = len(marks.starts)
+        return float((total[count:] - total[:count]).sum()) / rest if rest > 0 else 1.0
+
+
 def generic(name: str) -> str:
     """A mark's name with its running numbers replaced, so that `step 1` and `step 2` are one name."""
     return _DIGITS.sub("#", name)
@@ -77,14 +95,17 @@ def _unnumbered(name: str) -> str:
     return generic(name).rstrip("# -_:([<")
 
 
-def iterations_by_marks(ranges: Iterable[Marks], *, named_step: str | None = None) -> Iterations | None:
+def iterations_by_marks(
+    ranges: Iterable[Marks], work: LaunchedWork | None = None, *, named_step: str | None = None
+) -> Iterations | None:
     """The marks that are a process's iterations, or None.
 
-    Of marks that repeat: those that are called steps, iterations or batches; else the outermost, unless it repeats
-    less than ten times and one inside it does more often.
+    Of marks that repeat and launch most of the GPU's work from the first of them on: those that are called steps,
+    iterations or batches; else the outermost, unless it repeats less than ten times and one inside it does more often.
 
     Args:
         ranges: The marks of the process, by name and thread.
+        work: The GPU's work; None: none is known.
         named_step: The name that a recipe gives; then only that one is looked at, however often it repeats.
     """
     marks = sorted(ranges, key=lambda m: -m.total_duration)
@@ -94,7 +115,9 @@ def iterations_by_marks(ranges: Iterable[Marks], *, named_step: str | None = Non
             if match is not None:
                 return _iterations(match)
         return None
-    candidates = [m for m in marks[:_LOOKED_AT] if m.launches and m.repeats()]
+    candidates = [
+        m for m in marks[:_LOOKED_AT] if m.launches and m.repeats() and (work is None or work.share(m) >= _HELD)
+    ]
     if not candidates:
         return None
     steps = [m for m in candidates if _STEP.search(m.name)]
@@ -120,6 +143,10 @@ _REGULAR: Final = 0.98  # of the distances between repetitions
 _LIKELY: Final = 32  # lags that the autocorrelation proposes
 _WHOLE_REPETITION: Final = 0.9  # of a repetition's kernels
 _ANCHORS: Final = 256  # kernels tried as the first of a repetition
+_FEW_KERNELS, _SHORT_NS = 32, 1e6  # of a repetition that may be a loop within an iteration
+_LONG_PAUSE, _LONG_PAUSE_NS = 5.0, 50_000.0  # times the usual one, and ns: a pause that may end an iteration
+_SAME_DISTANCE: Final = 0.8  # of the distances between what ends iterations
+_LONGEST_LAUNCH_NS: Final = 100_000.0  # a loop of one kernel that takes longer is a time step rather than a launch
 _DEVICES: Final = 16  # whose sequences are looked at
 
 
@@ -145,23 +172,76 @@ class Kernels:
         ]
 
 
-def of_kernels(kernels: Kernels) -> Iterations | None:
-    """The iterations of a process by its kernels: by those of the first device whose sequence repeats."""
-    found = (_of_kernels(k.names, k.starts, k.durations, k.launched) for k in kernels.of_each_device())
+def of_kernels(kernels: Kernels, separators: Sequence[IntArray] = ()) -> Iterations | None:
+    """The iterations of a process by its kernels: by those of the first device whose sequence repeats.
+
+    Args:
+        kernels: Its kernels.
+        separators: Times of the host's clock, ns, of what may end an iteration: waits for the GPU, copies.
+    """
+    found = (_of_kernels(part, separators) for part in kernels.of_each_device())
     return next((one for one in found if one is not None), None)
 
 
-def _of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched: IntArray) -> Iterations | None:
-    """As `repetitions`, in any order, with the time of each launch, ns."""
+def _of_kernels(kernels: Kernels, separators: Sequence[IntArray]) -> Iterations | None:
+    """As `repetitions`, of kernels in any order."""
+    names, starts, durations, launched = kernels.names, kernels.starts, kernels.durations, kernels.launched
     if not bool((launched[1:] >= launched[:-1]).all()):
         order = np.argsort(launched, kind="stable")
         names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
     repeated = repetitions(names, starts, durations)
+    if repeated is not None and len(repeated[0]) > 1 and _may_be_inner(starts, repeated[0]):
+        outer = _separated(launched, separators) or repetitions(names, starts, durations, outermost=True)
+        if outer is not None and 2 * len(outer[0]) <= len(repeated[0]):
+            repeated = outer
+        elif _is_one_launch(starts, repeated[0]):
+            repeated = None
     if repeated is None:
         return None
     heads, behind = repeated
     end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
     return Iterations("kernel_sequence", None, launched[heads], end)
+
+
+def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntArray, int] | None:
+    """The outermost repetition of kernels that are much alike, by what comes between them at equal distances.
+
+    The distances count launches. What comes between is a wait, a copy, or a pause of the host.
+    """
+    pauses = np.diff(launched)
+    long = max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS) if len(pauses) else 0.0
+    places = [np.flatnonzero(pauses > long) + 1, *(np.searchsorted(launched, np.sort(times)) for times in separators)]
+    best: tuple[IntArray, int] | None = None
+    for place in places:
+        heads = np.unique(place[(place > 0) & (place < len(launched))])
+        distances, counts = np.unique(np.diff(heads), return_counts=True)
+        if not len(distances):
+            continue
+        usual = int(distances[np.argmax(counts)])
+        if counts.max() < max(_SAME_DISTANCE * counts.sum(), _REPETITIONS - 1) or usual < 2:
+            continue
+        first = int(np.flatnonzero(np.diff(heads) == usual)[0])
+        heads, before = heads[first:], int(heads[first])
+        if before >= usual:  # what is before the first separator is an iteration as well
+            heads = np.concatenate(([before - usual], heads))
+        if len(launched) - int(heads[-1]) < _WHOLE_REPETITION * usual:
+            heads = heads[:-1]
+        behind = min(int(heads[-1]) + usual, len(launched))
+        if behind - int(heads[0]) >= _REPEATED * len(launched) and (best is None or len(heads) < len(best[0])):
+            best = heads, behind
+    return best
+
+
+def _may_be_inner(starts: IntArray, heads: IntArray) -> bool:
+    """Whether a repetition is so small that it may be a loop within an iteration: over layers, or parameters."""
+    few = float(np.median(np.diff(heads))) <= _FEW_KERNELS
+    return few and float(np.median(np.diff(starts[heads]))) <= _SHORT_NS
+
+
+def _is_one_launch(starts: IntArray, heads: IntArray) -> bool:
+    """Whether a repetition is a kernel, launched again and again: a part of an iteration that nothing marks."""
+    one = int(np.median(np.diff(heads))) == 1
+    return one and float(np.median(np.diff(starts[heads]))) < _LONGEST_LAUNCH_NS
 
 
 def few_repetitions(kernels: Kernels) -> int:
@@ -175,7 +255,7 @@ def few_repetitions(kernels: Kernels) -> int:
 
 
 def repetitions(
-    names: IntArray, starts: IntArray, durations: IntArray, *, fewest: int = _REPETITIONS
+    names: IntArray, starts: IntArray, durations: IntArray, *, fewest: int = _REPETITIONS, outermost: bool = False
 ) -> tuple[IntArray, int] | None:
     """Where each repetition of a sequence begins.
 
@@ -184,12 +264,15 @@ def repetitions(
         starts: Shape (n,), ns on the GPU.
         durations: Shape (n,), ns.
         fewest: How many there must be.
+        outermost: Whether shorter repetitions inside the best do not count.
 
     Returns:
         The indices of the first kernels, ascending, and the index behind the last repetition; None where nothing
         repeats often enough.
     """
     for lag, is_best in _lags(names):
+        if outermost and not is_best:
+            continue
         heads = _by_anchor(names, starts, durations, lag)
         if not is_best and (heads is None or not _is_regular(heads, lag)):
             continue

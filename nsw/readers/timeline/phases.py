@@ -21,6 +21,7 @@ from nsw.readers.timeline.statistics import statistics, with_shares
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsw.readers.timeline.calls import Calls
     from nsw.readers.timeline.iterations import Iterations
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
@@ -45,6 +46,8 @@ def nccl_operation(kernel: str) -> str | None:
 PHASES: Final = ("setup", "warmup", "steady", "end")
 SETUP, WARMUP, STEADY, END = range(4)
 KERNEL, COMMUNICATION, MEMORY = range(3)  # what an operation is: COMMUNICATION is a kernel of NCCL's
+TO_GPU, FROM_GPU, ON_GPU = range(3)  # the way of a copy
+MEMORIES: Final = ("pageable", "pinned", "managed")  # of the host, that a copy reads or writes
 _CLEARLY: Final = 1.25  # times the median
 WORKED_ON: Final = 0.05  # of the time of the kernels on the GPU that has most of it
 
@@ -58,6 +61,12 @@ class Operations:
     launched: IntArray  # by the host's clock; the start where no call is known
     device: IntArray
     category: IntArray  # KERNEL, COMMUNICATION or MEMORY
+    # where a report tells them, else None; -1 where one operation has none
+    size: IntArray | None = None  # bytes of copies and sets
+    way: IntArray | None = None  # of copies: TO_GPU, FROM_GPU or ON_GPU
+    memory: IntArray | None = None  # of copies: the host's memory, an index of MEMORIES
+    stream: IntArray | None = None
+    blocks: IntArray | None = None  # of kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +188,15 @@ def gpus_worked_on(work: Operations) -> list[int]:
 
 
 def _chosen(work: Operations, which: Any) -> Operations:
-    return Operations(*(getattr(work, c)[which] for c in work.__slots__))
+    columns: Any = (None if (column := getattr(work, c)) is None else column[which] for c in work.__slots__)
+    return Operations(*columns)
+
+
+def of_each_device(work: Operations, phases: Phased | None) -> dict[int, Operations]:
+    """The operations on each GPU that a process works on."""
+    devices = gpus_worked_on(work) if phases is None else [gpu.device for gpu in phases.gpus]
+    of_device = _by_device(work)
+    return {device: of_device[device] for device in devices}
 
 
 def _by_device(work: Operations) -> dict[int, Operations]:
@@ -291,6 +308,7 @@ class Timeline:
     phased: Phased | None
     repetitions: int = 0
     contexts: Sequence[int] = ()
+    calls: Calls | None = None
 
 
 def phase_tables(timelines: Sequence[Timeline], summary: list[Row], *, every: bool) -> dict[str, list[Row]]:

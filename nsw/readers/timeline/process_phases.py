@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from nsw.readers.timeline.calls import SYNCHRONISE, Calls, call_kinds
+from nsw.readers.timeline.gaps import use_tables
 from nsw.readers.timeline.iterations import (
     Iterations,
     Kernels,
+    LaunchedWork,
     Marks,
     few_repetitions,
     generic,
@@ -18,9 +21,13 @@ from nsw.readers.timeline.iterations import (
 )
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
+    FROM_GPU,
     KERNEL,
+    MEMORIES,
     MEMORY,
+    ON_GPU,
     PHASES,
+    TO_GPU,
     Operations,
     Phased,
     Timeline,
@@ -38,6 +45,10 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.statistics import Chosen, IntArray
 
 KINDS: Final = ("kernel", "memcpy", "memset")
+_WAYS: Final = (
+    (TO_GPU, ("HtoD", "Host-to-Device")), (FROM_GPU, ("DtoH", "Device-to-Host")),
+    (ON_GPU, ("DtoD", "Device-to-Device")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,7 @@ class Recorded:
     marks: Sequence[Marks] = field(default=())
     steps: Iterations | None = None
     contexts: Sequence[int] = ()
+    stream: IntArray | None = None
 
     def work(self) -> Operations:
         """The operations, as phases see them."""
@@ -85,7 +97,37 @@ class Recorded:
         if len(categories):
             categories = np.where((categories == KERNEL) & nccl[self.gpu_name], COMMUNICATION, categories)
         launched = np.where(self.launched < 0, self.start, self.launched)
-        return Operations(self.start, self.start + self.duration, launched, self.device, categories)
+        ways, memories = self._ways()
+        return Operations(
+            self.start, self.start + self.duration, launched, self.device, categories, self.size, ways, memories,
+            self.stream,
+        )  # fmt: skip
+
+    def _ways(self) -> tuple[IntArray, IntArray]:
+        """The way of each operation that is a copy, and the host's memory, by its name; -1 where it does not tell."""
+        ways = np.full(len(self.names), -1, np.int64)
+        memories = ways.copy()
+        for code, name in enumerate(self.names):
+            for way, spellings in _WAYS:
+                if any(spelling in name for spelling in spellings):
+                    ways[code] = way
+            for memory, word in enumerate(MEMORIES):
+                if word in name.lower():
+                    memories[code] = memory
+        copies = (self.gpu_kind == KINDS.index("memcpy")) if len(self.gpu_kind) else np.empty(0, bool)
+        return (
+            (np.where(copies, ways[self.gpu_name], -1), np.where(copies, memories[self.gpu_name], -1))
+            if len(self.names)
+            else (ways, memories)
+        )
+
+    def calls(self) -> Calls | None:
+        """What the host calls of CUDA; None: not recorded."""
+        if not len(self.call_name):
+            return None
+        codes, code = np.unique(self.call_name, return_inverse=True)
+        kinds = call_kinds([self.names[c] for c in codes.tolist()])[code]
+        return Calls(self.call_start, self.call_start + self.call_duration, kinds)
 
 
 def tables_of_process(
@@ -108,8 +150,8 @@ def tables_of_process(
     origin = {"device": device} if (device := _only_device(work)) is not None else {}
     summary = [] if phases is None else _by_phase(recorded, work, phases)
     few = few_repetitions(_kernels(recorded, work)) if phases is None else 0
-    timeline = Timeline(origin, work, span, phases, few, recorded.contexts)
-    tables = phase_tables([timeline], [origin | row for row in summary], every=every)
+    timeline = Timeline(origin, work, span, phases, few, recorded.contexts, recorded.calls())
+    tables = phase_tables([timeline], [origin | row for row in summary], every=every) | use_tables([timeline])
     first = min(int(work.start.min()), span[0])
     for rows in tables.values():
         for row in rows:
@@ -131,10 +173,16 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
     """The profiler's own steps, else marks that repeat, else the repetition of the kernels."""
     if named_step is None and recorded.steps is not None:
         return recorded.steps
-    iterations = iterations_by_marks(recorded.marks, named_step=named_step) or iterations_by_marks(recorded.marks)
+    launched = LaunchedWork(work.launched, work.end - work.start)
+    iterations = iterations_by_marks(recorded.marks, launched, named_step=named_step)
+    if iterations is None and named_step is not None:
+        iterations = iterations_by_marks(recorded.marks, launched)
     if iterations is not None:
         return iterations
-    return of_kernels(_kernels(recorded, work))
+    calls = recorded.calls()
+    waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
+    copies = [work.launched[work.way == way] for way in (TO_GPU, FROM_GPU) if work.way is not None]
+    return of_kernels(_kernels(recorded, work), [*waits, *copies])
 
 
 def _kernels(recorded: Recorded, work: Operations) -> Kernels:

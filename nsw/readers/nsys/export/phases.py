@@ -9,12 +9,25 @@ import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
-from nsw.readers.timeline.iterations import Kernels, Marks, few_repetitions, generic, iterations_by_marks, of_kernels
+from nsw.readers.timeline.calls import SYNCHRONISE, Calls
+from nsw.readers.timeline.iterations import (
+    Kernels,
+    LaunchedWork,
+    Marks,
+    few_repetitions,
+    generic,
+    iterations_by_marks,
+    of_kernels,
+)
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
+    FROM_GPU,
+    MEMORIES,
     MEMORY,
+    ON_GPU,
     PHASES,
     SETUP,
+    TO_GPU,
     Operations,
     Phased,
     Timeline,
@@ -120,6 +133,7 @@ def split(
     ranges: Ranges | None,
     *,
     nccl: Collection[int] = (),
+    host: HostCalls | None = None,
     named_step: str | None = None,
     warmup: int | None = None,
 ) -> Split:
@@ -130,6 +144,7 @@ def split(
         calls: The CUDA API calls, with start, correlationId and globalTid.
         ranges: The NVTX ranges.
         nccl: The keys of NCCL's kernels.
+        host: What the hosts of the processes call.
         named_step: The NVTX range that a recipe names as its step.
         warmup: How many iterations are warm-up, where a recipe says so.
     """
@@ -141,12 +156,13 @@ def split(
     missing = named_step
     for index in range(len(result.processes)):
         work = result.work[index] = _work(result, gpu, index, nccl)
-        iterations = iterations_by_marks(marks.get(index, []), named_step=named_step)
+        launched_work = LaunchedWork(work.launched, work.end - work.start) if len(work.start) else None
+        iterations = iterations_by_marks(marks.get(index, []), launched_work, named_step=named_step)
         missing = missing if iterations is None else None
         if iterations is None and named_step is not None:
-            iterations = iterations_by_marks(marks.get(index, []))
+            iterations = iterations_by_marks(marks.get(index, []), launched_work)
         if iterations is None and KERNEL in gpu:
-            iterations = of_kernels(_kernels(result, gpu[KERNEL], index))
+            iterations = of_kernels(_kernels(result, gpu[KERNEL], index), _separators(result, work, index, host))
         if iterations is not None:
             result.phased[index] = phased(work, iterations, warmup)
         elif KERNEL in gpu:
@@ -217,7 +233,7 @@ def _launch_times(split: Split, collected: Collected, calls: Collected | None) -
 
 
 def _work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int]) -> Operations:
-    columns: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in range(5)]
+    columns: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in Operations.__slots__]
     for table, collected in gpu.items():
         rows = _rows(split, collected, index)
         start = collected.columns["start"][rows]
@@ -225,10 +241,36 @@ def _work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collecti
         if table == KERNEL and nccl:
             categories[np.isin(collected.keys[rows], list(nccl))] = COMMUNICATION
         device = _small(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
-        values = (start, start + collected.durations[rows], split.launched[table][rows], device, categories)
+        values = (
+            start, start + collected.durations[rows], split.launched[table][rows], device, categories,
+            *(column[rows] for column in _details(collected)),
+        )  # fmt: skip
         for column, part in zip(columns, values, strict=True):
             column.append(part)
     return Operations(*(np.concatenate(c[1:]) if len(c) > 2 else c[-1] for c in columns))
+
+
+_WAYS: Final = {1: TO_GPU, 2: FROM_GPU, 8: ON_GPU}  # by copyKind
+_UNIFIED: Final = {11: TO_GPU, 12: FROM_GPU}
+
+
+def _details(collected: Collected) -> tuple[IntArray, ...]:
+    """Size, way, memory, stream and blocks of each row of a table; -1 where it has none."""
+    columns, absent = collected.columns, np.full(len(collected.keys), -1, np.int64)
+    way = memory = blocks = absent
+    if collected.table == MEMCPY:
+        way, memory = absent.copy(), absent.copy()
+        for kind, code in (*_WAYS.items(), *_UNIFIED.items()):
+            way[collected.keys == kind] = code
+        for code, column in ((TO_GPU, "srcKind"), (FROM_GPU, "dstKind")):
+            if column in columns:
+                copied = way == code
+                memory[copied & (columns[column] == 0)] = MEMORIES.index("pageable")
+                memory[copied & (columns[column] == 1)] = MEMORIES.index("pinned")
+        memory[np.isin(collected.keys, list(_UNIFIED))] = MEMORIES.index("managed")
+    if collected.table == KERNEL and {"gridX", "gridY", "gridZ"} <= columns.keys():
+        blocks = columns["gridX"].astype(np.int64) * columns["gridY"] * columns["gridZ"]
+    return columns.get("bytes", absent), way, memory, columns.get("streamId", absent), blocks
 
 
 def _small(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
@@ -279,6 +321,13 @@ def _marks(split: Split, ranges: Ranges | None, calls: Collected | None) -> dict
     return by_process
 
 
+def _separators(made: Split, work: Operations, index: int, host: HostCalls | None) -> list[IntArray]:
+    """When a process waits for its GPU, and copies to and from it."""
+    calls = _calls_of(made.processes[index], host)
+    waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
+    return waits + [work.launched[work.way == way] for way in (TO_GPU, FROM_GPU) if work.way is not None]
+
+
 def _kernels(made: Split, kernels: Collected, place: int) -> Kernels:
     """A process's kernels."""
     rows = _rows(made, kernels, place)
@@ -289,7 +338,11 @@ def _kernels(made: Split, kernels: Collected, place: int) -> Kernels:
 
 
 def timelines(
-    made: Split, calls: Collected | None, ranges: Ranges | None, contexts: Mapping[int | None, Sequence[int]]
+    made: Split,
+    calls: Collected | None,
+    ranges: Ranges | None,
+    contexts: Mapping[int | None, Sequence[int]],
+    host: HostCalls | None = None,
 ) -> list[Timeline]:
     """Those of the processes that have phases or GPU work.
 
@@ -298,16 +351,36 @@ def timelines(
         calls: The CUDA API calls.
         ranges: The NVTX ranges.
         contexts: By process the devices on which it has a CUDA context.
+        host: What their hosts call.
     """
     spans = {index: _span(made, index, work, calls, ranges) for index, work in made.work.items()}
     return [
         Timeline(
             {"pid": made.processes[index]}, work, span, made.phased.get(index), made.repetitions.get(index, 0),
-            contexts.get(made.processes[index], ()),
+            contexts.get(made.processes[index], ()), _calls_of(made.processes[index], host),
         )
         for index, work in made.work.items()
         if (span := spans[index]) is not None and (index in made.phased or len(work.start))
     ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class HostCalls:
+    """Calls of all processes, None where CUDA's were not recorded, and the thread of each."""
+
+    calls: Calls | None
+    threads: IntArray
+    locking: IntArray  # threads that wait for a lock with a time limit
+
+
+def _calls_of(process: int | None, host: HostCalls | None) -> Calls | None:
+    """What the host of a process calls."""
+    if host is None or host.calls is None or process is None:
+        return host.calls if host else None
+    mine = (host.threads >> 24) & 0xFFFFFF == process
+    locking = int(((host.locking >> 24) & 0xFFFFFF == process).sum())
+    calls = host.calls
+    return Calls(calls.start[mine], calls.end[mine], calls.kind[mine], locking) if mine.any() else None
 
 
 def _span(

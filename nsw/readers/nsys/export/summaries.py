@@ -13,7 +13,7 @@ import numpy as np
 
 from nsw.readers.nsys import bytes_are_sent
 from nsw.readers.nsys.export.collect import Collected, collect
-from nsw.readers.nsys.export.phases import PARTS, Split, phase_groups, phase_name
+from nsw.readers.nsys.export.phases import PARTS, HostCalls, Split, phase_groups, phase_name
 from nsw.readers.nsys.export.source import (
     DURATION,
     GRAPH,
@@ -29,6 +29,7 @@ from nsw.readers.nsys.export.source import (
     require_integers,
     total,
 )
+from nsw.readers.timeline.calls import LOCK, Calls, call_kinds
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import Durations, Groups, group, merge, statistics, with_shares
 from nsw.tables.names import api_name
@@ -86,15 +87,15 @@ def gpu_tables(source: Source) -> GpuTables:
     """Scan all GPU work."""
     graph = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
     tables = GpuTables(copies=copy_labels(source))
-    for table, key, size_columns in (
-        (KERNEL, _name_column(source), ()),
-        (MEMCPY, "copyKind", ("bytes",)),
+    for table, key, more_columns in (
+        (KERNEL, _name_column(source), ("gridX", "gridY", "gridZ")),
+        (MEMCPY, "copyKind", ("bytes", "srcKind", "dstKind")),
         (MEMSET, "deviceId", ("bytes",)),
         (GRAPH, graph, ()),
     ):
-        sized = size_columns if has_columns(source, table, *size_columns) else ()
+        more = [column for column in ("streamId", *more_columns) if has_columns(source, table, column)]
         collected = collect(
-            source, table, key, distinct=("deviceId", "globalPid"), keep=("start", "correlationId", *sized),
+            source, table, key, distinct=("deviceId", "globalPid"), keep=("start", "correlationId", *more),
             companion="mangledName" if table == KERNEL else None,
         )  # fmt: skip
         if collected is not None:
@@ -259,6 +260,29 @@ _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MP
 def api_calls(source: Source) -> Collected | None:
     """Scan the calls of the CUDA runtime and driver; None where there are none."""
     return collect(source, RUNTIME, "nameId", distinct=("globalTid",), keep=("start", "correlationId"))
+
+
+def host_calls(source: Source, calls: Collected | None) -> HostCalls:
+    """The calls of CUDA and of the system that tell what a host does while its GPU waits."""
+    system = collect(source, "OSRT_API", "nameId", distinct=("globalTid",), keep=("start",))
+    kept = [collected for collected in (calls, system) if collected is not None]
+    callers = {} if calls is None else dict.fromkeys(calls.distinct["globalTid"])  # others only wait in the background
+    threads, parts, locking = [], [], np.empty(0, np.int64)
+    for collected in kept:
+        keys, key = np.unique(collected.keys, return_inverse=True)
+        texts = source.strings(keys.tolist())
+        kinds = call_kinds([texts.get(k, "") for k in keys.tolist()], of_system=collected is system)[key]
+        thread = np.array(collected.distinct["globalTid"])[collected.codes["globalTid"]]
+        if collected is system:
+            locking = np.unique(thread[kinds == LOCK])
+        known = np.flatnonzero((kinds >= 0) & np.isin(thread, list(callers)))
+        start = collected.columns["start"][known].astype(np.int64)
+        parts.append((start, start + collected.durations[known], kinds[known]))
+        threads.append(thread[known])
+    if calls is None:
+        return HostCalls(None, np.empty(0, np.int64), locking)
+    start, end, kind = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    return HostCalls(Calls(start, end, kind), np.concatenate(threads), locking)
 
 
 def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Row], list[Row]]:

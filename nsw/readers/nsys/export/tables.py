@@ -12,7 +12,7 @@ from nsw.readers.messages import explain
 from nsw.readers.model import MOST_SHOWN, Options, Problem, Report
 from nsw.readers.nsys.export import nvtx, summaries, traces
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
-from nsw.readers.nsys.export.phases import Split, split, timelines
+from nsw.readers.nsys.export.phases import HostCalls, Split, split, timelines
 from nsw.readers.nsys.export.source import (
     GRAPH,
     KERNEL,
@@ -25,6 +25,7 @@ from nsw.readers.nsys.export.source import (
     TableFault,
     has_columns,
 )
+from nsw.readers.timeline.gaps import USE_TABLES, use_tables
 from nsw.readers.timeline.phases import phase_tables
 from nsw.readers.timeline.statistics import with_shares
 from nsw.tables import TABLES, TRACES, Row
@@ -43,6 +44,8 @@ def fill(report: Report, source: Source, options: Options) -> None:
     """Fill a report from an export, table by table: a damaged one is left out and named."""
     outcomes = _run(_first_makers(options), source)
     results = {name: o.value for name, o in outcomes.items() if o.fault is None}
+    outcomes["host_calls"] = _try(lambda source: _host_calls(source, results, options), source)
+    results["host_calls"] = outcomes["host_calls"].value
     outcomes["split"] = _try(lambda _: _split(results, outcomes, options), source)
     results["split"] = outcomes["split"].value or Split()
     outcomes |= _run(_second_makers(results, options), source)
@@ -70,6 +73,7 @@ _PHASES = (
     "phase_summary",
     "iterations",
     "process_gpus",
+    *USE_TABLES,
     *sorted(TRACES),
 )  # what takes the phases to be known
 _OF_PHASES = frozenset({KERNEL, MEMCPY, MEMSET, GRAPH, RUNTIME, NVTX})
@@ -103,6 +107,12 @@ def _wants(options: Options, table: str) -> bool:
     return options.wants(table, default=table not in TRACES)
 
 
+def _host_calls(source: Source, results: Mapping[str, Any], options: Options) -> HostCalls | None:
+    """What the hosts of the processes call, where the phases are wanted."""
+    wanted = any(_wants(options, t) for t in _PHASES) and results.get("gpu") is not None
+    return summaries.host_calls(source, results.get("calls")) if wanted else None
+
+
 def _split(results: Mapping[str, Any], outcomes: Mapping[str, _Outcome], options: Options) -> Split:
     """The phases; none where a table that they follow from cannot be read, which is an error of its own."""
     tables = results.get("gpu", summaries.GpuTables())
@@ -114,6 +124,7 @@ def _split(results: Mapping[str, Any], outcomes: Mapping[str, _Outcome], options
         results.get("calls"),
         results.get("nvtx", _Nvtx()).ranges,
         nccl=tables.nccl,
+        host=results.get("host_calls"),
         named_step=options.steps,
         warmup=options.warmup,
     )
@@ -182,6 +193,9 @@ def _assemble(report: Report, results: Mapping[str, Any], options: Options) -> N
     marked = results.get("nvtx", _Nvtx())
     mpi, _ = results.get("mpi", ([], 0))
     api, api_by_phase = results.get("api", ([], []))
+    processes = timelines(
+        results["split"], results.get("calls"), marked.ranges, results.get("contexts", {}), results.get("host_calls")
+    )
     tables: dict[str, list[Row]] = {
         "gpu_summary": work.summary,
         "api_summary": api,
@@ -195,10 +209,11 @@ def _assemble(report: Report, results: Mapping[str, Any], options: Options) -> N
         "communication": with_shares(work.communication) + with_shares(mpi or marked.mpi),
         "facts": results.get("facts", []),
         **phase_tables(
-            timelines(results["split"], results.get("calls"), marked.ranges, results.get("contexts", {})),
+            processes,
             work.by_phase + api_by_phase,
             every=_wants(options, "iteration_trace"),
         ),
+        **(use_tables(processes) if any(_wants(options, name) for name in USE_TABLES) else {}),
     }  # fmt: skip
     origin = results.get("origin", summaries.Origin())
     shared = {"host": origin.host, "rank": marked.rank if origin.rank is None else origin.rank}

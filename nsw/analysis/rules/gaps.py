@@ -1,0 +1,293 @@
+"""Rules over the gaps of a GPU: by how long they are, and by what the host does in them.
+
+A gap of a few us is the price of a launch, one of 10 to 300 us a framework's or a wait's, one of milliseconds the
+host's own work. What a remedy saves is bounded by what the host would then take, and by the GPU's work.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.hits import Hit
+from nsw.analysis.rules.host import host_work_while_idle
+from nsw.quantities import format_ns
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from nsw.analysis.cases import CaseSummary
+
+__all__ = ["WORDS", "idle_causes", "idle_hits", "without_profiler"]
+
+_WORTH_PCT: Final = 8.0  # of an iteration
+_LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
+_PART: Final = 0.25  # of a time: what takes as much explains it
+_MOSTLY: Final = 0.5
+_EACH: Final = 0.25  # waits a kernel, or long gaps an operation
+_LOCKING: Final = 3  # threads that wait for a lock in turn
+_MANY: Final = 20  # launches of an iteration
+_FEW_ITERATIONS: Final = 8  # of fewer no one is usual
+_SHORT: Final = ("short", "middle")
+_ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
+_GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
+_SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
+_SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
+_PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
+_SEVERAL: Final = 2  # waits of an iteration
+_HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
+_PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
+_JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
+
+# a cause -> its word beside the idle time of a table
+WORDS: Final = {
+    "launch-bound": "launches", "sync-each-operation": "waits for the GPU", "scalar-reads": "values read back",
+    "changing-shapes": "values read back", "allocation-in-loop": "allocation", "recompilation": "modules loaded",
+    "pageable-copies": "copies", "small-copies": "copies", "data-loader": "the loader", "file-io": "files",
+    "logging": "writes", "python-threads": "locks", "host-work": "the host", "host-call": "a CUDA call",
+    "late-rank-host": "the host",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class IdleCause:
+    """Idle time of an iteration by its cause: what a cure saves at most, ns; the sentence, and the size in words."""
+
+    cause: str
+    saved_ns: float
+    what: str
+    fact: str
+    advice: str = ""
+    do: str = ""
+
+
+def without_profiler(idle: IdleGpu, slowed: float) -> IdleGpu:
+    """The use of a GPU as it is without the profiler, which slows the program so many times."""
+    return replace(idle, med_ns=idle.med_ns / slowed, busy_pct=min(100.0, idle.busy_pct * slowed))
+
+
+def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
+    """What the GPU that is idle most waits for, each cause that is worth a sentence.
+
+    Args:
+        case: The case.
+        slowed: How many times the profiler slowed it.
+    """
+    if case.idle_gpu is None:
+        return []
+    idle = without_profiler(case.idle_gpu, slowed)
+    if idle.busy_pct >= BUSY_PCT:
+        return []
+    base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} % of {_span(case, idle)}"
+    others = " The others wait for it in NCCL kernels." if idle.collectives and idle.processes > 1 else ""
+    hits = []
+    for cause in idle_causes(case, idle):
+        gain = 100 * cause.saved_ns / idle.med_ns
+        sure = idle.is_iteration and cause.cause != "launch-bound"
+        if gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
+            known = causes()[cause.cause]
+            hits.append(Hit(
+                cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}",
+                (cause.advice or known.remedy(framework_of(case))) + others, f"{gain:.0f} %",
+                "gaps" if idle.gaps else "iterations",
+            ))  # fmt: skip
+    return hits
+
+
+def framework_of(case: CaseSummary) -> str:
+    """What launches the kernels of a case, by the names of libraries' kernels."""
+    names = [share.name for share in case.gpu_work]
+    if any(_PYTHON.search(name) for name in names):
+        return "pytorch"
+    return "jax" if any(_JAX.match(name) for name in names) else "any"
+
+
+def _span(case: CaseSummary, idle: IdleGpu) -> str:
+    """An iteration with its time: of a few their range, whose median says little."""
+    if not idle.is_iteration:
+        return f"the {format_ns(idle.med_ns)} in which it has work"
+    if case.iterations is None or case.iterations.count >= _FEW_ITERATIONS:
+        return f"an iteration of {format_ns(idle.med_ns)}"
+    return f"iterations of {format_ns(case.iterations.least_ns)} to {format_ns(case.iterations.most_ns)}"
+
+
+def idle_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
+    """What keeps a GPU idle, the longest first."""
+    if not idle.gaps:
+        return [IdleCause(
+            "host-work", idle.idle_ns, "waits for the host", "these tables do not tell what the host does meanwhile",
+            "Read the reports again (`nsw reread`) for what its gaps tell.", "`nsw reread`",
+        )]  # fmt: skip
+    paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
+    if paged >= _MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
+        return []
+    parts = [
+        _long(case, idle), _by_calls(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
+        _by_calls(idle, "load", "recompilation", "loads modules that were compiled"), _copying(idle),
+        *_waits_and_launches(case, idle),
+    ]  # fmt: skip
+    return sorted((part for part in parts if part is not None), key=lambda part: -part.saved_ns)
+
+
+def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
+    """Gaps of milliseconds, in which the host does something of its own."""
+    gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in {"allocate", "load"}]
+    all_ns, took = sum(g.total_ns for g in gaps), idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
+    if not gaps or not idle.is_iteration or not all_ns:
+        return None
+    count, calls = (sum(getattr(g, column) for g in gaps) for column in ("gaps", "cuda_ns"))
+    reads, writes, opens, locks = (
+        sum(getattr(g, f"{what}_ns") for g in gaps) for what in ("read", "write", "open", "lock")
+    )
+    several = f" of {format_ns(took / count)}" if count > 1.5 else ""
+    head = f"{format_ns(took)} of that are {_gaps_text(count)}{several}, in which "
+    waits = f"waits {format_ns(took)} for "
+    if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
+        return IdleCause(work.cause, took, work.what, work.fact, work.advice, work.do)
+    everywhere = count >= _EACH * idle.operations
+    if locks >= _PART * all_ns or (everywhere and idle.use.get("lock_threads", 0.0) >= _LOCKING):
+        text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"
+        return IdleCause("python-threads", took, waits + "threads", f"{head}{text}, as threads of Python do")
+    if reads + writes + opens >= _PART * all_ns:
+        does = "writes" if writes >= reads else "reads"
+        return IdleCause("file-io", took, waits + "files",
+                         f"{head}the host {does} files ({_pct(reads + writes + opens, all_ns)})")  # fmt: skip
+    if (case.loading_ns or 0.0) >= _PART * took:
+        loading = format_ns(min(case.loading_ns or 0.0, took))
+        return IdleCause("data-loader", took, f"waits {loading} for the DataLoader",
+                         f"{head}the program waits {loading} for its DataLoader")  # fmt: skip
+    if calls >= _MOSTLY * all_ns:
+        call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
+        return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
+                         f"{head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})")  # fmt: skip
+    if sum(g.writing for g in gaps) >= _MOSTLY * count:
+        return IdleCause("logging", took, waits + "the host, which writes",
+                         f"{head}the host computes or formats, and writes: a log")  # fmt: skip
+    if sum(g.to_gpu for g in gaps) >= _MOSTLY * count:
+        return IdleCause("data-loader", took, waits + "input",
+                         f"{head}the host makes no CUDA call, and then copies its input to the GPU")  # fmt: skip
+    return IdleCause("host-work", took, waits + "the host", f"{head}the host makes no CUDA call")
+
+
+def _gaps_text(count: float) -> str:
+    return "one gap" if count <= 1.5 else f"{count:.0f} gaps"
+
+
+def _pct(part: float, total: float) -> str:
+    return f"{min(100.0, 100 * part / total):.0f} % of them"
+
+
+def _by_calls(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCause | None:
+    """Gaps that calls of a kind fill."""
+    took = idle.in_gaps(kind)
+    if not took:
+        return None
+    mine = {name: ns for name, ns in idle.calls.items() if _ALLOCATES.match(name)} if kind == "allocate" else {}
+    call = max(mine, key=lambda name: mine[name], default="")
+    most = f", most in {call} ({format_ns(mine[call])} an iteration)" if call else ""
+    return IdleCause(cause, took, f"{text.replace('memory', '').strip()} {format_ns(took)}",
+                     f"for {format_ns(took)} of that the host {text}{most}")  # fmt: skip
+
+
+def _copying(idle: IdleGpu) -> IdleCause | None:
+    """Gaps around copies that block the host: many small ones."""
+    took = idle.in_gaps("copy", lengths=_SHORT)
+    copies = [c for c in idle.copies if c.direction != "on the GPU"]
+    count = sum(c.calls for c in copies)
+    small = [c for c in copies if (c.med_bytes or 0.0) <= 65536 and c.med_bytes is not None]
+    if not took or not small or sum(c.calls for c in small) < max(_MOSTLY * count, 4):
+        return None
+    saved = (took + sum(c.alone_ns for c in small)) * (1 - 1 / count)
+    size = max(small, key=lambda c: c.calls).med_bytes or 0.0
+    return IdleCause("small-copies", saved, f"{count:.0f} copies of {_bytes(size)}",
+                     f"{count:,.0f} small copies ({_bytes(size)} the median) take {format_ns(took)} of it")  # fmt: skip
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 1024:.0f} KiB" if size >= 1024 else f"{size:.0f} bytes"
+
+
+def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
+    """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
+    launches, waits, values = (idle.in_gaps(kind, lengths=_SHORT) for kind in ("launch", "synchronise", "value"))
+    use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
+    scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
+    waiting = scale * (use.get("wait_ns", 0.0) + use.get("copy_ns", 0.0))
+    host_ns = max(idle.med_ns - waiting, 0.0)
+    count, kernels = use.get("launches") or idle.operations, max(use.get("kernels", 0.0), 1.0)
+    each = use.get("waits", 0.0) / kernels
+    graphs = any(_GRAPH.match(name) for name in idle.calls)
+    if waits and (
+        each < _EACH or graphs or use.get("waits", 0.0) < _SEVERAL
+    ):  # once an iteration, or behind a graph, is no fault
+        waits, launches = 0.0, launches if graphs else launches + waits * (each >= _EACH)
+    by_waits = waits + values
+    if launches and by_waits:
+        # without waits the host is ahead, unless it takes longer than the GPU
+        ahead = max(gpu_ns, host_ns)
+        freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
+        if values > waits and (selected := _selected(case)):
+            freed = max(freed, by_waits + selected * launches)
+        launches, by_waits = launches + by_waits - freed, freed
+    parts = []
+    if by_waits:
+        parts.append(_waited(case, idle, by_waits, is_value=values >= waits, a_kernel=each))
+        if by_waits >= _PREVENTS * idle.med_ns:  # no graph can hold them
+            return parts
+    between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
+    hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(
+        g.gaps for g in between_few
+    )
+    if launches and not (hosts and between_few):
+        each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
+        fact = (
+            f"{idle.operations:,.0f} operations{' an iteration' if idle.is_iteration else ''}, one every"
+            f" {format_ns(each)}, keep it busy for {format_ns(work)} each"
+        )
+        spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
+        a_launch = host_ns / count if count else 0.0
+        between = a_launch - spent
+        if not idle.is_iteration:  # its calls are those of set-up too
+            spent = 0.0
+        if spent and between >= _MOSTLY * a_launch:
+            fact += (
+                f"; of the {format_ns(a_launch)} that the host takes for a launch {format_ns(between)} are between CUDA"
+                " calls (Python, the framework)"
+            )
+        elif spent:
+            fact += f"; launching takes the host {format_ns(spent)} each"
+        parts.append(IdleCause("launch-bound", launches, f"{idle.operations:,.0f} operations of {format_ns(work)}",
+                               f"launch-bound: {fact}"))  # fmt: skip
+    elif launches:
+        operations = plural(round(idle.operations), "operation")
+        parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",
+                               f"between its {operations} it waits for the host"))  # fmt: skip
+    return parts
+
+
+def _selected(case: CaseSummary) -> float:
+    """How much of the kernels select or gather rows by data, 0 to 1; 0 where none selects."""
+    kernels = [share for share in case.gpu_work if share.kind == "kernel"]
+    total = sum(share.calls or 0.0 for share in kernels)
+    if not total or not any(_SELECTS.search(share.name) for share in kernels):
+        return 0.0
+    return sum(share.calls or 0.0 for share in kernels if _SELECTING.search(share.name)) / total
+
+
+def _waited(case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a_kernel: float) -> IdleCause:
+    waits, values = idle.use.get("waits", 0.0), idle.use.get("values", 0.0)
+    if is_value:
+        count = "a value" if values < 1.5 else f"{values:.0f} values"
+        if _selected(case):
+            return IdleCause("changing-shapes", saved, f"waits for {count} an iteration",
+                             f"the host waits for the size of a selection ({count} read from the GPU an iteration),"
+                             " since shapes depend on data")  # fmt: skip
+        return IdleCause("scalar-reads", saved, f"reads {count} back an iteration",
+                         f"the host reads {count} of a few bytes back an iteration (.item()), waits for each, and only"
+                         " then launches on")  # fmt: skip
+    which = "each operation" if a_kernel >= 0.8 else "many operations"
+    return IdleCause("sync-each-operation", saved, f"{waits:.0f} waits for the GPU an iteration",
+                     f"the host synchronises with the GPU after {which} ({waits:.0f} waits for"
+                     f" {plural(round(idle.operations), 'operation')} an iteration), and launches none ahead")  # fmt: skip

@@ -1,0 +1,93 @@
+"""What the host calls, by kind, and the time that intervals cover together."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsw.readers.timeline.statistics import IntArray
+
+CALL_KINDS: Final = ("launch", "synchronise", "copy", "allocate", "load", "other", "read", "write", "open", "lock")
+LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK = range(len(CALL_KINDS))
+_CUDA: Final = (
+    (LAUNCH, r"cu(?:da)?(?:Graph)?Launch(?!Host)"),
+    (SYNCHRONISE, r"cu\w*(?:Synchronize|EventQuery|StreamQuery)"),
+    (COPY, r"cu(?:da)?Memcpy"),
+    (
+        ALLOCATE,
+        r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map|Unmap|Release)|Host(?:Alloc|Register|Unregister))",
+    ),
+    (LOAD, r"cu(?:da)?(?:ModuleLoad|LibraryLoad|Link)|nvrtc"),
+    (OTHER, ""),
+)
+_SYSTEM: Final = (
+    (READ, r"p?read(?:v|64)*\b|fread|fgets|getc|readdir"),
+    (WRITE, r"p?write(?:v|64)*\b|f(?:write|puts|printf|flush|sync|datasync)\b|puts|printf|sync\b|rename|unlink"),
+    (OPEN, r"f?open(?:at|64)*\b|f?close\b"),
+    (LOCK, r"pthread_cond_timedwait"),  # as Python's threads wait for the interpreter
+)
+
+
+def call_kinds(names: Sequence[str], *, of_system: bool = False) -> IntArray:
+    """The kind of each call by its name, as indices of CALL_KINDS; -1: none that matters.
+
+    Args:
+        names: The calls, without or with their version (`cudaMalloc_v3020`).
+        of_system: Whether they are calls of the operating system, else of CUDA.
+    """
+    patterns = [(kind, re.compile(pattern)) for kind, pattern in (_SYSTEM if of_system else _CUDA)]
+    return np.array([next((kind for kind, p in patterns if p.match(name)), -1) for name in names], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What the host of a process calls, CUDA's and the system's, in any order; ns of the host's clock."""
+
+    start: IntArray
+    end: IntArray
+    kind: IntArray  # an index of CALL_KINDS
+    lock_threads: int = 0  # threads of the process that wait for a lock with a time limit
+
+    def ends_of(self, starts: IntArray) -> IntArray:
+        """When the calls that began at these times end; of none the time itself."""
+        if not len(self.start):
+            return starts
+        order = np.argsort(self.start, kind="stable")
+        at = np.minimum(np.searchsorted(self.start, starts, sorter=order), len(order) - 1)
+        calls = order[at]
+        return np.where(self.start[calls] == starts, self.end[calls], starts)
+
+    def of(self, *kinds: int) -> Covered:
+        """The time in calls of these kinds."""
+        chosen = np.isin(self.kind, kinds)
+        return Covered(self.start[chosen], self.end[chosen])
+
+
+class Covered:
+    """The time that intervals cover together."""
+
+    def __init__(self, start: IntArray, end: IntArray) -> None:
+        order = np.argsort(start, kind="stable")
+        self.start, end = start[order], end[order]
+        self.reach = np.maximum.accumulate(end) if len(end) else end
+        covered = self.reach - self.start
+        covered[1:] = self.reach[1:] - np.maximum(self.start[1:], self.reach[:-1])
+        self.total = np.cumsum(np.maximum(covered, 0))
+
+    def until(self, times: IntArray) -> IntArray:
+        """How much of the time before each of these moments is covered, ns."""
+        if not len(self.start):
+            return np.zeros(len(times), np.int64)
+        at = np.searchsorted(self.start, times, "right") - 1
+        until = np.where(at >= 0, self.total[at] - np.maximum(self.reach[at] - times, 0), 0)
+        return np.asarray(until)
+
+    def within(self, start: IntArray, end: IntArray) -> IntArray:
+        """How much of each stretch is covered, ns."""
+        return self.until(end) - self.until(start)
