@@ -1,7 +1,8 @@
 """Recordings as small files: an nsys export as its columns, differences instead of times, packed; and back into SQLite.
 
-A timeline is `recordings/ID.timeline.xz`: JSON of the tables that the reduced export has, column by column; `end` is kept as
-the time since `start`, whole numbers as differences from the row before. Counters are `recordings/ID.counters.xz`: the raw page.
+A timeline is `recordings/ID.timeline.xz`: JSON of the tables that the reduced export has, column by column; `end` is
+the time since `start`, whole numbers are differences from the row before. Counters are `recordings/ID.counters.xz`: the
+raw page.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import lzma
 import re
 import sqlite3
 import sys
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,10 @@ def columns_of(export: Path, shortest_call_ns: int = 0) -> dict[str, Any]:
     for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall():
         info = database.execute(f'PRAGMA table_info("{name}")').fetchall()
         header = [[row[1], row[2], row[5]] for row in info]
-        condition = f' WHERE "end" - "start" >= {shortest_call_ns}' if name == _SYSTEM_CALLS and shortest_call_ns else ""
-        rows = database.execute(f'SELECT * FROM "{name}"{condition}').fetchall()  # noqa: S608
+        condition = (
+            f' WHERE "end" - "start" >= {shortest_call_ns}' if name == _SYSTEM_CALLS and shortest_call_ns else ""
+        )
+        rows = database.execute(f'SELECT * FROM "{name}"{condition}').fetchall()
         if name == "TARGET_INFO_SYSTEM_ENV":
             at = [row[0] for row in header].index("name")
             rows = [tuple(_MACHINE.get(row[at], cell) if index != at else cell for index, cell in enumerate(row))
@@ -81,7 +84,8 @@ def cut(tables: dict[str, Any], share: float, first: float = 0.0) -> dict[str, A
 
 def _without_unused_texts(tables: dict[str, Any]) -> None:
     named = {"demangledName", "shortName", "mangledName", "nameId", "textId", "srcFile"}
-    used = {value for table in tables.values() for column, values in zip(table["columns"], table["values"], strict=False)
+    used = {value for table in tables.values()
+            for column, values in zip(table["columns"], table["values"], strict=False)
             if column[0] in named for value in values}  # fmt: skip
     if "StringIds" in tables and (texts := tables["StringIds"])["values"]:
         at = [column[0] for column in texts["columns"]].index("id")
@@ -106,10 +110,12 @@ def packed(tables: dict[str, Any]) -> bytes:
 
 def _differences(column: list[Any]) -> Any:
     if len(column) < 2 or not all(isinstance(value, int) for value in column):
-        return column if len(set(map(str, column))) > 1 or len(column) < 2 else {"equal": column[0], "count": len(column)}
+        return (
+            column if len(set(map(str, column))) > 1 or len(column) < 2 else {"equal": column[0], "count": len(column)}
+        )
     if len(set(column)) == 1:
         return {"equal": column[0], "count": len(column)}
-    return {"first": column[0], "steps": [after - before for before, after in zip(column, column[1:], strict=False)]}
+    return {"first": column[0], "steps": [after - before for before, after in pairwise(column)]}
 
 
 def _values(column: Any) -> list[Any]:
@@ -141,11 +147,13 @@ def write_database(tables: dict[str, Any], path: Path) -> None:
     database.execute("PRAGMA synchronous = OFF")
     database.execute("BEGIN")
     for name, table in tables.items():
-        declared = ", ".join(f'"{column}" {kind}' + " PRIMARY KEY" * bool(key) for column, kind, key in table["columns"])
+        declared = ", ".join(
+            f'"{column}" {kind}' + " PRIMARY KEY" * bool(key) for column, kind, key in table["columns"]
+        )
         database.execute(f'CREATE TABLE "{name}" ({declared})')
         if table["values"]:
             marks = ", ".join("?" * len(table["columns"]))
-            database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', zip(*table["values"], strict=True))  # noqa: S608
+            database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', zip(*table["values"], strict=True))
     database.execute("COMMIT")
     database.close()
 
@@ -169,7 +177,7 @@ def scrubbed_counters(text: str) -> bytes:
 
 
 def main() -> None:
-    """Write the reports of cases for `nsw read`: python recordings.py FOLDER [ID...]; without ids, of all open cases."""
+    """Write the reports of cases for `nsw read`: python recordings.py FOLDER [ID...]; without ids, the open ones."""
     folder, *cases = sys.argv[1:]
     if not cases:
         truth = yaml.safe_load((Path(__file__).parent / "truth.yaml").read_text())["cases"]

@@ -216,7 +216,9 @@ def _users_names() -> frozenset[str]:
     names = {"step"}
     for path in (HERE / "sources").iterdir():
         if path.suffix in {".cu", ".h"}:
-            names |= set(re.findall(r"__global__ (?:void )?(?:__launch_bounds__\([^)]*\) )?(?:void )?(\w+)\(", path.read_text()))
+            names |= set(
+                re.findall(r"__global__ (?:void )?(?:__launch_bounds__\([^)]*\) )?(?:void )?(\w+)\(", path.read_text())
+            )
             names |= set(re.findall(r"(?:struct|__noinline__ \w+) (\w+)", path.read_text()))
         elif path.suffix == ".py":
             names |= set(re.findall(r"@triton\.jit\ndef (\w+)\(", path.read_text()))
@@ -225,7 +227,7 @@ def _users_names() -> frozenset[str]:
 
 def renamed(paths: dict[str, Path], seed: int) -> dict[str, Path]:
     """The reports with names of the user's at random, under another file name."""
-    chance = random.Random(seed)  # noqa: S311
+    chance = random.Random(seed)
     words = {name: "".join(chance.choices("bcdfghjklmnpqrstvwxz", k=9)) for name in sorted(_users_names())}
     joined = "|".join(sorted(words, key=len, reverse=True))
     mangled, plain = re.compile(rf"(?<!\d)(\d+)({joined})(?=[A-Z]|$)"), re.compile(rf"(?<![\w.:])({joined})(?!\w)")
@@ -275,7 +277,7 @@ def _slow_clock(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]
         times = 1.0
         if name == "gpu__time_duration.sum":
             times = 1 / factor
-        elif name.endswith("per_second") and not name.startswith("dram__cycles") or name.startswith("dram__throughput"):
+        elif name.startswith("dram__throughput") or (name.endswith("per_second") and "dram__cycles" not in name):
             times = factor
         if times != 1.0:
             for row in rows:
@@ -284,11 +286,14 @@ def _slow_clock(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]
     return {"counters": paths["counters"]}
 
 
-def _without_stray(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]:
+def _without_stray(paths: dict[str, Path], _: dict[str, Any]) -> dict[str, Path]:
     """The timeline without contexts that no kernel uses."""
     with contextlib.closing(sqlite3.connect(paths["timeline"])) as database:
-        used = 'SELECT 1 FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE k.globalPid >> 24 & 0xFFFFFF = processId AND k.deviceId = c.deviceId'
-        database.execute(f"DELETE FROM TARGET_INFO_CUDA_CONTEXT_INFO AS c WHERE NOT EXISTS ({used})")  # noqa: S608
+        used = (
+            "SELECT 1 FROM CUPTI_ACTIVITY_KIND_KERNEL k"
+            " WHERE k.globalPid >> 24 & 0xFFFFFF = processId AND k.deviceId = c.deviceId"
+        )
+        database.execute(f"DELETE FROM TARGET_INFO_CUDA_CONTEXT_INFO AS c WHERE NOT EXISTS ({used})")
         database.commit()
     return paths
 
@@ -303,7 +308,9 @@ def _hot_rank(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]:
     factor, hot = case["factor"], case["process"]
     with contextlib.closing(sqlite3.connect(paths["timeline"])) as database:
         nccl = {row[0] for row in database.execute("SELECT id FROM StringIds WHERE value LIKE 'nccl%'")}
-        kernels = database.execute('SELECT start, "end", demangledName, globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL').fetchall()
+        kernels = database.execute(
+            'SELECT start, "end", demangledName, globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL'
+        ).fetchall()
         ends = sorted(row[1] for row in kernels if row[2] in nccl and row[3] >> 24 & 0xFFFFFF == hot)
         bounds = [end for end, after in zip(ends, [*ends[1:], 1 << 62], strict=True) if after - end > 5_000_000]
         begins = [0]
@@ -321,7 +328,9 @@ def _hot_rank(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]:
             if owner is None or not {"start", "end"} <= set(columns):
                 continue
             name = "demangledName" if "demangledName" in columns else "NULL"
-            rows = database.execute(f'SELECT rowid, start, "end", {owner}, {name} FROM "{table}" ORDER BY start').fetchall()  # noqa: S608
+            rows = database.execute(
+                f'SELECT rowid, start, "end", {owner}, {name} FROM "{table}" ORDER BY start'
+            ).fetchall()
             last_end, changed = 0, []
             for row, start, end, process, kernel in rows:
                 own = process >> 24 & 0xFFFFFF == hot
@@ -331,7 +340,7 @@ def _hot_rank(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]:
                     begin = max(begin, min(last_end, stop))
                     last_end = stop
                 changed.append((begin, stop, row))
-            database.executemany(f'UPDATE "{table}" SET start = ?, "end" = ? WHERE rowid = ?', changed)  # noqa: S608
+            database.executemany(f'UPDATE "{table}" SET start = ?, "end" = ? WHERE rowid = ?', changed)
         database.commit()
     return paths
 
@@ -342,8 +351,8 @@ _CHANGES = {"clock": _slow_clock, "no stray context": _without_stray, "hot rank"
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-def default_metrics() -> frozenset[str]:
-    """The metrics that nsw collects where a recipe names none, and those that its groups gave before there was such a set."""
+def metrics_before() -> frozenset[str]:
+    """The metrics of the recipe that stood for diagnosis before there was a set for it."""
     from nsw.metrics.requests import for_ncu
 
     return frozenset(for_ncu(["speed_of_light", "occupancy", "stalls", "roofline", "ipc"]).metrics)
@@ -355,7 +364,7 @@ def metrics_named(words: str | None) -> frozenset[str] | None:
 
     if words in {None, "all"}:
         return None
-    return default_metrics() if words == "before" else frozenset(for_ncu(words.split(",")).metrics)
+    return metrics_before() if words == "before" else frozenset(for_ncu(words.split(",")).metrics)
 
 
 def _scored(task: tuple[dict[str, Any], dict[str, Any]]) -> Score:
