@@ -39,7 +39,7 @@ STEPS = {"kernels": 12, "others": 12, "triton": 12, "host": 20, "torch": 12, "ja
 COMPILED = {"kernels": "kernels.cu", "others": "kernels_others.cu", "host": "host.cu"}
 SCRIPTS = {"torch": "torch_cases.py", "jax": "jax_cases.py", "triton": "triton_cases.py", "two": "two_gpus.py"}
 COUNTED = ("kernels", "others", "triton")
-WITH_SOURCE = ("k01", "k02", "k06", "k08", "k09", "k14")
+WITH_SOURCE = ("k01", "k02", "k06", "k08", "k14")
 # what the issue's note of 39 metrics and others are compared on
 COST_CASES = ("transpose-tile", "particles", "histogram", "triangle", "polynomial", "triad")
 CASE_S = 100  # for a case, its wait for the others included

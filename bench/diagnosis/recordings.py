@@ -159,11 +159,16 @@ def write_database(tables: dict[str, Any], path: Path) -> None:
 
 
 def unpack(case: str, folder: Path, recordings: Path = FOLDER) -> dict[str, Path]:
-    """Write the reports of a case, as nsw reads them: `timeline` and `counters`, of those that it has."""
+    """Write the reports of a case, as nsw reads them: `timeline` and `counters`, of those that it has.
+
+    The source page, which a few have, lies beside them.
+    """
     reports = {}
     if (timeline := recordings / f"{case}.timeline.xz").exists():
         reports["timeline"] = folder / f"{case}.sqlite"
         write_database(tables_of(timeline), reports["timeline"])
+    if (source := recordings / f"{case}.source.xz").exists():
+        (folder / f"{case}.source.csv").write_bytes(lzma.decompress(source.read_bytes()))
     if (counters := recordings / f"{case}.counters.xz").exists():
         reports["counters"] = folder / f"{case}.raw.csv"
         reports["counters"].write_bytes(lzma.decompress(counters.read_bytes()))
