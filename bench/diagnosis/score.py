@@ -41,6 +41,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import recordings  # noqa: E402  beside this file
+from record import STEPS  # noqa: E402
 
 NAMED = HERE / "named.txt"
 GROUPS = {"k": "kernels", "h": "kernels", "t": "timeline", "g": "timeline", "m": "two GPUs", "d": "two GPUs"}
@@ -62,6 +63,8 @@ class Score:
     rules: tuple[str, ...]
     estimated: float | None
     measured: float | None
+    iterations: int | None
+    steps: int
 
     @property
     def gain(self) -> str | None:
@@ -122,8 +125,8 @@ def measured_gains() -> dict[str, float]:
 
 
 def findings_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = None,
-                metrics: frozenset[str] | None = None) -> tuple[list[Any], list[Any]]:  # fmt: skip
-    """The findings of a case in their order, and its hits.
+                metrics: frozenset[str] | None = None) -> tuple[list[Any], list[Any], int | None]:  # fmt: skip
+    """The findings of a case in their order, its hits, and how many iterations were found.
 
     Args:
         case: A row of truth.yaml.
@@ -159,12 +162,13 @@ def findings_of(case: dict[str, Any], *, alone: bool = False, seed: int | None =
         kernels = {"case": looked_at["counters"].kernels}
         summary = summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
     hits = [hit for group in summary.hits.values() for hit in group]
-    return list(summary.findings), hits
+    iterations = [case.iterations.count for case in summary.cases if case.iterations is not None]
+    return list(summary.findings), hits, iterations[0] if iterations else None
 
 
 def score(case: dict[str, Any], **how: Any) -> Score:
     """Score a case."""
-    findings, hits = findings_of(case, **how)
+    findings, hits, iterations = findings_of(case, **how)
     ids = [_cause_of(finding) for finding in findings]
     right = [_is_cause(finding, cause_id, case) for finding, cause_id in zip(findings, ids, strict=True)]
     if "healthy" in case:
@@ -180,8 +184,15 @@ def score(case: dict[str, Any], **how: Any) -> Score:
     return Score(
         case["id"], GROUPS[case["id"][0]], case.get("cause") or case["healthy"], verdict, bool(case.get("changed")),
         tuple(finding.text for finding in findings), tuple(finding.name for finding in findings), estimate,
-        measured_gains().get(case["id"]),
+        measured_gains().get(case["id"]), iterations, _steps_of(case),
     )  # fmt: skip
+
+
+def _steps_of(case: dict[str, Any]) -> int:
+    """How many steps the program took while it was traced; fewer are left where the end of a recording is cut off."""
+    program = case["run"].split(" ", 1)[0]
+    warm = {"kernels": 3, "others": 3, "triton": 3, "two": 2}.get(program, 0)
+    return int(case.get("steps", STEPS.get(program, 0))) + warm
 
 
 def _cause_of(finding: Any) -> str | None:
@@ -386,8 +397,9 @@ def print_cases(scores: list[Score]) -> None:
         gain = "" if row.measured is None else f"{row.measured:.0%}"
         estimate = "" if row.estimated is None else f"{row.estimated:.0%}"
         mark = " (changed columns)" if row.changed else ""
-        print(f"{row.verdict:7} {row.id:4} {row.cause:26} gain {estimate:>5} of {gain:>5}  "
-              f"{(row.said[0] if row.said else '-')[:150]}{mark}")  # fmt: skip
+        print(f"{row.verdict:7} {row.id:4} {row.cause:26} gain {estimate:>5} of {gain:>5}"
+              f" iterations {row.iterations or '-':>5} of {row.steps:2}  "
+              f"{(row.said[0] if row.said else '-')[:130]}{mark}")  # fmt: skip
 
 
 def print_totals(title: str, scores: list[Score]) -> None:
@@ -408,6 +420,9 @@ def print_totals(title: str, scores: list[Score]) -> None:
               + f" {count['quiet'] + count['blamed']:8} {count['blamed']:7}")  # fmt: skip
     gains = Counter(row.gain for row in real if row.gain)
     print(f"gains of named cases: {dict(gains)}")
+    traced = [row for row in real if row.group == "timeline"]
+    right = [row for row in traced if row.iterations and 0.7 * row.steps <= row.iterations <= row.steps + 1]
+    print(f"iterations: {len(right)} of {len(traced)} timelines of one GPU have about as many as the program had steps")
 
 
 def main() -> int:
