@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import lzma
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -36,6 +38,9 @@ def main() -> None:
                 print(f"{path.name}: {len(small)} bytes")
         for path in sorted((folder / "counters").glob("*.csv")):
             (FOLDER / f"{path.stem}.counters.xz").write_bytes(scrubbed_counters(path.read_text()))
+        for path in sorted((folder / "sources").glob("*.csv")):
+            text = re.sub(r'"/[^"]*/', '"', path.read_text())
+            (FOLDER / f"{path.stem}.source.xz").write_bytes(lzma.compress(text.encode(), preset=9))
     total = sum(path.stat().st_size for path in FOLDER.iterdir())
     print(f"{len(list(FOLDER.iterdir()))} files, {total / 1e6:.2f} MB")
 

@@ -1,4 +1,4 @@
-"""Record the cases of truth.yaml on a machine with a GPU, nsys, ncu and nvcc; needs PyYAML, and PyTorch, Triton and JAX for theirs.
+"""Record the cases of truth.yaml on a machine with a GPU, nsys, ncu and nvcc.
 
     python record.py --nsys NSYS --out FOLDER [--programs kernels,others,host] [--parts time,ncu,nsys] [--only k01,t03]
                      [--budget SECONDS] [--workers 5]
@@ -12,8 +12,8 @@ Each part goes on after a case that fails, and ends within the budget. In the fo
     sources/ID.csv        the source page of ncu, for some cases
     failures.txt          what failed, with the end of its output
 
-pack.py makes recordings of it. Programs that are traced wait for each other before they touch the GPU (DIAGNOSIS_LOCK), so
-that one starts and another is exported while a third runs.
+It needs PyYAML, and PyTorch, Triton and JAX for their cases. pack.py makes recordings of it. Programs that are traced
+wait for each other before they touch the GPU (DIAGNOSIS_LOCK): one starts and another is exported while a third runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ STEPS = {"kernels": 12, "others": 12, "triton": 12, "host": 20, "torch": 12, "ja
 COMPILED = {"kernels": "kernels.cu", "others": "kernels_others.cu", "host": "host.cu"}
 SCRIPTS = {"torch": "torch_cases.py", "jax": "jax_cases.py", "triton": "triton_cases.py", "two": "two_gpus.py"}
 COUNTED = ("kernels", "others", "triton")
-WITH_SOURCE = ("k01", "k02", "k06", "k08", "k09", "k14")
+WITH_SOURCE = ("k01", "k02", "k06", "k08", "k14")
 # what the issue's note of 39 metrics and others are compared on
 COST_CASES = ("transpose-tile", "particles", "histogram", "triangle", "polynomial", "triad")
 CASE_S = 100  # for a case, its wait for the others included
@@ -85,9 +85,11 @@ class Recorder:
         if limit_s < 3:
             self.failed(what, "no time was left")
             return None
-        environment = os.environ | {"DIAGNOSIS_FILES": str(self.out / "files"), "TORCHINDUCTOR_COMPILE_THREADS": "1"} | env
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment,
-                                   cwd=self.out / "work", start_new_session=True)  # fmt: skip
+        environment = (
+            os.environ | {"DIAGNOSIS_FILES": str(self.out / "files"), "TORCHINDUCTOR_COMPILE_THREADS": "1"} | env
+        )
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   env=environment, cwd=self.out / "work", start_new_session=True)  # fmt: skip
         try:
             output, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
@@ -124,7 +126,9 @@ class Recorder:
             alone = ("slow-link", "late-shared") if program == "two" else ()
             names = {name: None for name in names if not name.startswith(alone)} if alone else names
             # what starts up again after each failure is lost: a process for every 12 of those that import much
-            groups = [list(names)] if program != "torch" else [list(names)[at : at + 12] for at in range(0, len(names), 12)]
+            groups = (
+                [list(names)] if program != "torch" else [list(names)[at : at + 12] for at in range(0, len(names), 12)]
+            )
             for group in groups:
                 output = self.ran(f"time {program}", [*self.command(program), "time", str(STEPS[program]), *group], 240)
                 with self.lock, (self.out / "times.txt").open("a") as file:
@@ -180,7 +184,11 @@ class Recorder:
         with (self.out / "counters" / "cost.txt").open("w") as file:
             for name, words in sets.items():
                 begun = time.monotonic()
-                ncu = [] if words is None else [self.ncu, "--clock-control", "none", "--profile-from-start", "off", *words]
+                ncu = (
+                    []
+                    if words is None
+                    else [self.ncu, "--clock-control", "none", "--profile-from-start", "off", *words]
+                )
                 output = self.ran(f"cost of {name}", [*ncu, *command], 90) or ""
                 passes = [int(count) for count in re.findall(r"- (\d+) pass", output)]
                 file.write(f"{name}: {time.monotonic() - begun:.2f} s, {len(passes)} launches, passes {passes}\n")
@@ -192,19 +200,26 @@ class Recorder:
                 continue
             report = self.out / "work" / f"{case['id']}.ncu-rep"
             words = [self.ncu, "--section", "SourceCounters", "--section", "SpeedOfLight", "--import-source", "yes",
-                     "--clock-control", "none", "--profile-from-start", "off", "-f", "-o", str(report.with_suffix(""))]  # fmt: skip
-            if self.ran(f"source {case['id']}", [*words, *self.command(case["program"]), "once", case["name"]], 60) is None:
+                     "--clock-control", "none", "--profile-from-start", "off",
+                     "-f", "-o", str(report.with_suffix(""))]  # fmt: skip
+            if (
+                self.ran(f"source {case['id']}", [*words, *self.command(case["program"]), "once", case["name"]], 60)
+                is None
+            ):
                 continue
-            shown = self.ran(f"source page {case['id']}", [self.ncu, "--import", str(report), "--page", "source", "--csv",
-                             "--print-source", "sass,cuda"], 30)  # fmt: skip
+            shown = self.ran(f"source page {case['id']}", [self.ncu, "--import", str(report), "--page", "source",
+                             "--csv", "--print-source", "sass,cuda"], 30)  # fmt: skip
             (self.out / "sources" / f"{case['id']}.csv").write_text(shown or "")
 
     def trace(self) -> None:
         """Trace all cases, several at a time, of which one at a time uses a GPU."""
+
         def traced(case: dict[str, Any], gpu: int | None) -> None:
             report = self.out / "work" / case["id"]
             steps = str(case.get("steps", STEPS[case["program"]]))
-            env = {"DIAGNOSIS_LOCK": f"/tmp/diagnosis-{gpu}.lock"} | ({"DIAGNOSIS_MARKED": "1"} if case.get("marked") else {})
+            env = {"DIAGNOSIS_LOCK": f"/tmp/diagnosis-{gpu}.lock"} | (
+                {"DIAGNOSIS_MARKED": "1"} if case.get("marked") else {}
+            )
             if gpu is not None and self.gpus > 1:
                 env["CUDA_VISIBLE_DEVICES"] = str(gpu)
             hog = None
@@ -212,20 +227,23 @@ class Recorder:
                 hog = subprocess.Popen([*self.command("two"), "hog"], stdout=subprocess.PIPE, text=True)
                 hog.stdout.readline()
             try:
-                words = [self.nsys, "profile", "-s", "none", "--cpuctxsw=none", "-t", "cuda,nvtx,osrt", "--osrt-threshold=10000",
-                         "-f", "true", "-o", str(report)]  # fmt: skip
+                words = [self.nsys, "profile", "-s", "none", "--cpuctxsw=none", "-t", "cuda,nvtx,osrt",
+                         "--osrt-threshold=10000", "-f", "true", "-o", str(report)]  # fmt: skip
                 output = self.ran(f"nsys {case['id']} {case['run']}",
-                                  [*words, *self.command(case["program"]), "run", steps, case["name"]], CASE_S, **env)  # fmt: skip
+                                  [*words, *self.command(case["program"]), "run", steps, case["name"]],
+                                  CASE_S, **env)  # fmt: skip
             finally:
                 if hog is not None:
                     hog.kill()
             if output is None:
                 return
             with self.lock, (self.out / "times.txt").open("a") as file:
-                file.writelines(f"traced {case['id']} {line}\n" for line in output.splitlines() if line.startswith("time "))
+                file.writelines(
+                    f"traced {case['id']} {line}\n" for line in output.splitlines() if line.startswith("time ")
+                )
             export = report.with_suffix(".sqlite")
-            done = self.ran(f"export {case['id']}", [self.nsys, "export", "--type", "sqlite", "-f", "true", "-o", str(export),
-                            str(report) + ".nsys-rep"], 60)  # fmt: skip
+            done = self.ran(f"export {case['id']}", [self.nsys, "export", "--type", "sqlite", "-f", "true",
+                            "-o", str(export), str(report) + ".nsys-rep"], 60)  # fmt: skip
             if done is not None:
                 self.ran(f"reduce {case['id']}", [sys.executable, self.reduce, str(export),
                          str(self.out / "timelines" / f"{case['id']}.sqlite.gz")], 60)  # fmt: skip
@@ -237,9 +255,9 @@ class Recorder:
             list(pool.map(lambda pair: traced(pair[1], pair[0] % self.gpus), enumerate(alone)))
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             list(pool.map(lambda case: traced(case, None), [c for c in self.cases if c["program"] == "two"
-                                                            and c["name"] != "late-shared"]))  # fmt: skip
+                                                            and not c["name"].startswith("late-shared")]))  # fmt: skip
         for case in self.cases:
-            if case["name"] == "late-shared":
+            if case["name"].startswith("late-shared"):
                 traced(case, None)
 
 

@@ -1,7 +1,8 @@
 """Recordings as small files: an nsys export as its columns, differences instead of times, packed; and back into SQLite.
 
-A timeline is `recordings/ID.timeline.xz`: JSON of the tables that the reduced export has, column by column; `end` is kept as
-the time since `start`, whole numbers as differences from the row before. Counters are `recordings/ID.counters.xz`: the raw page.
+A timeline is `recordings/ID.timeline.xz`: JSON of the tables that the reduced export has, column by column; `end` is
+the time since `start`, whole numbers are differences from the row before. Counters are `recordings/ID.counters.xz`: the
+raw page.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import lzma
 import re
 import sqlite3
 import sys
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ FOLDER = Path(__file__).parent / "recordings"
 _MACHINE = {"Hostname": "node"}  # of the environment: what tells whose machine it was
 _KNOWN = {"NvDriverVersion", "Hostname", "OsDescription", "CpuDescription", "CudaDriverVersion"}
 _SYSTEM_CALLS = "OSRT_API"
+_OF_ITSELF = {"DIAGNOSTIC_EVENT", "META_DATA_EXPORT", "EXPORT_META_DATA"}
+_PATH = re.compile(r"(?:/[\w.-]+){2,}|[\w-]+\.(?:nsys-rep|sqlite)\b")
 
 
 def columns_of(export: Path, shortest_call_ns: int = 0) -> dict[str, Any]:
@@ -35,15 +38,28 @@ def columns_of(export: Path, shortest_call_ns: int = 0) -> dict[str, Any]:
     for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall():
         info = database.execute(f'PRAGMA table_info("{name}")').fetchall()
         header = [[row[1], row[2], row[5]] for row in info]
-        condition = f' WHERE "end" - "start" >= {shortest_call_ns}' if name == _SYSTEM_CALLS and shortest_call_ns else ""
-        rows = database.execute(f'SELECT * FROM "{name}"{condition}').fetchall()  # noqa: S608
+        condition = (
+            f' WHERE "end" - "start" >= {shortest_call_ns}' if name == _SYSTEM_CALLS and shortest_call_ns else ""
+        )
+        rows = database.execute(f'SELECT * FROM "{name}"{condition}').fetchall()
         if name == "TARGET_INFO_SYSTEM_ENV":
             at = [row[0] for row in header].index("name")
             rows = [tuple(_MACHINE.get(row[at], cell) if index != at else cell for index, cell in enumerate(row))
                     for row in rows if row[at] in _KNOWN]  # fmt: skip
         tables[name] = {"columns": header, "values": [list(column) for column in zip(*rows, strict=True)]}
     _without_unused_texts(tables)
+    without_paths(tables)
     return tables
+
+
+def without_paths(tables: dict[str, Any]) -> None:
+    """Take out the paths of what nsys says of itself and of the export, and what it says twice."""
+    for name in _OF_ITSELF & set(tables):
+        rows = [
+            tuple(_PATH.sub("/a/path", cell) if isinstance(cell, str) else cell for cell in row)
+            for row in zip(*tables[name]["values"], strict=True)
+        ]
+        tables[name]["values"] = [list(column) for column in zip(*dict.fromkeys(rows), strict=True)]
 
 
 def cut(tables: dict[str, Any], share: float, first: float = 0.0) -> dict[str, Any]:
@@ -68,7 +84,8 @@ def cut(tables: dict[str, Any], share: float, first: float = 0.0) -> dict[str, A
 
 def _without_unused_texts(tables: dict[str, Any]) -> None:
     named = {"demangledName", "shortName", "mangledName", "nameId", "textId", "srcFile"}
-    used = {value for table in tables.values() for column, values in zip(table["columns"], table["values"], strict=False)
+    used = {value for table in tables.values()
+            for column, values in zip(table["columns"], table["values"], strict=False)
             if column[0] in named for value in values}  # fmt: skip
     if "StringIds" in tables and (texts := tables["StringIds"])["values"]:
         at = [column[0] for column in texts["columns"]].index("id")
@@ -93,10 +110,12 @@ def packed(tables: dict[str, Any]) -> bytes:
 
 def _differences(column: list[Any]) -> Any:
     if len(column) < 2 or not all(isinstance(value, int) for value in column):
-        return column if len(set(map(str, column))) > 1 or len(column) < 2 else {"equal": column[0], "count": len(column)}
+        return (
+            column if len(set(map(str, column))) > 1 or len(column) < 2 else {"equal": column[0], "count": len(column)}
+        )
     if len(set(column)) == 1:
         return {"equal": column[0], "count": len(column)}
-    return {"first": column[0], "steps": [after - before for before, after in zip(column, column[1:], strict=False)]}
+    return {"first": column[0], "steps": [after - before for before, after in pairwise(column)]}
 
 
 def _values(column: Any) -> list[Any]:
@@ -128,21 +147,28 @@ def write_database(tables: dict[str, Any], path: Path) -> None:
     database.execute("PRAGMA synchronous = OFF")
     database.execute("BEGIN")
     for name, table in tables.items():
-        declared = ", ".join(f'"{column}" {kind}' + " PRIMARY KEY" * bool(key) for column, kind, key in table["columns"])
+        declared = ", ".join(
+            f'"{column}" {kind}' + " PRIMARY KEY" * bool(key) for column, kind, key in table["columns"]
+        )
         database.execute(f'CREATE TABLE "{name}" ({declared})')
         if table["values"]:
             marks = ", ".join("?" * len(table["columns"]))
-            database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', zip(*table["values"], strict=True))  # noqa: S608
+            database.executemany(f'INSERT INTO "{name}" VALUES ({marks})', zip(*table["values"], strict=True))
     database.execute("COMMIT")
     database.close()
 
 
 def unpack(case: str, folder: Path, recordings: Path = FOLDER) -> dict[str, Path]:
-    """Write the reports of a case, as nsw reads them: `timeline` and `counters`, of those that it has."""
+    """Write the reports of a case, as nsw reads them: `timeline` and `counters`, of those that it has.
+
+    The source page, which a few have, lies beside them.
+    """
     reports = {}
     if (timeline := recordings / f"{case}.timeline.xz").exists():
         reports["timeline"] = folder / f"{case}.sqlite"
         write_database(tables_of(timeline), reports["timeline"])
+    if (source := recordings / f"{case}.source.xz").exists():
+        (folder / f"{case}.source.csv").write_bytes(lzma.decompress(source.read_bytes()))
     if (counters := recordings / f"{case}.counters.xz").exists():
         reports["counters"] = folder / f"{case}.raw.csv"
         reports["counters"].write_bytes(lzma.decompress(counters.read_bytes()))
@@ -156,7 +182,7 @@ def scrubbed_counters(text: str) -> bytes:
 
 
 def main() -> None:
-    """Write the reports of cases for `nsw read`: python recordings.py FOLDER [ID...]; without ids, of all open cases."""
+    """Write the reports of cases for `nsw read`: python recordings.py FOLDER [ID...]; without ids, the open ones."""
     folder, *cases = sys.argv[1:]
     if not cases:
         truth = yaml.safe_load((Path(__file__).parent / "truth.yaml").read_text())["cases"]

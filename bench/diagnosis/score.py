@@ -18,11 +18,14 @@ The estimated gain is right within a factor of 1.5 of the measured one, and too 
 from __future__ import annotations
 
 import argparse
+import bisect
+import contextlib
 import csv
 import io
 import json
 import random
 import re
+import sqlite3
 import sys
 import tempfile
 from collections import Counter
@@ -38,6 +41,7 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import recordings  # noqa: E402  beside this file
+from record import STEPS  # noqa: E402
 
 NAMED = HERE / "named.txt"
 GROUPS = {"k": "kernels", "h": "kernels", "t": "timeline", "g": "timeline", "m": "two GPUs", "d": "two GPUs"}
@@ -59,6 +63,8 @@ class Score:
     rules: tuple[str, ...]
     estimated: float | None
     measured: float | None
+    iterations: int | None
+    steps: int
 
     @property
     def gain(self) -> str | None:
@@ -119,8 +125,8 @@ def measured_gains() -> dict[str, float]:
 
 
 def findings_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = None,
-                metrics: frozenset[str] | None = None) -> tuple[list[Any], list[Any]]:  # fmt: skip
-    """The findings of a case in their order, and its hits.
+                metrics: frozenset[str] | None = None) -> tuple[list[Any], list[Any], int | None]:  # fmt: skip
+    """The findings of a case in their order, its hits, and how many iterations were found.
 
     Args:
         case: A row of truth.yaml.
@@ -156,12 +162,13 @@ def findings_of(case: dict[str, Any], *, alone: bool = False, seed: int | None =
         kernels = {"case": looked_at["counters"].kernels}
         summary = summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
     hits = [hit for group in summary.hits.values() for hit in group]
-    return list(summary.findings), hits
+    iterations = [case.iterations.count for case in summary.cases if case.iterations is not None]
+    return list(summary.findings), hits, iterations[0] if iterations else None
 
 
 def score(case: dict[str, Any], **how: Any) -> Score:
     """Score a case."""
-    findings, hits = findings_of(case, **how)
+    findings, hits, iterations = findings_of(case, **how)
     ids = [_cause_of(finding) for finding in findings]
     right = [_is_cause(finding, cause_id, case) for finding, cause_id in zip(findings, ids, strict=True)]
     if "healthy" in case:
@@ -177,8 +184,15 @@ def score(case: dict[str, Any], **how: Any) -> Score:
     return Score(
         case["id"], GROUPS[case["id"][0]], case.get("cause") or case["healthy"], verdict, bool(case.get("changed")),
         tuple(finding.text for finding in findings), tuple(finding.name for finding in findings), estimate,
-        measured_gains().get(case["id"]),
+        measured_gains().get(case["id"]), iterations, _steps_of(case),
     )  # fmt: skip
+
+
+def _steps_of(case: dict[str, Any]) -> int:
+    """How many steps the program took while it was traced; fewer are left where the end of a recording is cut off."""
+    program = case["run"].split(" ", 1)[0]
+    warm = {"kernels": 3, "others": 3, "triton": 3, "two": 2}.get(program, 0)
+    return int(case.get("steps", STEPS.get(program, 0))) + warm
 
 
 def _cause_of(finding: Any) -> str | None:
@@ -213,7 +227,9 @@ def _users_names() -> frozenset[str]:
     names = {"step"}
     for path in (HERE / "sources").iterdir():
         if path.suffix in {".cu", ".h"}:
-            names |= set(re.findall(r"__global__ (?:void )?(?:__launch_bounds__\([^)]*\) )?(?:void )?(\w+)\(", path.read_text()))
+            names |= set(
+                re.findall(r"__global__ (?:void )?(?:__launch_bounds__\([^)]*\) )?(?:void )?(\w+)\(", path.read_text())
+            )
             names |= set(re.findall(r"(?:struct|__noinline__ \w+) (\w+)", path.read_text()))
         elif path.suffix == ".py":
             names |= set(re.findall(r"@triton\.jit\ndef (\w+)\(", path.read_text()))
@@ -222,7 +238,7 @@ def _users_names() -> frozenset[str]:
 
 def renamed(paths: dict[str, Path], seed: int) -> dict[str, Path]:
     """The reports with names of the user's at random, under another file name."""
-    chance = random.Random(seed)  # noqa: S311
+    chance = random.Random(seed)
     words = {name: "".join(chance.choices("bcdfghjklmnpqrstvwxz", k=9)) for name in sorted(_users_names())}
     joined = "|".join(sorted(words, key=len, reverse=True))
     mangled, plain = re.compile(rf"(?<!\d)(\d+)({joined})(?=[A-Z]|$)"), re.compile(rf"(?<![\w.:])({joined})(?!\w)")
@@ -241,8 +257,6 @@ def renamed(paths: dict[str, Path], seed: int) -> dict[str, Path]:
             _write_page(result[kind], [header, units, *rows])
             continue
         path.rename(result[kind])
-        import sqlite3
-
         database = sqlite3.connect(result[kind])
         database.create_function("other", 1, lambda text: other(text) if isinstance(text, str) else text)
         database.execute("UPDATE StringIds SET value = other(value)")
@@ -274,7 +288,7 @@ def _slow_clock(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]
         times = 1.0
         if name == "gpu__time_duration.sum":
             times = 1 / factor
-        elif name.endswith("per_second") and not name.startswith("dram__cycles") or name.startswith("dram__throughput"):
+        elif name.startswith("dram__throughput") or (name.endswith("per_second") and "dram__cycles" not in name):
             times = factor
         if times != 1.0:
             for row in rows:
@@ -283,14 +297,73 @@ def _slow_clock(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]
     return {"counters": paths["counters"]}
 
 
-_CHANGES = {"clock": _slow_clock}
+def _without_stray(paths: dict[str, Path], _: dict[str, Any]) -> dict[str, Path]:
+    """The timeline without contexts that no kernel uses."""
+    with contextlib.closing(sqlite3.connect(paths["timeline"])) as database:
+        used = (
+            "SELECT 1 FROM CUPTI_ACTIVITY_KIND_KERNEL k"
+            " WHERE k.globalPid >> 24 & 0xFFFFFF = processId AND k.deviceId = c.deviceId"
+        )
+        database.execute(f"DELETE FROM TARGET_INFO_CUDA_CONTEXT_INFO AS c WHERE NOT EXISTS ({used})")
+        database.commit()
+    return paths
+
+
+def _hot_rank(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]:
+    """The timeline of a process whose GPU is slower by a factor: the others wait for it in their collectives.
+
+    An iteration ends with its last collective. In it all of the hot process takes `factor` times as long; of the other,
+    the collectives end with those of the hot one, and the rest stays as long as it is.
+    """
+    _without_stray(paths, case)
+    factor, hot = case["factor"], case["process"]
+    with contextlib.closing(sqlite3.connect(paths["timeline"])) as database:
+        nccl = {row[0] for row in database.execute("SELECT id FROM StringIds WHERE value LIKE 'nccl%'")}
+        kernels = database.execute(
+            'SELECT start, "end", demangledName, globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL'
+        ).fetchall()
+        ends = sorted(row[1] for row in kernels if row[2] in nccl and row[3] >> 24 & 0xFFFFFF == hot)
+        bounds = [end for end, after in zip(ends, [*ends[1:], 1 << 62], strict=True) if after - end > 5_000_000]
+        begins = [0]
+        for before, bound in zip([0, *bounds], bounds, strict=False):
+            begins.append(begins[-1] + round((bound - before) * (factor if before else 1)))
+
+        def moved(time: int, slower: float) -> int:
+            at = bisect.bisect_right(bounds, time)
+            return begins[at] + round((time - (bounds[at - 1] if at else 0)) * (slower if at else 1))
+
+        tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
+            owner = next((name for name in ("globalPid", "globalTid") if name in columns), None)
+            if owner is None or not {"start", "end"} <= set(columns):
+                continue
+            name = "demangledName" if "demangledName" in columns else "NULL"
+            rows = database.execute(
+                f'SELECT rowid, start, "end", {owner}, {name} FROM "{table}" ORDER BY start'
+            ).fetchall()
+            last_end, changed = 0, []
+            for row, start, end, process, kernel in rows:
+                own = process >> 24 & 0xFFFFFF == hot
+                begin = moved(start, factor if own else 1)
+                stop = None if end is None else moved(end, factor) if own or kernel in nccl else begin + end - start
+                if kernel in nccl and not own:  # one after the other
+                    begin = max(begin, min(last_end, stop))
+                    last_end = stop
+                changed.append((begin, stop, row))
+            database.executemany(f'UPDATE "{table}" SET start = ?, "end" = ? WHERE rowid = ?', changed)
+        database.commit()
+    return paths
+
+
+_CHANGES = {"clock": _slow_clock, "no stray context": _without_stray, "hot rank": _hot_rank}
 
 
 # --- the report -------------------------------------------------------------------------------------------------------
 
 
-def default_metrics() -> frozenset[str]:
-    """The metrics that nsw collects where a recipe names none, and those that its groups gave before there was such a set."""
+def metrics_before() -> frozenset[str]:
+    """The metrics of the recipe that stood for diagnosis before there was a set for it."""
     from nsw.metrics.requests import for_ncu
 
     return frozenset(for_ncu(["speed_of_light", "occupancy", "stalls", "roofline", "ipc"]).metrics)
@@ -302,7 +375,7 @@ def metrics_named(words: str | None) -> frozenset[str] | None:
 
     if words in {None, "all"}:
         return None
-    return default_metrics() if words == "before" else frozenset(for_ncu(words.split(",")).metrics)
+    return metrics_before() if words == "before" else frozenset(for_ncu(words.split(",")).metrics)
 
 
 def _scored(task: tuple[dict[str, Any], dict[str, Any]]) -> Score:
@@ -324,8 +397,9 @@ def print_cases(scores: list[Score]) -> None:
         gain = "" if row.measured is None else f"{row.measured:.0%}"
         estimate = "" if row.estimated is None else f"{row.estimated:.0%}"
         mark = " (changed columns)" if row.changed else ""
-        print(f"{row.verdict:7} {row.id:4} {row.cause:26} gain {estimate:>5} of {gain:>5}  "
-              f"{(row.said[0] if row.said else '-')[:150]}{mark}")  # fmt: skip
+        print(f"{row.verdict:7} {row.id:4} {row.cause:26} gain {estimate:>5} of {gain:>5}"
+              f" iterations {row.iterations or '-':>5} of {row.steps:2}  "
+              f"{(row.said[0] if row.said else '-')[:130]}{mark}")  # fmt: skip
 
 
 def print_totals(title: str, scores: list[Score]) -> None:
@@ -346,6 +420,9 @@ def print_totals(title: str, scores: list[Score]) -> None:
               + f" {count['quiet'] + count['blamed']:8} {count['blamed']:7}")  # fmt: skip
     gains = Counter(row.gain for row in real if row.gain)
     print(f"gains of named cases: {dict(gains)}")
+    traced = [row for row in real if row.group == "timeline"]
+    right = [row for row in traced if row.iterations and 0.7 * row.steps <= row.iterations <= row.steps + 1]
+    print(f"iterations: {len(right)} of {len(traced)} timelines of one GPU have about as many as the program had steps")
 
 
 def main() -> int:

@@ -1,4 +1,7 @@
-"""Programs in JAX with one illness each; NAME.cured is the same work without it. Arguments are those of torch_cases.py."""
+"""Programs in JAX with one illness each; NAME.cured is the same work without it.
+
+Arguments are those of torch_cases.py.
+"""
 
 import fcntl
 import os

@@ -370,7 +370,9 @@ def autocast(cast, depth, width):
 @case("nchw-half.cured", True)
 def nchw(last):
     layout = torch.channels_last if last else torch.contiguous_format
-    layers = [nn.Sequential(nn.Conv2d(64, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()) for _ in range(4)]
+    layers = [
+        nn.Sequential(nn.Conv2d(64, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()) for _ in range(4)
+    ]
     model = nn.Sequential(*layers).to("cuda", torch.float16, memory_format=layout)
     x = torch.randn(128, 64, 56, 56, device="cuda", dtype=torch.float16).to(memory_format=layout)
     return trained(model, x, torch.optim.SGD(model.parameters(), 1e-4, foreach=True))
@@ -404,7 +406,9 @@ def embedding(sparse, rows, width, used):
     head = mlp(width, 2)
     ids = torch.randint(0, rows, (used,), device="cuda")
     dense = torch.optim.Adam(head.parameters(), 1e-3, fused=True)
-    own = torch.optim.SparseAdam(table.parameters()) if sparse else torch.optim.Adam(table.parameters(), 1e-3, fused=True)
+    own = (
+        torch.optim.SparseAdam(table.parameters()) if sparse else torch.optim.Adam(table.parameters(), 1e-3, fused=True)
+    )
 
     def step(index):
         loss = head(table(ids)).square().mean()
@@ -506,7 +510,9 @@ def sgemm(tensor_cores):
 def benchmarked(choose):
     """The first iteration tries algorithms, and builds what later ones use."""
     torch.backends.cudnn.benchmark = choose
-    layers = [nn.Sequential(nn.Conv2d(3 if k == 0 else 32 * k, 32 * (k + 1), 3, padding=1), nn.ReLU()) for k in range(6)]
+    layers = [
+        nn.Sequential(nn.Conv2d(3 if k == 0 else 32 * k, 32 * (k + 1), 3, padding=1), nn.ReLU()) for k in range(6)
+    ]
     model = nn.Sequential(*layers).cuda()
     x = torch.randn(32, 3, 64, 64, device="cuda")
     return trained(model, x, torch.optim.SGD(model.parameters(), 1e-4, foreach=True))

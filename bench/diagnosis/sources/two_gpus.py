@@ -20,27 +20,32 @@ CASES = {
     "ddp": {},
     "late-host": {"late": "host", "rank": 1},
     "late-data": {"late": "data", "rank": 1},
-    "late-shared": {"late": "shared", "rank": 1},
     "small-buckets": {"bucket_mb": 0.05, "model": "thin"},
     "small-buckets.cured": {"model": "thin"},
-    "reduce-at-end": {"manual": "end"},
     "little-work": {"batch": 32},
     "little-work.cured": {"batch": 2048},
     "slow-link": {"env": {"NCCL_P2P_DISABLE": "1"}},
     "stray-context": {"stray": True},
-    "uneven-batches": {"more": 1.7, "rank": 1},
     "wide-ddp": {"model": "wide"},
     "late-host-0": {"late": "host", "rank": 0, "model": "wide"},
     "late-data-0": {"late": "data", "rank": 0, "model": "wide"},
     "small-buckets-wide": {"manual": "each", "model": "thin"},
-    "reduce-at-end-wide": {"manual": "end", "model": "wide"},
     "little-work-wide": {"batch": 16, "model": "wide"},
     "little-work-wide.cured": {"batch": 1024, "model": "wide"},
     "slow-link-wide": {"env": {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}, "model": "wide"},
     "stray-context-wide": {"stray": True, "model": "wide"},
-    "uneven-batches-0": {"more": 1.4, "rank": 0, "model": "wide"},
+    # work enough that the GPUs, and not the host, bind
+    "ddp-deep": {"model": "deep"},
+    "late-shared-deep": {"model": "deep"},
+    "reduce-at-end-deep": {"manual": "end", "model": "deep"},
+    "uneven-deep": {"more": 1.7, "rank": 1, "model": "deep"},
+    "ddp-broad": {"model": "broad"},
+    "late-shared-broad": {"model": "broad"},
+    "reduce-at-end-broad": {"manual": "end", "model": "broad"},
+    "uneven-broad": {"more": 1.4, "rank": 0, "model": "broad"},
 }
-MODELS = {"narrow": (2048, 8, 4096), "wide": (4096, 4, 2048), "thin": (512, 48, 8192)}  # width, layers, batch
+MODELS = {"narrow": (2048, 8, 4096), "wide": (4096, 4, 2048), "thin": (512, 48, 8192), "deep": (4096, 8, 8192),
+          "broad": (8192, 3, 4096)}  # fmt: skip  # width, layers, batch
 
 
 def worker(how, steps, names):
@@ -50,9 +55,8 @@ def worker(how, steps, names):
     from torch.nn.parallel import DistributedDataParallel
 
     rank = int(os.environ["RANK"])
-    if path := os.environ.get("DIAGNOSIS_LOCK"):
-        if rank == 0:
-            fcntl.flock(open(path, "w"), fcntl.LOCK_EX)  # noqa: SIM115  held to the end
+    if rank == 0 and (path := os.environ.get("DIAGNOSIS_LOCK")):
+        fcntl.flock(open(path, "w"), fcntl.LOCK_EX)  # noqa: SIM115  held to the end
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
     numbers = os.path.join(FILES, f"batch{rank}.bin")
