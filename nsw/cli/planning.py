@@ -194,7 +194,7 @@ def plan_into(
     folder: CampaignFolder, recipe: str, sites: Sequence[Path] | None, target: Target, options: Overrides
 ) -> int:
     """Show what a recipe would add to a campaign, what it would do again, and why."""
-    from nsw.campaign.extend import extension
+    from nsw.campaign.changes import extension
     from nsw.campaign.start import expected_cost
     from nsw.present import plan_view
     from nsw.present.terminal import console

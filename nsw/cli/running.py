@@ -109,7 +109,7 @@ def run_into(
 ) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
     from nsw.campaign import start
-    from nsw.campaign.extend import apply_extension, extension
+    from nsw.campaign.changes import apply_extension, extension
     from nsw.campaign.running import Running
     from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console
