@@ -59,13 +59,13 @@ __all__ = [
 
 _FROM = {
     "Campaign": "api.campaigns:Campaign",
-    "Compared": "api.comparing:Compared",
+    "Compared": "api.campaigns:Compared",
     "Planned": "api.driving:Planned",
     "Reports": "api.reading:Reports",
     "Running": "api.driving:Running",
     "adopt": "api.driving:adopt",
     "attach": "api.driving:attach",
-    "compare": "api.comparing:compare",
+    "compare": "api.campaigns:compare",
     "dry_run": "api.driving:dry_run",
     "errors": "errors",
     "events": "events",
