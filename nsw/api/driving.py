@@ -136,7 +136,7 @@ def run(
 def _run_into(
     folder: CampaignFolder, recipe: str, sites: list[Path] | None, chosen: Overrides, *, yes: bool, now: bool
 ) -> Running:
-    from nsw.campaign.extend import apply_extension, extension
+    from nsw.campaign.changes import apply_extension, extension
 
     messages: list[Message] = []
     campaign_extension = extension(folder, recipe, sites, chosen, messages.append)

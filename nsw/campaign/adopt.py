@@ -52,7 +52,7 @@ def adopt(folder: CampaignFolder, consent: Callable[[str, list[str]], object], w
         folder.require_trust()
     if status.st_mode & stat.S_IWOTH:
         raise CampaignError(
-            f"campaign {folder.id} may be written by everybody, who could change what nsw runs",
+            f"everyone can write to campaign {folder.id} and could change what nsw runs",
             hint=f"`chmod -R o-w {folder.path}` closes it; look at what is in it before you adopt it",
         )
     _refuse_strange_files(folder)
@@ -102,7 +102,7 @@ def _refuse_strange_files(folder: CampaignFolder) -> None:
                 )
             elif status.st_mode & stat.S_IWOTH:
                 problem, hint = (
-                    "may be written by everybody",
+                    "can be written by everyone",
                     f"`chmod -R o-w {folder.path}` closes it; look at what is in it first",
                 )
             else:

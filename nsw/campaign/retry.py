@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from nsw.campaign.extend import Change, replan
+from nsw.campaign.changes import Change, replan
 from nsw.campaign.running import Running
 from nsw.campaign.selection import Selection, find_run, job_ids, selected
 from nsw.campaign.selection import matching_rows as runs_named

@@ -268,7 +268,7 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
 
 def show_extension(folder: CampaignFolder, options: RecipeOptions, target: Target) -> int:
     """Show which runs a recipe would add to a campaign and do again, and why."""
-    from nsw.campaign.extend import extension
+    from nsw.campaign.changes import extension
     from nsw.campaign.start import expected_cost
     from nsw.present import plan_view
     from nsw.present.terminal import console

@@ -116,7 +116,7 @@ def begin(options: RecipeOptions, root: Path | None, *, note: str | None, yes: b
 def _run_into(folder: CampaignFolder, options: RecipeOptions, *, yes: bool, now: bool) -> int:
     """Add to a campaign the runs that it lacks, do those again that changed, carry it out, answer."""
     from nsw.campaign import start
-    from nsw.campaign.extend import apply_extension, extension
+    from nsw.campaign.changes import apply_extension, extension
     from nsw.campaign.running import Running
     from nsw.present.plan_view import show_changes, show_plan
     from nsw.present.terminal import console

@@ -319,7 +319,11 @@ class Collector:
                 all_files=self._collects_all_files,
                 say=campaign.say,
             )
-        reduced = {end.run.id: end.attempt for end in ends if _is_reduced(end)}
+        reduced = {
+            end.run.id: end.attempt
+            for end in ends
+            if end.run.kind is Kind.REDUCTION and end.verdict.state is State.DONE
+        }
         if reduced:
             self._unpack_faults |= collect_reduced(
                 campaign.folder, campaign.transport, campaign.scratch, reduced, say=campaign.say
@@ -381,10 +385,6 @@ class Collector:
         self._campaign.ledger.update_tasks(
             ids, state=verdict.state, reason=verdict.reason, **_status_columns(status), **columns
         )
-
-
-def _is_reduced(end: AttemptEnd) -> bool:
-    return end.run.kind is Kind.REDUCTION and end.verdict.state is State.DONE
 
 
 def _status_columns(status: Status | None) -> dict[str, object]:

@@ -78,8 +78,8 @@ FROM (
 """
 
 
-class Ledger:
-    """The open ledger of one campaign.
+class _LedgerFile:
+    """The open file of a ledger, and how rows are read from it.
 
     Args:
         path: The file; it must exist unless it is made by `create`.
@@ -159,7 +159,9 @@ class Ledger:
     def _count(self, query: str) -> int:
         return int(self._value(query))
 
-    # --- facts --------------------------------------------------------------------------------------------
+
+class _Facts(_LedgerFile):
+    """Facts of the campaign and of its reports: all ask."""
 
     def meta(self, key: Key[T]) -> T:
         """A fact of the campaign."""
@@ -225,81 +227,9 @@ class Ledger:
             "SELECT p.* FROM problems p JOIN tasks r ON r.id = p.run WHERE p.not_as_asked ORDER BY r.seq, p.rowid",
         )
 
-    # --- the plan -----------------------------------------------------------------------------------------
 
-    def add_plan(self, plan: Plan) -> None:
-        """Write all runs of a plan, the builds that they need, and what it could not do."""
-        with self.transaction():
-            self.add_part(plan)
-            absent = [(a.what, a.reason, len(a.run_ids)) for a in plan.absent]
-            self._db.executemany("INSERT INTO absent VALUES (?, ?, ?)", absent)
-
-    def add_part(self, plan: Plan) -> None:
-        """Write a part of a plan to the others: new runs, and those that move to its jobs, to be planned again."""
-        runs = [run for job in plan.jobs for run in job.runs]
-        with self.transaction():
-            existing = {run.id for run in self.runs_named([run.id for run in runs])}
-            self.add_tasks(Kind.BUILD, plan.builds)  # before the runs: they go first
-            self.add_tasks(Kind.RUN, plan.jobs, but=existing)
-            self._db.executemany(
-                "UPDATE tasks SET params = ?, tool = ?, job = ?, task = ?, gpus = ?, reports = ?, app = ? WHERE id = ?",
-                (
-                    (json.dumps(r.params), r.tool, job.name, task, r.resources.gpus, json.dumps(r.reports), r.app, r.id)
-                    for job in plan.jobs
-                    for task, task_runs in enumerate(job.tasks)
-                    for r in task_runs
-                    if r.id in existing
-                ),
-            )
-            self._db.executemany("DELETE FROM needs WHERE task = ? AND why = 'build'", [(run,) for run in existing])
-            self._add_needs_of_builds(plan)
-            self.add_needs(
-                (run.id, run.needs, NeedReason.STAGE) for run in runs if run.needs and run.id not in existing
-            )
-            self._add_reductions(plan)
-
-    def _add_needs_of_builds(self, plan: Plan) -> None:
-        """Let runs wait for their builds, and for those of the runs that they share a task with."""
-        built = {build.app: build.id for build in self.builds()}
-        tasks = [task for job in plan.jobs for task in job.tasks]
-        used = [sorted({built[run.app] for run in task if run.app in built}) for task in tasks]
-        builds_of_tasks = zip(tasks, used, strict=True)
-        self.add_needs(
-            (run.id, build, NeedReason.BUILD) for task, builds in builds_of_tasks for run in task for build in builds
-        )
-
-    def _add_reductions(self, plan: Plan) -> None:
-        """Write the reductions of a plan; those that are there already stay, with their scripts."""
-        from nsw.plan.model import REDUCTION  # here, as below
-
-        existing = {row.id for row in self.reductions()}
-        self.add_tasks(Kind.REDUCTION, plan.reductions, but=existing)
-        new = [run.id for job in plan.reductions for run in job.runs if run.id not in existing]
-        self.add_needs((id_, id_.removesuffix(REDUCTION), NeedReason.RUN) for id_ in new)
-
-    def add_tasks(self, kind: Kind, jobs: Iterable[Job], but: Collection[str] = ()) -> None:
-        """Write the tasks of these jobs, but for some; what they need is written by `add_needs`."""
-        from nsw.plan.jobs import command_of  # here: a read-only command on a ledger loads nothing of recipes
-
-        self._db.executemany(
-            "INSERT INTO tasks (kind, place, id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus,"
-            " reports, app, command, seconds_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                (kind, job.place, r.id, r.case_id, json.dumps(r.params), r.pass_name, r.pass_kind, r.tool,
-                 r.repeat, job.name, task, r.resources.gpus, json.dumps(r.reports),
-                 r.app, *((shlex.join(command_of(job)), r.resources.time_s) if job.build else (None, None)))
-                for job in jobs for task, runs in enumerate(job.tasks) for r in runs if r.id not in but
-            ),
-        )  # fmt: skip
-
-    def add_needs(self, needs: Iterable[tuple[str, str, NeedReason]]) -> None:
-        """Write down that tasks wait: (task, source, why).
-
-        The source is the id of a task; for a stage CASE.PASS, of which any repeat that was read will do.
-        """
-        self._db.executemany("INSERT INTO needs (task, source, why) VALUES (?, ?, ?)", needs)
-
-    # --- what there is ------------------------------------------------------------------------------------
+class _Tasks(_LedgerFile):
+    """Which runs, builds and reductions there are: all ask."""
 
     def runs(self, *, states: Iterable[State] = State, reading: Reading | None = None) -> list[RunRow]:
         """Runs in the plan's order: all, or those in these states, with reports that are so."""
@@ -376,7 +306,85 @@ class Ledger:
             {"of": column, "begin": begin, "states": _list(states), "most": limit},
         )
 
-    # --- how far it is ------------------------------------------------------------------------------------
+
+class _Plan(_Tasks):
+    """What a campaign is begun or extended with: start and changes ask."""
+
+    def add_plan(self, plan: Plan) -> None:
+        """Write all runs of a plan, the builds that they need, and what it could not do."""
+        with self.transaction():
+            self.add_part(plan)
+            absent = [(a.what, a.reason, len(a.run_ids)) for a in plan.absent]
+            self._db.executemany("INSERT INTO absent VALUES (?, ?, ?)", absent)
+
+    def add_part(self, plan: Plan) -> None:
+        """Write a part of a plan to the others: new runs, and those that move to its jobs, to be planned again."""
+        runs = [run for job in plan.jobs for run in job.runs]
+        with self.transaction():
+            existing = {run.id for run in self.runs_named([run.id for run in runs])}
+            self.add_tasks(Kind.BUILD, plan.builds)  # before the runs: they go first
+            self.add_tasks(Kind.RUN, plan.jobs, but=existing)
+            self._db.executemany(
+                "UPDATE tasks SET params = ?, tool = ?, job = ?, task = ?, gpus = ?, reports = ?, app = ? WHERE id = ?",
+                (
+                    (json.dumps(r.params), r.tool, job.name, task, r.resources.gpus, json.dumps(r.reports), r.app, r.id)
+                    for job in plan.jobs
+                    for task, task_runs in enumerate(job.tasks)
+                    for r in task_runs
+                    if r.id in existing
+                ),
+            )
+            self._db.executemany("DELETE FROM needs WHERE task = ? AND why = 'build'", [(run,) for run in existing])
+            self._add_needs_of_builds(plan)
+            self.add_needs(
+                (run.id, run.needs, NeedReason.STAGE) for run in runs if run.needs and run.id not in existing
+            )
+            self._add_reductions(plan)
+
+    def _add_needs_of_builds(self, plan: Plan) -> None:
+        """Let runs wait for their builds, and for those of the runs that they share a task with."""
+        built = {build.app: build.id for build in self.builds()}
+        tasks = [task for job in plan.jobs for task in job.tasks]
+        used = [sorted({built[run.app] for run in task if run.app in built}) for task in tasks]
+        builds_of_tasks = zip(tasks, used, strict=True)
+        self.add_needs(
+            (run.id, build, NeedReason.BUILD) for task, builds in builds_of_tasks for run in task for build in builds
+        )
+
+    def _add_reductions(self, plan: Plan) -> None:
+        """Write the reductions of a plan; those that are there already stay, with their scripts."""
+        from nsw.plan.model import REDUCTION  # here, as below
+
+        existing = {row.id for row in self.reductions()}
+        self.add_tasks(Kind.REDUCTION, plan.reductions, but=existing)
+        new = [run.id for job in plan.reductions for run in job.runs if run.id not in existing]
+        self.add_needs((id_, id_.removesuffix(REDUCTION), NeedReason.RUN) for id_ in new)
+
+    def add_tasks(self, kind: Kind, jobs: Iterable[Job], but: Collection[str] = ()) -> None:
+        """Write the tasks of these jobs, but for some; what they need is written by `add_needs`."""
+        from nsw.plan.jobs import command_of  # here: a read-only command on a ledger loads nothing of recipes
+
+        self._db.executemany(
+            "INSERT INTO tasks (kind, place, id, case_id, params, pass_name, pass_kind, tool, repeat, job, task, gpus,"
+            " reports, app, command, seconds_limit) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                (kind, job.place, r.id, r.case_id, json.dumps(r.params), r.pass_name, r.pass_kind, r.tool,
+                 r.repeat, job.name, task, r.resources.gpus, json.dumps(r.reports),
+                 r.app, *((shlex.join(command_of(job)), r.resources.time_s) if job.build else (None, None)))
+                for job in jobs for task, runs in enumerate(job.tasks) for r in runs if r.id not in but
+            ),
+        )  # fmt: skip
+
+    def add_needs(self, needs: Iterable[tuple[str, str, NeedReason]]) -> None:
+        """Write down that tasks wait: (task, source, why).
+
+        The source is the id of a task; for a stage CASE.PASS, of which any repeat that was read will do.
+        """
+        self._db.executemany("INSERT INTO needs (task, source, why) VALUES (?, ?, ?)", needs)
+
+
+class _Progress(_LedgerFile):
+    """How far the campaign is: status, watch and the loop ask."""
 
     def counts(self) -> dict[str, int]:
         """How many runs are in each state."""
@@ -425,7 +433,9 @@ class Ledger:
             "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'unreadable'"
         )
 
-    # --- what comes next ----------------------------------------------------------------------------------
+
+class _Next(_LedgerFile):
+    """What can be submitted next: submit and the loop ask."""
 
     def pending(
         self, limit: int, *, leave_builds: bool, location: str | None = None, kinds: Iterable[Kind] = Kind
@@ -478,7 +488,9 @@ class Ledger:
             (_list(ids),),
         )
 
-    # --- what becomes of it -------------------------------------------------------------------------------
+
+class _Ends(_LedgerFile):
+    """What becomes of tasks: poll, collect, read and retry ask."""
 
     def update_tasks(self, ids: Iterable[str], **values: Any) -> None:
         """Set columns of tasks; `reason` is a Reason, or words that nsw never acts on."""
@@ -510,7 +522,9 @@ class Ledger:
             " AND r.state = 'cancelled')"
         )
 
-    # --- submissions --------------------------------------------------------------------------------------
+
+class _Submissions(_LedgerFile):
+    """What the scheduler has, and what is in doubt: submit and poll ask."""
 
     def record_intent(self, submission: Submission) -> None:
         """Write down that this will be submitted, before it is."""
@@ -608,7 +622,9 @@ class Ledger:
         rows = self._rows(SubmissionRow, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,))
         return [Submission(script=script[sent.job], **sent._asdict()) for sent in rows]
 
-    # --- needs until a task is done -----------------------------------------------------------------------
+
+class _Needs(_LedgerFile):
+    """Which tasks wait for builds and runs: stages ask."""
 
     def has_open_needs(self) -> bool:
         """Whether any need is not met: a campaign without needs is not slowed by them."""
@@ -672,7 +688,9 @@ class Ledger:
         )
         return tuple(native_ids)
 
-    # --- the canary ---------------------------------------------------------------------------------------
+
+class _CanaryNeeds(_LedgerFile):
+    """The run that all others need: stages ask."""
 
     def hold_for_canary(self) -> None:
         """Let all runs need the first that is to leave a report, else the first."""
@@ -709,7 +727,9 @@ class Ledger:
             " WHERE n.why = 'canary' AND n.state <> 'met' AND n.task <> n.source AND w.state = 'planned'"
         )
 
-    # --- stages -------------------------------------------------------------------------------------------
+
+class _StageNeeds(_LedgerFile):
+    """Runs that wait for another pass, and what was chosen for them: stages and retry ask."""
 
     def waiting_for_stages(self) -> dict[str, list[str]]:
         """The planned runs that wait, by the CASE.PASS that they wait for, in the plan's order."""
@@ -764,6 +784,10 @@ class Ledger:
         """What was chosen, by run."""
         rows = self._rows(Chosen, "SELECT * FROM choices")
         return {row.run: Choice(row.arguments, row.limit_s, row.source, row.note) for row in rows}
+
+
+class Ledger(_Facts, _Plan, _Progress, _Next, _Ends, _Submissions, _Needs, _CanaryNeeds, _StageNeeds):
+    """The open ledger of one campaign: its questions by who asks them, each group a class above."""
 
 
 def _list(values: Iterable[object]) -> str:

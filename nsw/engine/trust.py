@@ -239,7 +239,7 @@ def refuse_strangers(
     for uid, name, mode, folder in (record.split("\t", 3) for record in folders):
         bits = int(mode, 16)
         if int(uid) == _OVERFLOW_UID and _OVERFLOW_UID not in accepted_owners:
-            warn(f"nobody knows who owns {folder}, and whether that user could replace what nsw runs from {path}")
+            warn(f"the owner of {folder} is unknown, and could replace what nsw runs from {path}")
         elif int(uid) not in accepted_owners and name not in accepted_owners:
             owner = f"user {uid if name == 'UNKNOWN' else name}"
             advice = "; a site's `trusted_owners` may name that user"
@@ -248,5 +248,5 @@ def refuse_strangers(
             )
         elif not stat.S_ISLNK(bits) and bits & stat.S_IWOTH and not bits & stat.S_ISVTX:
             raise CampaignError(
-                f"{folder} may be written by everybody, who could replace what nsw runs from {path}", hint=hint
+                f"everyone can write to {folder} and could replace what nsw runs from {path}", hint=hint
             )

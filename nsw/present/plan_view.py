@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.campaign.extend import Changes
+    from nsw.campaign.changes import Changes
     from nsw.campaign.start import ExpectedCost
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nsw.analysis.guided import LaunchRequest, NothingMatched, Within, choose
-from nsw.engine.choose import _first_worked_on, _kernels
+from nsw.engine.stages import _first_worked_on, _kernels
 
 RECORDED = Path(__file__).parents[2] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
 

@@ -2,8 +2,7 @@
 
 from types import SimpleNamespace
 
-from nsw.engine.choose import Chooser
-from nsw.engine.stages import Canary, Stages
+from nsw.engine.stages import Canary, Chooser, Stages
 
 
 class Fed(Stages):

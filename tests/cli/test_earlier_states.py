@@ -54,6 +54,7 @@ def test_each_state_since_the_oldest_has_a_campaign_here():
 @pytest.mark.parametrize("state", STATES)
 def test_a_campaign_of_an_earlier_state_is_summarised_and_stays_as_it_is(nsw, campaign, state):
     folder = campaign(state)
+    CampaignFolder(folder).trust()
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     for words in (
         ["status", folder], ["summarize", folder, "--full"], ["report", folder, "-o", "answer.html"],
@@ -103,7 +104,14 @@ def test_a_retry_of_the_runs_that_failed_in_an_earlier_state_runs_them(nsw, camp
 @pytest.mark.parametrize("state", STATES)
 def test_an_adopted_campaign_of_an_earlier_state_keeps_its_ledger_too(nsw, campaign, state):
     folder = campaign(state)
-    assert nsw("adopt", folder, "--yes").code == 0
+    told = nsw("status", folder)
+    assert told.code == 2
+    assert f"`nsw adopt {folder}` opens its ledger" in told.err
+    adopted = nsw("adopt", folder, "--yes")
+    assert adopted.code == 0
+    assert "an older nsw made it" in adopted.out + adopted.err
+    assert version(folder / "campaign.db") == state
+    nsw("resume", "-c", folder)
     assert version(folder / "campaign.db") == STATE_VERSION
     if state < STATE_VERSION:
         assert version(folder / f"campaign.db.state-{state}") == state
@@ -186,6 +194,7 @@ def test_a_command_that_does_not_hold_the_campaign_leaves_an_earlier_state_alone
 def test_the_recorded_campaigns_of_an_h100_are_summarised(nsw, campaign):
     folder = campaign(3, OF_STATE_3)
     for one in folder.parent.iterdir():
+        CampaignFolder(one).trust()
         done = nsw("summarize", one)
         assert done.code == 0, done.err
         assert "H100" in done.out

@@ -1,6 +1,7 @@
-"""`nsw run --into`: add to a campaign the runs that a recipe asks for beyond it; or plan runs anew that are retried.
+"""Changes of a campaign: runs, program and recipe, as `nsw run --into` and `nsw retry` ask for them.
 
-What is added is a part: jobs with scripts of their own, and a folder of its own for a program that is copied again.
+Both become one `Delta`, a part of the campaign: jobs with scripts of their own, a folder of its own for a program that
+is copied again, and the recipe afterwards. `_apply` alone carries it out.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from nsw.campaign.planning import Planned
     from nsw.campaign.start import Ready
     from nsw.engine import folder as folders
+    from nsw.engine.ledger_rows import Key
     from nsw.plan.model import Part, Plan, Run
     from nsw.recipe.load import Overrides
 
@@ -117,6 +119,47 @@ def _builds(plan: Plan) -> dict[str, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
+class Delta:
+    """What a campaign gets, and does again.
+
+    Attributes:
+        part: The jobs that are added, beside those of the campaign.
+        ready: Their plan, which the site would take.
+        restarted: Runs that begin again whatever became of them; a retry releases its own.
+        repeated: All runs that are done again, whose figures of before are kept where the program is a new one.
+        programs: The files of programs that are copied again, by folder.
+        facts: What of the ledger's facts changes.
+        head: The comments that recipe.lock.yaml begins with.
+        recipe: Its recipe as data.
+    """
+
+    part: Part
+    ready: Ready
+    restarted: Sequence[str]
+    repeated: Collection[str]
+    programs: Mapping[str, Sequence[tuple[str, str]]]
+    facts: Sequence[tuple[Key[Any], Any]]
+    head: str
+    recipe: dict[str, Any]
+
+
+def _apply(folder: folders.CampaignFolder, ledger: Ledger, delta: Delta) -> None:
+    """Carry a delta out; the caller holds the campaign's lock, and drives it afterwards."""
+    from nsw.engine.recipe_lock import write_locked
+
+    if delta.programs:  # what the former version printed, to compare with
+        figures = [row for row in load_rows(folder, "figures") if row["run"] in set(delta.repeated)]
+        replace_rows(folder, {EARLIER_FIGURES: figures}, sorted({row["run"] for row in figures}), ledger.meta(NOTE))
+    _add_part(folder, ledger, delta.part, delta.ready, delta.programs)
+    with ledger.transaction():
+        if delta.restarted:
+            _begin_again(folder, ledger, list(delta.restarted))
+        for key, value in delta.facts:
+            ledger.set_meta(key, value)
+    write_locked(folder, delta.head, delta.recipe)
+
+
+@dataclass(frozen=True, slots=True)
 class Extension:
     """What a recipe adds to a campaign, and the plan of that alone (None: nothing to do)."""
 
@@ -173,7 +216,7 @@ def apply_extension(extension: Extension) -> None:
         InputError: The scheduler would refuse a job.
     """
     from nsw.campaign.start import check, lock_of, resolved
-    from nsw.engine.recipe_lock import read_locked, write_locked
+    from nsw.engine.recipe_lock import read_locked
     from nsw.recipe.load import joined
 
     assert extension.planned is not None
@@ -189,23 +232,23 @@ def apply_extension(extension: Extension) -> None:
         if extension.changes.absent:
             added = {run.case_id: run.params for run in planned.plan.runs if run.case_id not in case_ids}
             data = joined(read_locked(folder)[1], data, added.values()) or data
-        if extension.changes.program:
-            _keep_figures(folder, ledger, extension.changes.again)
-        _add_part(folder, ledger, part, ready, planned.plan.programs(part.app) if extension.changes.program else {})
-        with ledger.transaction():
-            _begin_again(folder, ledger, list(extension.changes.again))
-            if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
-                ledger.set_meta(RECIPE, str(planned.recipe.path.absolute()))
-                ledger.set_meta(FIGURES_FROM, None)
-                ledger.set_meta(ORIGINS, origins(planned.plan.files, planned.recipe.path))
-            reset_failures(ledger)
-        write_locked(folder, f"# The recipe of this campaign, part {part.number}.\n", data)
-
-
-def _keep_figures(folder: folders.CampaignFolder, ledger: Ledger, runs: Collection[str]) -> None:
-    """Keep what the program printed in runs that are repeated with another version of it, to compare with."""
-    figures = [row for row in load_rows(folder, "figures") if row["run"] in set(runs)]
-    replace_rows(folder, {EARLIER_FIGURES: figures}, sorted({row["run"] for row in figures}), ledger.meta(NOTE))
+        facts: list[tuple[Key[Any], Any]] = []
+        if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
+            facts = [(RECIPE, str(planned.recipe.path.absolute())), (FIGURES_FROM, None),
+                     (ORIGINS, origins(planned.plan.files, planned.recipe.path))]  # fmt: skip
+        again = tuple(extension.changes.again)
+        delta = Delta(
+            part=part,
+            ready=ready,
+            restarted=again,
+            repeated=again,
+            programs=planned.plan.programs(part.app) if extension.changes.program else {},
+            facts=facts,
+            head=f"# The recipe of this campaign, part {part.number}.\n",
+            recipe=data,
+        )
+        _apply(folder, ledger, delta)
+        reset_failures(ledger)
 
 
 def _begin_again(folder: folders.CampaignFolder, ledger: Ledger, runs: list[str]) -> None:
@@ -254,7 +297,7 @@ def replan(
     from nsw.campaign.planning import make_plan
     from nsw.campaign.start import check
     from nsw.engine.folder import Log
-    from nsw.engine.recipe_lock import read_locked, write_locked
+    from nsw.engine.recipe_lock import read_locked
 
     head, data = read_locked(folder)
     recipe = ledger.meta(RECIPE)
@@ -269,12 +312,10 @@ def replan(
     if missing := set(runs) - {run.id for run in planned.plan.runs}:
         raise CampaignError(f"{folder.recipe} does not have {min(missing)}, so its runs cannot be planned again")
     programs = replace(planned.plan, files=tuple(files)).programs(part.app) if files else {}
-    if programs:
-        _keep_figures(folder, ledger, runs)
-    _add_part(folder, ledger, part, check(planned), programs)
-    changes_made = []
+    changes_made: list[str] = []
+    facts: list[tuple[Key[Any], Any]] = []
     if files is not None:
-        ledger.set_meta(ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None))
+        facts = [(ORIGINS, origins(files, Path(recipe) if recipe and Path(recipe).exists() else None))]
         data["app"] |= {
             key: [f"{app}/{name}" for _, name in program_files]
             for key, (app, program_files) in zip(("files", "before"), programs.items(), strict=False)
@@ -286,7 +327,17 @@ def replan(
     if change.time_s is not None:
         _set_time(data, limit := format_duration(change.time_s))
         changes_made.append(f"time limit {limit}")
-    write_locked(folder, head, data)
+    delta = Delta(
+        part=part,
+        ready=check(planned),
+        restarted=(),
+        repeated=runs,
+        programs=programs,
+        facts=facts,
+        head=head,
+        recipe=data,
+    )
+    _apply(folder, ledger, delta)
     for line in changes_made:
         notify(Message(line))
     Log(folder.log).say(f"part {part.number} ({len(runs)} runs again): {'; '.join(changes_made) or 'as before'}")
@@ -315,7 +366,7 @@ def _add_part(
     ledger: Ledger,
     part: Part,
     ready: Ready,
-    programs: Mapping[str, Iterable[tuple[str, str]]],
+    programs: Mapping[str, Sequence[tuple[str, str]]],
 ) -> None:
     """Put a part's scripts and files here and on the site, then its jobs into the ledger, all or nothing.
 
