@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsw.campaign.selection import Selection, campaign_argument, campaign_of_words, campaign_option
+from nsw.campaign.selection import campaign_argument, campaign_of_words, campaign_option
 from nsw.campaign.summarize import Results, results
 from nsw.cli.application import command
 from nsw.cli.options import (
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 _FETCHED = 20  # files that are listed
 _MAX_KEPT = 8
-_ALL_RUNS = Selection()
 
 
 # --- nsw run -----------------------------------------------------------------------------------------------
