@@ -62,7 +62,7 @@ def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0
 
 
 def absent_lines(absent: Iterable[tuple[str, str, int]]) -> list[str]:
-    """`not here: pass NAME: WHY (3 runs)`; cases or passes that are absent for one reason share a line.
+    """`missing: pass NAME (3 runs): WHY`; cases or passes that are absent for one reason share a line.
 
     Args:
         absent: What (`case NAME`, `pass NAME`), why, how many runs.
@@ -75,5 +75,5 @@ def absent_lines(absent: Iterable[tuple[str, str, int]]) -> list[str]:
     for (kind, why), some in together.items():
         names = first_of([name for name, _ in some], _NAMES_IN_LINE)
         what = f"{kind if len(some) == 1 else _SEVERAL.get(kind, kind)} {names}"
-        lines.append(f"not here: {what}: {why} ({plural(sum(runs for _, runs in some), 'run')})")
+        lines.append(f"missing: {what} ({plural(sum(runs for _, runs in some), 'run')}): {why}")
     return lines

@@ -271,7 +271,14 @@ _APP: Final = re.compile(rb"^app:", re.MULTILINE)
 
 
 def values(command: str, parameter: str, values_given: ParameterValues, typed: str) -> list[str]:
-    """The values that begin as what is typed; none where files are the answer, or nobody can know."""
+    """The values that begin as what is typed; none where files are the answer, or nobody can know.
+
+    Args:
+        command: The command's name.
+        parameter: The name of the option or argument, as its function has it.
+        values_given: The values before the cursor, by parameter.
+        typed: What of the value is typed.
+    """
     find = _BY_PARAMETER.get(f"{command} {parameter}") or _BY_PARAMETER.get(parameter)
     if find is None:
         return []

@@ -155,10 +155,16 @@ PairedRecipe = Annotated[RecipeOptions, Group(_planned_in_pairs)]
 
 
 def folder_to_extend(options: RecipeOptions, campaign: str, root: Path | None) -> "CampaignFolder":
-    """The campaign of --into.
+    """Find the campaign of --into.
+
+    Args:
+        options: The recipe and its site.
+        campaign: The campaign's folder, its id or the beginning of its id.
+        root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
 
     Raises:
         UsageError: --site names another site than its own; NSW_SITE is a default, which a campaign's own site replaces.
+        CampaignError: There is no such campaign.
     """
     folder = campaign_folder(campaign, None, root)
     if not options.names_site:
@@ -188,7 +194,17 @@ Without = Annotated[list[str] | None, option("--exclude", help="Without these, n
 
 
 def campaign_folder(campaign: Campaign = None, named: CampaignOption = None, root: Root = None) -> "CampaignFolder":
-    """The campaign, named by the first word or with -c, which every command of a campaign takes."""
+    """Find the campaign that the first word or -c names; without a name the newest one.
+
+    Args:
+        campaign: The first word: a folder, an id or its beginning.
+        named: The value of -c, which every command of a campaign takes.
+        root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
+
+    Raises:
+        UsageError: Both name a campaign, and not the same one.
+        CampaignError: There is no such campaign.
+    """
     from nsw.engine import folder as folders
 
     if campaign is not None and named is not None and campaign != named:

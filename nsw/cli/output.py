@@ -129,7 +129,17 @@ class Target:
             raise NswError(f"{self.output} cannot be written: {fault.strerror or fault}") from None
 
     def put_rows(self, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], note: str | None = None) -> None:
-        """Rows as CSV or as a Parquet file, to which the note goes along."""
+        """Write rows as CSV or as a Parquet file.
+
+        Args:
+            rows: The rows.
+            columns: Their columns, in order.
+            note: What a reader must know of them; only Parquet stores it.
+
+        Raises:
+            UsageError: Parquet has no file to go to.
+            NswError: The file cannot be written.
+        """
         from nsw.present import emit
 
         if self.format == "csv":
@@ -147,7 +157,19 @@ class Target:
         show: Callable[[], object],
         note: str | None = None,
     ) -> None:
-        """The rows as CSV or Parquet, the data as JSON, or what `show` prints for a person."""
+        """Write the rows as CSV or Parquet, the data as JSON, or print what `show` prints for a person.
+
+        Args:
+            rows: The rows.
+            columns: Their columns, in order.
+            data: Makes the JSON object, called for that format alone.
+            show: Prints for a person.
+            note: What a reader must know of the rows; only Parquet stores it.
+
+        Raises:
+            UsageError: Parquet has no file to go to.
+            NswError: The file cannot be written.
+        """
         if self.is_of_rows:
             self.put_rows(rows, columns, note)
             return
@@ -161,7 +183,12 @@ class Target:
 
 
 def chosen_target(format: str | None, output: Path | None, formats: Sequence[str]) -> Target:
-    """The format that was asked for; where none was, that of the file to write, CSV in a folder, else a table.
+    """Choose the format: the one that is given, else that of the file to write, CSV in a folder, else a table.
+
+    Args:
+        format: The value of --format.
+        output: The value of --output.
+        formats: The formats of the command.
 
     Raises:
         UsageError: The file's ending names none of the known formats.

@@ -233,6 +233,11 @@ def plan(
 def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     """Show the plan, and what the site's scheduler says of it where it can be asked.
 
+    Args:
+        options: The recipe and its site.
+        target: The format, and where it goes.
+        root: The folder of campaigns, whose earlier runs tell the expected cost.
+
     Raises:
         InputError: The scheduler would refuse a job.
     """
@@ -267,7 +272,13 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
 
 
 def show_extension(folder: CampaignFolder, options: RecipeOptions, target: Target) -> int:
-    """Show which runs a recipe would add to a campaign and do again, and why."""
+    """Show which runs a recipe would add to a campaign and do again, and why.
+
+    Args:
+        folder: The campaign.
+        options: The recipe; the campaign keeps its site.
+        target: The format, and where it goes.
+    """
     from nsw.campaign.changes import extension
     from nsw.campaign.start import expected_cost
     from nsw.present import plan_view

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
     from nsw.cli.output import Target
     from nsw.readers.detect import ReportSearch
-    from nsw.readers.model import Options, Report
+    from nsw.readers.model import Report
 
 _SOURCES: Final = frozenset({"metrics", "launches", "rules", "gpu_summary"})  # what they are computed from
 _MOST_ROWS: Final = 20
@@ -90,7 +90,7 @@ def read(
     limits: ReadingLimits,
 ) -> int:
     """Read reports of any profiler: what they show, and their tables."""
-    from nsw.readers.detect import ReportSearch, read_many, takes_long
+    from nsw.readers.detect import ReportSearch, read_many, size_of, stopped, takes_long
     from nsw.readers.model import Options
 
     tests = _tests(where or (), launch)  # what is wrong with them is reported before a large report is read
@@ -120,61 +120,35 @@ def read(
     search = ReportSearch()
     with _standard_input(files) as standard_input:
         paths = list(search.files(standard_input.files))
+
+        def answer(reports: Iterable[Report]) -> int:
+            """Print or write what was asked for of the reports; the exit code."""
+            table_check = _TableCheck(tables, several=len(paths) > 1)
+            recognised = search.recognised(standard_input.with_names(reports))
+            if target.is_of_plot:
+                chosen = _Reports(recognised)
+                code = _put_plot(chosen, plot, target)
+            elif computed:
+                chosen = _Reports(_chosen(recognised, tests, None))
+                code = _put_computed(computed, chosen, target, top)
+            else:
+                chosen = _Reports(_chosen(table_check.check_reports(recognised), tests, top))
+                answers = not (full or tables or tests or top)
+                _put_tables(chosen, tables, target, max_rows=_MOST_ROWS if top is None else top, answers=answers)
+                code = Exit.GOOD
+            return max(code, chosen.code, _tell(search), table_check.tell())
+
         forks, is_long = can_fork(), takes_long(paths)
-        command = _Command(
-            tables, target, tests, top, computed, search, standard_input, plot, several=len(paths) > 1, full=full
-        )
-        if len(paths) == 1 and forks:
-            return _answer_apart(command, paths[0], options)
-        reports_read = read_many(paths, options, 1 if forks and not is_long else None)
-        return command.answer(_counted(reports_read, len(paths) if is_long else 0))
-
-
-def _answer_apart(command: _Command, path: Path, options: Options) -> int:
-    """Read one file and print it in one process with limits: its tables need not be sent to another."""
-    from nsw.readers.detect import read_many, size_of, stopped
-
-    def work() -> int:
-        return command.answer(read_many([path], options))
-
-    try:
-        return run_isolated(work, subject=f"reading {path}", size=size_of(path), limits=options.limits)
-    except LimitError as fault:
-        return command.answer([stopped(path, fault)])
-
-
-@dataclass(frozen=True, slots=True)
-class _Command:
-    """What is to be printed of the reports."""
-
-    tables: list[str]
-    target: Target
-    tests: list[_Condition]
-    top: int | None
-    computed: str | None
-    search: ReportSearch
-    standard_input: _Input
-    plot: str | None
-    several: bool
-    full: bool
-
-    def answer(self, reports: Iterable[Report]) -> int:
-        """Print or write the tables of the reports; the exit code."""
-        table_check = _TableCheck(self.tables, several=self.several)
-        known_reports = self.search.recognised(self.standard_input.with_names(reports))
-        if self.target.is_of_plot:
-            reports = _Reports(known_reports)
-            code = _put_plot(reports, self.plot, self.target)
-        elif self.computed:
-            reports = _Reports(_chosen(known_reports, self.tests, None))
-            code = _put_computed(self.computed, reports, self.target, self.top)
-        else:
-            reports = _Reports(_chosen(table_check.check_reports(known_reports), self.tests, self.top))
-            answers = not (self.full or self.tables or self.tests or self.top)
-            max_rows = _MOST_ROWS if self.top is None else self.top
-            _put_tables(reports, self.tables, self.target, max_rows=max_rows, answers=answers)
-            code = Exit.GOOD
-        return max(code, reports.code, _tell(self.search), table_check.tell())
+        if len(paths) > 1 or not paths or not forks:
+            reports_read = read_many(paths, options, 1 if forks and not is_long else None)
+            return answer(_counted(reports_read, len(paths) if is_long else 0))
+        # one file is read and printed in one process with limits: its tables need not be sent to another
+        path = paths[0]
+        try:
+            return run_isolated(lambda: answer(read_many([path], options)), subject=f"reading {path}",
+                                size=size_of(path), limits=options.limits)  # fmt: skip
+        except LimitError as fault:
+            return answer([stopped(path, fault)])
 
 
 @dataclass(slots=True)

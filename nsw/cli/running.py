@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nsw.campaign.selection import campaign_argument, campaign_of_words, campaign_option
 from nsw.campaign.answers import Results, results
-from nsw.campaign.selection import Selection, campaign_argument, campaign_of_words, campaign_option
 from nsw.cli.application import command
 from nsw.cli.options import (
     CampaignOption,
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 _FETCHED = 20  # files that are listed
 _MAX_KEPT = 8
-_ALL_RUNS = Selection()
 
 
 # --- nsw run -----------------------------------------------------------------------------------------------
@@ -87,7 +86,21 @@ def run(
 
 
 def begin(options: RecipeOptions, root: Path | None, *, note: str | None, yes: bool) -> CampaignFolder:
-    """Plan, ask when it is dear, make the campaign."""
+    """Plan, ask when it is dear, make the campaign.
+
+    Args:
+        options: The recipe and its site.
+        root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
+        note: A remark that is stored with the campaign.
+        yes: Whether a dear campaign begins without a question.
+
+    Returns:
+        The campaign's folder; nothing is submitted yet.
+
+    Raises:
+        InputError: The recipe has faults, or the site would refuse a job.
+        UsageError: The answer was no, or there is no terminal to ask on.
+    """
     from nsw.campaign import start
     from nsw.campaign.planning import make_plan, with_note
     from nsw.present.plan_view import show_plan
@@ -149,8 +162,15 @@ def _confirm_cost(cost: str | None) -> None:
 def confirm(question: str, alone: str, refused: str, *, default: bool = False, err: bool = True) -> None:
     """Ask a person whether to go on.
 
+    Args:
+        question: The question on the terminal.
+        alone: The error where there is no terminal.
+        refused: The error after a no.
+        default: The answer of an empty line.
+        err: Whether the question goes to stderr.
+
     Raises:
-        UsageError: There is nobody to ask, or the answer is no.
+        UsageError: There is no terminal to ask on, or the answer is no.
     """
     if not sys.stdin.isatty():
         raise UsageError(alone, hint="--yes answers yes")

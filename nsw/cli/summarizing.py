@@ -146,7 +146,13 @@ def _answer(
 
 
 def first(rows: Rows, top: int | None, group_column: str | None) -> Rows:
-    """The first rows for each value of a column; None: of all."""
+    """The first rows for each value of a column.
+
+    Args:
+        rows: All rows.
+        top: How many rows of each value; None: all.
+        group_column: The column; None: the rows are one group.
+    """
     if top is None:
         return rows
     seen = Counter[Any]()

@@ -29,7 +29,13 @@ COLUMNS: Final = (
 
 
 def show(comparison: Comparison, form: str, command: str) -> None:
-    """Print a comparison as a table, Markdown, a page or JSON; `command` repeats it."""
+    """Print a comparison.
+
+    Args:
+        comparison: The comparison.
+        form: table, markdown, html or json.
+        command: The command line that repeats it, for the page.
+    """
     if form == "json":
         emit.as_json(comparison_data(comparison))
     elif form == "markdown":
@@ -149,17 +155,36 @@ def _gate_blocks(comparison: Comparison, judged: Sequence[Judged], outcome: Outc
 
 
 def show_gate(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> None:
-    """Print what became of each rule."""
+    """Print the outcome of each rule.
+
+    Args:
+        comparison: What the rules were held against.
+        judged: The rules, each over a case.
+        outcome: The outcome of all rules together.
+    """
     show_blocks(console(), _gate_blocks(comparison, judged, outcome), "full")
 
 
 def gate_page(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome, command: str) -> str:
-    """The same as a page."""
+    """A page with the outcome of each rule, and what made the difference.
+
+    Args:
+        comparison: What the rules were held against.
+        judged: The rules, each over a case.
+        outcome: The outcome of all rules together.
+        command: The command line that repeats it.
+    """
     return _page(comparison, [*_gate_blocks(comparison, judged, outcome), *_findings(comparison)], command)
 
 
 def gate_markdown(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> str:
-    """The gate for a pull request: what became of each rule, and what did it."""
+    """The gate for a pull request: the outcome of each rule, and what made the difference.
+
+    Args:
+        comparison: What the rules were held against.
+        judged: The rules, each over a case.
+        outcome: The outcome of all rules together.
+    """
     return _markdown(comparison, [*_gate_blocks(comparison, judged, outcome), *_findings(comparison)])
 
 
@@ -168,7 +193,13 @@ def _findings(comparison: Comparison) -> list[Block]:
 
 
 def gate_data(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> dict[str, Any]:
-    """The gate as JSON data."""
+    """The gate as JSON data.
+
+    Args:
+        comparison: What the rules were held against.
+        judged: The rules, each over a case.
+        outcome: The outcome of all rules together.
+    """
     rules = [
         {**asdict(j), "tolerance": str(j.tolerance), "outcome": str(j.outcome), "why": clean(j.why)} for j in judged
     ]

@@ -87,7 +87,14 @@ def as_csv(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> None:
 
 
 def write_csv(stream: TextIO, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, head: bool) -> None:
-    """Rows as CSV, below the names of their columns where the `head` is wanted; absent values are empty."""
+    """Write rows as CSV; absent values are empty.
+
+    Args:
+        stream: Where to.
+        rows: The rows.
+        columns: Their columns, in order.
+        head: Whether the names of the columns come first.
+    """
     writer = csv.writer(stream, lineterminator="\n")
     if head:
         writer.writerow([as_csv_cell(c) for c in columns])
@@ -98,7 +105,18 @@ def write_csv(stream: TextIO, rows: Iterable[Mapping[str, Any]], columns: Sequen
 def as_parquet(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], output: Path | None, note: str | None = None
 ) -> None:
-    """Rows as a Parquet file."""
+    """Write rows as a Parquet file.
+
+    Args:
+        rows: The rows.
+        columns: Their columns, in order.
+        output: The file.
+        note: Stored in the file's metadata as `nsw_note`.
+
+    Raises:
+        UsageError: No file is named.
+        NswError: The file cannot be written.
+    """
     if output is None:
         raise UsageError("--format parquet writes a file", hint="name it with --output FILE")
     import pyarrow as pa

@@ -26,7 +26,13 @@ _RUNS_NAMED = 5  # names of runs
 
 
 def show_changes(out: Console, campaign: str, changes: Changes) -> None:
-    """Which runs are added and which are done again, and why."""
+    """Print which runs are added and which are done again, and why.
+
+    Args:
+        out: Where to.
+        campaign: The campaign's id.
+        changes: What the recipe changes of it.
+    """
     out.print(f"into {campaign}", style="bold")
     if changes.added:
         out.print(f"adds {plural(len(changes.added), 'run')}: {first_of(changes.added, _RUNS_NAMED)}")

@@ -25,7 +25,13 @@ _FIELDS: Final = 40  # in a row or column: of more nobody reads the names
 
 
 def heat_map(block: Any, width: float, top: float) -> svg.Picture | None:
-    """A field a row, the darker the larger, with its value."""
+    """Draw a field a row, the darker the larger, with its value.
+
+    Args:
+        block: A HeatMap.
+        width: px.
+        top: px above what is drawn.
+    """
     x_at, y_at, value_at = (svg.column_of(block, name) for name in (block.x, block.y, block.value))
     values_by_row = {
         n: value for n, row in enumerate(block.rows) if (value := svg.number_of(row[value_at])) is not None
@@ -94,7 +100,13 @@ _NAMED_POINTS: Final = 12  # points of a scatter plot
 
 
 def scatter(block: Any, width: float, top: float) -> svg.Picture | None:
-    """Points under their roofs on logarithmic axes, each with a shape for its series, the largest named."""
+    """Draw points under their roofs on logarithmic axes, each with a shape for its series, the largest named.
+
+    Args:
+        block: A Scatter.
+        width: px.
+        top: px above what is drawn.
+    """
     x_at, y_at = svg.column_of(block, block.x), svg.column_of(block, block.y)
     series = svg.series_of(block, block.series)
     points = [
@@ -255,7 +267,13 @@ class _Box:
 
 
 def lanes(block: Any, width: float, top: float) -> svg.Picture | None:
-    """A lane a process and stream, a box a stretch of time, with its name where that has room."""
+    """Draw a lane a process and stream, a box a stretch of time, with its name where that has room.
+
+    Args:
+        block: Lanes.
+        width: px.
+        top: px above what is drawn.
+    """
     if len(block.rows) < 2:
         return None
     start_at, length_at = svg.column_of(block, block.start), svg.column_of(block, block.length)

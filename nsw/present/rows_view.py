@@ -99,7 +99,13 @@ _LEAST_NAME: Final = 40  # characters of a kernel's name
 
 
 def show_rules(out: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print type, estimated speed-up, rule and launch of each row of table `rules`, and its message below."""
+    """Print type, estimated speed-up, rule and launch of each row of table `rules`, and its message below.
+
+    Args:
+        out: Where to.
+        title: Above them.
+        rows: The rows.
+    """
     out.print(title, style="bold")
     before: tuple[object, ...] | None = None
     varies = [c for c in _ORIGIN if len({row.get(c) for row in rows}) > 1]
@@ -358,9 +364,14 @@ _FULL_SHARE = 101.0  # per cent: printed shares are rounded
 
 
 def show_report(out: Console, report: Report, max_rows: int, reported: Merged, *, kernels: bool = True) -> None:
-    """Print a report: each table's first `most` rows, absent columns left out, problems that were not told before.
+    """Print a report: its problems and the first rows of each table, without columns that have no values.
 
-    With `kernels` its metrics, launches and rules are shown as one row a kernel instead.
+    Args:
+        out: Where to.
+        report: The report.
+        max_rows: Rows of each table.
+        reported: The problems that were printed before; those of this report are added.
+        kernels: Whether metrics, launches and rules are one row a kernel instead.
     """
     tool_text = " ".join(str(p) for p in (report.tool, report.tool_version) if p) or "unknown"
     out.print(

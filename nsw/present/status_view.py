@@ -70,9 +70,17 @@ def show_status(
     every_run: bool,
     looks: str | None = None,
 ) -> None:
-    """The campaign in a screenful; `everything` lists each run, `jobs` is the scheduler's job id of each.
+    """Print the state of a campaign on one screen.
 
-    `looks` is the command that asks the site what has become of the runs, where the states may be old.
+    Args:
+        out: Where to.
+        head: The campaign's keys of `nsw status --json`.
+        counts: Runs by state.
+        runs: The runs to list.
+        problems: (run, report, severity, message, fix).
+        jobs: The scheduler's job id of each run and build that has one.
+        every_run: Whether each run has a line; else those that went well have none, and those alike share one.
+        looks: The command that asks the site for the states, where these may be old.
     """
     out.print(
         f"{head['campaign']} on site {head['site']}" + (", driven by an nsw now" if head["driven"] else ""),
@@ -217,7 +225,13 @@ def flat_run(run: RunRow, jobs: Mapping[str, str] = MappingProxyType({})) -> dic
 
 
 def build_data(build: BuildRow, jobs: Mapping[str, str], needed_by: Sequence[str]) -> dict[str, Any]:
-    """A build as data, its job id from `jobs`, with the jobs whose runs need it."""
+    """A build as data.
+
+    Args:
+        build: The build.
+        jobs: The scheduler's job ids.
+        needed_by: The jobs whose runs need it.
+    """
     return {
         "id": build.id, "command": build.command, "where": build.place, "state": str(build.state),
         "reason": build.reason, "attempt": build.attempt, "exit_code": build.exit_code, "host": build.host,
@@ -557,7 +571,14 @@ def picture(
 
 
 def running_line(run: RunRow, now: float, seen: Progress, width: int) -> str:
-    """A run that goes on, in one line: how long, its job and node, and the last that it printed as far as it fits."""
+    """A run that goes on, in one line: how long, its job and node, and the last that it printed as far as it fits.
+
+    Args:
+        run: The run.
+        now: Unix seconds.
+        seen: Job ids and last lines of what runs.
+        width: Columns of the terminal.
+    """
     took = [seconds(max(0.0, now - run.started))] if run.started is not None else []
     job = seen.jobs.get(run.id)
     facts = [*took, *([f"job {job}"] if job else []), *([run.host] if run.host else [])]

@@ -95,7 +95,13 @@ _STYLES: Final = {"warning": "yellow", "aside": "dim", "heading": "bold"}
 
 
 def show_blocks(out: Console, blocks: Iterable[Block], form: Shown) -> None:
-    """Print those of this form, `brief` or `full`, in their order."""
+    """Print the blocks of one form, in their order.
+
+    Args:
+        out: Where to.
+        blocks: The answer.
+        form: `brief` or `full`; those that are always shown are in both.
+    """
     for block in blocks:
         if block.shown in {"always", form}:
             show_block(out, block)
@@ -196,7 +202,14 @@ def as_markdown(title: str, blocks: Iterable[Block]) -> str:
 def rows_markdown(
     title: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str], note: str | None = None
 ) -> str:
-    """Rows of one table as Markdown, unrounded; the moments of runs are those of the local clock."""
+    """Rows of one table as Markdown, unrounded; the moments of runs are those of the local clock.
+
+    Args:
+        title: The table's name.
+        rows: The rows.
+        columns: Their columns, in order.
+        note: A paragraph above them.
+    """
     moments = MOMENTS if title == _RUNS else frozenset()
     markdown_block = Table(
         "rows",
@@ -294,7 +307,13 @@ def show_summary(out: Console, summary: Summary, *, full: bool, next_command: st
 
 
 def show_first_screen(out: Console, blocks: Iterable[Block], next_command: str | None = None) -> None:
-    """Print headline, table and notes, and so many of the findings as find room on 24 lines, the weightiest first."""
+    """Print headline, table and notes, and as many findings as fit on 24 lines, the weightiest first.
+
+    Args:
+        out: Where to.
+        blocks: The answer.
+        next_command: The last line: the command that shows more.
+    """
     first_blocks = [block for block in blocks if block.shown == "always"]
     findings = [block for block in first_blocks if isinstance(block, Finding)]
     around = [block for block in first_blocks if not isinstance(block, Finding | Table)]

@@ -77,7 +77,19 @@ def text(
     turned: float = 0.0,
     within: float = math.inf,
 ) -> str:
-    """A text that ends in an ellipsis where it has no room (px); then the whole is its tip."""
+    """A text that ends in an ellipsis where it has no room; then the whole is its tip.
+
+    Args:
+        content: The text.
+        x: px, of its anchor.
+        y: px, of its base line.
+        anchor: start, middle or end.
+        size: px.
+        css_class: Its class, and so its colour.
+        bold: Whether it is bold.
+        turned: Degrees, counter-clockwise around the anchor.
+        within: px that it may take.
+    """
     visible = cut(content, within, size)
     return node(
         "text", words(visible), *([tip(content)] if visible != clean(content) else []), x=x, y=y, text_anchor=anchor,
@@ -100,7 +112,13 @@ def _width(letter: str) -> float:
 
 
 def cut(content: str, within: float, size: int = 12) -> str:
-    """The text, or as much of its beginning as has room, with an ellipsis."""
+    """The text, or as much of its beginning as has room, with an ellipsis.
+
+    Args:
+        content: The text.
+        within: px.
+        size: px of its letters.
+    """
     content = clean(content)
     ends = list(accumulate(map(_width, content)))
     if not ends or size * ends[-1] <= within:
@@ -111,7 +129,17 @@ def cut(content: str, within: float, size: int = 12) -> str:
 def line(
     x1: float, y1: float, x2: float, y2: float, css_class: str, *, width: float = 1.0, dash: str | None = None
 ) -> str:
-    """A straight line."""
+    """A straight line.
+
+    Args:
+        x1: px, of its beginning.
+        y1: px.
+        x2: px, of its end.
+        y2: px.
+        css_class: Its class, and so its colour.
+        width: px.
+        dash: Lengths of dashes and gaps; None: it is solid.
+    """
     return node(
         "line",
         x1=x1,
@@ -126,7 +154,14 @@ def line(
 
 
 def path(points: Iterable[tuple[float, float]], css_class: str, *, width: float = 2.0, dash: str | None = None) -> str:
-    """A line through points."""
+    """A line through points.
+
+    Args:
+        points: (x, y) in px.
+        css_class: Its class, and so its colour.
+        width: px.
+        dash: Lengths of dashes and gaps; None: it is solid.
+    """
     through = "M" + "L".join(f"{_figure(x)} {_figure(y)}" for x, y in points)
     return node("path", d=through, fill="none", stroke=COLOURS[css_class], stroke_width=width, stroke_dasharray=dash,
                 stroke_linejoin="round", class_=css_class)  # fmt: skip
@@ -136,13 +171,33 @@ def rect(
     x: float, y: float, width: float, height: float, css_class: str, *inside: str, row: int | None = None,
     opacity: float | None = None,
 ) -> str:  # fmt: skip
-    """A bar or field; `row`: the row that it stands for, `inside`: its tip."""
+    """A bar or field.
+
+    Args:
+        x: px, of its left side.
+        y: px, of its upper side.
+        width: px.
+        height: px.
+        css_class: Its class, and so its colour.
+        *inside: Its tip.
+        row: The index of the row that it stands for.
+        opacity: 0 to 1; None: 1.
+    """
     return node("rect", *inside, x=x, y=y, width=width, height=height, fill=COLOURS[css_class], fill_opacity=opacity,
                 class_=css_class, data_row=row)  # fmt: skip
 
 
 def marker(x: float, y: float, series: int, *inside: str, row: int | None = None, size: float = 4.5) -> str:
-    """A point, of another shape and colour for each series (from 0)."""
+    """A point, of another shape and colour for each series.
+
+    Args:
+        x: px, of its middle.
+        y: px.
+        series: From 0.
+        *inside: Its tip.
+        row: The index of the row that it stands for.
+        size: px, its radius.
+    """
     css_class, shape, r = f"s{series % 8 + 1}", _SHAPES[series % 8], size
     common_attributes = {
         "fill": COLOURS[css_class],
@@ -169,7 +224,15 @@ def marker(x: float, y: float, series: int, *inside: str, row: int | None = None
 
 
 def hatch(x: float, y: float, width: float, height: float, series: int) -> str:
-    """Thin lines over a bar, in another direction for each series: colour is not alone."""
+    """Thin lines over a bar, in another direction for each series: colour is not alone.
+
+    Args:
+        x: px, of the bar's left side.
+        y: px, of its upper side.
+        width: px.
+        height: px.
+        series: From 0.
+    """
     kinds = _HATCHES[series % 8]
     strokes = "".join(stroke for kind in kinds for stroke in _strokes(x, y, width, height, kind))
     if not strokes:
@@ -200,7 +263,17 @@ def _steps(first: float, end: float) -> Iterator[float]:
 
 
 def spread_out(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Where labels go that want to be at these heights (px), a gap apart, none above `low` or below `high`."""
+    """Where labels go that would overlap.
+
+    Args:
+        heights: px, where each of them would be best.
+        gap: px that they are apart at least.
+        low: px, the highest place on the screen.
+        high: px, the lowest one.
+
+    Returns:
+        px, in the order of `heights`.
+    """
     order = sorted(range(len(heights)), key=lambda n: heights[n])
     placed = [0.0] * len(heights)
     at = low - gap
@@ -292,7 +365,17 @@ def linear(
     min_ticks: int = 4,
     exact: bool = False,
 ) -> Axis:
-    """A linear axis with round ticks; its ends are ticks too unless they are `exact`."""
+    """A linear axis with round ticks.
+
+    Args:
+        low: The least value.
+        high: The largest value.
+        first: px of `low`.
+        last: px of `high`.
+        unit: Of the values; ticks are in a unit of this kind that suits them.
+        min_ticks: How many ticks there are at least.
+        exact: Whether the axis ends at `low` and `high`; else its ends are ticks too.
+    """
     if high <= low:
         high = low + (abs(low) or 1.0)
     scale, name = scaled(max(abs(low), abs(high)), unit)
@@ -314,7 +397,16 @@ def _round_step(longest_step: float) -> float:
 def logarithmic(
     low: float, high: float, first: float, last: float, *, unit: Unit = "number", exact: bool = False
 ) -> Axis:
-    """A logarithmic axis: 1, 2, 5 and so on, of many decades their beginnings."""
+    """A logarithmic axis: ticks at 1, 2, 5 of each decade; of many decades at their beginnings.
+
+    Args:
+        low: The least value, above 0.
+        high: The largest value.
+        first: px of `low`.
+        last: px of `high`.
+        unit: Of the values; ticks are in a unit of this kind that suits them.
+        exact: Whether the axis ends at `low` and `high`; else its ends are ticks too.
+    """
     scale, name = scaled(high, unit)
     decades = math.log10(high / low)
     steps = (1, 2, 5) if decades < 3.2 else (1,)
@@ -367,7 +459,14 @@ def range_of(block: Table, row: Sequence[Any]) -> tuple[float, float] | None:
 
 
 def row_tip(block: Table, row: int, *first_lines: str, positions: Collection[int] | None = None) -> str:
-    """A row in words, a cell a line (all, or those at some places), and where it is from."""
+    """A row in words, a cell a line, and where it is from.
+
+    Args:
+        block: The table.
+        row: The row's index.
+        *first_lines: Lines above those of the cells.
+        positions: The columns that are shown; None: all.
+    """
     cells = [
         cell
         for n, cell in enumerate(zip(block.columns, block.rows[row], strict=True))
@@ -403,7 +502,13 @@ def _cell_label(block: Table, row: Sequence[Any], position: int, *, with_title: 
 
 
 def label_of(block: Table, row: Sequence[Any], name: str) -> str:
-    """What a bar is called: its label, and the columns before it, by which rows are grouped."""
+    """The name of a bar: its label, and the columns before it, by which rows are grouped.
+
+    Args:
+        block: The table.
+        row: The row.
+        name: The column of the label.
+    """
     positions = range(column_of(block, name) + 1)
     return ", ".join(
         _cell_label(block, row, n, with_title=len(positions) > 1 and n < len(positions) - 1) for n in positions
@@ -414,7 +519,14 @@ def label_of(block: Table, row: Sequence[Any], name: str) -> str:
 
 
 def x_axis(axis: Axis, top: float, bottom: float, title: str) -> list[str]:
-    """Ticks below, lines of the grid up to the top, and the title."""
+    """Ticks below, lines of the grid up to the top, and the title.
+
+    Args:
+        axis: The axis.
+        top: px, where the lines end.
+        bottom: px, where the axis is.
+        title: The name of its values.
+    """
     parts = []
     free = -math.inf
     for tick, label in zip(axis.ticks, axis.labels, strict=True):
@@ -429,7 +541,14 @@ def x_axis(axis: Axis, top: float, bottom: float, title: str) -> list[str]:
 
 
 def y_axis(axis: Axis, left: float, right: float, title: str) -> list[str]:
-    """Ticks at the left, lines of the grid to the right, and the title, turned."""
+    """Ticks at the left, lines of the grid to the right, and the title, turned.
+
+    Args:
+        axis: The axis.
+        left: px, where the axis is.
+        right: px, where the lines end.
+        title: The name of its values.
+    """
     parts = []
     for tick, label in zip(axis.ticks, axis.labels, strict=True):
         y = axis.at(tick)
@@ -445,7 +564,15 @@ def left_of(axis: Axis) -> float:
 
 
 def whisker(low: float, high: float, across: float, css_class: str, *, upright: bool) -> str:
-    """A range with its ends (px)."""
+    """A range with its ends.
+
+    Args:
+        low: px, of its beginning.
+        high: px, of its end.
+        across: px, on the other axis.
+        css_class: Its class, and so its colour.
+        upright: Whether it stands.
+    """
     ends = [((across, low), (across, high))] + [((across - 4, at), (across + 4, at)) for at in (low, high)]
     return "".join(path(pair if upright else [(y, x) for x, y in pair], css_class, width=1.4) for pair in ends)
 
@@ -453,7 +580,18 @@ def whisker(low: float, high: float, across: float, css_class: str, *, upright: 
 def legend_of(
     entries: Sequence[str], x: float, y: float, width: float, sign: Callable[[int, float, float], str]
 ) -> tuple[list[str], float]:
-    """Names with their signs in lines of text, and where they end (px)."""
+    """Names with their signs, in as many lines as they need.
+
+    Args:
+        entries: The names.
+        x: px, of the first sign.
+        y: px, of the first line.
+        width: px that a line may take.
+        sign: Draws the sign of an entry (its index, x and y in px).
+
+    Returns:
+        The parts, and where they end (px).
+    """
     parts, at = [], x
     for n, entry in enumerate(entries):
         label = cut(entry, min(260.0, width - 24))

@@ -83,8 +83,8 @@ def test_cases_that_the_site_cannot_hold_are_skipped_with_fit_and_refused_withou
 def test_the_plan_counts_the_cases_that_are_left_and_names_the_others_in_a_line(plan):
     done = plan("--fit", "--set", "repeats=3", command="plan")
     assert "\n4 of 6 cases, 24 runs, " in done.stdout
-    why = "4 GPUs asked, but site two has 2 on a node (gpus.per_node: 2) (12 runs)\n"
-    assert f"\nnot here: cases gpus-4_batch-8, gpus-4_batch-16: {why}" in done.stdout
+    why = "4 GPUs asked, but site two has 2 on a node (gpus.per_node: 2)\n"
+    assert f"\nmissing: cases gpus-4_batch-8, gpus-4_batch-16 (12 runs): {why}" in done.stdout
 
 
 @pytest.mark.parametrize("path", ["passes.1.timeline.time", "passes.look.time", "passes.1.timeline={time: 7m}"])

@@ -76,7 +76,7 @@ def test_every_file_that_it_writes_says_so(demo):
 
 
 def test_the_pass_that_was_not_recorded_is_absent_with_its_reason(demo):
-    assert "not here: pass baseline: was not recorded" in demo.stdout
+    assert "missing: pass baseline (12 runs): was not recorded" in demo.stdout
     plan = json.loads(demo.nsw("plan", "alexnet_scaling", "--site", "demo", "--json").stdout)
     assert [(a["what"], len(a["run_ids"])) for a in plan["absent"]] == [("pass baseline", 12)]
     assert {r["pass"] for r in plan["runs"]} == {"timeline"}

@@ -58,7 +58,7 @@ def test_the_answer_is_first_and_what_proves_it_follows():
 
 
 def test_what_the_first_screen_cuts_short_is_there_once():
-    brief, full = "not here: pass a (and 1 more)", ("not here: pass a", "not here: pass b")
+    brief, full = "missing: pass a (and 1 more)", ("missing: pass a", "missing: pass b")
     blocks = [Note("missing", brief), *(Note("missing", text, shown="full") for text in full), Note("slowed", "slowed")]
     text = page("t", blocks)
     assert brief not in text

@@ -164,7 +164,7 @@ def test_a_host_pass_is_profiled_and_its_functions_are_in_the_answer(road):
 def test_a_host_pass_of_what_is_no_python_is_absent_with_the_reason(road):
     done = road.run(HEAD.replace("[baseline]", "[baseline, host: {tool: cprofile}]") + "app: {command: ls -l}\n")
     assert done.returncode == 0, done.stderr
-    assert "not here: pass host: cProfile profiles Python programs; the command starts with 'ls'" in done.stdout
+    assert "missing: pass host (1 run): cProfile profiles Python programs; the command starts with 'ls'" in done.stdout
 
 
 @pytest.mark.far
@@ -194,7 +194,7 @@ def test_a_pass_whose_profiler_is_missing_is_absent_and_the_others_are_done(road
     road.environment["PATH"] = "/usr/bin:/bin"
     done = road.run(HEAD.replace("[baseline]", "[baseline, timeline: {tool: nvprof}]") + "app: {command: 'true'}\n")
     assert done.returncode == 0, done.stderr
-    assert "not here: pass timeline: nvprof is not on PATH" in done.stdout
+    assert "missing: pass timeline (1 run): nvprof is not on PATH" in done.stdout
 
 
 def test_a_recipe_of_which_nothing_can_be_done_is_refused(road):
