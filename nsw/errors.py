@@ -23,7 +23,7 @@ _EXCERPT: Final = 4000  # characters of a command's output, of its beginning and
 
 
 class Exit(IntEnum):
-    """Exit codes of every command (docs/architecture.md)."""
+    """Exit codes of every command (docs/internals.md)."""
 
     GOOD = 0
     SOME_FAILED = 1  # done, but some runs failed or some files could not be read

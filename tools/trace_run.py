@@ -3,10 +3,12 @@
     python tools/trace_run.py
 
 Prints how many functions and files run under site `local`, and how often the file changes when the functions are read
-in the order of their first calls. A call in a thread counts too; other processes of nsw (readers, the job) do not.
+in the order of their first calls. Only named functions count, no class bodies, comprehensions or lambdas. A call in a
+thread counts too; other processes of nsw (readers, the job) do not.
 """
 
 import atexit
+import inspect
 import itertools
 import os
 import shutil
@@ -36,7 +38,8 @@ def main() -> None:
 
     def note(frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(inside) and code.co_name != "<module>":
+        is_named = code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<")
+        if event == "call" and is_named and code.co_filename.startswith(inside):
             calls.setdefault((code.co_filename, code.co_qualname))
 
     folder = tempfile.mkdtemp()

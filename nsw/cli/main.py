@@ -29,7 +29,7 @@ _WORDS = {
 
 
 def main() -> None:
-    """`nsw ...`: ends the process with the exit code of docs/architecture.md."""
+    """`nsw ...`: ends the process with the exit code of docs/internals.md."""
     os.umask(os.umask(0o022) | 0o022)  # whatever the user's is, nobody else writes what nsw makes
     leave_current_folder()
     allow_fork()
