@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsw.campaign.selection import campaign_argument, campaign_of_words, campaign_option
 from nsw.campaign.answers import Results, results
+from nsw.campaign.selection import campaign_argument, campaign_of_words, campaign_option
 from nsw.cli.application import command
 from nsw.cli.options import (
     CampaignOption,

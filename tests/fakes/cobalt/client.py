@@ -164,7 +164,10 @@ def qsub(argv: list[str]) -> None:
         print('version: "qsub.py " + $Revision: 559 $ + , Cobalt  + $Version$')
         return
     parser = qsub_parser()
-    _, words = quietly(parser, argv)
+    at = 0
+    while argv[at].startswith("-"):  # all options have values
+        at += 1 if "=" in argv[at] else 2
+    words = argv[at:]
     cwd = (given(argv, "--cwd") or str(Path.cwd())).replace(" ", "")
     named = words[0].replace(" ", "")  # the real qsub drops the blanks of paths
     script = Path(named) if named.startswith("/") else Path(cwd) / named
@@ -189,20 +192,6 @@ def qsub(argv: list[str]) -> None:
         file.write(text)
     cqm.serve_in_background(STATE)
     print(jobid)
-
-
-def quietly(parser: OptionParser, argv: list[str]) -> tuple[Values, list[str]]:
-    """Find the executable among the words, as if nothing could be wrong with the options."""
-    finder = OptionParser(usage=parser.usage, prog=parser.prog, add_help_option=False)
-    finder.disable_interspersed_args()
-    for option in parser.option_list:
-        words = [*option._short_opts, *option._long_opts]
-        if option.takes_value():
-            kind = "int" if option.type == "int" else "string"
-            finder.add_option(*words, type=kind, action="append", dest=words[-1].lstrip("-"))
-        elif words != ["--version"]:
-            finder.add_option(*words, action="store_true")
-    return finder.parse_args(argv)
 
 
 def given(argv: list[str], option: str) -> str | None:
