@@ -137,10 +137,10 @@ def _known_keys(kind: Any) -> list[str] | None:
 
 def _fault(document: Document, mark: Mark, key: str, names: list[str]) -> Diagnostic:
     listed = " and ".join(show_value(name) for name in names[:_MOST_NAMES])
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    omitted = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     verb, pronoun = ("stands", "it") if len(names) == 1 else ("stand", "them")
     hint = f"indent {pronoun} further than '{key}'"
-    return document.at(mark, f"{listed}{more} {verb} beside '{key}', not below it", hint=hint)
+    return document.at(mark, f"{listed}{omitted} {verb} beside '{key}', not below it", hint=hint)
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -389,7 +389,9 @@ def _unused_parameters(recipe: _Gathered, cases: list[Case], used: AbstractSet[s
     for case in cases:
         alike.setdefault(tuple(repr(case.params[name]) for name in names if name in used), []).append(case)
     for name in names:
-        if name not in {*used, SIDE} and any(len({repr(c.params[name]) for c in same}) > 1 for same in alike.values()):
+        if name not in {*used, SIDE} and any(
+            len({repr(c.params[name]) for c in group}) > 1 for group in alike.values()
+        ):
             hint = f"write {{{{ {name} }}}} where it belongs, such as in app: command, or take it out of the matrix"
             message = f"nothing uses {name}, so its cases are the same"
             yield recipe.document.diagnostic(("matrix", name), message, hint=hint, key=True)
@@ -555,11 +557,8 @@ def _report(recipe: _Gathered) -> Iterator[Diagnostic]:
     words += [(("report", "gate", word), word, figure) for word in (gate if isinstance(gate, dict) else ())]
     for path, word, (allowed, subject) in words:
         if isinstance(word, str) and word not in allowed:
-            yield document.diagnostic(path, f"{show_value(word)} is not a {subject}", hint=_known(word, allowed))
-
-
-def _known(word: str, known: Sequence[str]) -> str:
-    return did_you_mean(word, known) or (f"there are: {', '.join(known)}" if known else "there is none")
+            hint = did_you_mean(word, allowed) or (f"there are: {', '.join(allowed)}" if allowed else "there is none")
+            yield document.diagnostic(path, f"{show_value(word)} is not a {subject}", hint=hint)
 
 
 def _metrics(document: Document) -> Iterator[Diagnostic]:

@@ -151,15 +151,15 @@ class _Tree:
             raise _Stop(Diagnostic(TOO_DEEP, _first(mark)))
         self._nodes[id(source)] = None
         if isinstance(source, yaml.ScalarNode):
-            made = self._scalar(source, mark)
+            node = self._scalar(source, mark)
         elif isinstance(source, yaml.SequenceNode):
             self._collection_tag(source, "seq")
             items = [self.node(item, depth + 1) for item in source.value]
-            made = Node(items, mark, size=1 + sum(item.size for item in items))
+            node = Node(items, mark, size=1 + sum(item.size for item in items))
         else:
-            made = self._map(source, mark, depth)
-        self._nodes[id(source)] = made
-        return made
+            node = self._map(source, mark, depth)
+        self._nodes[id(source)] = node
+        return node
 
     def _alias(self, source: Any) -> Node:
         self._aliases += 1

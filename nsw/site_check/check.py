@@ -125,7 +125,7 @@ def outcome(
     check: str,
     result: str,
     *,
-    what: str = "",
+    subject: str = "",
     gpus: tuple[str, ...] = (),
     mpi: str | None = None,
     ahead_s: float = 0.0,
@@ -136,15 +136,15 @@ def outcome(
     Args:
         check: The column `check`.
         result: The column `outcome`.
-        what: What was looked at, if it is called otherwise than the check.
+        subject: What was looked at, if it is called otherwise than the check.
         gpus: As in Check.
         mpi: As in Check.
         ahead_s: Seconds, as in Check.
         values: What the row's sentences name.
     """
     row = _outcomes()[check, result]
-    found, fix = row["found"].format_map(values), row["fix"].format_map(values)
-    return Check(what or check, Verdict(row["verdict"]), found, fix, gpus=gpus, mpi=mpi, ahead_s=ahead_s)
+    sentence, fix = row["found"].format_map(values), row["fix"].format_map(values)
+    return Check(subject or check, Verdict(row["verdict"]), sentence, fix, gpus=gpus, mpi=mpi, ahead_s=ahead_s)
 
 
 def clock_skew(checks: Iterable[Check]) -> float:
@@ -334,13 +334,15 @@ def _machine_checks(
     )
     for tool in _profilers_of(configured):
         if tool in present or (tool not in PROGRAMS and failed.get(tool, "not found") != "not found"):
-            yield outcome("profiler", "good", what=tool, version=present.get(tool) or str(configured[tool]))
+            yield outcome("profiler", "good", subject=tool, version=present.get(tool) or str(configured[tool]))
         elif tool in configured:
             message = failed.get(tool, "no answer")
-            yield outcome("profiler", "not at its path", what=tool, tool=tool, path=configured[tool], message=message)
+            yield outcome(
+                "profiler", "not at its path", subject=tool, tool=tool, path=configured[tool], message=message
+            )
         else:
             nodes = "; compute nodes may have it all the same" if has_nodes else ""
-            yield outcome("profiler", "not on PATH", what=tool, tool=tool, location=location, nodes=nodes)
+            yield outcome("profiler", "not on PATH", subject=tool, tool=tool, location=location, nodes=nodes)
     mpi: dict[str, str] = {}
     for line in node_facts.get("mpi", ()):
         name, _, text = line.partition(" ")
@@ -417,7 +419,7 @@ def node_checks(
             yield replace(site_check, what=f"{site_check.what} (node)")
     promised = (site.get("gpus") or {}).get("per_node")
     if promised and not seen:
-        yield outcome("GPUs", "not given", what="GPUs (node)", promised=promised)
+        yield outcome("GPUs", "not given", subject="GPUs (node)", promised=promised)
     if len(seen) > 1 and node_facts.get("given") == [""] and not site.get("whole_nodes"):
         yield outcome("own GPU (node)", "shared", count=len(seen))
 
