@@ -255,12 +255,7 @@ def scalar(text: str, tag: str) -> Scalar:
     kind = tag.removeprefix(_TAG)
     if kind == "str":
         return text
-    types: dict[str, tuple[type, ...]] = {
-        "int": (int,),
-        "float": (float, int),
-        "bool": (bool,),
-        "null": (type(None),),
-    }
+    types: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,), "null": (type(None),)}
     if kind not in types:
         raise ValueError(f"the tag {show_value(tag)} is not allowed here: only str, int, float, bool and null are")
     value = _resolved(text)

@@ -172,8 +172,7 @@ class Launcher(Model):
         " By default its own where each has exactly one; all of the node under torchrun.",
     )
     share_gpus: Flag = Field(
-        default=False,
-        description="Whether processes may share a GPU, or divide those of a node unequally.",
+        default=False, description="Whether processes may share a GPU, or divide those of a node unequally."
     )
     profiler: Inside | None = Field(
         default=None,
@@ -412,8 +411,7 @@ class Recipe(Model):
     )
     resources: Resources = Field(default=Resources(), description="What one run needs.")
     collect: Annotated[Literal["tables", "reports", "everything"], FREE] = Field(
-        default="reports",
-        description="What is downloaded; tables: what the site reduced.",
+        default="reports", description="What is downloaded; tables: what the site reduced."
     )
     report: Annotated[Report, FREE] = Field(default=Report(), description="What to report.")
     canary: Annotated[CanaryRule | None, FREE] = Field(

@@ -134,8 +134,7 @@ class Kernels(Model):
     """Which kernels are measured: by name, by their share of the GPU time, or by share among those named."""
 
     cover: Percent | None = Field(
-        default=None,
-        description="The kernels that together make this share of the GPU time, most expensive first.",
+        default=None, description="The kernels that together make this share of the GPU time, most expensive first."
     )
     top: Count | None = Field(default=None, description="So many of the most expensive kernels.")
     at_most: Count | None = Field(default=None, description="No more kernels than this, whatever share they cover.")
@@ -246,12 +245,10 @@ class CountersPass(ProfiledPass):
         " restored in between; application: the whole program; range: all of a range together; app-range: both.",
     )
     clocks: Literal["base", "none"] | None = Field(
-        default=None,
-        description="base: locked to the base clock; none: as they are. ncu's default is base.",
+        default=None, description="base: locked to the base clock; none: as they are. ncu's default is base."
     )
     cache: Literal["all", "none"] | None = Field(
-        default=None,
-        description="all: caches are flushed before each run of a kernel; none: not. Default of ncu: all.",
+        default=None, description="all: caches are flushed before each run of a kernel; none: not. Default of ncu: all."
     )
     processes: Literal["all", "application"] = Field(
         default="all", description="all: child processes too; application: the started program alone."

@@ -200,8 +200,7 @@ def _time_parts(text: str) -> Fraction:
         position, last = match.end(), unit
     if not text or position != len(text):
         raise Fault(
-            f"expected a duration such as 10m, found {show_value(text)}",
-            hint="such as 90s, 10m, 1h30m or 01:30:00",
+            f"expected a duration such as 10m, found {show_value(text)}", hint="such as 90s, 10m, 1h30m or 01:30:00"
         )
     return total
 

@@ -138,8 +138,7 @@ class FirstSite:
                 site_names = []
             if self.name not in site_names:
                 raise UsageError(
-                    f"{self.path} has a layout to which nsw cannot append a site",
-                    hint="add the site's lines by hand",
+                    f"{self.path} has a layout to which nsw cannot append a site", hint="add the site's lines by hand"
                 )
             Path(temporary).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
             Path(temporary).replace(target)
