@@ -48,6 +48,11 @@ class FirstRecipe:
 def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecipe:
     """Write a recipe for a command line.
 
+    Args:
+        words: The command line; a single word is a line of shell.
+        path: The recipe's file.
+        force: Whether it may be written over.
+
     Raises:
         UsageError: The file is there already.
     """
@@ -76,7 +81,15 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
 
 
 def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:
-    """Copy a shipped recipe with the files that it names; the files that were written.
+    """Copy a shipped recipe with the files that it names.
+
+    Args:
+        name: The recipe.
+        path: Where to; None: a file of its name here.
+        force: Whether files may be written over.
+
+    Returns:
+        The files that were written.
 
     Raises:
         UsageError: There is none of that name, or a file is there already.
@@ -125,6 +138,12 @@ class FromScript:
 
 def write_from_script(script: Path, path: Path, site: str | None, *, force: bool) -> FromScript:
     """Write the recipes and the site of a job script; the site is in sites.yaml beside the recipe.
+
+    Args:
+        script: The job script.
+        path: The file of the first recipe.
+        site: The name of the site; None: that of its batch system.
+        force: Whether files may be written over.
 
     Raises:
         UsageError: A file is there already, or the script cannot be read or taken apart, or starts no program.

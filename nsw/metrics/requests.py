@@ -147,7 +147,13 @@ def refused_of(replay: str, parts: Iterable[str]) -> str | None:
 
 
 def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kernel") -> MetricRequest:
-    """What to ask of ncu on a chip (None: by the names that most chips have) under a replay mode."""
+    """What to ask of ncu.
+
+    Args:
+        names: What a recipe's `metrics` name.
+        chip: The chip; None: the names that most chips have.
+        replay: The replay mode.
+    """
     requested: dict[str, None] = {}
     absent: dict[str, str] = {}
     for name, metric in _each(names):
@@ -381,7 +387,13 @@ class Seconds:
     sections_pass: float  # where sections or sets are collected, whose rules are evaluated too
 
     def seconds(self, launches: float, passes: float, *, sections: bool) -> float:
-        """The seconds of so many launches of kernels that take no time themselves."""
+        """The seconds of so many launches of kernels that take no time themselves.
+
+        Args:
+            launches: How many launches there are.
+            passes: How often each is run.
+            sections: Whether sections or sets are collected.
+        """
         each = self.sections_pass if sections else self.metrics_pass
         return self.start + launches * (self.launch + passes * each)
 

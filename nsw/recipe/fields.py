@@ -82,7 +82,11 @@ def text(value: object) -> str:
 
 
 def one_line(value: object) -> str:
-    """Text without a line end, which may hold Jinja expressions: it becomes (part of) one line of a script."""
+    """Text without a line end, which may hold Jinja expressions: it becomes (part of) one line of a script.
+
+    Raises:
+        Fault: It is no text, has several lines, or a fault of Jinja's syntax.
+    """
     word = template(value)
     if re.search(r"[\r\n]", word):
         raise Fault(f"expected one line, found several: {show_value(word)}")
@@ -90,14 +94,22 @@ def one_line(value: object) -> str:
 
 
 def variable(value: object) -> str:
-    """The name of an environment variable."""
+    """The name of an environment variable, checked.
+
+    Raises:
+        Fault: It is something else.
+    """
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise Fault(f"{show_value(value)} cannot name an environment variable", hint="letters, digits and '_' only")
     return value
 
 
 def filled(value: object) -> str:
-    """One line of text that is not empty."""
+    """One line of text that is not empty.
+
+    Raises:
+        Fault: It is empty, or no line.
+    """
     word = one_line(value)
     if not word.strip():
         raise Fault("expected text, found an empty one")
@@ -113,7 +125,11 @@ def template(value: object) -> str:
 
 
 def command(value: object) -> str | list[str]:
-    """A command: one line of shell, or a list of arguments; not empty."""
+    """A command: one line of shell, or a list of arguments; not empty.
+
+    Raises:
+        Fault: It is something else.
+    """
     if isinstance(value, list):
         if not value:
             raise Fault("the command is an empty list")
@@ -126,7 +142,11 @@ def command(value: object) -> str | list[str]:
 
 
 def name(value: object) -> str:
-    """A name: letters, digits, `.`, `_`, `-`, not starting with `-` or `.`, at most 80 characters."""
+    """A name: letters, digits, `.`, `_`, `-`, not starting with `-` or `.`, at most 80 characters.
+
+    Raises:
+        Fault: It is something else.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
@@ -171,7 +191,11 @@ def amount(value: object) -> float:
 
 
 def flag(value: object) -> bool:
-    """True or false; on, off, yes and no do as well."""
+    """True or false; on, off, yes and no do as well.
+
+    Raises:
+        Fault: It is something else.
+    """
     words = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
     if isinstance(value, bool):
         return value
@@ -263,7 +287,11 @@ def kernel_name(value: object) -> str:
 
 
 def ranks(value: object) -> str | list[int]:
-    """Which processes: all, first, node (the first of each node), or a list of ranks."""
+    """Which processes: all, first, node (the first of each node), or a list of ranks.
+
+    Raises:
+        Fault: It is something else.
+    """
     if value in ("all", "first", "node"):
         return str(value)
     if not isinstance(value, list) or not value:

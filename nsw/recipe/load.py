@@ -209,7 +209,13 @@ def load_recipe(
 
 
 def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = None) -> LoadedRecipe:
-    """Load a recipe from text; its files are not looked for. Raises as `load_recipe` does."""
+    """Load a recipe from text; its files are not looked for.
+
+    Args:
+        text: The recipe.
+        file: Its name, for the places of faults.
+        site: As for `load_recipe`, which raises the same.
+    """
     return _loaded(parse(text, file), Path(file), site, None, Overrides())
 
 
@@ -493,7 +499,13 @@ def fits(case: Case, text: str) -> bool:
 
 
 def fits_parameters(id_: str, params: Mapping[str, Any], text: str) -> bool:
-    """As `fits`, for a case's name and parameters."""
+    """Whether a case fits a word of --case, as `fits` decides.
+
+    Args:
+        id_: The case's name.
+        params: Its parameters.
+        text: The word.
+    """
     if "=" not in text:
         return fnmatch.fnmatchcase(id_, text)
     values_by_name: dict[str, list[str]] = {}

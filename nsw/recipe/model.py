@@ -466,7 +466,13 @@ def recipe_schema() -> dict[str, Any]:
 
 
 def headed(schema: dict[str, Any], *, title: str, description: str) -> dict[str, Any]:
-    """The schema with its dialect, title and description in front."""
+    """The schema with its dialect, title and description in front.
+
+    Args:
+        schema: A JSON Schema.
+        title: Its title.
+        description: What it describes.
+    """
     return {"$schema": DIALECT, **schema, "title": title, "description": description}
 
 

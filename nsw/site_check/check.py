@@ -601,7 +601,13 @@ def _demo_facts(site: Site) -> SiteFacts:
 
 
 def keep(site: Mapping[str, Any], checks: Sequence[Check], now: float | None = None) -> None:
-    """Write down what was found of a site; where that is not possible it is not kept."""
+    """Keep what was found of a site; where the file cannot be written nothing is kept.
+
+    Args:
+        site: The site as data.
+        checks: What was found.
+        now: Unix seconds; None: the clock's.
+    """
     _write(
         _checks_file(site),
         {"time": now, "site": _digest(site), "checks": [asdict(site_check) for site_check in checks]},
@@ -635,6 +641,11 @@ def kept_checks(
     """What was found of a site in the last `within` seconds, and how many seconds ago; None where nothing was.
 
     What was found of a site whose description has changed since does not count.
+
+    Args:
+        site: The site as data.
+        now: Unix seconds; None: the clock's.
+        within: Seconds.
     """
     with suppress(OSError, ValueError, KeyError, TypeError, NswError):
         data = _read(_checks_file(site), now, within)
@@ -693,7 +704,13 @@ def chip_of(loaded_site: LoadedSite) -> str | None:
 
 
 def site_metrics(loaded_site: LoadedSite, chip: Chip, now: float | None = None) -> SiteMetrics:
-    """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week."""
+    """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week.
+
+    Args:
+        loaded_site: The site.
+        chip: The chip.
+        now: Unix seconds; None: the clock's.
+    """
     from nsw.transport.model import connect
 
     ncu, site = ncu_of(loaded_site), loaded_site.site
@@ -717,7 +734,13 @@ def site_metrics(loaded_site: LoadedSite, chip: Chip, now: float | None = None) 
 
 
 def kept_names(loaded_site: LoadedSite, chip: Chip, now: float | None = None) -> frozenset[str] | None:
-    """The base names that the site's ncu listed within the last week; None where it was not asked."""
+    """The base names that the site's ncu listed within the last week; None where it was not asked.
+
+    Args:
+        loaded_site: The site.
+        chip: The chip.
+        now: Unix seconds; None: the clock's.
+    """
     with suppress(OSError, ValueError, KeyError, TypeError, NswError):
         return frozenset(str(name) for name in _read(_metrics_file(loaded_site, chip), now, _WEEK_S)["names"]) or None
     return None

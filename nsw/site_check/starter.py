@@ -175,7 +175,16 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
 
 
 def sites_before(path: Path, name: str, *, force: bool) -> str:
-    """What a sites file holds; nothing where it is to be made, or made anew."""
+    """The text of a sites file; empty where the file is to be made, or made anew.
+
+    Args:
+        path: The file.
+        name: The name of the site that is to be added.
+        force: Whether a file with that site alone may be made anew.
+
+    Raises:
+        UsageError: The file has a site of that name.
+    """
     if not path.exists():
         return ""
     site_names = [loaded.site.name for loaded in read_sites(path, requested=True)]
