@@ -160,9 +160,13 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
         raise UsageError(f"{script} cannot be read: {fault.strerror or fault}") from None
     sites = path.with_name("sites.yaml")
     converted = convert(
-        text, script, site=site, sites=str(sites), recipe=str(path),
+        text,
+        script,
+        site=site,
+        sites=str(sites),
+        recipe=str(path),
         gpus=lambda: int(find_facts(load_site(LOCAL)).gpus_per_node != 0),
-    )  # fmt: skip
+    )
     files = [path.with_stem(path.stem + end) for end, _ in converted.recipes]
     for file in files:
         _require_free(file, force=force)
@@ -214,8 +218,13 @@ def _require_free(path: Path, *, force: bool) -> None:
 
 def _is_same_content(first: Path, second: Path) -> bool:
     if first.is_dir() or second.is_dir():
-        return first.is_dir() and second.is_dir() and all(
-            (second / f.relative_to(first)).is_file() and read_bytes(f) == read_bytes(second / f.relative_to(first))
-            for f in first.rglob("*") if f.is_file()
-        )  # fmt: skip
+        return (
+            first.is_dir()
+            and second.is_dir()
+            and all(
+                (second / f.relative_to(first)).is_file() and read_bytes(f) == read_bytes(second / f.relative_to(first))
+                for f in first.rglob("*")
+                if f.is_file()
+            )
+        )
     return read_bytes(first) == read_bytes(second)

@@ -322,9 +322,13 @@ class _Conversion:
         inner = None if outer else parse_pass(program)
         profiler = outer or inner
         run = _Run(
-            statement, self._folder, start, profiler, inner.program if inner else program,
+            statement,
+            self._folder,
+            start,
+            profiler,
+            inner.program if inner else program,
             is_outside=outer is not None and start is not None,
-        )  # fmt: skip
+        )
         return run if run.program and (profiler or _is_program(program, is_launched=start is not None)) else None
 
     def _groups(self) -> list[list[_Run]]:

@@ -653,11 +653,16 @@ def _evaluated(raw: Sequence[_Raw], script: str) -> Iterator[Statement]:
     for raw_statement in raw:
         loops = values.loops(raw_statement.blocks)
         statement = Statement(
-            raw_statement.line, raw_statement.last, raw_statement.text, raw_statement.before,
+            raw_statement.line,
+            raw_statement.last,
+            raw_statement.text,
+            raw_statement.before,
             words=[word for pieces in raw_statement.words for word in values.words(pieces, loops)],
             redirects=[(sign, _unsplit(values, target, loops)) for sign, target in raw_statement.redirects],
-            blocks=raw_statement.blocks, loops=loops, is_condition=raw_statement.is_condition,
-        )  # fmt: skip
+            blocks=raw_statement.blocks,
+            loops=loops,
+            is_condition=raw_statement.is_condition,
+        )
         is_export = bool(raw_statement.words) and _written(raw_statement.words[0]) == "export"
         for name, append, assigned in _assignments(raw_statement):
             value = None if assigned is None else [_unsplit(values, pieces, loops) for pieces in assigned]

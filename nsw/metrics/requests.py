@@ -41,11 +41,13 @@ def support() -> tuple[Support, ...]:
     return tuple(
         Support(
             tool_named(row["tool"]),
-            _capability(row["from_capability"]), _capability(row["to_capability"]),
-            row["first_version"], row["last_version"] or None,
+            _capability(row["from_capability"]),
+            _capability(row["to_capability"]),
+            row["first_version"],
+            row["last_version"] or None,
         )
         for row in rows("tools.csv")
-    )  # fmt: skip
+    )
 
 
 def tool_named(name: str) -> Tool:
@@ -223,9 +225,13 @@ class MetricFault:
 
 
 def check(
-    names: Sequence[str], chip: Chip | None, tool: Tool | None = None, *, site_names: Collection[str] | None = None,
+    names: Sequence[str],
+    chip: Chip | None,
+    tool: Tool | None = None,
+    *,
+    site_names: Collection[str] | None = None,
     replay: str = "kernel",
-) -> list[MetricFault]:  # fmt: skip
+) -> list[MetricFault]:
     """The faults of metrics that are asked for.
 
     Args:

@@ -271,9 +271,16 @@ def _loaded(document: Document, path: Path, site: str | None, folder: Path | Non
     left_out = [case for case in cases if case.id not in names]
     warnings_shown = list(first_of(in_order(warnings)))
     return LoadedRecipe(
-        recipe=recipe, document=chosen, path=path, folder=folder or path.parent, site=site, cases=chosen_cases,
-        warnings=warnings_shown, left_out=left_out, before=options.before,
-    )  # fmt: skip
+        recipe=recipe,
+        document=chosen,
+        path=path,
+        folder=folder or path.parent,
+        site=site,
+        cases=chosen_cases,
+        warnings=warnings_shown,
+        left_out=left_out,
+        before=options.before,
+    )
 
 
 def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None) -> Iterator[Diagnostic]:
@@ -473,10 +480,11 @@ def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
                 raise UsageError(f"{option} {text}: no case matches", hint=hint)
     patterns = all_of_parameters(options.cases)
     chosen = [
-        case for case in cases
+        case
+        for case in cases
         if (not patterns or any(fits(case, text) for text in patterns))
         and not any(fits(case, text) for text in options.excluded)
-    ]  # fmt: skip
+    ]
     if not chosen:
         raise UsageError("--case and --exclude leave no case")
     return chosen

@@ -289,8 +289,10 @@ class CountersPass(ProfiledPass):
                 hint="write launches: {sample: 5}",
             )
         if self.replay in {"range", "app-range"} and self.is_guided:
-            raise Fault(f"replay: {self.replay} measures a range as a whole, and no single kernels",
-                        hint="say where: within: {nvtx: NAME, instances: [5]}")  # fmt: skip
+            raise Fault(
+                f"replay: {self.replay} measures a range as a whole, and no single kernels",
+                hint="say where: within: {nvtx: NAME, instances: [5]}",
+            )
         if self.replay in {"range", "app-range"} and (self.kernels.is_named or stretch):
             raise Fault(f"replay: {self.replay} measures a range as a whole: kernels and launches cannot be chosen")
         return self

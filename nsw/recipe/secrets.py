@@ -62,12 +62,11 @@ def _source(value: object) -> str:
 
 def _by_name(values: dict[str, str | Secret]) -> dict[str, str | Secret]:
     """The values, those secret by their variable's name or by what is in them marked as such."""
-    return {
-        name: value if isinstance(value, Secret)
-        else str(value) if isinstance(value, _Plain) or not _looks_secret(name, value)
-        else Secret(value)
-        for name, value in values.items()
-    }  # fmt: skip
+    marked: dict[str, str | Secret] = {}
+    for name, value in values.items():
+        is_secret = not isinstance(value, Secret | _Plain) and _looks_secret(name, value)
+        marked[name] = Secret(str(value)) if is_secret else str(value) if isinstance(value, _Plain) else value
+    return marked
 
 
 def _looks_secret(name: str, value: str) -> bool:

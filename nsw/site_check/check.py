@@ -548,15 +548,17 @@ def find_facts(loaded_site: LoadedSite) -> SiteFacts:
     if site.scheduler != "local" or site.transport.kind != "local":
         per_node = site.gpus.per_node
         chip = None if site.gpus.chip else gpu_found(data)
-        return SiteFacts(gpus_per_node=per_node if isinstance(per_node, int) else None, mpi=mpi, chip=chip,
-                         ncu_names=ncu_names)  # fmt: skip
+        return SiteFacts(
+            gpus_per_node=per_node if isinstance(per_node, int) else None, mpi=mpi, chip=chip, ncu_names=ncu_names
+        )
 
     tools, missing = _tools({str(tool): path for tool, path in site.profilers.items()})
     is_stated = isinstance(site.gpus.per_node, int) and site.gpus.chip is not None
     gpus = [] if is_stated else detect()
     chip = gpus[0].name if gpus else None
-    return SiteFacts(gpus_per_node=_gpu_count(site, len(gpus)), tools=tools, missing=missing, mpi=mpi,
-                     chip=chip, ncu_names=ncu_names)  # fmt: skip
+    return SiteFacts(
+        gpus_per_node=_gpu_count(site, len(gpus)), tools=tools, missing=missing, mpi=mpi, chip=chip, ncu_names=ncu_names
+    )
 
 
 def _gpu_count(site: Site, detected: int) -> int:
