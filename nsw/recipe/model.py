@@ -18,6 +18,7 @@ from nsw.recipe.fields import (
     CountOrTemplate,
     Duration,
     DurationOrTemplate,
+    EnvironmentTemplates,
     Filled,
     Flag,
     FlagOrTemplate,
@@ -41,7 +42,6 @@ from nsw.recipe.fields import (
 )
 from nsw.recipe.matrix import Matrix
 from nsw.recipe.passes import Pass, PassEntry
-from nsw.recipe.secrets import EnvironmentTemplates
 from nsw.recipe.units import Fault
 
 MEASURED = ("copies", "collectives")

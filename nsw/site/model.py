@@ -11,6 +11,7 @@ from nsw.recipe.fields import (
     Command,
     Count,
     Duration,
+    Environment,
     Filled,
     Flag,
     Line,
@@ -24,7 +25,6 @@ from nsw.recipe.fields import (
     whole_number,
 )
 from nsw.recipe.passes import HOST_PROGRAMS, PROGRAMS, on_a_site
-from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary, Fault
 from nsw.site.names import ADAPTERS, LOCAL, TRANSPORTS, schedulers, transports
 
