@@ -177,6 +177,7 @@ OPENERS = {
     "nsw/resources.py": "nsw's own data",
     "nsw/schedulers/local.py": "locks that stay open, by descriptors of folders, without links",
     "nsw/scripts/render.py": "nsw's own templates",
+    "nsw/site_check/check.py": "nsw's own data",
     "nsw/site_check/starter.py": "a descriptor of mkstemp",
 }
 OPENING = {"open", "read_text", "write_text", "read_bytes", "write_bytes", "touch"}

@@ -115,9 +115,12 @@ def _recipe(home: Path, site: Mapping[str, Any]) -> str:
     """The file of a recipe with one run of a minute that asks for what the site has by default."""
     gpus = (site.get("gpus") or {}).get("per_node") or 0
     recipe = {
-        "nsw": 1, "name": _NAME, "app": {"command": probe_words(site)}, "passes": [{"baseline": {}}],
+        "nsw": 1,
+        "name": _NAME,
+        "app": {"command": probe_words(site)},
+        "passes": [{"baseline": {}}],
         "resources": {"nodes": 1, "gpus": 1 if gpus else 0, "time": _TIME},
-    }  # fmt: skip
+    }
     path = home / "recipe.yaml"
     write_text(path, json.dumps(recipe))
     return str(path)

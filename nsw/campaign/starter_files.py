@@ -48,6 +48,11 @@ class FirstRecipe:
 def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecipe:
     """Write a recipe for a command line.
 
+    Args:
+        words: The command line; a single word is a line of shell.
+        path: The recipe's file.
+        force: Whether it may be written over.
+
     Raises:
         UsageError: The file is there already.
     """
@@ -68,12 +73,23 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     secret = _write(path, text)
     loaded = load_recipe(path, loaded_site.site.name)
     kind = loaded.recipe.app.launcher.kind
-    missing = [*secret, *(one.message for one in (*loaded.warnings, *missing_programs(loaded, loaded_site.site)))]
+    missing = [
+        *secret,
+        *(warning.message for warning in (*loaded.warnings, *missing_programs(loaded, loaded_site.site))),
+    ]
     return FirstRecipe(path, files, loaded_site.site.name, gpus, None if kind == "none" else kind, missing)
 
 
 def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:
-    """Copy a shipped recipe with the files that it names; the files that were written.
+    """Copy a shipped recipe with the files that it names.
+
+    Args:
+        name: The recipe.
+        path: Where to; None: a file of its name here.
+        force: Whether files may be written over.
+
+    Returns:
+        The files that were written.
 
     Raises:
         UsageError: There is none of that name, or a file is there already.
@@ -86,7 +102,9 @@ def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:
     files = load_recipe(source).recipe.app.files
     pairs = [(source, target), *((source.parent / f, target.parent / f) for f in files)]
     taken_targets = [
-        copy for origin, copy in pairs[1:] if _is_taken(copy) and not (copy.exists() and _is_same_content(origin, copy))
+        copy
+        for origin, copy in pairs[1:]
+        if os.path.lexists(copy) and not (copy.exists() and _is_same_content(origin, copy))
     ]
     for copy in (target, *taken_targets):
         _require_free(copy, force=force)
@@ -121,6 +139,12 @@ class FromScript:
 def write_from_script(script: Path, path: Path, site: str | None, *, force: bool) -> FromScript:
     """Write the recipes and the site of a job script; the site is in sites.yaml beside the recipe.
 
+    Args:
+        script: The job script.
+        path: The file of the first recipe.
+        site: The name of the site; None: that of its batch system.
+        force: Whether files may be written over.
+
     Raises:
         UsageError: A file is there already, or the script cannot be read or taken apart, or starts no program.
     """
@@ -140,23 +164,35 @@ def write_from_script(script: Path, path: Path, site: str | None, *, force: bool
     except OSError as fault:
         raise UsageError(f"{script} cannot be read: {fault.strerror or fault}") from None
     sites = path.with_name("sites.yaml")
-    made = convert(
-        text, script, site=site, sites=str(sites), recipe=str(path),
+    converted = convert(
+        text,
+        script,
+        site=site,
+        sites=str(sites),
+        recipe=str(path),
         gpus=lambda: int(find_facts(load_site(LOCAL)).gpus_per_node != 0),
-    )  # fmt: skip
-    files = [path.with_stem(path.stem + end) for end, _ in made.recipes]
+    )
+    files = [path.with_stem(path.stem + end) for end, _ in converted.recipes]
     for file in files:
         _require_free(file, force=force)
-    before = "" if made.site is None else sites_before(sites, made.site_name, force=force)
-    for file, (_, recipe) in zip(files, made.recipes, strict=True):
+    before = "" if converted.site is None else sites_before(sites, converted.site_name, force=force)
+    for file, (_, recipe) in zip(files, converted.recipes, strict=True):
         load_recipe_text(recipe, str(file))
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = script.stat().st_mode & 0o666 | 0o600
-    secret = [line for file, (_, text) in zip(files, made.recipes, strict=True) for line in _write(file, text, mode)]
-    if made.site is not None:
-        FirstSite(sites, made.site_name, made.site, (), (), before).write()
-    missing = [*secret, *(one.message for file in files for one in load_recipe(file).warnings)]
-    return FromScript(files, sites if made.site else None, made.site_name, made.lines, list(dict.fromkeys(missing)))
+    warnings = [
+        line for file, (_, recipe) in zip(files, converted.recipes, strict=True) for line in _write(file, recipe, mode)
+    ]
+    if converted.site is not None:
+        FirstSite(sites, converted.site_name, converted.site, (), (), before).write()
+    warnings += [warning.message for file in files for warning in load_recipe(file).warnings]
+    return FromScript(
+        recipes=files,
+        sites=sites if converted.site else None,
+        site=converted.site_name,
+        lines=converted.lines,
+        warnings=list(dict.fromkeys(warnings)),
+    )
 
 
 def _write(path: Path, recipe: str, mode: int = 0o666) -> list[str]:
@@ -179,21 +215,21 @@ def _write(path: Path, recipe: str, mode: int = 0o666) -> list[str]:
 
 
 def _require_free(path: Path, *, force: bool) -> None:
-    if _is_taken(path) and not force:
+    if os.path.lexists(path) and not force:  # also a link that leads nowhere yet: what is written would go there
         raise UsageError(
             f"{path} already exists", hint="choose another file with --output, or overwrite it with --force"
         )
 
 
-def _is_taken(path: Path) -> bool:
-    """Whether there is anything of that name, also a link that leads nowhere yet: what is written would go there."""
-    return os.path.lexists(path)
-
-
 def _is_same_content(first: Path, second: Path) -> bool:
     if first.is_dir() or second.is_dir():
-        return first.is_dir() and second.is_dir() and all(
-            (second / f.relative_to(first)).is_file() and read_bytes(f) == read_bytes(second / f.relative_to(first))
-            for f in first.rglob("*") if f.is_file()
-        )  # fmt: skip
+        return (
+            first.is_dir()
+            and second.is_dir()
+            and all(
+                (second / f.relative_to(first)).is_file() and read_bytes(f) == read_bytes(second / f.relative_to(first))
+                for f in first.rglob("*")
+                if f.is_file()
+            )
+        )
     return read_bytes(first) == read_bytes(second)

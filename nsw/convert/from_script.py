@@ -156,7 +156,13 @@ class _Conversion:
         return self.directives.scheduler == LOCAL
 
     def convert(self, site: str | None, sites: str, recipe: str) -> Converted:
-        """The texts."""
+        """The recipes, the site, and what each line of the script became.
+
+        Args:
+            site: The name of the site; None: that of its batch system.
+            sites: The name of the sites file, for the comments.
+            recipe: The name of the recipe's file, likewise.
+        """
         has_site = not self.is_local or site is not None or bool(self._paths)
         name = site or ("here" if self.is_local else self.directives.scheduler)
         groups = self._groups()
@@ -316,9 +322,13 @@ class _Conversion:
         inner = None if outer else parse_pass(program)
         profiler = outer or inner
         run = _Run(
-            statement, self._folder, start, profiler, inner.program if inner else program,
+            statement,
+            self._folder,
+            start,
+            profiler,
+            inner.program if inner else program,
             is_outside=outer is not None and start is not None,
-        )  # fmt: skip
+        )
         return run if run.program and (profiler or _is_program(program, is_launched=start is not None)) else None
 
     def _groups(self) -> list[list[_Run]]:

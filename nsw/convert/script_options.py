@@ -368,7 +368,14 @@ class Directives:
         self.resources["gpus"] = numbers.get("gpus", of_nodes)
 
     def take(self, line: int, adapter: Adapter, option: str, value: str) -> None:
-        """Take one option of a directive; `value` is empty where it has none."""
+        """Take one option of a directive.
+
+        Args:
+            line: The number of its line.
+            adapter: The batch system.
+            option: The option, with its dashes.
+            value: Its value; empty where it has none.
+        """
         text = f"{option}{'=' if option.startswith('--') and value else ' ' if value else ''}{value}"
         requested = adapter.requested_keys(option, value)
         keys = [self._set(key_name, text_value, adapter) for key_name, text_value in requested]

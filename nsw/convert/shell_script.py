@@ -217,7 +217,11 @@ class _Reader:
         return self._text.count("\n", 0, self._at) + 1
 
     def statements(self) -> Iterator[_Raw]:
-        """The commands in order."""
+        """Read the commands in order.
+
+        Raises:
+            UsageError: A quote, parenthesis or block has no end.
+        """
         raw = self._new("")
         while self._at < len(self._text):
             if self._skip_blanks():
@@ -556,7 +560,14 @@ class _Values:
         self._exported: set[str] = set()
 
     def set(self, name: str, value: list[Text] | None, *, append: bool = False, exported: bool = False) -> None:
-        """Give a variable its value; None: it is not known."""
+        """Give a variable its value.
+
+        Args:
+            name: The variable.
+            value: Its words; None: they are not known.
+            append: Whether they follow those that it has (`+=`).
+            exported: Whether the job's processes have it.
+        """
         if append and value is not None and (before := self._variables.get(name)) is not None:
             value = [*before, *value]
         # a short script that doubles a value forty times would fill the memory
@@ -569,7 +580,11 @@ class _Values:
         self._variables.setdefault(name, None)
 
     def words(self, pieces: Sequence[Piece], loops: Collection[str]) -> list[Text]:
-        """The words that one of the script becomes: an array may hold several, unquoted values are split at blanks."""
+        """The words that one of the script becomes: an array may hold several, unquoted values are split at blanks.
+
+        Raises:
+            UsageError: The script's words are too long in all.
+        """
         fields: list[list[Piece]] = [[]]
         for piece in pieces:
             elements = self._variables.get(piece.name) if piece.kind == "list" else None
@@ -638,11 +653,16 @@ def _evaluated(raw: Sequence[_Raw], script: str) -> Iterator[Statement]:
     for raw_statement in raw:
         loops = values.loops(raw_statement.blocks)
         statement = Statement(
-            raw_statement.line, raw_statement.last, raw_statement.text, raw_statement.before,
+            raw_statement.line,
+            raw_statement.last,
+            raw_statement.text,
+            raw_statement.before,
             words=[word for pieces in raw_statement.words for word in values.words(pieces, loops)],
             redirects=[(sign, _unsplit(values, target, loops)) for sign, target in raw_statement.redirects],
-            blocks=raw_statement.blocks, loops=loops, is_condition=raw_statement.is_condition,
-        )  # fmt: skip
+            blocks=raw_statement.blocks,
+            loops=loops,
+            is_condition=raw_statement.is_condition,
+        )
         is_export = bool(raw_statement.words) and _written(raw_statement.words[0]) == "export"
         for name, append, assigned in _assignments(raw_statement):
             value = None if assigned is None else [_unsplit(values, pieces, loops) for pieces in assigned]

@@ -156,9 +156,15 @@ def catalogue() -> Mapping[str, Metric]:
         by_chip = exceptions.get(row["name"], {})
         everywhere = by_chip.pop("*", None) or Measured(_alternatives(row["ncu"]))
         metrics[row["name"]] = Metric(
-            row["name"], row["family"], row["unit"], row["meaning"], row["nvprof"] or None, row["times"],
-            everywhere, by_chip,
-        )  # fmt: skip
+            name=row["name"],
+            family=row["family"],
+            unit=row["unit"],
+            meaning=row["meaning"],
+            nvprof=row["nvprof"] or None,
+            times=row["times"],
+            ncu=everywhere,
+            by_chip=by_chip,
+        )
     return metrics
 
 

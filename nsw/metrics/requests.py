@@ -41,11 +41,13 @@ def support() -> tuple[Support, ...]:
     return tuple(
         Support(
             tool_named(row["tool"]),
-            _capability(row["from_capability"]), _capability(row["to_capability"]),
-            row["first_version"], row["last_version"] or None,
+            _capability(row["from_capability"]),
+            _capability(row["to_capability"]),
+            row["first_version"],
+            row["last_version"] or None,
         )
         for row in rows("tools.csv")
-    )  # fmt: skip
+    )
 
 
 def tool_named(name: str) -> Tool:
@@ -147,7 +149,13 @@ def refused_of(replay: str, parts: Iterable[str]) -> str | None:
 
 
 def for_ncu(names: Sequence[str], chip: Chip | None = None, replay: str = "kernel") -> MetricRequest:
-    """What to ask of ncu on a chip (None: by the names that most chips have) under a replay mode."""
+    """What to ask of ncu.
+
+    Args:
+        names: What a recipe's `metrics` name.
+        chip: The chip; None: the names that most chips have.
+        replay: The replay mode.
+    """
     requested: dict[str, None] = {}
     absent: dict[str, str] = {}
     for name, metric in _each(names):
@@ -217,9 +225,13 @@ class MetricFault:
 
 
 def check(
-    names: Sequence[str], chip: Chip | None, tool: Tool | None = None, *, site_names: Collection[str] | None = None,
+    names: Sequence[str],
+    chip: Chip | None,
+    tool: Tool | None = None,
+    *,
+    site_names: Collection[str] | None = None,
     replay: str = "kernel",
-) -> list[MetricFault]:  # fmt: skip
+) -> list[MetricFault]:
     """The faults of metrics that are asked for.
 
     Args:
@@ -381,7 +393,13 @@ class Seconds:
     sections_pass: float  # where sections or sets are collected, whose rules are evaluated too
 
     def seconds(self, launches: float, passes: float, *, sections: bool) -> float:
-        """The seconds of so many launches of kernels that take no time themselves."""
+        """The seconds of so many launches of kernels that take no time themselves.
+
+        Args:
+            launches: How many launches there are.
+            passes: How often each is run.
+            sections: Whether sections or sets are collected.
+        """
         each = self.sections_pass if sections else self.metrics_pass
         return self.start + launches * (self.launch + passes * each)
 

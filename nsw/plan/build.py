@@ -35,10 +35,10 @@ from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, R
 from nsw.plan.passes import CaseProgram, profiled
 from nsw.profilers import Profiled
 from nsw.profilers.model import SCRIPTS
+from nsw.recipe.fields import Secret
 from nsw.recipe.matrix import BEFORE, SIDE
 from nsw.recipe.passes import AUTO, CountersPass
 from nsw.recipe.program import source
-from nsw.recipe.secrets import Secret
 from nsw.recipe.units import Fault, as_text, clock
 from nsw.site.model import FILL
 from nsw.site.names import LOCAL

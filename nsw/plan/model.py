@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from nsw.errors import Mark
     from nsw.metrics import Chip
-    from nsw.recipe.secrets import Secret
+    from nsw.recipe.fields import Secret
 
 __all__ = [
     "APP", "AROUND_S", "GRACE_S", "OF_BEFORE", "REDUCTION", "Absent", "Job", "Part", "Plan", "Resources", "Run",

@@ -137,10 +137,10 @@ def _known_keys(kind: Any) -> list[str] | None:
 
 def _fault(document: Document, mark: Mark, key: str, names: list[str]) -> Diagnostic:
     listed = " and ".join(show_value(name) for name in names[:_MOST_NAMES])
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    omitted = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     verb, pronoun = ("stands", "it") if len(names) == 1 else ("stand", "them")
     hint = f"indent {pronoun} further than '{key}'"
-    return document.at(mark, f"{listed}{more} {verb} beside '{key}', not below it", hint=hint)
+    return document.at(mark, f"{listed}{omitted} {verb} beside '{key}', not below it", hint=hint)
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -294,17 +294,17 @@ def _location_text(path: KeyPath) -> str:
 
 def _worded(kind: str, context: Mapping[str, Any], value: object, path: KeyPath) -> tuple[str, str | None]:
     """Message and hint for what pydantic found itself."""
-    quote = 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
+    hint, quote = None, 'quote an expression: "{{ ... }}"' if isinstance(value, dict) else None
     if kind in {"model_type", "dict_type", "model_attributes_type"}:
         glued = re.match(r"(\w+):(?!//)\S", value) if isinstance(value, str) else None
         hint = f"write '{glued[1]}: ...', with a space after the colon" if glued else "indent its keys below it"
         return f"expected a map (key: value), found {show_value(value)}", hint
-    if kind == "list_type" and path == ("passes",):
-        return f"expected a list, found {show_value(value)}", "such as '- baseline: {}', a line a pass"
     if kind == "list_type":
-        return f"expected a list, found {show_value(value)}", f"such as [{_in_a_list(value)}]" if isinstance(
-            value, str | int
-        ) and len(str(value)) < 40 else None
+        if path == ("passes",):
+            hint = "such as '- baseline: {}', a line a pass"
+        elif isinstance(value, str | int) and len(str(value)) < 40:
+            hint = f"such as [{_in_a_list(value)}]"
+        return f"expected a list, found {show_value(value)}", hint
     if kind == "too_short":
         return "the list is empty", None
     if kind == "literal_error":
@@ -389,7 +389,9 @@ def _unused_parameters(recipe: _Gathered, cases: list[Case], used: AbstractSet[s
     for case in cases:
         alike.setdefault(tuple(repr(case.params[name]) for name in names if name in used), []).append(case)
     for name in names:
-        if name not in {*used, SIDE} and any(len({repr(c.params[name]) for c in same}) > 1 for same in alike.values()):
+        if name not in {*used, SIDE} and any(
+            len({repr(c.params[name]) for c in group}) > 1 for group in alike.values()
+        ):
             hint = f"write {{{{ {name} }}}} where it belongs, such as in app: command, or take it out of the matrix"
             message = f"nothing uses {name}, so its cases are the same"
             yield recipe.document.diagnostic(("matrix", name), message, hint=hint, key=True)
@@ -530,12 +532,23 @@ def _unknown_names(document: Document, path: KeyPath, text: Any, names_known: Ab
     except Fault:
         return  # reported already, where the value's type was checked
     for name in sorted(names - names_known):
-        offset = find_name(document.raw(path), name)
-        mark = document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
         defined = f"the matrix defines: {', '.join(sorted(names_known - CONTEXT)) or 'none'}"
         near = did_you_mean(name, names_known)
         hint = f"{near} {defined}" if near else defined
-        yield document.at(mark, f"the expression uses '{name}', which no matrix defines", hint=hint)
+        message = f"the expression uses '{name}', which no matrix defines"
+        yield document.at(name_mark(document, path, name), message, hint=hint)
+
+
+def name_mark(document: Document, path: KeyPath, name: str) -> Mark | None:
+    """The place of a name in the expressions of a value; of the whole value where escapes hide it.
+
+    Args:
+        document: The file.
+        path: The value.
+        name: The name.
+    """
+    offset = find_name(document.raw(path), name)
+    return document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
 
 
 def _report(recipe: _Gathered) -> Iterator[Diagnostic]:
@@ -555,11 +568,8 @@ def _report(recipe: _Gathered) -> Iterator[Diagnostic]:
     words += [(("report", "gate", word), word, figure) for word in (gate if isinstance(gate, dict) else ())]
     for path, word, (allowed, subject) in words:
         if isinstance(word, str) and word not in allowed:
-            yield document.diagnostic(path, f"{show_value(word)} is not a {subject}", hint=_known(word, allowed))
-
-
-def _known(word: str, known: Sequence[str]) -> str:
-    return did_you_mean(word, known) or (f"there are: {', '.join(known)}" if known else "there is none")
+            hint = did_you_mean(word, allowed) or (f"there are: {', '.join(allowed)}" if allowed else "there is none")
+            yield document.diagnostic(path, f"{show_value(word)} is not a {subject}", hint=hint)
 
 
 def _metrics(document: Document) -> Iterator[Diagnostic]:

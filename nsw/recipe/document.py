@@ -151,15 +151,15 @@ class _Tree:
             raise _Stop(Diagnostic(TOO_DEEP, _first(mark)))
         self._nodes[id(source)] = None
         if isinstance(source, yaml.ScalarNode):
-            made = self._scalar(source, mark)
+            node = self._scalar(source, mark)
         elif isinstance(source, yaml.SequenceNode):
             self._collection_tag(source, "seq")
             items = [self.node(item, depth + 1) for item in source.value]
-            made = Node(items, mark, size=1 + sum(item.size for item in items))
+            node = Node(items, mark, size=1 + sum(item.size for item in items))
         else:
-            made = self._map(source, mark, depth)
-        self._nodes[id(source)] = made
-        return made
+            node = self._map(source, mark, depth)
+        self._nodes[id(source)] = node
+        return node
 
     def _alias(self, source: Any) -> Node:
         self._aliases += 1
@@ -255,12 +255,7 @@ def scalar(text: str, tag: str) -> Scalar:
     kind = tag.removeprefix(_TAG)
     if kind == "str":
         return text
-    types: dict[str, tuple[type, ...]] = {
-        "int": (int,),
-        "float": (float, int),
-        "bool": (bool,),
-        "null": (type(None),),
-    }
+    types: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float, int), "bool": (bool,), "null": (type(None),)}
     if kind not in types:
         raise ValueError(f"the tag {show_value(tag)} is not allowed here: only str, int, float, bool and null are")
     value = _resolved(text)
@@ -338,7 +333,13 @@ class SourceText:
         return frozenset(plain(secret).casefold() for secret in secrets_found)
 
     def diagnostic(self, mark: Mark | None, message: str, hint: str | None = None) -> Diagnostic:
-        """A diagnostic at a place, with its line; where the text holds a secret, without the line and the secret."""
+        """A diagnostic at a place, with its line; where the text holds a secret, without the line and the secret.
+
+        Args:
+            mark: The place; None: the file as a whole.
+            message: What is wrong.
+            hint: What to do.
+        """
         if not self.secrets:
             return self.with_line(Diagnostic(message, mark, hint=hint))
         if self._repeats(message):
@@ -448,7 +449,13 @@ class Document:
         ]
 
     def mark_in_raw(self, path: KeyPath, offset: int, length: int = 1) -> Mark | None:
-        """The place of `length` characters from `offset` of `raw(path)`."""
+        """The place of `length` characters from `offset` of `raw(path)`.
+
+        Args:
+            path: A value.
+            offset: Characters of its text as it is in the file, quotes and all, before the place.
+            length: Characters that the place has.
+        """
         node = self.node(path)
         if node is None:
             return self.mark(path)
@@ -458,7 +465,13 @@ class Document:
         return Mark(node.span.file, line, column, line, column + max(1, length))
 
     def mark_in_value(self, path: KeyPath, offset: int | None, length: int = 1) -> Mark | None:
-        """The place of `length` characters from `offset` of a text; of all of it where escapes hide them."""
+        """The place of `length` characters from `offset` of a text; of all of it where escapes hide them.
+
+        Args:
+            path: A value.
+            offset: Characters of its text before the place; None: all of it.
+            length: Characters that the place has.
+        """
         node = self.node(path)
         if offset is None or node is None or not isinstance(node.value, str):
             return self.mark(path)
@@ -469,12 +482,25 @@ class Document:
         return self.mark_in_raw(path, quote + offset, length)
 
     def at(self, mark: Mark | None, message: str, *, hint: str | None = None) -> Diagnostic:
-        """A diagnostic at a place of this file, with its line."""
+        """A diagnostic at a place of this file, with its line.
+
+        Args:
+            mark: The place; None: the file as a whole.
+            message: What is wrong.
+            hint: What to do.
+        """
         source = self.options.get(mark.file, self.source) if mark is not None else self.source
         return source.diagnostic(mark, message, hint)
 
     def diagnostic(self, path: KeyPath, message: str, *, hint: str | None = None, key: bool = False) -> Diagnostic:
-        """A diagnostic at a value, or at its key."""
+        """A diagnostic at a value, or at its key.
+
+        Args:
+            path: The value; of one that does not exist the nearest ancestor is pointed at.
+            message: What is wrong.
+            hint: What to do.
+            key: Whether to point at its key.
+        """
         return self.at(self.mark(path, key), message, hint=hint)
 
     def overlaid(self, path: KeyPath) -> Document:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 from pydantic_core import core_schema
 
 from nsw.errors import did_you_mean
 from nsw.recipe import units
 from nsw.recipe.expressions import Expression, is_template
-from nsw.recipe.units import Fault, each, show_value
+from nsw.recipe.secrets import holds_secret, looks_secret
+from nsw.recipe.units import Fault, each, show_value, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class Parsed:
@@ -82,7 +84,11 @@ def text(value: object) -> str:
 
 
 def one_line(value: object) -> str:
-    """Text without a line end, which may hold Jinja expressions: it becomes (part of) one line of a script."""
+    """Text without a line end, which may hold Jinja expressions: it becomes (part of) one line of a script.
+
+    Raises:
+        Fault: It is no text, has several lines, or a fault of Jinja's syntax.
+    """
     word = template(value)
     if re.search(r"[\r\n]", word):
         raise Fault(f"expected one line, found several: {show_value(word)}")
@@ -90,14 +96,22 @@ def one_line(value: object) -> str:
 
 
 def variable(value: object) -> str:
-    """The name of an environment variable."""
+    """The name of an environment variable, checked.
+
+    Raises:
+        Fault: It is something else.
+    """
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):
         raise Fault(f"{show_value(value)} cannot name an environment variable", hint="letters, digits and '_' only")
     return value
 
 
 def filled(value: object) -> str:
-    """One line of text that is not empty."""
+    """One line of text that is not empty.
+
+    Raises:
+        Fault: It is empty, or no line.
+    """
     word = one_line(value)
     if not word.strip():
         raise Fault("expected text, found an empty one")
@@ -113,7 +127,11 @@ def template(value: object) -> str:
 
 
 def command(value: object) -> str | list[str]:
-    """A command: one line of shell, or a list of arguments; not empty."""
+    """A command: one line of shell, or a list of arguments; not empty.
+
+    Raises:
+        Fault: It is something else.
+    """
     if isinstance(value, list):
         if not value:
             raise Fault("the command is an empty list")
@@ -126,7 +144,11 @@ def command(value: object) -> str | list[str]:
 
 
 def name(value: object) -> str:
-    """A name: letters, digits, `.`, `_`, `-`, not starting with `-` or `.`, at most 80 characters."""
+    """A name: letters, digits, `.`, `_`, `-`, not starting with `-` or `.`, at most 80 characters.
+
+    Raises:
+        Fault: It is something else.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     if not isinstance(value, str):
@@ -171,7 +193,11 @@ def amount(value: object) -> float:
 
 
 def flag(value: object) -> bool:
-    """True or false; on, off, yes and no do as well."""
+    """True or false; on, off, yes and no do as well.
+
+    Raises:
+        Fault: It is something else.
+    """
     words = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
     if isinstance(value, bool):
         return value
@@ -263,7 +289,11 @@ def kernel_name(value: object) -> str:
 
 
 def ranks(value: object) -> str | list[int]:
-    """Which processes: all, first, node (the first of each node), or a list of ranks."""
+    """Which processes: all, first, node (the first of each node), or a list of ranks.
+
+    Raises:
+        Fault: It is something else.
+    """
     if value in ("all", "first", "node"):
         return str(value)
     if not isinstance(value, list) or not value:
@@ -376,3 +406,102 @@ class Model(BaseModel):
     """What every model of a recipe or site has in common: unknown keys are faults, values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A value that is shown nowhere: the text itself, or the variable of nsw's own environment that holds it."""
+
+    value: str = field(default="", repr=False)
+    from_env: str | None = None
+
+
+class _Plain(str):  # noqa: SLOT000  a text with a mark, gone once the map is read
+    """A text that is no secret, whatever its variable is called."""
+
+
+def _value(parse: Callable[[object], str], value: object) -> str | Secret:
+    if not isinstance(value, dict) or not {"secret", "plain"}.intersection(value):
+        return parse(value)
+    if len(value) > 1:
+        raise Fault("a variable has one value, in a map with one key: 'secret' or 'plain'")
+    if "plain" in value:
+        return _Plain(within("plain", parse, value["plain"]))
+    inner = value["secret"]
+    if not isinstance(inner, dict):
+        return Secret(within("secret", parse, inner))
+    if list(inner) != ["from_env"]:
+        raise Fault("expected text or {from_env: NAME}, found a map", hint="such as {secret: {from_env: HF_TOKEN}}")
+    return Secret(from_env=within("secret", partial(within, "from_env", _source), inner["from_env"]))
+
+
+def _source(value: object) -> str:
+    """The name of the variable that holds a secret; what is none may be the secret itself, put there by mistake."""
+    try:
+        return variable(value)
+    except Fault as fault:
+        raise Fault(
+            "from_env takes the name of an environment variable; this is not such a name",
+            hint="write {secret: VALUE} for the value itself" if isinstance(value, str) else fault.hint,
+        ) from None
+
+
+def _by_name(values: dict[str, str | Secret]) -> dict[str, str | Secret]:
+    """The values, those secret by their variable's name or by what is in them marked as such."""
+    marked: dict[str, str | Secret] = {}
+    for name, value in values.items():
+        is_secret = not isinstance(value, Secret | _Plain) and _looks_secret(name, value)
+        marked[name] = Secret(str(value)) if is_secret else str(value) if isinstance(value, _Plain) else value
+    return marked
+
+
+def _looks_secret(name: str, value: str) -> bool:
+    return looks_secret(name) or holds_secret(value)
+
+
+def _written(values: Mapping[str, str | Secret]) -> dict[str, Any]:
+    """As data that gives the same variables when read, where nsw's own environment then holds the secret ones."""
+    return {name: _as_data(name, value) for name, value in values.items()}
+
+
+def _as_data(name: str, value: str | Secret) -> Any:
+    if isinstance(value, Secret):
+        return {"secret": {"from_env": value.from_env or name}}
+    return {"plain": value} if _looks_secret(name, value) else value
+
+
+_FROM_ENV = {
+    "type": "object",
+    "properties": {
+        "from_env": {
+            "type": "string",
+            "pattern": "^[A-Za-z_][A-Za-z0-9_]*$",
+            "description": "The variable of nsw's own environment that holds the value when a campaign begins.",
+        }
+    },
+    "required": ["from_env"],
+    "additionalProperties": False,
+}
+_MAP = {
+    "type": "object",
+    "properties": {
+        "secret": {
+            "anyOf": [_TEXT, _FROM_ENV],
+            "description": "The value, which nsw writes to a file that only you can read, or {from_env: NAME}.",
+        },
+        "plain": _TEXT
+        | {"description": "A value that is not secret although the variable's name looks so, as HF_TOKEN does."},
+    },
+    "minProperties": 1,
+    "maxProperties": 1,
+    "additionalProperties": False,
+}
+_SCHEMA = {"anyOf": [_TEXT, _MAP]}
+_BY_NAME, _AS_DATA = AfterValidator(_by_name), PlainSerializer(_written)
+
+Environment = Annotated[
+    dict[Variable, Annotated[str | Secret, Parsed(partial(_value, text), _SCHEMA)]], _BY_NAME, _AS_DATA
+]
+EnvironmentTemplates = Annotated[
+    dict[Variable, Annotated[str | Secret, Parsed(partial(_value, template), _SCHEMA)]], _BY_NAME, _AS_DATA
+]

@@ -209,7 +209,13 @@ def load_recipe(
 
 
 def load_recipe_text(text: str, file: str = "recipe.yaml", site: str | None = None) -> LoadedRecipe:
-    """Load a recipe from text; its files are not looked for. Raises as `load_recipe` does."""
+    """Load a recipe from text; its files are not looked for.
+
+    Args:
+        text: The recipe.
+        file: Its name, for the places of faults.
+        site: As for `load_recipe`, which raises the same.
+    """
     return _loaded(parse(text, file), Path(file), site, None, Overrides())
 
 
@@ -265,9 +271,16 @@ def _loaded(document: Document, path: Path, site: str | None, folder: Path | Non
     left_out = [case for case in cases if case.id not in names]
     warnings_shown = list(first_of(in_order(warnings)))
     return LoadedRecipe(
-        recipe=recipe, document=chosen, path=path, folder=folder or path.parent, site=site, cases=chosen_cases,
-        warnings=warnings_shown, left_out=left_out, before=options.before,
-    )  # fmt: skip
+        recipe=recipe,
+        document=chosen,
+        path=path,
+        folder=folder or path.parent,
+        site=site,
+        cases=chosen_cases,
+        warnings=warnings_shown,
+        left_out=left_out,
+        before=options.before,
+    )
 
 
 def _faults_of_sites(document: Document, chosen: str | None, folder: Path | None) -> Iterator[Diagnostic]:
@@ -467,10 +480,11 @@ def choose_cases(cases: Sequence[Case], options: Overrides) -> list[Case]:
                 raise UsageError(f"{option} {text}: no case matches", hint=hint)
     patterns = all_of_parameters(options.cases)
     chosen = [
-        case for case in cases
+        case
+        for case in cases
         if (not patterns or any(fits(case, text) for text in patterns))
         and not any(fits(case, text) for text in options.excluded)
-    ]  # fmt: skip
+    ]
     if not chosen:
         raise UsageError("--case and --exclude leave no case")
     return chosen
@@ -493,7 +507,13 @@ def fits(case: Case, text: str) -> bool:
 
 
 def fits_parameters(id_: str, params: Mapping[str, Any], text: str) -> bool:
-    """As `fits`, for a case's name and parameters."""
+    """Whether a case fits a word of --case, as `fits` decides.
+
+    Args:
+        id_: The case's name.
+        params: Its parameters.
+        text: The word.
+    """
     if "=" not in text:
         return fnmatch.fnmatchcase(id_, text)
     values_by_name: dict[str, list[str]] = {}

@@ -67,8 +67,7 @@ def refuse_ranges(text: str) -> None:
         values = range(start, last + (1 if step > 0 else -1), step or 1)
         as_list = f" or {list(values)}" if 0 < len(values[: _LISTED + 1]) <= _LISTED else ""
         raise Fault(
-            f"{show_value(text)} is text here, not a range",
-            hint=f"write {{range: [{start}, {last}{steps}]}}{as_list}",
+            f"{show_value(text)} is text here, not a range", hint=f"write {{range: [{start}, {last}{steps}]}}{as_list}"
         )
 
 
@@ -235,8 +234,7 @@ class Matrix(Model):
         ]
     ] = Field(default=[], description="Cases added, each with a value for every parameter.")
     zip: Annotated[list[list[str]], Parsed(_groups, _GROUPS)] = Field(
-        default=[],
-        description="Parameters that vary together instead of in all combinations: [[gpus, nodes]].",
+        default=[], description="Parameters that vary together instead of in all combinations: [[gpus, nodes]]."
     )
 
     @model_validator(mode="before")

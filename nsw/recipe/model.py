@@ -18,6 +18,7 @@ from nsw.recipe.fields import (
     CountOrTemplate,
     Duration,
     DurationOrTemplate,
+    EnvironmentTemplates,
     Filled,
     Flag,
     FlagOrTemplate,
@@ -43,7 +44,6 @@ from nsw.recipe.fields import (
 from nsw.recipe.launcher_names import LAUNCHERS, launchers
 from nsw.recipe.matrix import Matrix
 from nsw.recipe.passes import Pass, PassEntry
-from nsw.recipe.secrets import EnvironmentTemplates
 from nsw.recipe.units import Fault
 
 MEASURED = ("copies", "collectives")
@@ -173,8 +173,7 @@ class Launcher(Model):
         " By default its own where each has exactly one; all of the node under torchrun.",
     )
     share_gpus: Flag = Field(
-        default=False,
-        description="Whether processes may share a GPU, or divide those of a node unequally.",
+        default=False, description="Whether processes may share a GPU, or divide those of a node unequally."
     )
     profiler: Inside | None = Field(
         default=None,
@@ -413,8 +412,7 @@ class Recipe(Model):
     )
     resources: Resources = Field(default=Resources(), description="What one run needs.")
     collect: Annotated[Literal["tables", "reports", "everything"], FREE] = Field(
-        default="reports",
-        description="What is downloaded; tables: what the site reduced.",
+        default="reports", description="What is downloaded; tables: what the site reduced."
     )
     report: Annotated[Report, FREE] = Field(default=Report(), description="What to report.")
     canary: Annotated[CanaryRule | None, FREE] = Field(
@@ -469,7 +467,13 @@ def recipe_schema() -> dict[str, Any]:
 
 
 def headed(schema: dict[str, Any], *, title: str, description: str) -> dict[str, Any]:
-    """The schema with its dialect, title and description in front."""
+    """The schema with its dialect, title and description in front.
+
+    Args:
+        schema: A JSON Schema.
+        title: Its title.
+        description: What it describes.
+    """
     return {"$schema": DIALECT, **schema, "title": title, "description": description}
 
 

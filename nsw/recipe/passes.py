@@ -134,8 +134,7 @@ class Kernels(Model):
     """Which kernels are measured: by name, by their share of the GPU time, or by share among those named."""
 
     cover: Percent | None = Field(
-        default=None,
-        description="The kernels that together make this share of the GPU time, most expensive first.",
+        default=None, description="The kernels that together make this share of the GPU time, most expensive first."
     )
     top: Count | None = Field(default=None, description="So many of the most expensive kernels.")
     at_most: Count | None = Field(default=None, description="No more kernels than this, whatever share they cover.")
@@ -246,12 +245,10 @@ class CountersPass(ProfiledPass):
         " restored in between; application: the whole program; range: all of a range together; app-range: both.",
     )
     clocks: Literal["base", "none"] | None = Field(
-        default=None,
-        description="base: locked to the base clock; none: as they are. ncu's default is base.",
+        default=None, description="base: locked to the base clock; none: as they are. ncu's default is base."
     )
     cache: Literal["all", "none"] | None = Field(
-        default=None,
-        description="all: caches are flushed before each run of a kernel; none: not. Default of ncu: all.",
+        default=None, description="all: caches are flushed before each run of a kernel; none: not. Default of ncu: all."
     )
     processes: Literal["all", "application"] = Field(
         default="all", description="all: child processes too; application: the started program alone."
@@ -292,8 +289,10 @@ class CountersPass(ProfiledPass):
                 hint="write launches: {sample: 5}",
             )
         if self.replay in {"range", "app-range"} and self.is_guided:
-            raise Fault(f"replay: {self.replay} measures a range as a whole, and no single kernels",
-                        hint="say where: within: {nvtx: NAME, instances: [5]}")  # fmt: skip
+            raise Fault(
+                f"replay: {self.replay} measures a range as a whole, and no single kernels",
+                hint="say where: within: {nvtx: NAME, instances: [5]}",
+            )
         if self.replay in {"range", "app-range"} and (self.kernels.is_named or stretch):
             raise Fault(f"replay: {self.replay} measures a range as a whole: kernels and launches cannot be chosen")
         return self

@@ -38,7 +38,13 @@ def source(folder: Path, name: str) -> Path:
 
 
 def taken_from_nsw(document: Document, folder: Path, files: Sequence[str]) -> Iterator[Diagnostic]:
-    """A warning at each file that is not beside the recipe and that nsw ships."""
+    """Warn of each file that is not beside the recipe and that nsw ships.
+
+    Args:
+        document: The recipe.
+        folder: Its folder.
+        files: The names in `app.files`.
+    """
     for number, name in enumerate(files):
         if (shipped_file := source(folder, name)) != folder / name:
             hint = f"copy {shipped_file} here to change it; `nsw init --from RECIPE` copies a recipe with its files"

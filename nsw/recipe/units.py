@@ -200,14 +200,22 @@ def _time_parts(text: str) -> Fraction:
         position, last = match.end(), unit
     if not text or position != len(text):
         raise Fault(
-            f"expected a duration such as 10m, found {show_value(text)}",
-            hint="such as 90s, 10m, 1h30m or 01:30:00",
+            f"expected a duration such as 10m, found {show_value(text)}", hint="such as 90s, 10m, 1h30m or 01:30:00"
         )
     return total
 
 
 def value_offset(text: str, match: re.Match[str], group: int) -> int | None:
-    """Where a group starts, when the text was not shortened before the match."""
+    """Where a group starts, when the text was not shortened before the match.
+
+    Args:
+        text: The text, without blanks around it.
+        match: What was found in it.
+        group: The number of the group.
+
+    Returns:
+        Characters before the group; None where the text began with a blank.
+    """
     return match.start(group) if text and not text[0].isspace() else None
 
 
@@ -345,7 +353,16 @@ def each(parse: Callable[[object], T], items: list[Any] | tuple[Any, ...]) -> li
 
 
 def within(part: str | int, parse: Callable[[object], T], value: object) -> T:
-    """A value of a list or map parsed, its fault placed below `part`."""
+    """A value of a list or map parsed, its fault placed below `part`.
+
+    Args:
+        part: The key or index of the value.
+        parse: The function that parses it.
+        value: The value.
+
+    Raises:
+        Fault: The value's own, with `part` in front of its path.
+    """
     try:
         return parse(value)
     except Fault as fault:

@@ -12,7 +12,7 @@ from nsw.profilers.model import Variable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from nsw.recipe.secrets import Secret
+    from nsw.recipe.fields import Secret
 
 # of the file that gives a campaign's secret environment variables to its jobs
 _SECRETS_HEAD = """\

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
-from nsw.recipe.checks import validate
+from nsw.recipe.checks import name_mark, validate
 from nsw.recipe.document import Document, KeyPath, in_order
-from nsw.recipe.expressions import Expression, find_name
+from nsw.recipe.expressions import Expression
 from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.units import Fault, show_value
 from nsw.site.model import FILL, Site, SitesFile
@@ -160,9 +160,10 @@ def _faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
         limits = site.get("limits")
         if isinstance(limits, dict) and limits.get("runs_per_job") == FILL and limits.get("max_walltime") is None:
             yield document.diagnostic(
-                (*path, "limits", "runs_per_job"), "fill packs a job up to max_walltime, which this site does not set",
+                (*path, "limits", "runs_per_job"),
+                "fill packs a job up to max_walltime, which this site does not set",
                 hint="set limits.max_walltime, or runs_per_job to a number",
-            )  # fmt: skip
+            )
         for block, file in document.find(*path, "templates", "*"):
             if isinstance(file, str) and "\0" not in file and not (folder / file).is_file():
                 yield document.diagnostic(block, f"there is no file {show_value(file)} beside the sites file")
@@ -180,10 +181,9 @@ def _gres_names(document: Document, site_path: KeyPath, site: dict[str, object])
         yield document.diagnostic(path, fault.message, hint=fault.hint)
         return
     for name in sorted(names - _OF_GRES):
-        offset = find_name(document.raw(path), name)
-        mark = document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
         hint = did_you_mean(name, _OF_GRES) or "gpus is how many GPUs a node, nodes how many nodes"
-        yield document.at(mark, f"the expression uses '{name}', which gres does not know", hint=hint)
+        message = f"the expression uses '{name}', which gres does not know"
+        yield document.at(name_mark(document, path, name), message, hint=hint)
 
 
 def _scratch_names(document: Document, site_path: KeyPath, site: dict[str, object]) -> Iterator[Diagnostic]:
@@ -200,11 +200,7 @@ def _scratch_names(document: Document, site_path: KeyPath, site: dict[str, objec
         yield document.diagnostic(path, fault.message, hint=fault.hint)
         return
     for name in sorted(names - scalars.keys()):
-        offset = find_name(document.raw(path), name)
-        mark = document.mark(path) if offset is None else document.mark_in_raw(path, offset, len(name))
-        hint = (
-            did_you_mean(name, scalars) or f"set '{name}' of this site"
-            if name in _SCALARS
-            else did_you_mean(name, _SCALARS)
-        )
-        yield document.at(mark, f"the expression uses '{name}', which this site does not set", hint=hint)
+        near = did_you_mean(name, scalars if name in _SCALARS else _SCALARS)
+        hint = near or (f"set '{name}' of this site" if name in _SCALARS else None)
+        message = f"the expression uses '{name}', which this site does not set"
+        yield document.at(name_mark(document, path, name), message, hint=hint)

@@ -11,6 +11,7 @@ from nsw.recipe.fields import (
     Command,
     Count,
     Duration,
+    Environment,
     Filled,
     Flag,
     Line,
@@ -24,30 +25,13 @@ from nsw.recipe.fields import (
     whole_number,
 )
 from nsw.recipe.passes import HOST_PROGRAMS, PROGRAMS, on_a_site
-from nsw.recipe.secrets import Environment
 from nsw.recipe.units import Amount, Canary, Fault
-from nsw.site.names import (
-    ADAPTERS,
-    LOCAL,
-    TRANSPORTS,
-    schedulers,
-    transports,
-)
+from nsw.site.names import ADAPTERS, LOCAL, TRANSPORTS, schedulers, transports
 
-SchedulerName: TypeAlias = Annotated[
-    str,
-    Parsed(one_of(schedulers), {"type": "string", "enum": ["local", *ADAPTERS]}),
-]
-TransportName: TypeAlias = Annotated[
-    str,
-    Parsed(one_of(transports), {"type": "string", "enum": [*TRANSPORTS]}),
-]
+SchedulerName: TypeAlias = Annotated[str, Parsed(one_of(schedulers), {"type": "string", "enum": ["local", *ADAPTERS]})]
+TransportName: TypeAlias = Annotated[str, Parsed(one_of(transports), {"type": "string", "enum": [*TRANSPORTS]})]
 ProfilerName: TypeAlias = Annotated[
-    str,
-    Parsed(
-        one_of(on_a_site),
-        {"type": "string", "enum": [*PROGRAMS, *HOST_PROGRAMS]},
-    ),
+    str, Parsed(one_of(on_a_site), {"type": "string", "enum": [*PROGRAMS, *HOST_PROGRAMS]})
 ]
 BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
 
@@ -56,8 +40,7 @@ class Transport(Model):
     """How the site is reached."""
 
     kind: TransportName = Field(
-        default="local",
-        description="local: this machine; ssh: nsw's own connection; openssh: the user's own ssh.",
+        default="local", description="local: this machine; ssh: nsw's own connection; openssh: the user's own ssh."
     )
     host: Filled | None = Field(default=None, description="Host name, or its alias in ~/.ssh/config.")
     user: Filled | None = Field(default=None, description="User there; ~/.ssh/config's or this machine's by default.")
@@ -78,10 +61,7 @@ class Transport(Model):
     @model_validator(mode="after")
     def _host_of_remote(self) -> Self:
         if self.kind != "local" and self.host is None:
-            raise Fault(
-                f"the transport {self.kind} needs a host",
-                hint=f"such as {{kind: {self.kind}, host: polaris}}",
-            )
+            raise Fault(f"the transport {self.kind} needs a host", hint=f"such as {{kind: {self.kind}, host: polaris}}")
         if self.kind == "local" and self.host is not None:
             raise Fault("the transport local takes no host", hint="write kind: openssh or kind: ssh")
         return self
@@ -92,8 +72,7 @@ def _number_or_auto(value: object) -> int | str:
 
 
 NumberOrAuto = Annotated[
-    int | str,
-    Parsed(_number_or_auto, {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "auto"}]}),
+    int | str, Parsed(_number_or_auto, {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "auto"}]})
 ]
 
 
@@ -107,8 +86,7 @@ def _count_or_fill(value: object) -> int | str:
 
 
 CountOrFill = Annotated[
-    int | str,
-    Parsed(_count_or_fill, {"anyOf": [{"type": "integer", "minimum": 1}, {"const": FILL}]}),
+    int | str, Parsed(_count_or_fill, {"anyOf": [{"type": "integer", "minimum": 1}, {"const": FILL}]})
 ]
 
 
@@ -117,8 +95,7 @@ def _owner(value: object) -> int | str:
 
 
 Owner = Annotated[
-    int | str,
-    Parsed(_owner, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "minLength": 1}]}),
+    int | str, Parsed(_owner, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "minLength": 1}]})
 ]
 
 
@@ -158,8 +135,7 @@ class Limits(Model):
         default=1, description="Runs packed into one job; fill: as many as fit into max_walltime."
     )
     login_reductions: Number = Field(
-        default=32,
-        description="Most reports that the login node reduces for `collect: tables`; more are a job array.",
+        default=32, description="Most reports that the login node reduces for `collect: tables`; more are a job array."
     )
     grace: Duration = Field(
         default=30,
@@ -267,12 +243,10 @@ class Site(Model):
         " recipe, which goes before.",
     )
     templates: dict[BlockName, Filled] = Field(
-        default={},
-        description="Files that replace blocks of the job script, by block; relative to this file.",
+        default={}, description="Files that replace blocks of the job script, by block; relative to this file."
     )
     replay: Annotated[Filled | None, WithJsonSchema({"type": ["string", "null"]})] = Field(
-        default=None,
-        description="Of the built-in demo site: the recorded campaign that stands in for a machine.",
+        default=None, description="Of the built-in demo site: the recorded campaign that stands in for a machine."
     )
 
     @model_validator(mode="before")

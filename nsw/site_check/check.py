@@ -125,7 +125,7 @@ def outcome(
     check: str,
     result: str,
     *,
-    what: str = "",
+    subject: str = "",
     gpus: tuple[str, ...] = (),
     mpi: str | None = None,
     ahead_s: float = 0.0,
@@ -136,15 +136,15 @@ def outcome(
     Args:
         check: The column `check`.
         result: The column `outcome`.
-        what: What was looked at, if it is called otherwise than the check.
+        subject: What was looked at, if it is called otherwise than the check.
         gpus: As in Check.
         mpi: As in Check.
         ahead_s: Seconds, as in Check.
         values: What the row's sentences name.
     """
     row = _outcomes()[check, result]
-    found, fix = row["found"].format_map(values), row["fix"].format_map(values)
-    return Check(what or check, Verdict(row["verdict"]), found, fix, gpus=gpus, mpi=mpi, ahead_s=ahead_s)
+    sentence, fix = row["found"].format_map(values), row["fix"].format_map(values)
+    return Check(subject or check, Verdict(row["verdict"]), sentence, fix, gpus=gpus, mpi=mpi, ahead_s=ahead_s)
 
 
 def clock_skew(checks: Iterable[Check]) -> float:
@@ -334,13 +334,15 @@ def _machine_checks(
     )
     for tool in _profilers_of(configured):
         if tool in present or (tool not in PROGRAMS and failed.get(tool, "not found") != "not found"):
-            yield outcome("profiler", "good", what=tool, version=present.get(tool) or str(configured[tool]))
+            yield outcome("profiler", "good", subject=tool, version=present.get(tool) or str(configured[tool]))
         elif tool in configured:
             message = failed.get(tool, "no answer")
-            yield outcome("profiler", "not at its path", what=tool, tool=tool, path=configured[tool], message=message)
+            yield outcome(
+                "profiler", "not at its path", subject=tool, tool=tool, path=configured[tool], message=message
+            )
         else:
             nodes = "; compute nodes may have it all the same" if has_nodes else ""
-            yield outcome("profiler", "not on PATH", what=tool, tool=tool, location=location, nodes=nodes)
+            yield outcome("profiler", "not on PATH", subject=tool, tool=tool, location=location, nodes=nodes)
     mpi: dict[str, str] = {}
     for line in node_facts.get("mpi", ()):
         name, _, text = line.partition(" ")
@@ -417,7 +419,7 @@ def node_checks(
             yield replace(site_check, what=f"{site_check.what} (node)")
     promised = (site.get("gpus") or {}).get("per_node")
     if promised and not seen:
-        yield outcome("GPUs", "not given", what="GPUs (node)", promised=promised)
+        yield outcome("GPUs", "not given", subject="GPUs (node)", promised=promised)
     if len(seen) > 1 and node_facts.get("given") == [""] and not site.get("whole_nodes"):
         yield outcome("own GPU (node)", "shared", count=len(seen))
 
@@ -546,15 +548,17 @@ def find_facts(loaded_site: LoadedSite) -> SiteFacts:
     if site.scheduler != "local" or site.transport.kind != "local":
         per_node = site.gpus.per_node
         chip = None if site.gpus.chip else gpu_found(data)
-        return SiteFacts(gpus_per_node=per_node if isinstance(per_node, int) else None, mpi=mpi, chip=chip,
-                         ncu_names=ncu_names)  # fmt: skip
+        return SiteFacts(
+            gpus_per_node=per_node if isinstance(per_node, int) else None, mpi=mpi, chip=chip, ncu_names=ncu_names
+        )
 
     tools, missing = _tools({str(tool): path for tool, path in site.profilers.items()})
     is_stated = isinstance(site.gpus.per_node, int) and site.gpus.chip is not None
     gpus = [] if is_stated else detect()
     chip = gpus[0].name if gpus else None
-    return SiteFacts(gpus_per_node=_gpu_count(site, len(gpus)), tools=tools, missing=missing, mpi=mpi,
-                     chip=chip, ncu_names=ncu_names)  # fmt: skip
+    return SiteFacts(
+        gpus_per_node=_gpu_count(site, len(gpus)), tools=tools, missing=missing, mpi=mpi, chip=chip, ncu_names=ncu_names
+    )
 
 
 def _gpu_count(site: Site, detected: int) -> int:
@@ -599,7 +603,13 @@ def _demo_facts(site: Site) -> SiteFacts:
 
 
 def keep(site: Mapping[str, Any], checks: Sequence[Check], now: float | None = None) -> None:
-    """Write down what was found of a site; where that is not possible it is not kept."""
+    """Keep what was found of a site; where the file cannot be written nothing is kept.
+
+    Args:
+        site: The site as data.
+        checks: What was found.
+        now: Unix seconds; None: the clock's.
+    """
     _write(
         _checks_file(site),
         {"time": now, "site": _digest(site), "checks": [asdict(site_check) for site_check in checks]},
@@ -633,6 +643,11 @@ def kept_checks(
     """What was found of a site in the last `within` seconds, and how many seconds ago; None where nothing was.
 
     What was found of a site whose description has changed since does not count.
+
+    Args:
+        site: The site as data.
+        now: Unix seconds; None: the clock's.
+        within: Seconds.
     """
     with suppress(OSError, ValueError, KeyError, TypeError, NswError):
         data = _read(_checks_file(site), now, within)
@@ -691,7 +706,13 @@ def chip_of(loaded_site: LoadedSite) -> str | None:
 
 
 def site_metrics(loaded_site: LoadedSite, chip: Chip, now: float | None = None) -> SiteMetrics:
-    """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week."""
+    """Ask the site's ncu which metrics it knows on a chip, or read what it answered within the last week.
+
+    Args:
+        loaded_site: The site.
+        chip: The chip.
+        now: Unix seconds; None: the clock's.
+    """
     from nsw.transport.model import connect
 
     ncu, site = ncu_of(loaded_site), loaded_site.site
@@ -715,7 +736,13 @@ def site_metrics(loaded_site: LoadedSite, chip: Chip, now: float | None = None) 
 
 
 def kept_names(loaded_site: LoadedSite, chip: Chip, now: float | None = None) -> frozenset[str] | None:
-    """The base names that the site's ncu listed within the last week; None where it was not asked."""
+    """The base names that the site's ncu listed within the last week; None where it was not asked.
+
+    Args:
+        loaded_site: The site.
+        chip: The chip.
+        now: Unix seconds; None: the clock's.
+    """
     with suppress(OSError, ValueError, KeyError, TypeError, NswError):
         return frozenset(str(name) for name in _read(_metrics_file(loaded_site, chip), now, _WEEK_S)["names"]) or None
     return None

@@ -138,8 +138,7 @@ class FirstSite:
                 site_names = []
             if self.name not in site_names:
                 raise UsageError(
-                    f"{self.path} has a layout to which nsw cannot append a site",
-                    hint="add the site's lines by hand",
+                    f"{self.path} has a layout to which nsw cannot append a site", hint="add the site's lines by hand"
                 )
             Path(temporary).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
             Path(temporary).replace(target)
@@ -176,7 +175,16 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
 
 
 def sites_before(path: Path, name: str, *, force: bool) -> str:
-    """What a sites file holds; nothing where it is to be made, or made anew."""
+    """The text of a sites file; empty where the file is to be made, or made anew.
+
+    Args:
+        path: The file.
+        name: The name of the site that is to be added.
+        force: Whether a file with that site alone may be made anew.
+
+    Raises:
+        UsageError: The file has a site of that name.
+    """
     if not path.exists():
         return ""
     site_names = [loaded.site.name for loaded in read_sites(path, requested=True)]

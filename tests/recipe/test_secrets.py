@@ -10,9 +10,10 @@ import pytest
 from nsw.campaign.planning import make_plan
 from nsw.errors import InputError, UsageError
 from nsw.recipe.document import parse
+from nsw.recipe.fields import Secret
 from nsw.recipe.load import Overrides, load_recipe_text
 from nsw.recipe.model import recipe_schema
-from nsw.recipe.secrets import Secret, holds_secret, looks_secret, named_secrets, secret_parts
+from nsw.recipe.secrets import holds_secret, looks_secret, named_secrets, secret_parts
 from nsw.site.load import read_sites
 from tests.guard import ends
 

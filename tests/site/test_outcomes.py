@@ -12,7 +12,7 @@ from nsw.site_check.check import Verdict
 
 ROOT = Path(nsw.__file__).parent
 ROWS = list(csv.DictReader((ROOT / "site_check" / "outcomes.csv").read_text().splitlines()))
-OPTIONS = {"what", "gpus", "mpi", "ahead_s"}
+OPTIONS = {"subject", "gpus", "mpi", "ahead_s"}
 WITHOUT_ADVICE = {("scratch", "none"), ("scratch", "not reached")}  # as intended; the transport's own sentence has it
 
 
