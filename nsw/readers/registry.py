@@ -143,12 +143,12 @@ FORMATS: tuple[Format, ...] = (
         id="nsys-stats",
         tool="nsys",
         module="nsw.readers.nsys.stats.reader",
-        meaning="nsys stats: text, CSV, TSV, JSON and HTML, also inside job output",
+        meaning="nsys stats: text, CSV, TSV and JSON, also inside job output",
         versions="Nsight Systems 2019 to 2026: old and new names of the reports, local grouping of digits",
         tables=tuple(t for t in _TIMELINE if t != "facts"),
         unread="the reports marked below, and those that nsw does not know by name where columns do not tell (each"
         " is named"
-        " in a warning); tables printed without titles or units (refused)",
+        " in a warning); tables in boxes, as HTML, without titles or without units (refused)",
         proofs=(
             "fixtures/h200/tiled-stats.txt", "fixtures/h200/tiled-stats-refused.txt", "readers/test_nsys_stats.py",
             "readers/test_nsys_stats_reports.py",
