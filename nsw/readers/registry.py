@@ -196,8 +196,7 @@ FORMATS: tuple[Format, ...] = (
         unread="the critical path (--dependency-analysis), NVLink and PCI topology, samples of the program"
         " counter, lists of"
         " metrics (each is named where it is there); who called the functions that CPU samples name;"
-        " their tables without times (CUDA 6 and 7), and trees of which"
-        " the report leaves something out (--cpu-profiling-max-depth, -percentage-threshold)",
+        " their tables without times (CUDA 6 and 7), and their trees from the top down",
         proofs=("readers/test_nvprof_text.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
          "readers/test_nvprof_counter_forms.py", "readers/test_nvprof_text_phases.py"),
         max_certainty=90,
