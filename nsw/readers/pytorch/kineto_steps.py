@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from nsw.readers.pytorch.kineto import name_columns
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, OP, Trace
-from nsw.readers.pytorch.kineto_tables import name_columns
-from nsw.readers.timeline.iterations import Iterations
+from nsw.readers.timeline.phases import Iterations
 from nsw.readers.timeline.process_phases import (
     Recorded,
     launch_times,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
     Spans: TypeAlias = tuple[Ints, Ints]  # starts and ends, disjoint, ascending
-    from nsw.readers.timeline.iterations import Marks
+    from nsw.readers.timeline.phases import Marks
 
 __all__ = [
     "CATEGORIES", "facts", "intersected", "merged", "of_operations", "phase_tables", "subtracted",

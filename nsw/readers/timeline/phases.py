@@ -12,16 +12,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from nsw.readers.timeline.statistics import statistics, with_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from nsw.readers.timeline.iterations import Iterations
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
@@ -446,3 +445,275 @@ def _pct(part: Any, total: Any) -> float | None:
 def _median_share(part: IntArray, total: IntArray) -> float | None:
     nonzero = total > 0
     return float(np.median(100.0 * part[nonzero] / total[nonzero])) if nonzero.any() else None
+
+
+FoundBy: TypeAlias = Literal["nvtx", "profiler_step", "kernel_sequence"]
+
+_FEWEST: Final = 3  # repetitions that make iterations of marks
+_MANY: Final = 10  # a mark that repeats less often gives way to one inside it: epochs to steps
+_COVERED: Final = 0.5  # of the time from the first mark's start to the last one's end
+_FULL_COVER: Final = 0.9  # of the time: marks that take less are a part of an iteration each
+_LOOKED_AT: Final = 64  # marks of most time; iterations take most of it
+_DIGITS: Final = re.compile(r"\d+")
+_STEP: Final = re.compile(
+    r"(?i)(?<![a-z])(?:profiler|train|training)?[ _-]?(?:step|iter|iteration|(?:mini)?batch)(?![a-z])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """The iterations of one process: `starts[i]` to `starts[i + 1]`, the last one to `end`; ns of the host's clock."""
+
+    found_by: FoundBy
+    name: str | None
+    starts: IntArray
+    end: int
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The ranges of one name on one thread; ns of the host's clock, in order of start."""
+
+    name: str
+    starts: IntArray
+    ends: IntArray
+    launches: bool = True  # whether the thread makes CUDA calls
+
+    @property
+    def total_duration(self) -> int:
+        """Their time together."""
+        return int((self.ends - self.starts).sum())
+
+    def repeats(self) -> bool:
+        """Whether they follow one another often enough to be iterations, and take most of the time meanwhile."""
+        if len(self.starts) < _FEWEST:
+            return False
+        in_turn = bool((self.starts[1:] >= self.ends[:-1]).mean() > 0.99)  # recursion nests ranges of one name
+        return in_turn and self.total_duration >= _COVERED * max(int(self.ends.max() - self.starts[0]), 1)
+
+
+def generic(name: str) -> str:
+    """A mark's name with its running numbers replaced, so that `step 1` and `step 2` are one name."""
+    return _DIGITS.sub("#", name)
+
+
+def _unnumbered(name: str) -> str:
+    return generic(name).rstrip("# -_:([<")
+
+
+def iterations_by_marks(ranges: Iterable[Marks], *, named_step: str | None = None) -> Iterations | None:
+    """The marks that are a process's iterations, or None.
+
+    Of marks that repeat: those that are called steps, iterations or batches; else the outermost, unless it repeats
+    less than ten times and one inside it does more often.
+
+    Args:
+        ranges: The marks of the process, by name and thread.
+        named_step: The name that a recipe gives; then only that one is looked at, however often it repeats.
+    """
+    marks = sorted(ranges, key=lambda m: -m.total_duration)
+    if named_step is not None:
+        for alike in (str, generic, _unnumbered):
+            match = next((m for m in marks if alike(m.name) == alike(named_step)), None)
+            if match is not None:
+                return _iterations(match)
+        return None
+    candidates = [m for m in marks[:_LOOKED_AT] if m.launches and m.repeats()]
+    if not candidates:
+        return None
+    steps = [m for m in candidates if _STEP.search(m.name)]
+    pool = steps or candidates
+    often = [m for m in pool if len(m.starts) >= _MANY]
+    return _iterations((often or pool)[0])
+
+
+def _iterations(marks: Marks) -> Iterations:
+    """The iterations; where the marks cover a part of each only, the last one is not known whole, and is left out."""
+    starts, ends = marks.starts, marks.ends
+    if len(starts) > _FEWEST and marks.total_duration < _FULL_COVER * int(ends.max() - starts[0]):
+        return Iterations("nvtx", marks.name, starts[:-1], int(starts[-1]))
+    return Iterations("nvtx", marks.name, starts, int(ends[-1]))
+
+
+_REPETITIONS: Final = 5  # repetitions
+_WINDOWS: Final = (1 << 14, 1 << 17)  # kernels looked at for the lag, from the later half of the sequence
+_EQUAL: Final = 0.85  # of the kernels one lag apart
+_NEARLY: Final = 0.02  # of two lags that fit equally well the shorter one counts: the other is its multiple
+_REPEATED: Final = 0.5  # of all kernels
+_REGULAR: Final = 0.98  # of the distances between repetitions
+_LIKELY: Final = 32  # lags that the autocorrelation proposes
+_WHOLE_REPETITION: Final = 0.9  # of a repetition's kernels
+_ANCHORS: Final = 256  # kernels tried as the first of a repetition
+_DEVICES: Final = 16  # whose sequences are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels of a process, in any order: what each is, when and how long it ran and was launched, where; ns."""
+
+    names: IntArray
+    starts: IntArray
+    durations: IntArray
+    launched: IntArray
+    device: IntArray
+
+    def of_each_device(self) -> list[Kernels]:
+        """Those of each device, of most time first: threads that launch for several mix their sequences by chance."""
+        if len(self.device) == 0 or bool((self.device == self.device[0]).all()):
+            return [self]
+        devices, which = np.unique(self.device, return_inverse=True)
+        most = np.argsort(-np.bincount(which, weights=self.durations), kind="stable")[:_DEVICES]
+        return [
+            Kernels(*(getattr(self, column)[self.device == device] for column in self.__slots__))
+            for device in devices[most]
+        ]
+
+
+def of_kernels(kernels: Kernels) -> Iterations | None:
+    """The iterations of a process by its kernels: by those of the first device whose sequence repeats."""
+    found = (_of_kernels(k.names, k.starts, k.durations, k.launched) for k in kernels.of_each_device())
+    return next((one for one in found if one is not None), None)
+
+
+def _of_kernels(names: IntArray, starts: IntArray, durations: IntArray, launched: IntArray) -> Iterations | None:
+    """As `repetitions`, in any order, with the time of each launch, ns."""
+    if not bool((launched[1:] >= launched[:-1]).all()):
+        order = np.argsort(launched, kind="stable")
+        names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
+    repeated = repetitions(names, starts, durations)
+    if repeated is None:
+        return None
+    heads, behind = repeated
+    end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
+    return Iterations("kernel_sequence", None, launched[heads], end)
+
+
+def few_repetitions(kernels: Kernels) -> int:
+    """How often a sequence repeats that repeats too seldom to be iterations; 0 where none does."""
+    for part in kernels.of_each_device():
+        order = np.argsort(part.launched, kind="stable")
+        found = repetitions(part.names[order], part.starts[order], part.durations[order], fewest=2)
+        if found is not None:
+            return len(found[0])
+    return 0
+
+
+def repetitions(
+    names: IntArray, starts: IntArray, durations: IntArray, *, fewest: int = _REPETITIONS
+) -> tuple[IntArray, int] | None:
+    """Where each repetition of a sequence begins.
+
+    Args:
+        names: Shape (n,), what each kernel is, in order of launch; any integers.
+        starts: Shape (n,), ns on the GPU.
+        durations: Shape (n,), ns.
+        fewest: How many there must be.
+
+    Returns:
+        The indices of the first kernels, ascending, and the index behind the last repetition; None where nothing
+        repeats often enough.
+    """
+    for lag, is_best in _lags(names):
+        heads = _by_anchor(names, starts, durations, lag)
+        if not is_best and (heads is None or not _is_regular(heads, lag)):
+            continue
+        if heads is None:
+            heads = _by_blocks(names, lag)
+        if len(heads) and len(names) - int(heads[-1]) < _WHOLE_REPETITION * lag:
+            heads = heads[:-1]  # cut short: the end of the one before it
+        if len(heads) < fewest:
+            continue
+        behind = min(int(heads[-1]) + lag, len(names))
+        if behind - int(heads[0]) >= _REPEATED * len(names):
+            return np.asarray(heads, np.int64), behind
+    return None
+
+
+def _is_regular(heads: IntArray, lag: int) -> bool:
+    """Whether the heads follow each other about one lag apart: those of equal layers leave out the rest of a step."""
+    distances = np.diff(heads)
+    return len(distances) > 0 and bool(((distances >= lag / 2) & (distances <= 2 * lag)).mean() >= _REGULAR)
+
+
+def _lags(names: IntArray) -> list[tuple[int, bool]]:
+    """Lengths that a repetition may have, the shortest first; marked is the one at which most is equal."""
+    for size in _WINDOWS:
+        window = _window(names, size)
+        lags = _lags_within(window)
+        if lags:
+            return lags
+        if len(window) == len(names):
+            break
+    return []
+
+
+def _window(names: IntArray, size: int) -> IntArray:
+    """The stretch that ends a little before the end: the beginning is set-up."""
+    last = len(names) - len(names) // 10
+    return names[max(last - size, 0) : last] if len(names) > size else names
+
+
+def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
+    max_lag = len(window) // 3
+    if max_lag < 1:
+        return []
+    _, codes = np.unique(window, return_inverse=True)
+    # a random direction for each name: the autocorrelation then counts, up to noise, the equal pairs at each lag
+    chance = np.random.default_rng(0)
+    signal = np.exp(2j * np.pi * chance.random(int(codes.max()) + 1))[codes]
+    spectrum = np.fft.fft(signal, 2 * len(window))
+    equal = np.fft.ifft(np.abs(spectrum) ** 2).real[: max_lag + 1]
+    equal /= len(window) - np.arange(max_lag + 1)
+    likely = (np.argsort(-equal[1:], kind="stable")[:_LIKELY] + 1).tolist()
+    tried = sorted({*likely, *(d for lag in likely for d in _divisors(lag))})
+    shares = {lag: float((window[:-lag] == window[lag:]).mean()) for lag in tried}
+    if max(shares.values()) < _EQUAL:
+        return []
+    best = min(lag for lag in tried if shares[lag] >= max(shares.values()) - _NEARLY)
+    return [*((lag, False) for lag in tried if lag < best and shares[lag] >= _EQUAL), (best, True)]
+
+
+def _divisors(lag: int) -> list[int]:
+    """Small fractions of a lag: where many multiples fit equally well the shortest may not be among the likely."""
+    return [lag // n for n in range(2, 33) if lag % n == 0]
+
+
+def _by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag: int) -> IntArray | None:
+    """Where the kernel occurs that begins a repetition; None where every kernel occurs several times in one."""
+    at = max(len(names) - len(names) // 10 - lag, 0)
+    values, counts = np.unique(names[at : at + lag], return_counts=True)
+    once = values[counts == 1]
+    near = slice(max(at + lag - max(8 * lag, _WINDOWS[0]), 0), at + lag)
+    pauses = starts[near][1:] - np.maximum.accumulate(starts[near] + durations[near])[:-1]
+    codes = np.searchsorted(once, names[near][1:])
+    anchors = [
+        (float(np.median(pauses[occurs])), -code)
+        for code, name in enumerate(once[:_ANCHORS].tolist())
+        if (occurs := (codes == code) & (names[near][1:] == name)).any()
+    ]
+    if not anchors:
+        return None
+    occurrences = np.flatnonzero(names == once[-max(anchors)[1]])
+    distances = np.diff(occurrences)
+    regular = np.flatnonzero((distances >= lag / 2) & (distances <= 2 * lag))
+    if not len(regular):
+        return None
+    return np.asarray(occurrences[regular[0] : regular[-1] + 2])
+
+
+def _by_blocks(names: IntArray, lag: int) -> IntArray:
+    """Every lag-th kernel of the longest stretch in which the sequence repeats."""
+    is_equal = (names[:-lag] == names[lag:]).astype(np.int64)
+    total = np.concatenate(([0], np.cumsum(is_equal)))
+    blocks = np.arange(0, len(is_equal) - lag + 1, lag)
+    good = (total[blocks + lag] - total[blocks]) >= _EQUAL * lag
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], good, [False])).astype(np.int8)))
+    if not len(edges):
+        return np.empty(0, np.int64)
+    first, last = edges[::2], edges[1::2]
+    longest = int(np.argmax(last - first))
+    # the block behind the last good one equals it: it is a repetition too
+    return np.arange(int(first[longest]), int(last[longest]) + 1, dtype=np.int64) * lag

@@ -7,24 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.iterations import (
-    Iterations,
-    Kernels,
-    Marks,
-    few_repetitions,
-    generic,
-    iterations_by_marks,
-    of_kernels,
-)
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     KERNEL,
     MEMORY,
     PHASES,
+    Iterations,
+    Kernels,
+    Marks,
     Operations,
     Phased,
     Timeline,
+    few_repetitions,
+    generic,
+    iterations_by_marks,
     nccl_operation,
+    of_kernels,
     phase_tables,
     phased,
 )

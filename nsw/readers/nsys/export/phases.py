@@ -9,16 +9,21 @@ import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
-from nsw.readers.timeline.iterations import Kernels, Marks, few_repetitions, generic, iterations_by_marks, of_kernels
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     MEMORY,
     PHASES,
     SETUP,
+    Kernels,
+    Marks,
     Operations,
     Phased,
     Timeline,
+    few_repetitions,
+    generic,
+    iterations_by_marks,
     lock_step,
+    of_kernels,
     phased,
 )
 from nsw.readers.timeline.phases import KERNEL as COMPUTE
@@ -27,7 +32,7 @@ from nsw.readers.timeline.statistics import Groups
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from nsw.readers.nsys.export.collect import Collected
+    from nsw.readers.nsys.export.source import Collected
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Options
     from nsw.readers.nvprof.database.records import Database
-    from nsw.readers.timeline.iterations import Marks
+    from nsw.readers.timeline.phases import Marks
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 

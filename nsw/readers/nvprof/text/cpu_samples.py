@@ -1,7 +1,7 @@
 """nvprof's samples of the CPU (--cpu-profiling on) as text: the functions that were running.
 
-A function follows its time after two blanks. Flat tables have no more; from the bottom up its callers are below it, behind
-blanks and bars, and are left out:
+A function follows its time after two blanks. Flat tables have no more; from the bottom up its callers are below it,
+behind blanks and bars, and are left out:
 
     Time(%)      Time  Name
      48.87%  3.03999s  loop
