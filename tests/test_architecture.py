@@ -172,7 +172,7 @@ OPENERS = {
     "nsw/profilers/torch_bootstrap.py": "it runs in the user's program, without nsw",
     "nsw/readers/messages.py": "nsw's own data",
     "nsw/readers/nsys/reduce_export.py": "it runs on the site, without nsw",
-    "nsw/readers/nvprof/database/counters.py": "nsw's own data",
+    "nsw/readers/nvprof/database/records.py": "nsw's own data",
     "nsw/readers/nvprof/vocabulary.py": "nsw's own data",
     "nsw/resources.py": "nsw's own data",
     "nsw/schedulers/local.py": "locks that stay open, by descriptors of folders, without links",

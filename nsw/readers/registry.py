@@ -117,7 +117,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="pstats",
         tool="cProfile",
-        module="nsw.readers.python.pstats",
+        module="nsw.readers.host.pstats",
         meaning="python -m cProfile -o FILE",
         versions="Python 2.7 to 3.15 (marshal versions 2 to 5), read without running any of it",
         tables=("functions", "facts"),
@@ -145,12 +145,12 @@ FORMATS: tuple[Format, ...] = (
         id="nsys-stats",
         tool="nsys",
         module="nsw.readers.nsys.stats.reader",
-        meaning="nsys stats: text, CSV, TSV, JSON and HTML, also inside job output",
+        meaning="nsys stats: text, CSV, TSV and JSON, also inside job output",
         versions="Nsight Systems 2019 to 2026: old and new names of the reports, local grouping of digits",
         tables=tuple(t for t in _TIMELINE if t != "facts"),
         unread="the reports marked below, and those that nsw does not know by name where columns do not tell (each"
         " is named"
-        " in a warning); tables printed without titles or units (refused)",
+        " in a warning); tables in boxes, as HTML, without titles or without units (refused)",
         proofs=(
             "fixtures/h200/tiled-stats.txt", "fixtures/h200/tiled-stats-refused.txt", "readers/test_nsys_stats.py",
             "readers/test_nsys_stats_reports.py",
@@ -198,8 +198,7 @@ FORMATS: tuple[Format, ...] = (
         unread="the critical path (--dependency-analysis), NVLink and PCI topology, samples of the program"
         " counter, lists of"
         " metrics (each is named where it is there); who called the functions that CPU samples name;"
-        " their tables without times (CUDA 6 and 7), and trees of which"
-        " the report leaves something out (--cpu-profiling-max-depth, -percentage-threshold)",
+        " their tables without times (CUDA 6 and 7), and their trees from the top down",
         proofs=("readers/test_nvprof_text.py", "readers/test_nvprof_cpu.py", "readers/test_nvprof_sections.py",
          "readers/test_nvprof_counter_forms.py", "readers/test_nvprof_text_phases.py"),
         max_certainty=90,
@@ -249,7 +248,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="pyspy-raw",
         tool="py-spy",
-        module="nsw.readers.python.pyspy",
+        module="nsw.readers.host.pyspy",
         meaning="py-spy record -f raw: a line a call stack",
         versions="py-spy 0.4.3, with --native, --subprocesses, --threads, --function and without",
         tables=("functions", "facts"),
@@ -261,7 +260,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="gprof",
         tool="gprof",
-        module="nsw.readers.gnu.gprof",
+        module="nsw.readers.host.gprof",
         meaning="gprof PROGRAM gmon.out: flat profile and call graph",
         versions="gprof of binutils 2.40",
         tables=("functions", "facts"),
@@ -272,7 +271,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="tau-profile",
         tool="tau",
-        module="nsw.readers.tau.profile",
+        module="nsw.readers.host.tau_profile",
         meaning="profile.NODE.CONTEXT.THREAD of TAU, one a thread and metric",
         versions="TAU 2.23 to 2.34, from documentation and published profiles, not run: TIME, PAPI_TOT_CYC,"
         " PAPI_TOT_INS",
@@ -284,7 +283,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="tau-pprof",
         tool="tau",
-        module="nsw.readers.tau.pprof",
+        module="nsw.readers.host.tau_pprof",
         meaning="pprof: TAU's listing of profiles as text",
         versions="TAU 2.23 to 2.34, from documentation and published listings, not run",
         tables=("functions",),
@@ -295,7 +294,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="perf-stat",
         tool="perf",
-        module="nsw.readers.linux.perf_stat",
+        module="nsw.readers.host.perf_stat",
         meaning="perf stat: JSON lines (-j), cells with a separator (-x), or text, also amid other output",
         versions="perf 6.1 as JSON, CSV and text; software events run, hardware events from documentation",
         tables=("facts",),
@@ -305,7 +304,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="perf-report",
         tool="perf",
-        module="nsw.readers.linux.perf_report",
+        module="nsw.readers.host.perf_report",
         meaning="perf report --stdio: columns or separated cells, with call graphs or without",
         versions="perf 6.1",
         tables=("functions", "facts"),
@@ -317,7 +316,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="perf-script",
         tool="perf",
-        module="nsw.readers.linux.perf_script",
+        module="nsw.readers.host.perf_script",
         meaning="perf script: samples with their call stacks",
         versions="perf 6.1",
         tables=("functions", "facts"),
@@ -328,7 +327,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="vtune",
         tool="vtune",
-        module="nsw.readers.intel.vtune",
+        module="nsw.readers.host.vtune",
         meaning="vtune -report (amplxe-cl): CSV, text tables and summaries, also inside job output",
         versions="hotspots, hw-events, summary, uarch-exploration, memory-access, memory-consumption,"
         " hpc-performance of"
@@ -344,7 +343,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="aps",
         tool="aps",
-        module="nsw.readers.intel.aps",
+        module="nsw.readers.host.aps",
         meaning="aps --report: text, tables of aps-report (text, CSV), and the HTML report",
         versions="Application Performance Snapshot 2019 to 2025: two real texts and a real page of 2021 were read;"
         " tables of"
@@ -357,7 +356,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         id="onednn",
         tool="onednn",
-        module="nsw.readers.onednn.verbose",
+        module="nsw.readers.host.onednn",
         meaning="ONEDNN_VERBOSE, DNNL_VERBOSE, MKLDNN_VERBOSE: lines in a program's output",
         versions="MKL-DNN 0.18 to oneDNN 3.12 (PyTorch 2.13 was run; older lines are from documentation, not run)",
         tables=("operators", "facts"),

@@ -191,12 +191,6 @@ NSYS_JSON = """[
   {"Time (%)": 25.0, "Total Time (ns)": 1025, "Instances": 2, "Avg (ns)": 512.5, "Min (ns)": 500, "Max (ns)": 525, "Name": "other(int)"}
 ]
 """
-NSYS_HTML = """<table>
-<tr><th>Time (%)</th><th>Total Time (ns)</th><th>Instances</th><th>Avg (ns)</th><th>Min (ns)</th><th>Max (ns)</th><th>Name</th></tr>
-<tr><td>75.0</td><td>3075</td><td>3</td><td>1025.0</td><td>975</td><td>1100</td><td>gemm(int)</td></tr>
-<tr><td>25.0</td><td>1025</td><td>2</td><td>512.5</td><td>500</td><td>525</td><td>other(int)</td></tr>
-</table>
-"""
 NCU_TEXT = """==PROF== Connected to process 42 (/home/u/app)
 [42] app@127.0.0.1
   gemm(float *, int) (64, 2, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
@@ -256,7 +250,7 @@ def make() -> Seeds:
         "nsys-stats": {
             "tiled-stats.txt": _fixture("tiled-stats.txt"), "sum.csv": NSYS_CSV.encode(), "old.txt": NSYS_2020.encode(),
             "refused.txt": _fixture("tiled-stats-refused.txt"), "sum.tsv": NSYS_CSV.replace(",", "\t").encode(),
-            "sum.json": NSYS_JSON.encode(), "sum.html": NSYS_HTML.replace("><t", ">\n<t").encode(),
+            "sum.json": NSYS_JSON.encode(),
         },
         "kineto": {"trace.json": KINETO.encode(), "lenet-trace.json.gz": _fixture("lenet-trace.json.gz", packed=True)},
         "pstats": {"out.prof": profile},

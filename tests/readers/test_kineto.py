@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from nsw.readers import read, untrusted_files
 from nsw.readers.model import Options, Sample
-from nsw.readers.pytorch import kineto, kineto_events, kineto_tables
+from nsw.readers.pytorch import kineto, kineto_events
 from nsw.readers.pytorch.kineto_steps import CATEGORIES, intersected, merged, subtracted, uses_tensor_cores
 from nsw.tables import rows
 
@@ -287,7 +287,7 @@ def test_a_grid_that_is_none_is_absent_as_a_whole(tmp_path, grid):
 
 
 def test_a_long_trace_of_the_gpu_is_whole_and_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(kineto_tables, "_CHUNK", 3)
+    monkeypatch.setattr(kineto, "_CHUNK", 3)
     events = [kernel(f"k{n}", float((7 * n) % 10), 1.0) for n in range(10)]
     report = read_text(tmp_path, document(events), tables=frozenset({"gpu_trace"}))
     assert [r["start_ns"] for r in table(report, "gpu_trace")] == [1000 * n for n in range(10)]

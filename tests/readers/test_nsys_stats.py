@@ -350,15 +350,34 @@ def printed_html(form):
     return f"<!DOCTYPE html>\n<html>\n<body>\n{table_}</body>\n</html>\n" if form == "hdoc" else table_
 
 
-@pytest.mark.parametrize("form", ["json", "unescaped", "compact", "hdoc", "htable"])
+@pytest.mark.parametrize("form", ["json", "unescaped", "compact"])
 @pytest.mark.parametrize("before", ["", "Processing [r.sqlite] with [/x/reports/cuda_gpu_kern_sum.py]... \n\n"])
-def test_json_and_html_are_tables_too(form, before, tmp_path):
-    text = printed_html(form) if form.startswith("h") else printed_json(form)
-    report = read_text(tmp_path, before + text + "\nnext\n")
+def test_json_is_a_table_too(form, before, tmp_path):
+    report = read_text(tmp_path, before + printed_json(form) + "\nnext\n")
     assert not report.problems
     assert [pick(r, "name", "calls", "total_ns", "avg_ns") for r in table(report, "gpu_summary")] == [
         (row[-1], int(row[2]), float(row[1]), float(row[3])) for row in BODY
     ]
+
+
+def printed_box():
+    widths = [max(map(len, column)) for column in zip(TITLES, *BODY, strict=True)]
+    border = "+" + "+".join("-" * (width + 2) for width in widths) + "+\n"
+    lines = [
+        "|" + "|".join(f" {cell:{w}} " for cell, w in zip(row, widths, strict=True)) + "|\n" for row in (TITLES, *BODY)
+    ]
+    return f"{border}{lines[0]}{border}{''.join(lines[1:])}{border}"
+
+
+@pytest.mark.parametrize("form", ["table", "hdoc", "htable"])
+def test_boxes_and_html_are_refused_with_the_format_to_print(form, tmp_path):
+    text = printed_box() if form == "table" else printed_html(form)
+    report = read_text(tmp_path, f"Processing [r.sqlite] with [/x/reports/cuda_gpu_kern_sum.py]... \n\n{text}{text}")
+    assert not report.tables
+    (problem,) = report.problems
+    assert problem.severity == "error"
+    assert form in problem.message
+    assert problem.fix == "print them with --format csv"
 
 
 def test_json_that_is_cut_short_gives_its_whole_rows(tmp_path):
@@ -623,13 +642,13 @@ SUMMARIES = "cuda_gpu_kern_sum,cuda_gpu_mem_time_sum,cuda_gpu_mem_size_sum,cuda_
 
 
 @pytest.mark.nsys
-@pytest.mark.parametrize("form", ["column", "csv", "tsv", "table", "json", "hdoc", "htable"])
+@pytest.mark.parametrize("form", ["column", "csv", "tsv", "json"])
 def test_nsys_says_what_was_put_into_its_database(form, database, tmp_path):
     path, kernels, copies, calls = database
     report = read_text(tmp_path, nsys_stats_output(path, form, SUMMARIES))
     assert not report.problems
     gpu = {r["name"].rstrip("…"): r for r in table(report, "gpu_summary")}
-    limit = 99 if form in ("column", "table") else 10**6
+    limit = 99 if form == "column" else 10**6
     for name, numbers in (by_name(kernels) | by_name(copies)).items():
         row, lengths = gpu[name[:limit]], [n[0] for n in numbers]
         assert pick(row, "calls", "total_ns", "min_ns", "max_ns") == (
@@ -649,7 +668,7 @@ def test_nsys_says_what_was_put_into_its_database(form, database, tmp_path):
 
 
 @pytest.mark.nsys
-@pytest.mark.parametrize("form", ["column", "csv", "json", "htable"])
+@pytest.mark.parametrize("form", ["column", "csv", "json"])
 def test_nsys_traces_are_the_events_of_its_database(form, database, tmp_path):
     path, kernels, copies, calls = database
     report = read_text(tmp_path, nsys_stats_output(path, form, "cuda_gpu_trace,cuda_api_trace"))
@@ -666,6 +685,14 @@ def test_nsys_traces_are_the_events_of_its_database(form, database, tmp_path):
     for row, (_, _, size) in zip(copied, copies, strict=True):
         assert row["bytes"] == pytest.approx(size, abs=row["bytes_pm"])
     assert [pick(r, "duration_ns", "tid", "pid", "return_value") for r in api] == [(n, 78, 77, 0) for _, n in calls]
+
+
+@pytest.mark.nsys
+@pytest.mark.parametrize("form", ["table", "hdoc", "htable"])
+def test_boxes_and_html_of_nsys_are_refused(form, database, tmp_path):
+    report = read_text(tmp_path, nsys_stats_output(database[0], form, SUMMARIES))
+    assert not report.tables
+    assert [p.fix for p in report.problems if p.severity == "error"] == ["print them with --format csv"]
 
 
 @pytest.mark.nsys

@@ -11,7 +11,7 @@ from nsw.readers.nsys.stats import reader as nsys_stats
 from nsw.readers.nsys.stats.reports import REPORTS, TABLES, name_in, name_of_file
 from nsw.tables import rows
 
-FORMS = ["column", "table", "csv", "tsv", "json", "hdoc", "htable"]
+FORMS = ["column", "csv", "tsv", "json"]
 FIGURES = ["calls", "total_ns", "avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns"]
 RANGES = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Range\n"
 RANGES += "75.0,300,3,100.0,100.0,90,110,10.0,frame\n25.0,100,1,100.0,100.0,100,100,0.0,load\n"

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import Options, read
-from nsw.readers.nvprof import table_builder as nvprof_columns
-from nsw.readers.nvprof.database import counters as nvprof_counters
+from nsw.readers.nvprof import vocabulary as nvprof_columns
+from nsw.readers.nvprof.database import records as nvprof_counters
 from nsw.readers.nvprof.vocabulary import api_name
 from nsw.tables import rows
 

@@ -618,7 +618,7 @@ def test_cpu_samples_are_functions_and_their_callers_none(load):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda t: t.replace("bottom up", "top down"), "damaged"),
+        (lambda t: t.replace("bottom up", "top down"), "from the top down"),
         (lambda t: "\n".join(re.sub(r"  +", " ", line) for line in t.splitlines()), "indentation"),
         (lambda t: re.sub(r"\A(.*\n).*\n(?s:.*)", r"\g<1>84.25% matvec(matrix)\n84.25% main\n", t), "shares"),
     ],

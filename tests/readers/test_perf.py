@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nsw.readers import read
-from nsw.readers.linux.perf_report import Event
+from nsw.readers.host.perf_report import Event
 
 CPU = Path(__file__).parents[1] / "fixtures" / "cpu"
 TABLES = ("host.perf.txt", "perf-report-graph.txt", "perf-report-flat.txt", "perf-script.txt")

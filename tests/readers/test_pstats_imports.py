@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from nsw.readers import read
-from nsw.readers.python.pstats import Entry, import_seconds
+from nsw.readers.host.pstats import Entry, import_seconds
 from nsw.tables import rows
 
 LOAD = ("~", 0, "<built-in method marshal.loads>")

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nsw.readers.host import pstats
 from nsw.readers.model import Options
-from nsw.readers.python import pstats
 from nsw.tables import rows
 
 # what is on PATH, and what pyenv keeps

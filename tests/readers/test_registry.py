@@ -46,7 +46,7 @@ def test_a_packed_report_is_shown_to_readers_once_it_is_unpacked():
     report = seeds.FIXTURES / "tiled.sqlite.gz"
     code = (
         "import sys; from pathlib import Path; from nsw.readers import read; assert read(Path(sys.argv[1])).tables\n"
-        "print([m for m in sys.modules if m.startswith(('nsw.readers.ncu', 'nsw.readers.pytorch', 'nsw.readers.intel'))])"
+        "print([m for m in sys.modules if m.startswith(('nsw.readers.ncu', 'nsw.readers.pytorch', 'nsw.readers.host'))])"
     )
     done = subprocess.run([sys.executable, "-c", code, str(report)], check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, EventStream, Trace
-from nsw.readers.pytorch.kineto_tables import GpuTrace, communication, gpu_summary, operators
+from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
 from nsw.readers.untrusted_files import unpacked_beginning
-from nsw.tables import TRACES
+from nsw.tables import TRACES, as_arrow
+from nsw.tables.names import demangle, short_name
 from nsw.wording import one_or
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pyarrow as pa
+
     from nsw.tables import Row
 
-__all__ = ["read", "sniff"]
+__all__ = ["GpuTrace", "communication", "gpu_summary", "name_columns", "operators", "read", "sniff"]
 
 _KINETO = re.compile(
     r'"(?:schemaVersion|deviceProperties|traceName|cpu_op|gpu_memcpy|cuda_runtime)"|ProfilerStep#|"aten::'
@@ -234,3 +238,349 @@ def _say_where(report: Report, path: Path, trace: Trace, header: dict[str, Any])
         if isinstance(table, list):
             for row in table:
                 row.update(origin)
+
+
+KINDS = ("kernel", "memcpy", "memset")
+_CHUNK = 50_000
+_COPY = re.compile(r"\((\w+) -> (\w+)\)")
+_COPY_OR_SET = re.compile(r"Mem(?:cpy|set) (?:\w+ )?\(\w[\w ]*(?: -> [\w ]+)?\)\Z")  # no function with parameters
+_DTYPE_BYTES = {
+    "Float": 4, "Half": 2, "BFloat16": 2, "Double": 8, "Int": 4, "Long": 8, "Short": 2, "Byte": 1, "Char": 1, "Bool": 1,
+    "Float8_e4m3fn": 1, "Float8_e5m2": 1,
+}  # fmt: skip
+_IDS = {
+    "device": "device", "context": "context", "stream": "stream", "correlation": "correlation",
+    "registers per thread": "registers", "graph id": "graph", "graph node id": "graph_node",
+}  # fmt: skip
+_SIZES = {"bytes": "bytes", "shared memory": "smem_bytes"}  # static and dynamic in one figure
+
+
+def gpu_summary(trace: Trace) -> list[Row]:
+    """A row a kernel, copy or memset name, most time first."""
+    import numpy as np
+
+    from nsw.readers.timeline.statistics import group, statistics, with_shares
+
+    gpu = trace.gpu
+    if not len(gpu.kind):
+        return []
+    kind, name, device, size = (np.asarray(a) for a in (gpu.kind, gpu.name, gpu.device, gpu.size))
+    key = name * 4 + kind
+    names = list(trace.names)
+    grouped = group(key, np.asarray(gpu.duration))
+    devices = {k: _only(device[key == k]) for k in grouped.keys} if len(np.unique(device)) > 1 else None
+    only_device = _only(device)
+    rows = []
+    for i, k in enumerate(grouped.keys):
+        row = name_columns(names[k // 4]) | {"kind": KINDS[k % 4]} | statistics(grouped.values_of(i))
+        row["device"] = devices[k] if devices else only_device
+        if k % 4:
+            moved = size[key == k]
+            row["total_bytes"] = int(moved.sum()) if (moved != MISSING).all() else None
+        rows.append(row)
+    return with_shares(rows)
+
+
+def _only(devices: Any) -> int | None:
+    return int(devices[0]) if devices[0] >= 0 and (devices == devices[0]).all() else None
+
+
+def name_columns(name: str) -> Row:
+    """The name of a GPU row, demangled, and what to call it."""
+    text = name.encode("utf-8", "replace").decode()  # JSON may hold half a character
+    clear = demangle(text)
+    mangled = {"mangled_name": text} if clear != text else {}
+    short = clear if _COPY_OR_SET.match(clear) else short_name(clear)
+    return {"name": clear, "short_name": short} | mangled
+
+
+def communication(trace: Trace) -> list[Row]:
+    """NCCL kernels by collective; bytes where each of them tells its elements and their type."""
+    import numpy as np
+
+    from nsw.readers.timeline.phases import nccl_operation
+    from nsw.readers.timeline.statistics import statistics, with_shares
+
+    operations = {number: nccl_operation(name) for name, number in trace.names.items() if "nccl" in name}
+    by_operation: dict[str, tuple[list[int], list[int | None]]] = {}
+    for index, number in enumerate(trace.gpu.name):
+        operation = operations.get(number)
+        if operation is None or trace.gpu.kind[index] != 0:
+            continue
+        durations, sizes = by_operation.setdefault(operation, ([], []))
+        durations.append(trace.gpu.duration[index])
+        sizes.append(_message_bytes(trace.collectives.get(index, {})))
+    rows: list[Row] = []
+    for operation, (durations, sizes) in by_operation.items():
+        row = {"library": "nccl", "name": operation} | statistics(np.sort(np.array(durations, np.int64)))
+        known_sizes = [s for s in sizes if s is not None]
+        row["total_bytes"] = sum(known_sizes) if len(known_sizes) == len(sizes) else None
+        rows.append(row)
+    return with_shares(rows)
+
+
+def _message_bytes(args: dict[str, Any]) -> int | None:
+    elements, each = args.get("In msg nelems"), _DTYPE_BYTES.get(str(args.get("dtype")))
+    if each is None or not isinstance(elements, int) or not 0 <= elements < 2**53:
+        return None
+    return elements * each
+
+
+class GpuTrace:
+    """The rows of `gpu_trace`, as Arrow so that millions fit in memory."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._rows: list[Row] = []
+        self._chunks: list[pa.Table] = []
+
+    def add(self, event: dict[str, Any], kind: int, start: int, duration: int) -> None:
+        """Take one event; times in ns."""
+        args = event["args"] if isinstance(event.get("args"), dict) else {}
+        row = name_columns(event["name"]) | {"kind": KINDS[kind], "start_ns": start, "duration_ns": duration}
+        for key, column in (_IDS | _SIZES).items():
+            value = args.get(key)
+            if isinstance(value, int) and 0 <= value < 2**63:
+                row[column] = value
+        for key in ("grid", "block"):
+            extent = args.get(key)
+            if (
+                isinstance(extent, list)
+                and len(extent) == 3
+                and all(isinstance(e, int) and 0 <= e < 2**31 for e in extent)
+            ):
+                row |= dict(zip((f"{key}_x", f"{key}_y", f"{key}_z"), extent, strict=True))
+        if kind == 1 and (copy := _COPY.search(event["name"])):
+            row |= {"src_memory": copy[1].lower(), "dst_memory": copy[2].lower()}
+        rate = args.get("memory bandwidth (GB/s)")
+        if isinstance(rate, int | float) and 0 <= rate < 1e9:
+            row["bytes_per_s"] = rate * 1e9
+        self._rows.append(row)
+        self.count += 1
+        if len(self._rows) == _CHUNK:
+            self._chunks.append(as_arrow("gpu_trace", self._rows))
+            self._rows = []
+
+    def table(self, start_pm: float | None, duration_pm: float | None, phases: list[str] | None = None) -> pa.Table:
+        """The rows in order of start, which counts from the first of them.
+
+        Args:
+            start_pm: Half of what a start is rounded to, ns.
+            duration_pm: The same of durations.
+            phases: Of the rows, in the order that they came.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        table = pa.concat_tables([*self._chunks, as_arrow("gpu_trace", self._rows)])
+        if phases is not None:
+            at = table.schema.get_field_index("phase")
+            table = table.set_column(at, table.schema.field(at), pa.array(phases, pa.string()))
+        table = table.sort_by("start_ns")
+        starts = table["start_ns"]
+        table = table.set_column(
+            table.schema.get_field_index("start_ns"), "start_ns", pc.subtract(starts, pc.min(starts))
+        )
+        for column, half in (("start_ns_pm", start_pm), ("duration_ns_pm", duration_pm)):
+            values = pa.array([half] * table.num_rows, pa.float64())
+            table = table.set_column(table.schema.get_field_index(column), column, values)
+        return table
+
+
+# Operators that can run on tensor cores: the TensorBoard plugin's list, with attention and scaled products.
+_ELIGIBLE = frozenset({
+    "aten::_convolution", "aten::_convolution_nogroup", "aten::conv1d", "aten::conv2d", "aten::conv3d",
+    "aten::conv_tbc", "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
+    "aten::convolution", "aten::convolution_backward", "aten::cudnn_convolution",
+    "aten::cudnn_convolution_transpose", "aten::cudnn_convolution_backward", "aten::addmm", "aten::addmm_",
+    "aten::addmv", "aten::addr", "aten::matmul", "aten::mm", "aten::mv", "aten::linear", "aten::addbmm",
+    "aten::baddbmm", "aten::bmm", "aten::chain_matmul", "aten::linalg_multi_dot",
+    "aten::_thnn_fused_lstm_cell", "aten::_thnn_fused_gru_cell", "aten::lstm_cell", "aten::gru_cell",
+    "aten::rnn_tanh_cell", "aten::rnn_relu_cell", "aten::scaled_dot_product_attention",
+    "aten::_scaled_dot_product_flash_attention", "aten::_scaled_dot_product_efficient_attention",
+    "aten::prelu", "CudnnConvolutionBackward", "CudnnConvolutionTransposeBackward", "BmmBackward0", "MmBackward",
+    "AddmmBackward", "AddmvBackward", "MvBackward", "AddbmmBackward", "aten::cudnn_convolution_backward_input",
+    "aten::cudnn_convolution_backward_weight", "aten::cudnn_convolution_transpose_backward_input",
+    "aten::cudnn_convolution_transpose_backward_weight", "aten::_flash_attention_forward",
+    "aten::_flash_attention_backward", "aten::_scaled_mm",
+})  # fmt: skip
+
+
+def operators(trace: Trace, device_kind: str | None) -> tuple[list[Row], float | None]:
+    """Rows of `operators`, and the share of kernel time launched by operators that could use tensor cores.
+
+    Operators of a thread nest by time; CUDA calls and annotations count as children, as in PyTorch. GPU work
+    is of the operator with the same external id; `device_ns` of an operator holds that of its children. An operator
+    that does nothing but call one of its own name (another overload) is one call with it, as in PyTorch's tables. The
+    share is in per cent of the kernels' time whose operator is known, and counts the kernels that the lowest such
+    operator launched itself; None without any.
+
+    The profiler's own pauses (category `overhead`) are taken off the operator they fell into, as in PyTorch's table.
+    A trace does not name their thread: it is the one with an operator around them; where several have one they stay.
+    """
+    walk = _Walk(trace)
+    sums = walk.sums
+    names = list(trace.names)
+    has_device = bool(trace.of_operators().any())
+    total_self = sum(s[2] for s in sums.values()) or None
+    total_device = sum(s[4] for s in sums.values()) or None
+    rows: list[Row] = []
+    for name, (calls, cpu, own_cpu, on_device, own_device) in sums.items():
+        row: Row = {
+            "name": names[name],
+            "calls": calls,
+            "cpu_ns": cpu,
+            "self_cpu_ns": own_cpu,
+            "cpu_avg_ns": cpu / calls,
+        }
+        if total_self:
+            row |= {"self_cpu_pct": 100.0 * own_cpu / total_self}
+        if has_device:
+            row |= {"device_kind": device_kind, "device_ns": on_device, "self_device_ns": own_device}
+            row |= {"device_avg_ns": on_device / calls}
+            if total_device:
+                row["self_device_pct"] = 100.0 * own_device / total_device
+        rows.append(row)
+    rows.sort(key=lambda row: -row["self_cpu_ns"])
+    return rows, 100.0 * walk.eligible / walk.in_kernels if walk.in_kernels else None
+
+
+def _device_time(trace: Trace, *, kernels: bool = False) -> dict[int, int]:
+    """Time of the GPU work, or of the kernels alone, of each external id, ns."""
+    gpu = trace.gpu
+    times: dict[int, int] = {}
+    for kind, external, duration in zip(gpu.kind, gpu.external, gpu.duration, strict=True):
+        if external != MISSING and not (kernels and kind):
+            times[external] = times.get(external, 0) + duration
+    return times
+
+
+@dataclass(slots=True)
+class _Open:
+    """An event that has begun; times in ns."""
+
+    end: int
+    name: int
+    kind: int
+    duration: int
+    own_device: int = 0
+    own_kernels: int = 0
+    eligible_below: bool = False
+    children: int = 0  # how many
+    children_time: int = 0
+    device_below: int = 0
+    same_child: _Open | None = None  # the first child, ended, when it is an operator of the same name
+
+    def take_in(self) -> None:
+        """Be one call with the child of the same name."""
+        if (child := self.same_child) is not None:
+            self.children_time, self.device_below = child.children_time, child.device_below
+            self.own_device += child.own_device
+            self.same_child = None
+
+
+def _pauses(trace: Trace) -> Any:
+    """Start, duration and thread of the profiler's pauses within operators of one thread, and within no call."""
+    import numpy as np
+
+    begin, end = np.array(trace.overhead, np.int64).reshape(-1, 2).T
+    host = trace.host
+    kind, start, thread = (np.asarray(column, np.int64) for column in (host.kind, host.start, host.thread))
+    ends = start + np.asarray(host.duration, np.int64)
+    owner_thread, threads = np.full(len(begin), MISSING, np.int64), np.zeros(len(begin), np.int64)
+    in_call = np.zeros(len(begin), bool)
+    for number in range(len(trace.threads) if len(begin) else 0):
+        for event_kind in (OP, CALL):
+            chosen = np.flatnonzero((thread == number) & (kind == event_kind))
+            chosen = chosen[np.argsort(start[chosen], kind="stable")]
+            latest = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(ends[chosen])])
+            within = latest[np.searchsorted(start[chosen], begin, "right")] >= end
+            if event_kind == CALL:
+                in_call |= within
+            else:
+                threads += within
+                owner_thread[within] = number
+    usable = (threads == 1) & ~in_call
+    return begin[usable], (end - begin)[usable], owner_thread[usable]
+
+
+class _Walk:
+    """Goes through the events of each thread, children within parents, and adds each operator up when it ends."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.sums: dict[int, list[int]] = {}  # by name: calls, CPU, own CPU, device, own device
+        self.eligible = self.in_kernels = 0  # ns in kernels, of operators that could use tensor cores and of all
+        self._device, self._kernels = _device_time(trace), _device_time(trace, kernels=True)  # each id is taken once
+        self._eligible = {number for name, number in trace.names.items() if name in _ELIGIBLE}
+        self._stack: list[_Open] = []
+        self._go(trace)
+
+    def _go(self, trace: Trace) -> None:
+        import numpy as np
+
+        host = trace.host
+        pauses = _pauses(trace)
+        columns = [
+            np.concatenate([np.asarray(host_column, np.int64), pauses[at]])
+            for at, host_column in enumerate((host.start, host.duration, host.thread))
+        ]
+        order = np.lexsort((-columns[1], columns[0], columns[2]))
+        start, duration, thread = (array("q", column.tobytes()) for column in columns)
+        current, events = MISSING, len(host.kind)
+        for i in order.tolist():
+            if thread[i] != current:
+                current = thread[i]
+                self._close(None)
+            self._close(start[i])
+            if i >= events or host.kind[i] == CALL:
+                if self._stack:
+                    self._stack[-1].children += 1
+                    self._stack[-1].children_time += duration[i]
+            else:
+                self._open(host.kind[i], host.name[i], host.start[i], host.duration[i], host.external[i])
+        self._close(None)
+
+    def _open(self, kind: int, name: int, start: int, duration: int, external: int) -> None:
+        opened = _Open(start + duration, name, kind, duration)
+        if kind == OP:
+            opened.own_device = self._device.pop(external, 0)
+            opened.own_kernels = self._kernels.pop(external, 0)
+        self._stack.append(opened)
+
+    def _close(self, now: int | None) -> None:
+        """End what ends by `now`; everything when None."""
+        stack = self._stack
+        while stack and (now is None or stack[-1].end <= now):
+            done = stack.pop()
+            self._judge(done)
+            if done.children == 1:
+                done.take_in()
+            elif done.same_child is not None:
+                self._add(done.same_child)
+            waits = False
+            if stack:
+                above = stack[-1]
+                above.eligible_below |= done.eligible_below
+                above.children += 1
+                above.children_time += done.duration
+                above.device_below += done.own_device + done.device_below
+                if waits := above.children == 1 and above.name == done.name and above.kind == done.kind == OP:
+                    above.same_child = done
+            if not waits:
+                self._add(done)
+
+    def _judge(self, done: _Open) -> None:
+        """Count the kernels of an operator, and whether it is the lowest that could use tensor cores."""
+        self.in_kernels += done.own_kernels
+        if done.kind == OP and done.name in self._eligible and not done.eligible_below:
+            self.eligible += done.own_kernels
+            done.eligible_below = True
+
+    def _add(self, done: _Open) -> None:
+        if done.kind == OP:
+            total = self.sums.setdefault(done.name, [0, 0, 0, 0, 0])
+            total[0] += 1
+            total[1] += done.duration
+            total[2] += max(done.duration - done.children_time, 0)
+            total[3] += done.own_device + done.device_below
+            total[4] += done.own_device

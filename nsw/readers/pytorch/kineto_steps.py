@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from nsw.readers.pytorch.kineto import name_columns
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, OP, Trace
-from nsw.readers.pytorch.kineto_tables import name_columns
 from nsw.readers.timeline.iterations import Iterations
 from nsw.readers.timeline.process_phases import (
     Recorded,

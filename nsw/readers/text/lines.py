@@ -6,7 +6,8 @@ import codecs
 import itertools
 import re
 from collections import deque
-from typing import TYPE_CHECKING, Final, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 
 from nsw.readers.model import Sample
 from nsw.safe_files import open_to_read
@@ -19,11 +20,13 @@ __all__ = [
     "CONTROL",
     "LONGEST",
     "LOOKED_AT",
+    "Hits",
     "Line",
     "LineBlock",
     "Lines",
     "Ranked",
     "Span",
+    "Stacks",
     "as_shown",
     "by_rank",
     "is_labelled",
@@ -173,3 +176,39 @@ def ruled_cells(text: str, spans: Sequence[Span], *, mark: str = "", is_last_ope
 def spaced_cells(text: str) -> list[str]:
     """The cells of a line in which two blanks or more are between them."""
     return _GAP.split(text.strip())
+
+
+Frame = TypeVar("Frame")
+
+
+@dataclass(slots=True)
+class Hits:
+    """What samples say of one function; weights are in the unit of the samples, such as cycles or ns."""
+
+    samples: int = 0
+    own_weight: float = 0
+    total: float = 0
+
+
+@dataclass(slots=True)
+class Stacks(Generic[Frame]):
+    """The functions of all stacks; one that calls itself is on a stack once."""
+
+    hits: dict[Frame, Hits] = field(default_factory=dict)
+    samples: int = 0
+    weight: float = 0
+
+    def add(self, frames: Sequence[Frame], samples: int = 1, weight: float | None = None) -> None:
+        """Count a stack, the function that was hit first, its callers behind it."""
+        weight = samples if weight is None else weight
+        self.samples += samples
+        self.weight += weight
+        for frame in set(frames):
+            self.hits.setdefault(frame, Hits()).total += weight
+        hit = self.hits[frames[0]]
+        hit.samples += samples
+        hit.own_weight += weight
+
+    def by_weight(self) -> Iterator[tuple[Frame, Hits]]:
+        """The functions, those that take most first."""
+        yield from sorted(self.hits.items(), key=lambda item: (-item[1].own_weight, -item[1].total))

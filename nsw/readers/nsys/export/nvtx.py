@@ -23,8 +23,7 @@ from nsw.readers.timeline.statistics import group, merge, statistics, with_share
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from nsw.readers.nsys.export.collect import Collected
-    from nsw.readers.nsys.export.source import Batch
+    from nsw.readers.nsys.export.source import Batch, Collected
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 

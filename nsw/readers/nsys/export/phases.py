@@ -40,7 +40,7 @@ from nsw.readers.timeline.statistics import Groups
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from nsw.readers.nsys.export.collect import Collected
+    from nsw.readers.nsys.export.source import Collected
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 

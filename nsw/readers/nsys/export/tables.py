@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.messages import explain
 from nsw.readers.model import MOST_SHOWN, Options, Problem, Report
-from nsw.readers.nsys.export import nvtx, summaries, traces
+from nsw.readers.nsys.export import nvtx, summaries
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
 from nsw.readers.nsys.export.phases import HostCalls, Split, split, timelines
 from nsw.readers.nsys.export.source import (
@@ -145,7 +145,7 @@ def _second_makers(results: Mapping[str, Any], options: Options) -> dict[str, Ca
         column = "globalTid" if table == RUNTIME else "globalPid"
         return divided.parts(collected, column) if collected is not None and divided.phased else None
 
-    for name, trace in (("gpu_trace", traces.gpu_trace), ("api_trace", traces.api_trace)):
+    for name, trace in (("gpu_trace", summaries.gpu_trace), ("api_trace", summaries.api_trace)):
         if _wants(options, name):
             makers[name] = partial(trace, phases=parts)
     return makers

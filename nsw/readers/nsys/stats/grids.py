@@ -1,7 +1,7 @@
 """The tables of `nsys stats` in a text, whatever is around them.
 
-All of nsys's formats are known: `column` (columns under dashes), `table` (boxes of + - |), `csv`, `tsv`, `json`,
-`hdoc` and `htable`. Nothing here knows what a column means; `columns.py` says which headers are nsys's own.
+nsys prints `column` (columns under dashes), `csv`, `tsv` and `json`. Of `table` (boxes of + - |), `hdoc` and `htable`
+(HTML) only the titles are taken, so that the reader can refuse them. `reports.py` says which headers are nsys's own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import re
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nsw.readers.nsys.stats.reports import are_damaged, are_rows, is_header, is_known, is_row
 from nsw.readers.text.lines import Line, Lines, Span, ruled_cells, ruled_spans
@@ -32,7 +32,7 @@ _OPENS = re.compile(
 )
 _PART = 50_000  # rows of one table given at a time
 _RUN = re.compile("(-+)")
-_SIDE = re.compile(r"\+(-*)(?=\+)")
+_BORDER = re.compile(r"(?:\+-{3,}){2,}\+\s*\Z")
 _BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace())
 _LEAST_DASHES = 3  # of a column
 _FIRST_CELL = re.compile(
@@ -53,9 +53,10 @@ _STRAY = 2  # lines of other programs that may be between two rows
 _ROWISH = re.compile(r'(?:"?-?\d[^,;\t]{0,30}|"")?[,;\t]')
 _SHORT_TITLES = re.compile(r'"?CPU Page Faults"?[,;\t]"?CPU I')  # the only table of two columns
 _FIGURES = re.compile(r"\d\s+\d[\d.,]*\s+\d")
-_MOST_LINES = 1000  # of one object or one row of HTML
+_MOST_LINES = 1000  # of one object
+_MOST_TITLE_LINES = 100  # of HTML
 _PAIR = re.compile(r'\s*"([^"]*)"\s*:\s*(.*?),?\s*')
-_CELL = re.compile(r"<t[hd][^>]*>(.*?)</t[hd]>", re.DOTALL | re.IGNORECASE)
+_TITLE_CELL = re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL | re.IGNORECASE)
 _OBJECT_ENDS = re.compile(r"\s*\},?\s*\]?\s*")
 
 
@@ -104,11 +105,14 @@ def _grids_at(line: Line, pending: Line | None, lines: Lines, before: deque[str]
     is_ruled = "--" in text
     if is_ruled and pending is not None and (dashes := _dashes_in(text)):
         yield from _under_dashes(dashes, pending, lines, titles)
-    elif is_ruled and (border := _border_in(text)):
-        yield from _boxed(line, border, lines, nearer)
+    elif is_ruled and _BORDER.search(text):
+        yield from _boxed(line, lines, nearer)
     elif ("[" in text or "<" in text) and (opens := _OPENS.match(text)) is not None:
-        lines.give_back([line])
-        yield from _marked_up(lines, nearer, is_html=bool(opens[1]))
+        if opens[1]:
+            yield from _html_titles(line, lines, nearer)
+        else:
+            lines.give_back([line])
+            yield from _json_grids(lines, nearer)
     elif _first_cell(text) is not None:
         yield from _delimited(line, lines, nearer)
 
@@ -124,18 +128,9 @@ class _Ruler:
 
 def _dashes_in(text: str) -> _Ruler | None:
     """`----  ---  ----`: two columns at least, to the end of the line."""
-    return _ruler(text, _RUN, _BLANKS + "-")
-
-
-def _border_in(text: str) -> _Ruler | None:
-    """`+----+---+`: two columns at least, to the end of the line."""
-    return _ruler(text, _SIDE, "+-") if text.rstrip().endswith("+") else None
-
-
-def _ruler(text: str, column: re.Pattern[str], characters: str) -> _Ruler | None:
     body = text.rstrip()
-    first = len(body.rstrip(characters))
-    runs = list(column.finditer(body, first)) if "---" in body[first:] else []
+    first = len(body.rstrip(_BLANKS + "-"))
+    runs = list(_RUN.finditer(body, first)) if "---" in body[first:] else []
     count = next((n for n, run in enumerate(reversed(runs)) if len(run[1]) < _LEAST_DASHES), len(runs))
     if count < 2:
         return None
@@ -151,7 +146,10 @@ def _first_cell(text: str) -> re.Match[str] | None:
 def _is_between(text: str) -> bool:
     """Whether the line ends a table, or begins one."""
     return (
-        _BETWEEN.match(text) is not None or bool(_dashes_in(text) or _border_in(text)) or _first_cell(text) is not None
+        _BETWEEN.match(text) is not None
+        or _dashes_in(text) is not None
+        or _BORDER.search(text) is not None
+        or _first_cell(text) is not None
     )
 
 
@@ -278,42 +276,44 @@ def _under_dashes(dashes: _Ruler, header: Line, lines: Lines, titles: tuple[str,
     spans = list(ruled_spans(dashes.before + dashes.dashes, dashes.start))
     if not dashes.before.strip():  # numbers may begin left of their dashes
         spans[0] = (0, spans[0][1])
-    layout = _Layout(tuple(spans), "")
+    layout = _Layout(tuple(spans))
     headers = layout.cut(header[1])
     if headers is not None and is_header(headers):
         grid = Grid(header[0], headers, titles, "column", is_damaged=are_damaged(headers))
         yield from _filled(grid, _printed_rows(lines, grid, layout))
 
 
-def _boxed(line: Line, border: _Ruler, lines: Lines, before: tuple[str, ...]) -> Iterator[Grid]:
-    """The parts of the table whose upper border is `line`."""
-    marks = [border.start + m.start() for m in re.finditer(r"\+", border.dashes)]
-    layout = _Layout(tuple((a + 1, b) for a, b in itertools.pairwise(marks)), "|")
-    header, below = lines.peek(0), lines.peek(1)
-    if header is None or below is None or _border_in(below[1]) is None:
-        return
-    headers = layout.cut(header[1])
-    if headers is None or not is_header(headers):
-        return
-    lines.take()
-    lines.take()
-    titles = tuple(b for b in before if b)
-    grid = Grid(line[0] + 1, headers, titles, "table", is_damaged=are_damaged(headers))
-    yield from _filled(grid, _printed_rows(lines, grid, layout))
+def _boxed(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+    """The titles of a table in a box whose upper border is `line`."""
+    header = lines.peek()
+    headers = [cell.strip() for cell in header[1].partition("|")[2].rstrip().rstrip("|").split("|")] if header else []
+    if is_header(headers):
+        lines.take()
+        yield Grid(line[0] + 1, headers, titles, "table")
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+def _html_titles(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+    """The titles of a table of HTML that begins at `line`."""
+    parts = [line[1]]
+    while "</tr>" not in parts[-1].lower() and len(parts) < _MOST_TITLE_LINES:
+        following = lines.peek(len(parts) - 1)
+        if following is None:
+            return
+        parts.append(following[1])
+    headers = [" ".join(html.unescape(cell).split()) for cell in _TITLE_CELL.findall("\n".join(parts))]
+    if is_header(headers):
+        for _ in parts[1:]:
+            lines.take()
+        yield Grid(line[0], headers, titles, "html")
+
+
+class _Layout(NamedTuple):
     """Where the cells of a printed row are."""
 
     spans: tuple[Span, ...]
-    gap: str  # what is between cells
 
     def cut(self, text: str) -> list[str] | None:
         """The cells, or None where text is between them."""
-        begin = self.spans[0][0]
-        if self.gap:
-            return ruled_cells(text, self.spans, mark=self.gap) if text[begin - 1 : begin] == self.gap else None
         return ruled_cells(text, self.spans, is_last_open=True)
 
     def split(self, text: str) -> list[str] | None:
@@ -341,7 +341,7 @@ def _printed_row(text: str, headers: list[str], layout: _Layout) -> list[str] | 
     cells = layout.cut(text)
     if cells is not None and is_row(headers, cells):
         return cells
-    if layout.gap or not _FIGURES.search(text):
+    if not _FIGURES.search(text):
         return None
     cells = layout.split(text)
     return cells if cells is not None and is_row(headers, cells) else None
@@ -358,8 +358,8 @@ def _strays(lines: Lines, is_row_of_it: Callable[[str], bool]) -> list[int]:
     return []
 
 
-def _marked_up(lines: Lines, titles: tuple[str, ...], *, is_html: bool) -> Iterator[Grid]:
-    """A table of HTML or an array of JSON; what is neither is put back."""
+def _json_grids(lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
+    """A table as an array of JSON; what is none is put back."""
     consumed: list[Line] = []
 
     def watched() -> Iterator[Line]:
@@ -367,12 +367,12 @@ def _marked_up(lines: Lines, titles: tuple[str, ...], *, is_html: bool) -> Itera
             consumed.append(line)
             yield line
 
-    rows = _html_rows(watched()) if is_html else _json_cells(_json_rows(watched()))
+    rows = _json_cells(_json_rows(watched()))
     first = next(rows, None)
     if first is None or not is_header(first[1]):
         lines.give_back(consumed[1:])  # less the line that looked like one
         return
-    grid = Grid(first[0], first[1], titles, "html" if is_html else "json", is_damaged=are_damaged(first[1]))
+    grid = Grid(first[0], first[1], titles, "json", is_damaged=are_damaged(first[1]))
     yield from _filled(grid, _fitting(rows, grid, consumed))
 
 
@@ -453,29 +453,3 @@ def _texts(element: Any) -> dict[str, str] | None:
     if not isinstance(element, dict) or any(isinstance(v, dict | list) for v in element.values()):
         return None
     return {key: "" if value is None else str(value) for key, value in element.items()}
-
-
-def _html_rows(lines: Iterable[Line]) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each <tr> up to the end of the table, titles first; none of a row that is cut off."""
-    parts: list[str] = []
-    first = 0
-    for number, text in lines:
-        if len(parts) > _MOST_LINES:
-            return
-        if "<tr" in text.lower():
-            if _is_begun(parts):
-                yield first, []
-            parts, first = [], number
-        parts.append(text)
-        if "</tr>" in text.lower():
-            yield first, [" ".join(html.unescape(cell).split()) for cell in _CELL.findall("\n".join(parts))]
-            parts = []
-        if "</table>" in text.lower():
-            break
-    if _is_begun(parts):
-        yield first, []
-
-
-def _is_begun(parts: list[str]) -> bool:
-    """Whether the lines hold the beginning of a row."""
-    return any("<td" in part.lower() for part in parts)

@@ -76,6 +76,7 @@ _PROCESSING = re.compile(r"Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\
 _ADVICE = re.compile(r"[/\\]rules[/\\][\w-]+\.py\]")
 _BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
 _TRACES = ("gpu_trace", "api_trace")
+_UNREAD_STYLES: Final = {"table": "in boxes (--format table)", "html": "as HTML (--format hdoc or htable)"}
 _AGAIN = "copy or print the report again"
 _SIMPLE = {
     "api": make.api_calls, "osrt": make.calls, "openacc": make.openacc, "openmp": make.calls, "nvtx": make.nvtx,
@@ -123,6 +124,9 @@ def read(path: Path, options: Options) -> Report:
                 untitled.line(*grid)
                 continue
             untitled.table()
+            if grid.style in _UNREAD_STYLES:
+                gaps.unread.setdefault(grid.style, grid.line)
+                continue
             if not _has_titles(report, grid):
                 continue
             marks = decide_marks(grid.headers, (cells for _, cells in grid.rows), votes) or Marks()
@@ -168,6 +172,7 @@ class _Gaps:
     def __init__(self) -> None:
         self._other_marks: list[tuple[str, int]] = []
         self._strange_units: dict[str, tuple[str, int]] = {}
+        self.unread: dict[str, int] = {}  # the first line of a table of each style that is not read
 
     def note_table(self, grid: Grid, marks: Marks) -> None:
         """Take note of figures that cannot be read."""
@@ -178,6 +183,12 @@ class _Gaps:
 
     def add_problems(self, report: Report) -> None:
         """Add them to the report's problems."""
+        for style, line in self.unread.items():
+            report.error(
+                f"tables of nsys stats {_UNREAD_STYLES[style]} are not read",
+                line=line,
+                fix="print them with --format csv",
+            )
         if self._other_marks:
             figures = one_or(len(self._other_marks), "a figure is", "figures are")
             text, line = self._other_marks[0]

@@ -13,7 +13,6 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nvprof.database.counters import HITS, counters, functions
 from nsw.readers.nvprof.database.host_ranges import (
     nvtx_gpu_summary,
     nvtx_summary,
@@ -24,20 +23,22 @@ from nsw.readers.nvprof.database.host_ranges import (
 from nsw.readers.nvprof.database.records import (
     API,
     COPY_KINDS,
+    HITS,
     KERNELS,
     MEMCPYS,
     MEMORY_EVENTS,
     MEMORY_KINDS,
     TIMED,
+    counters,
     durations_sql,
+    functions,
     integer_sql,
     memory_trace_sql,
     say_what_is_left_out,
     say_what_lacks_columns,
     trace_sql,
 )
-from nsw.readers.nvprof.table_builder import Columns
-from nsw.readers.nvprof.vocabulary import SAMPLES, Api, Sampled, api_name
+from nsw.readers.nvprof.vocabulary import SAMPLES, Api, Columns, Sampled, api_name
 from nsw.readers.timeline.statistics import with_shares
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_read_only
 from nsw.tables.names import names_of

@@ -28,8 +28,8 @@ from nsw.readers.text.quantities import number, parse_integer, size_factor, spli
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
+    from nsw.readers.nvprof.vocabulary import Columns
 
 __all__ = [
     "DAMAGED", "HEADER", "KERNEL", "UNITS_NAME", "UNITS_SIGN", "MetricTable", "add_metric", "add_units",

@@ -1,21 +1,20 @@
 """nvprof's samples of the CPU (--cpu-profiling on) as text: the functions that were running.
 
 A function follows its time after two blanks. Flat tables have no more; from the bottom up its callers are below it,
-from the top down its callees, two characters further in, behind blanks and bars:
+behind blanks and bars, and are left out:
 
     Time(%)      Time  Name
      48.87%  3.03999s  loop
      48.87%  3.03999s  | main
 
-From the top down a time holds that of all callees, and a function is told for each way there: the time of its own is
-what its callees leave of it. What was left out is below the table: `Max stack depth: 2`, `Percentage threshold: 10%`.
+From the top down the time of a function is what its callees leave of it: nsw does not read these tables. What nvprof
+left out is below the table: `Max stack depth: 2`, `Percentage threshold: 10%`.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.readers.nvprof.text.state import AGAIN
 from nsw.readers.nvprof.text.summaries import TIME
@@ -24,108 +23,13 @@ from nsw.readers.text.quantities import duration, number
 if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import Sink, Stream
 
-__all__ = ["HEADER", "CallTree", "CpuTable"]
+__all__ = ["HEADER", "CpuTable"]
 
-_Key: TypeAlias = "tuple[str, str | None]"  # the function and its module
-Function: TypeAlias = "tuple[str, str | None, float | None, float]"  # its own seconds, and with its callees
 HALF_A_SHARE: Final = 0.005 + 1e-9  # %, of the printed two digits
-_DEEPEST: Final = 4096
-
-
-class Damaged(Exception):  # noqa: N818  it is caught next door, and says what is wrong with the table
-    """The tree is not whole; the text says why."""
-
-
-@dataclass(slots=True)
-class _Open:
-    key: _Key
-    time: float
-    half: float
-    callees: float = 0.0
-
-
-@dataclass(slots=True)
-class _Sum:
-    own_time: float = 0.0
-    half: float = 0.0  # of all the digits that `own` comes from
-    inclusive: float = 0.0
-
-
-@dataclass(slots=True)
-class CallTree:
-    """A tree of calls, added line by line."""
-
-    _path: list[_Open] = field(default_factory=list)
-    _sums: dict[_Key, _Sum] = field(default_factory=dict)
-    _roots: int = 0
-    _share: float = 0.0  # of the roots of the first thread
-    _threads: int = 0
-    _fault: str = ""  # the first
-
-    def begin_thread(self) -> None:
-        """What follows is of another thread."""
-        self._threads += 1
-        self._leave(0)
-
-    def add(self, depth: int, name: str, module: str | None, time: tuple[float, float], share: float) -> bool:
-        """One line: its time and half of the last digit, in ns; whether that depth is possible here."""
-        if depth > len(self._path) or depth > _DEEPEST:
-            return False
-        self._leave(depth)
-        key = name, module
-        total = self._sums.setdefault(key, _Sum())
-        total.half += time[1]
-        total.own_time += time[0]
-        if all(key != above.key for above in self._path):
-            total.inclusive += time[0]
-        if self._path:
-            caller = self._path[-1]
-            caller.callees += time[0]
-            caller.half += time[1]
-            self._sums[caller.key].own_time -= time[0]
-            self._sums[caller.key].half += time[1]
-        elif self._threads <= 1:
-            self._roots += 1
-            self._share += share
-        self._path.append(_Open(key, *time))
-        return True
-
-    def _leave(self, depth: int) -> None:
-        for left in self._path[depth:]:
-            if left.callees > left.time + left.half:
-                self._fault = self._fault or f"the callees of {left.key[0][:80]!r} took more time than it did"
-        del self._path[depth:]
-
-    def functions(self, hertz: int) -> list[Function]:
-        """The functions, the longest first; hertz is how often a sample was taken.
-
-        Raises:
-            Damaged: Lines are missing, or times do not add up.
-        """
-        self._leave(0)
-        if self._fault:
-            raise Damaged(self._fault)
-        if abs(self._share - 100.0) > (self._roots + 1) * HALF_A_SHARE:
-            raise Damaged(f"its outermost functions make {self._share:.2f} % of the time, lines are missing")
-        sample = 1e9 / max(hertz, 1)
-        function_rows: list[Function] = []
-        for (name, module), total in self._sums.items():
-            function_rows.append((name, module, _own_seconds(total, sample), round(total.inclusive, 3) / 1e9))
-        return sorted(function_rows, key=lambda f: -f[3])
-
-
-def _own_seconds(total: _Sum, sample: float) -> float | None:
-    """Seconds; None when the rounding of the digits could hide a sample."""
-    if total.own_time > max(total.half, sample / 2):
-        return round(total.own_time, 3) / 1e9
-    return 0.0 if total.half < sample / 2 else None
-
-
 HEADER = re.compile(r"\s*Time ?\(%\)\s+Time\s+Name\s*\Z")
 _ROW = re.compile(rf"\s*(?P<share>\d+(?:\.\d+)?)%\s+(?P<time>{TIME})(?P<gap>\s+)(?P<name>\S.*)\Z")
 _SHARE = re.compile(r"\s*\d+\.\d+%\s+\S")
 _TORN = re.compile(r"\s*\d+\.\d+%(?:\s++(?:\d[\d.]*[num]?s?\s*)?)?\Z")  # a row that ends too early
-_CUT = re.compile(r"\s*(?:\.\.\.|\u2026)\s*\Z")
 _BRANCHES = re.compile(r"(?:[|] |  )*")
 _BRANCH = ("|", "{{!")
 _REMARK = re.compile(r"[\s|]*\[CCFF\] \(")  # of the compiler, on the row above
@@ -133,11 +37,12 @@ _REMARK = re.compile(r"[\s|]*\[CCFF\] \(")  # of the compiler, on the row above
 _LOCATION = re.compile(r"(?P<name>.*?)(?P<module> /[^()]*?)?(?P<place> \((?:\S.*:\d+ )?0x[0-9a-f]+\))?\Z")
 _LONGEST_NAME = 16_384  # characters; where a module or a place begins costs the square of them
 _THREAD = re.compile(r"(?:==\d+==|={8}) Thread \d+\s*\Z")
-_END = re.compile(r"(?:==\d+==|={8}) Data collected at (?P<hertz>\d{1,5})Hz frequency\s*\Z")
+_END = re.compile(r"(?:==\d+==|={8}) Data collected at \d{1,5}Hz frequency\s*\Z")
 _LIMIT = re.compile(r"(?:==\d+==|={8}) (?P<what>Max stack depth: \d+|Percentage threshold: \d+%)\s*\Z")
-_BOTTOM_UP = "nvprof -i FILE --cpu-profiling-mode bottom-up prints what can be"
+_FLAT = "print them again: nvprof -i FILE --cpu-profiling-mode flat"
 _FIX_LIMITED = "print them again without --cpu-profiling-max-depth and -percentage-threshold"
 _UNREAD = {
+    "top down": "CPU samples from the top down are not read",
     "unknown": "CPU samples without the title of their table are not read: their order is not known",
     "flattened": "CPU samples that lost their indentation are not read: callers look like functions of their own",
     "shares": "CPU samples as shares without times (nvprof of CUDA 6 and 7) are not read",
@@ -153,7 +58,6 @@ class _Row(NamedTuple):
     module: str | None
     has_place: bool
     time: float  # ns
-    half: float  # of its last digit
     share: float
 
 
@@ -163,7 +67,7 @@ class CpuTable:
     def __init__(self, sink: Sink, stream: Stream, title: str) -> None:
         self._sink = sink
         self._origin = stream.origin()
-        self._tree = CallTree() if "top down" in title else None
+        self._is_top_down = "top down" in title
         self._is_known = bool(title)
         self._rows: dict[tuple[Any, ...], dict[str, Any]] = {}  # as they are in the table of functions
         self._is_summed = False  # rows of one function are several
@@ -191,17 +95,15 @@ class CpuTable:
             return self._may_begin
         if not self._is_open:
             return False
-        if _TORN.match(text) or (self._tree is not None and _CUT.match(text)):
-            self._fault(number)
+        if _TORN.match(text):
+            if not self._is_reported:
+                self._sink.fault("CPU samples are cut short or damaged", number)
             return True
         return _REMARK.match(text) is not None
 
     def end(self) -> None:
         """Nothing more of this table follows: what is still open was cut off."""
-        if self._tree is None:
-            self._check_shares()
-        elif self._is_open and self._began:
-            self._fault(self._began)
+        self._check_shares()
         self._is_open = False
 
     def _check_shares(self) -> None:
@@ -220,15 +122,13 @@ class CpuTable:
         if _THREAD.match(text):
             self._is_later_thread = self._tops > 0
             self._is_summed = True
-            if self._tree is not None:
-                self._tree.begin_thread()
             return True
-        if (ended := _END.match(text)) is not None:
-            self._close(number, int(ended["hertz"]))
+        if _END.match(text):
+            self._is_open = False
             return True
         if (limit := _LIMIT.match(text)) is not None:
             self._limits.append(limit["what"])
-            if self._tree is not None or not self._is_known or (self._is_summed and "threshold" in limit["what"]):
+            if not self._is_known or (self._is_summed and "threshold" in limit["what"]):
                 self._withdraw(number)
             elif self._rows and "threshold" in limit["what"]:
                 self._sink.note(f"CPU samples: the functions below the threshold are not printed ({limit['what']})")
@@ -240,21 +140,17 @@ class CpuTable:
         self._began = self._began or number
         if self._is_reported:
             return True
+        if self._is_top_down:
+            return self._leave_out("top down", number)
         if len(match["gap"]) == 1:
             return self._leave_out("flattened", number)
         row = _row(match)
         if row is None:
             return self._leave_out("flattened", number)
-        if self._tree is None:
-            is_top = len(match["gap"]) == 2 and not match["name"].startswith(_BRANCH)
-            if is_top:
-                self._add(row)
-            elif not self._is_known:
-                self._withdraw(number, "unknown")
-            return True
-        depth = _depth(match)
-        if depth is None or not self._tree.add(depth, row.name, row.module, (row.time, row.half), row.share):
-            self._fault(number)
+        if len(match["gap"]) == 2 and not match["name"].startswith(_BRANCH):
+            self._add(row)
+        elif not self._is_known:
+            self._withdraw(number, "unknown")
         return True
 
     def _add(self, row: _Row) -> None:
@@ -270,20 +166,6 @@ class CpuTable:
             self._sink.add("functions", existing)
         existing["self_s"] = existing["cpu_time_s"] = round(existing["self_s"] * 1e9 + row.time, 3) / 1e9
 
-    def _close(self, number: int, hertz: int) -> None:
-        """The table is whole."""
-        if self._tree is not None and self._is_open and not self._is_reported and self._began:
-            try:
-                functions = self._tree.functions(hertz)
-            except Damaged as fault:
-                self._say(f"CPU samples from the top down are not read: {fault}", number, AGAIN)
-                functions = []
-            for name, module, own_seconds, inclusive in functions:
-                row = {**self._origin, "name": name, "module": module, "self_s": own_seconds, "cpu_time_s": inclusive}
-                self._rows[(name, module)] = row
-                self._sink.add("functions", row)
-        self._is_open = False
-
     def _withdraw(self, number: int, reason: str = "limited") -> None:
         """Take back what was read: it is not what the table seemed to say."""
         withdrawn = {id(row) for row in self._rows.values()}
@@ -297,14 +179,9 @@ class CpuTable:
         if not self._is_reported:
             self._say(message, number, _FIX_LIMITED if reason == "limited" else AGAIN)
 
-    def _fault(self, number: int) -> None:
-        if not self._is_reported:
-            self._sink.fault("CPU samples are cut short or damaged", number)
-        self._is_reported = self._is_reported or self._tree is not None
-
     def _leave_out(self, reason: str, number: int) -> bool:
         if not self._is_reported:
-            self._say(_UNREAD[reason], number, _BOTTOM_UP)
+            self._say(_UNREAD[reason], number, _FLAT)
         return True
 
     def _say(self, message: str, number: int, fix: str) -> None:
@@ -319,14 +196,4 @@ def _row(match: re.Match[str]) -> _Row | None:
     if time is None or share is None or placed is None or not name:
         return None
     module = placed["module"]
-    return _Row(
-        placed["name"], module and module.strip(), placed["place"] is not None, time.value, time.pm or 0.0, share.value
-    )
-
-
-def _depth(match: re.Match[str]) -> int | None:
-    """The depth of the name; None where blanks were lost."""
-    behind = match["gap"][2:] + match["name"]
-    branches = _BRANCHES.match(behind)
-    width = branches.end() if branches is not None else 0
-    return None if behind[width : width + 1].isspace() else width // 2
+    return _Row(placed["name"], module and module.strip(), placed["place"] is not None, time.value, share.value)

@@ -16,8 +16,8 @@ from nsw.readers.nvprof.vocabulary import QUANTITIES, exact_to_a_ns, split_devic
 from nsw.readers.text.quantities import Quantity, duration, number, parse_integer, size
 
 if TYPE_CHECKING:
-    from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
+    from nsw.readers.nvprof.vocabulary import Columns
 
 __all__ = [
     "HEADER", "LISTING", "TITLES", "MemoryTable", "PassedOver", "add_fact", "add_memory_row", "announce",

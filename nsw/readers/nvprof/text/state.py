@@ -15,8 +15,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from nsw.readers.messages import known_message
-from nsw.readers.nvprof.table_builder import Columns
-from nsw.readers.nvprof.vocabulary import split_device
+from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.lines import CONTROL, line_blocks
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from nsw.tables.names import api_name, gpu_kind
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import Sink, Stream
+    from nsw.readers.nvprof.vocabulary import Columns
     from nsw.readers.text.quantities import Quantity
 
 __all__ = [

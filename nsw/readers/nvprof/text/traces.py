@@ -23,9 +23,9 @@ from nsw.tables.names import api_name, gpu_kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsw.readers.nvprof.table_builder import Columns
     from nsw.readers.nvprof.text.state import Sink, Stream
     from nsw.readers.nvprof.text.summaries import Figures
+    from nsw.readers.nvprof.vocabulary import Columns
 
 __all__ = ["COUNTER_HEADER", "HEADER", "TraceColumns", "TraceTable"]
 

@@ -6,11 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from nsw.readers.linux.perf_report import OF_USER, Event
+from nsw.readers.host.perf_report import OF_USER, Event
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.text.lines import text_lines
+from nsw.readers.text.lines import Stacks, text_lines
 from nsw.readers.text.quantities import Quantity
-from nsw.readers.text.stacks import Stacks
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.linux.perf_report import OF_USER, Event
+from nsw.readers.host.perf_report import OF_USER, Event
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import Quantity, number

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from nsw.readers.host.tau_profile import Timer, functions
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.tau.profile import Timer, functions
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import Quantity, number
 

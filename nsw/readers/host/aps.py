@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.readers.intel.figures import Summary, facts_of, is_known
+from nsw.readers.host.intel_figures import Summary, facts_of, is_known
 from nsw.readers.model import Options, Report, Sample, read_text
 from nsw.readers.text.lines import by_rank, spaced_cells, text_lines
 from nsw.readers.text.quantities import parse_integer

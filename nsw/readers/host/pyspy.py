@@ -10,8 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.text.lines import text_lines
-from nsw.readers.text.stacks import Hits, Stacks
+from nsw.readers.text.lines import Hits, Stacks, text_lines
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from nsw.readers.intel.figures import Summary, seconds, snake
+from nsw.readers.host.intel_figures import Summary, seconds, snake
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import as_shown, by_rank, ruled_cells, ruled_spans, spaced_cells, text_lines
 from nsw.readers.text.quantities import QUANTITY, Quantity, number, percent, size

@@ -1,1 +1,0 @@
-"""GNU's profiler: gprof."""

@@ -1,0 +1,1 @@
+"""Reports of profilers of the CPU: perf, py-spy, cProfile, gprof, TAU, VTune, APS, oneDNN."""

@@ -1,1 +1,0 @@
-"""Linux perf: counts of events, and samples of where the CPU was."""

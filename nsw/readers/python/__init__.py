@@ -1,1 +1,0 @@
-"""Reports of Python's own profilers."""

@@ -1,1 +1,0 @@
-"""TAU: Tuning and Analysis Utilities."""
