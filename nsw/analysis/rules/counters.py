@@ -290,14 +290,23 @@ def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
+def _global_instructions(kernel: KernelRow) -> tuple[float | None, float | None]:
+    """Instructions that load and store global memory; L1 has a request for each."""
+    metrics = kernel.metrics
+    return (
+        metrics.get("inst_executed_global_loads", metrics.get("global_load_requests")),
+        metrics.get("inst_executed_global_stores", metrics.get("global_store_requests")),
+    )
+
+
 def _local_memory(kernel: KernelRow) -> Remark | None:
     """Local memory: registers that spill, or arrays that are indexed at run time."""
     metrics, parts = kernel.metrics, busy_parts(kernel)
     local = metrics.get("inst_executed_local")
     if local is None and {"inst_executed_local_loads", "inst_executed_local_stores"} <= metrics.keys():
         local = metrics["inst_executed_local_loads"] + metrics["inst_executed_local_stores"]
-    names = ("global_loads", "global_stores", "shared_loads", "shared_stores")
-    others = [count for name in names if (count := metrics.get(f"inst_executed_{name}")) is not None]
+    shared = (metrics.get("inst_executed_shared_loads"), metrics.get("inst_executed_shared_stores"))
+    others = [count for count in (*_global_instructions(kernel), *shared) if count is not None]
     if not local or not others or local < _LOCAL * (local + sum(others)):
         return None
     share = local / (local + sum(others))
@@ -475,7 +484,7 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
     products, others, word = (
         (halves, metrics.get("flop_count_hp_add") or 0.0, "FP16") if halves > fma else (fma, add + mul, "FP32")
     )
-    loads, shared = metrics.get("inst_executed_global_loads"), metrics.get("inst_executed_shared_loads")
+    (loads, _), shared = _global_instructions(kernel), metrics.get("inst_executed_shared_loads")
     if not products or others > 0.1 * products or loads is None or shared is None:
         return None
     if products < 0.25 * _WARP * metrics.get("inst_executed", 0.0):  # constants are moved by FP16 multiply-adds too
