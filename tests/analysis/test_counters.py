@@ -4,17 +4,20 @@ Values are near those that kernels of H100s had; a twin differs in what proves t
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from nsw.analysis.cases import CaseSummary
-from nsw.analysis.kernels import Advice, Stall
+from nsw.analysis.kernels import Advice, Stall, of_report
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import bound_by, kernel_advice, undecided
 from nsw.analysis.rules.registry import as_findings, hits_of
+from nsw.readers import read
 
 from .made import KERNEL
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 H100 = "NVIDIA H100 80GB HBM3"
 US, MB = 1e3, 1e6
 # a kernel of 100 us with nothing wasted, whose parts are idle: what a case does not say is so
@@ -241,3 +244,11 @@ def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lackin
     assert undecided(case(dram())) is None
     assert undecided(case(replace(dram(), metrics={}, name="cublas"))) is None
     assert undecided(case()) is None
+
+
+def test_a_details_page_of_ncu_is_enough():
+    (row,) = of_report(read(FIXTURES / "h100" / "bank_conflicts_details_all.txt").tables)
+    (hit,) = hits(row).values()
+    assert hit.cause == "bank-conflicts"
+    assert hit.fact.startswith("transpose has bank conflicts: they add 93 % of the passes through shared memory")
+    assert hit.gain_pct == pytest.approx(56, abs=1)  # by DRAM, L2 next; the cured kernel took 42 % less
