@@ -177,7 +177,9 @@ def test_the_name_of_a_users_kernel_decides_nothing():
 def test_of_a_librarys_kernel_only_what_calls_can_change_is_said():
     cublas = {"name": "void gemv<cublasGemvParams>()"}
     assert not hits(l1(**SHARED, shared_bank_conflicts=6.5e7, **cublas))
-    assert set(hits(kernel(blocks=20.0, waves_per_sm=0.02, **cublas))) == {"too-few-blocks"}
+    (hit,) = hits(kernel(blocks=20.0, waves_per_sm=0.02, **cublas)).values()
+    assert (hit.cause, hit.do) == ("too-few-blocks", "larger or fused calls")
+    assert hit.advice.startswith("It is a library's kernel: give it a larger problem")
 
 
 def test_of_several_kernels_the_one_counts_of_which_most_could_be_won_and_a_healthy_one_is_said_last():

@@ -64,7 +64,8 @@ _LIBRARY: Final = re.compile(
     r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)"
 )
 # what calls can change of a library's kernel
-_OF_LIBRARIES: Final = frozenset({"too-few-blocks", "small-launches", "tensor-cores-unused"})
+_OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
+_OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused"}
 
 
 class Remark(NamedTuple):
@@ -558,9 +559,9 @@ def _few_blocks(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
     if (kernel.launch_ns or _SHORT_NS) < _SHORT_NS / 2:  # of which more blocks win nothing
         return None
     count = f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'}"
+    of_all = f"{count} for {'' if 'sm_count' in kernel.metrics else 'some '}{sms:.0f} SMs"  # waves are rounded
     return Remark(
-        100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", f"{count} for {sms:.0f} SMs",
-        f"has {count} for {sms:.0f} SMs",
+        100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", of_all, f"has {of_all}",
     )  # fmt: skip
 
 
@@ -817,17 +818,23 @@ def _of_kernels(case: CaseSummary, _: Context) -> list[Hit]:
     ]
 
 
+def _do(cause: str, *, is_librarys: bool) -> str:
+    return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
+
+
 def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None, *, is_torch: bool) -> Hit:
     cause = causes()[remark.cause]
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
-    framework = "pytorch" if is_torch and _is_librarys(kernel) else "cuda"
+    is_librarys = _is_librarys(kernel)
+    framework = ("pytorch" if is_torch else "library") if is_librarys else "cuda"
     saved = (
         ""
         if remark.won <= _LEAST_PCT or remark.fact.startswith("could win")
         else f"; a cure saves up to {remark.won:.0f} %"
     )
     return Hit(
-        remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what, cause.do,
+        remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what,
+        _do(remark.cause, is_librarys=is_librarys),
         f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
     )  # fmt: skip
 
@@ -863,4 +870,8 @@ def kernel_advice(kernel: KernelRow, share: float | None) -> str:
         share: Its share of the time of all kernels (%), where it is known.
     """
     remark = None if share is None else _remark(kernel)
-    return causes()[remark.cause].do if remark is not None and _is_worth(remark, share or 0.0) else ""
+    return (
+        _do(remark.cause, is_librarys=_is_librarys(kernel))
+        if remark is not None and _is_worth(remark, share or 0.0)
+        else ""
+    )
