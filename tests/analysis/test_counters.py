@@ -100,6 +100,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
       pipe("single_precision_fu_utilization", **TILED, tensor_pct=60.0),
       pipe("single_precision_fu_utilization", **TILED | {"flop_count_sp_fma": 1e6})]),
     ("tail-wave", kernel(waves_per_sm=1.05, sm_active_cycles=86e3, blocks=1e3), [kernel(waves_per_sm=1.95, blocks=1e3)]),
+    ("tail-wave", kernel(waves_per_sm=0.6, sm_active_cycles=100e3, blocks=160.0), [kernel(waves_per_sm=0.99, blocks=262.0)]),
+    ("random-gather", kernel(memory=85.0, dram=60.0, l2_throughput=85.0, **SCATTERED, dram_bytes=1024 * MB), []),
     ("too-few-blocks", kernel(blocks=20.0, waves_per_sm=0.02), [dram(busy=92.0, blocks=20.0, waves_per_sm=0.02)]),
     ("unequal-blocks", kernel(sm_active_cycles=80e3), [dram(busy=92.0, sm_active_cycles=80e3)]),
     ("occupancy-registers", few(occupancy_limiter="registers"), [few(occupancy_limiter="registers", dram=92.0, memory=92.0)]),

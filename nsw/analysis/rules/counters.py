@@ -49,6 +49,7 @@ _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
 _LOW_PCT: Final = 75.0  # theoretical occupancy
 _HALF: Final = 0.5
+_FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far from its roof
 _REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
 _NARROW: Final = 2.2  # bytes a thread
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
@@ -192,7 +193,7 @@ def _scattered(kernel: KernelRow) -> Remark | None:
     useful = _useful(kernel, accesses)
     won = _gain(kernel, useful)
     worst = min(bad, key=lambda access: access.used)
-    cause = _scattered_cause(bad, useful)
+    cause = _scattered_cause(bad, useful, is_dram_busiest=parts.get(DRAM, 0.0) >= parts.get(L2, 0.0))
     level = f"while {part} is {parts[part]:.0f} % busy"
     return Remark(
         won,
@@ -232,15 +233,17 @@ def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _scattered_cause(bad: list[_Access], useful: Mapping[str, float]) -> str:
+def _scattered_cause(bad: list[_Access], useful: Mapping[str, float], *, is_dram_busiest: bool) -> str:
     """What scatters them, as far as counters tell: whether the rest of each sector is thrown away, and by whom.
 
-    A gather loads its indices side by side too: its mean request has fewer sectors than threads.
+    A gather loads its indices side by side too: its mean request has fewer sectors than threads. DRAM, which serves
+    neighbouring sectors best, is less busy with one than L2.
     """
     if useful[DRAM] >= _USED_PCT / 100:  # others use the rest: rows and columns
         return "uncoalesced-access"
     access = bad[0]
-    is_gather = len(bad) == 1 and access.word == "loads" and access.each is not None and access.each < _WARP - 1
+    has_indices = access.each is not None and access.each < _WARP - 1
+    is_gather = len(bad) == 1 and access.word == "loads" and (has_indices or not is_dram_busiest)
     return "random-gather" if is_gather else "array-of-structures"
 
 
@@ -534,6 +537,13 @@ def _shape(kernel: KernelRow) -> Remark | None:
                 f"has {waves:.2f} waves of blocks: in the last {100 * last:.0f} % of the places have a block, and SMs"
                 f" are idle {idle:.0f} % of the time",
             )  # fmt: skip
+    each = blocks / sms if blocks is not None and sms else 0.0
+    if busiest is not None and 1 < each <= 6 and 15 <= idle <= 105 - 100 * each / -(-each // 1) and not is_short:
+        return Remark(
+            min(idle, room), "tail-wave", f"{blocks:,.0f} blocks for {sms:.0f} SMs",
+            f"has {blocks:,.0f} blocks for {sms:.0f} SMs, so that some have one more than others, and SMs are idle"
+            f" {idle:.0f} % of the time",
+        )  # fmt: skip
     if busiest is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
         return None
     return Remark(
@@ -590,7 +600,7 @@ def _latency(kernel: KernelRow) -> Remark | None:
         if busiest < bound and (busiest < _BOUND_PCT or metrics.get("stall_memory_dependency", 0.0) >= 100 * _HALF):
             return _occupancy(kernel, limit, busiest)
     decided = kernel.stalls and _COUNTED & metrics.keys()
-    return _chain(kernel, busiest) if busiest < _BOUND_PCT and decided else None
+    return _chain(kernel, busiest) if busiest < _FAR_PCT and decided else None
 
 
 def _stalled(kernel: KernelRow) -> Remark | None:
