@@ -698,9 +698,10 @@ _OF_NCU: Final = (
     ("transmitted per sector", "uncoalesced-access"),
     ("threads being active", "divergence"),
     ("non-fused", "unfused-multiply-add"),
-    ("waiting at a barrier", "barriers"),
+    ("CTA barrier", "barriers"),
     ("partial wave", "tail-wave"),
-    ("fewer blocks than the", "too-few-blocks"),
+    ("less than the GPU's", "too-few-blocks"),
+    ("SMs have a much", "unequal-blocks"),
 )
 # waste, which the busiest part may be busy with
 _OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergence", "unfused-multiply-add"})
@@ -755,7 +756,7 @@ def _at_its_roof(kernel: KernelRow) -> Remark | None:
     if used is None or cause is None:
         return None
     state = f"{part} {parts[part]:.0f} %, {used}"
-    return Remark(0.0, cause, f"at its roof: {state}", f"is at its roof: {state}")
+    return Remark(0.0, cause, f"nothing wasted: {used}", f"is at its roof: {state}")
 
 
 def _all_used(kernel: KernelRow, part: str) -> str | None:
@@ -840,7 +841,7 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
     saved = (
         ""
         if remark.won <= _LEAST_PCT or remark.fact.startswith("could win")
-        else f"; a cure saves up to {remark.won:.0f} %"
+        else f"; a cure saves up to {remark.won:.0f} % of its time"
     )
     return Hit(
         remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what,
