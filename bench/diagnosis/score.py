@@ -180,7 +180,7 @@ def score(case: dict[str, Any], **how: Any) -> Score:
         verdict = "named" if _has_remedy(findings[0], ids[0] or case["cause"]) else "half"
     else:
         verdict = "half" if any(right) else "wrong"
-    estimate = next((hit.gain_pct / 100 for hit in hits if findings and hit.rule == findings[0].name), None)
+    estimate = next((hit.gain_pct / 100 for hit in hits if findings and hit.cause == findings[0].name), None)
     return Score(
         case["id"], GROUPS[case["id"][0]], case.get("cause") or case["healthy"], verdict, bool(case.get("changed")),
         tuple(finding.text for finding in findings), tuple(finding.name for finding in findings), estimate,

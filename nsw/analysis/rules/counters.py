@@ -49,6 +49,7 @@ _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
 _LOW_PCT: Final = 75.0  # theoretical occupancy
 _HALF: Final = 0.5
+_FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far from its roof
 _REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
 _NARROW: Final = 2.2  # bytes a thread
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
@@ -64,7 +65,8 @@ _LIBRARY: Final = re.compile(
     r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)"
 )
 # what calls can change of a library's kernel
-_OF_LIBRARIES: Final = frozenset({"too-few-blocks", "small-launches", "tensor-cores-unused"})
+_OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
+_OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused"}
 
 
 class Remark(NamedTuple):
@@ -191,7 +193,7 @@ def _scattered(kernel: KernelRow) -> Remark | None:
     useful = _useful(kernel, accesses)
     won = _gain(kernel, useful)
     worst = min(bad, key=lambda access: access.used)
-    cause = _scattered_cause(bad, useful)
+    cause = _scattered_cause(bad, useful, is_dram_busiest=parts.get(DRAM, 0.0) >= parts.get(L2, 0.0))
     level = f"while {part} is {parts[part]:.0f} % busy"
     return Remark(
         won,
@@ -231,15 +233,17 @@ def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _scattered_cause(bad: list[_Access], useful: Mapping[str, float]) -> str:
+def _scattered_cause(bad: list[_Access], useful: Mapping[str, float], *, is_dram_busiest: bool) -> str:
     """What scatters them, as far as counters tell: whether the rest of each sector is thrown away, and by whom.
 
-    A gather loads its indices side by side too: its mean request has fewer sectors than threads.
+    A gather loads its indices side by side too: its mean request has fewer sectors than threads. DRAM, which serves
+    neighbouring sectors best, is less busy with one than L2.
     """
     if useful[DRAM] >= _USED_PCT / 100:  # others use the rest: rows and columns
         return "uncoalesced-access"
     access = bad[0]
-    is_gather = len(bad) == 1 and access.word == "loads" and access.each is not None and access.each < _WARP - 1
+    has_indices = access.each is not None and access.each < _WARP - 1
+    is_gather = len(bad) == 1 and access.word == "loads" and (has_indices or not is_dram_busiest)
     return "random-gather" if is_gather else "array-of-structures"
 
 
@@ -290,14 +294,23 @@ def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
+def _global_instructions(kernel: KernelRow) -> tuple[float | None, float | None]:
+    """Instructions that load and store global memory; L1 has a request for each."""
+    metrics = kernel.metrics
+    return (
+        metrics.get("inst_executed_global_loads", metrics.get("global_load_requests")),
+        metrics.get("inst_executed_global_stores", metrics.get("global_store_requests")),
+    )
+
+
 def _local_memory(kernel: KernelRow) -> Remark | None:
     """Local memory: registers that spill, or arrays that are indexed at run time."""
     metrics, parts = kernel.metrics, busy_parts(kernel)
     local = metrics.get("inst_executed_local")
     if local is None and {"inst_executed_local_loads", "inst_executed_local_stores"} <= metrics.keys():
         local = metrics["inst_executed_local_loads"] + metrics["inst_executed_local_stores"]
-    names = ("global_loads", "global_stores", "shared_loads", "shared_stores")
-    others = [count for name in names if (count := metrics.get(f"inst_executed_{name}")) is not None]
+    shared = (metrics.get("inst_executed_shared_loads"), metrics.get("inst_executed_shared_stores"))
+    others = [count for count in (*_global_instructions(kernel), *shared) if count is not None]
     if not local or not others or local < _LOCAL * (local + sum(others)):
         return None
     share = local / (local + sum(others))
@@ -475,7 +488,7 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
     products, others, word = (
         (halves, metrics.get("flop_count_hp_add") or 0.0, "FP16") if halves > fma else (fma, add + mul, "FP32")
     )
-    loads, shared = metrics.get("inst_executed_global_loads"), metrics.get("inst_executed_shared_loads")
+    (loads, _), shared = _global_instructions(kernel), metrics.get("inst_executed_shared_loads")
     if not products or others > 0.1 * products or loads is None or shared is None:
         return None
     if products < 0.25 * _WARP * metrics.get("inst_executed", 0.0):  # constants are moved by FP16 multiply-adds too
@@ -524,6 +537,13 @@ def _shape(kernel: KernelRow) -> Remark | None:
                 f"has {waves:.2f} waves of blocks: in the last {100 * last:.0f} % of the places have a block, and SMs"
                 f" are idle {idle:.0f} % of the time",
             )  # fmt: skip
+    each = blocks / sms if blocks is not None and sms else 0.0
+    if busiest is not None and 1 < each <= 6 and 15 <= idle <= 105 - 100 * each / -(-each // 1) and not is_short:
+        return Remark(
+            min(idle, room), "tail-wave", f"{blocks:,.0f} blocks for {sms:.0f} SMs",
+            f"has {blocks:,.0f} blocks for {sms:.0f} SMs, so that some have one more than others, and SMs are idle"
+            f" {idle:.0f} % of the time",
+        )  # fmt: skip
     if busiest is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
         return None
     return Remark(
@@ -549,9 +569,9 @@ def _few_blocks(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
     if (kernel.launch_ns or _SHORT_NS) < _SHORT_NS / 2:  # of which more blocks win nothing
         return None
     count = f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'}"
+    of_all = f"{count} for {'' if 'sm_count' in kernel.metrics else 'some '}{sms:.0f} SMs"  # waves are rounded
     return Remark(
-        100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", f"{count} for {sms:.0f} SMs",
-        f"has {count} for {sms:.0f} SMs",
+        100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", of_all, f"has {of_all}",
     )  # fmt: skip
 
 
@@ -580,7 +600,7 @@ def _latency(kernel: KernelRow) -> Remark | None:
         if busiest < bound and (busiest < _BOUND_PCT or metrics.get("stall_memory_dependency", 0.0) >= 100 * _HALF):
             return _occupancy(kernel, limit, busiest)
     decided = kernel.stalls and _COUNTED & metrics.keys()
-    return _chain(kernel, busiest) if busiest < _BOUND_PCT and decided else None
+    return _chain(kernel, busiest) if busiest < _FAR_PCT and decided else None
 
 
 def _stalled(kernel: KernelRow) -> Remark | None:
@@ -678,9 +698,10 @@ _OF_NCU: Final = (
     ("transmitted per sector", "uncoalesced-access"),
     ("threads being active", "divergence"),
     ("non-fused", "unfused-multiply-add"),
-    ("waiting at a barrier", "barriers"),
+    ("CTA barrier", "barriers"),
     ("partial wave", "tail-wave"),
-    ("fewer blocks than the", "too-few-blocks"),
+    ("less than the GPU's", "too-few-blocks"),
+    ("SMs have a much", "unequal-blocks"),
 )
 # waste, which the busiest part may be busy with
 _OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergence", "unfused-multiply-add"})
@@ -735,7 +756,7 @@ def _at_its_roof(kernel: KernelRow) -> Remark | None:
     if used is None or cause is None:
         return None
     state = f"{part} {parts[part]:.0f} %, {used}"
-    return Remark(0.0, cause, f"at its roof: {state}", f"is at its roof: {state}")
+    return Remark(0.0, cause, f"nothing wasted: {used}", f"is at its roof: {state}")
 
 
 def _all_used(kernel: KernelRow, part: str) -> str | None:
@@ -808,17 +829,23 @@ def _of_kernels(case: CaseSummary, _: Context) -> list[Hit]:
     ]
 
 
+def _do(cause: str, *, is_librarys: bool) -> str:
+    return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
+
+
 def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None, *, is_torch: bool) -> Hit:
     cause = causes()[remark.cause]
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
-    framework = "pytorch" if is_torch and _is_librarys(kernel) else "cuda"
+    is_librarys = _is_librarys(kernel)
+    framework = ("pytorch" if is_torch else "library") if is_librarys else "cuda"
     saved = (
         ""
         if remark.won <= _LEAST_PCT or remark.fact.startswith("could win")
-        else f"; a cure saves up to {remark.won:.0f} %"
+        else f"; a cure saves up to {remark.won:.0f} % of its time"
     )
     return Hit(
-        remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what, cause.do,
+        remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what,
+        _do(remark.cause, is_librarys=is_librarys),
         f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
     )  # fmt: skip
 
@@ -854,4 +881,8 @@ def kernel_advice(kernel: KernelRow, share: float | None) -> str:
         share: Its share of the time of all kernels (%), where it is known.
     """
     remark = None if share is None else _remark(kernel)
-    return causes()[remark.cause].do if remark is not None and _is_worth(remark, share or 0.0) else ""
+    return (
+        _do(remark.cause, is_librarys=_is_librarys(kernel))
+        if remark is not None and _is_worth(remark, share or 0.0)
+        else ""
+    )
