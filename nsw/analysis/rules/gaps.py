@@ -81,7 +81,9 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     if idle.busy_pct >= BUSY_PCT:
         return []
     base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} % of {_span(case, idle)}"
-    others = " The others wait for it in NCCL kernels." if idle.collectives and idle.processes > 1 else ""
+    others = ""
+    if idle.processes > 1:
+        others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
     hits = []
     for cause in idle_causes(case, idle):
         gain = 100 * cause.saved_ns / idle.med_ns
@@ -115,11 +117,6 @@ def _span(case: CaseSummary, idle: IdleGpu) -> str:
 
 def idle_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """What keeps a GPU idle, the longest first."""
-    if not idle.gaps:
-        return [IdleCause(
-            "host-work", idle.idle_ns, "waits for the host", "these tables do not tell what the host does meanwhile",
-            "Read the reports again (`nsw reread`) for what its gaps tell.", "`nsw reread`",
-        )]  # fmt: skip
     paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
     if paged >= _MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
         return []

@@ -146,7 +146,7 @@ def _pageable(case: CaseSummary, context: Context) -> Hit | None:
     idle = case.idle_gpu
     if (
         idle is None
-        or not idle.use
+        or "computing_ns" not in idle.use
         or any(copy.memory is None for copy in idle.copies if copy.direction != "on the GPU")
     ):
         return _slow_copies(case, context)
@@ -182,12 +182,12 @@ def _hit(case: CaseSummary, cause: str, gain: float, what: str, fact: str, size:
 def _not_overlapped(case: CaseSummary, _: Context) -> Hit | None:
     """Large copies that do not run at all while kernels or copies the other way do."""
     idle = case.idle_gpu
-    if idle is None or not idle.is_iteration:
-        return None
+    if idle is None or not idle.is_iteration or "computing_ns" not in idle.use:
+        return _copies_alone(case)
     copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
     took, alone = (sum(getattr(copy, column) for copy in copies) for column in ("total_ns", "alone_ns"))
     computing = idle.use.get("computing_ns", 0.0)
-    if not took or alone < _APART * took or any(copy.memory == "managed" for copy in copies):
+    if not took or alone < _APART * took or any(copy.memory in {"managed", "pageable"} for copy in copies):
         return None
     if took + computing > _BESIDE * idle.use.get("busy_ns", 0.0):  # copies of both ways run beside each other
         return None
@@ -200,6 +200,22 @@ def _not_overlapped(case: CaseSummary, _: Context) -> Hit | None:
         case, "no-copy-overlap", saved, f"{100 * alone / idle.med_ns:.0f} % copies, no kernel beside",
         f"{100 * alone / idle.med_ns:.0f} % of an iteration is copying {largest.direction}{speed} with no kernel beside"
         f" it: copies and kernels alternate, and could overlap", f"{100 * alone / idle.med_ns:.0f} %", "host_copies",
+    )  # fmt: skip
+
+
+def _copies_alone(case: CaseSummary) -> Hit | None:
+    """The same by tables that only tell how long copies are alone."""
+    spent, largest = case.spent, _most_copied(case)
+    alone = spent.copies_pct if spent else None
+    if alone is None or alone < _WORTH_PCT or largest is None or case.idle_gpu is not None and case.idle_gpu.copies:
+        return None
+    if _slow_copies(case, Context()) is not None:
+        return None
+    speed = f" at {rate(largest.bytes_per_s)}" if largest.bytes_per_s else ""
+    return _hit(
+        case, "no-copy-overlap", min(alone, 100 - alone), f"{alone:.0f} % copies, no kernel beside",
+        f"{alone:.0f} % of an iteration is copying {_direction_text(largest)}{speed} with no kernel beside it",
+        f"{alone:.0f} %", "copies",
     )  # fmt: skip
 
 
