@@ -158,8 +158,17 @@ def test_another_order_of_columns_changes_nothing(whole):
 PHASES = (
     "phases", "phase_summary", "iterations", "iteration_trace", "process_gpus", "gaps", "host_copies", "gpu_use",
 )  # fmt: skip
-LEADS_TO_PHASES = ("correlationId", "globalPid", "globalTid", "deviceId", "domainId", "text", "textId", "value",
-                   "nameId")
+LEADS_TO_PHASES = (
+    "correlationId",
+    "globalPid",
+    "globalTid",
+    "deviceId",
+    "domainId",
+    "text",
+    "textId",
+    "value",
+    "nameId",
+)
 EVERY = 1 if os.environ.get("NSW_EXPLORE") else 5  # of the columns, taken away one at a time
 
 

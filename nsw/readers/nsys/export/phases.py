@@ -162,7 +162,7 @@ def split(
         if iterations is None and named_step is not None:
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
         if iterations is None and KERNEL in gpu:
-            iterations = of_kernels(_kernels(result, gpu[KERNEL], index), _separators(result, work, index, host))
+            iterations = of_kernels(_kernels(result, gpu[KERNEL], index), *_separators(result, work, index, host))
         if iterations is not None:
             result.phased[index] = phased(work, iterations, warmup)
         elif KERNEL in gpu:
@@ -321,11 +321,15 @@ def _marks(split: Split, ranges: Ranges | None, calls: Collected | None) -> dict
     return by_process
 
 
-def _separators(made: Split, work: Operations, index: int, host: HostCalls | None) -> list[IntArray]:
-    """When a process waits for its GPU, and copies to and from it."""
+def _separators(
+    made: Split, work: Operations, index: int, host: HostCalls | None
+) -> tuple[list[IntArray], IntArray | None]:
+    """When a process waits for its GPU and copies from it; when it copies to it."""
     calls = _calls_of(made.processes[index], host)
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
-    return waits + [work.launched[work.way == way] for way in (TO_GPU, FROM_GPU) if work.way is not None]
+    if work.way is None:
+        return waits, None
+    return [*waits, work.launched[work.way == FROM_GPU]], work.launched[work.way == TO_GPU]
 
 
 def _kernels(made: Split, kernels: Collected, place: int) -> Kernels:
