@@ -223,11 +223,13 @@ def _gaps_by_summaries(gpu: Row, calls: Mapping[str, float], waits: float) -> tu
     idle_ns, longest = gpu["med_ns"] * (1 - (busy_share(gpu) or 0.0) / 100), gpu.get("med_longest_gap_ns")
     allocating = sum(ns for name, ns in calls.items() if _ALLOCATES.match(name))
     if allocating >= _PART * idle_ns:
-        return Gaps("allocate", "middle", 1.0, min(allocating, idle_ns)), Gaps("launch", "middle", 1.0, max(idle_ns - allocating, 0.0))  # fmt: skip
+        mine, cause, length = min(allocating, idle_ns), "allocate", "middle"
+        return Gaps(cause, length, 1.0, mine), Gaps("launch", length, 1.0, idle_ns - mine)
     if longest is None:
         return ()
     if longest >= idle_ns / 2:
-        return Gaps("launch", "long", 1.0, min(longest, idle_ns)), Gaps("launch", "short", 1.0, max(idle_ns - longest, 0.0))  # fmt: skip
+        mine = min(longest, idle_ns)
+        return Gaps("launch", "long", 1.0, mine), Gaps("launch", "short", 1.0, idle_ns - mine)
     cause = "synchronise" if waits >= _PART * gpu["med_gpu_ops"] else "launch"
     return (Gaps(cause, "short", gpu["med_gpu_ops"], idle_ns),)
 

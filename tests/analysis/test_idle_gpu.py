@@ -90,7 +90,7 @@ LONG = gap("launch", "long", 1, 2 * MS)
 )  # fmt: skip
 def test_a_gap_of_milliseconds_is_what_the_host_does_in_it(row, says):
     (text,) = explained(row)
-    assert f"The GPU is idle 68 % of an iteration of 4 ms: 2.72 ms of that are one gap, " in text
+    assert "The GPU is idle 68 % of an iteration of 4 ms: 2.72 ms of that are one gap, " in text
     assert says in text
     assert "graphs" not in text
 

@@ -287,4 +287,5 @@ def _waited(case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a
     which = "each operation" if a_kernel >= 0.8 else "many operations"
     return IdleCause("sync-each-operation", saved, f"{waits:.0f} waits for the GPU an iteration",
                      f"the host synchronises with the GPU after {which} ({waits:.0f} waits for"
-                     f" {plural(round(idle.operations), 'operation')} an iteration), and launches none ahead")  # fmt: skip
+                     f" {plural(round(idle.operations), 'operation')} an iteration), launching none"
+                     " ahead")  # fmt: skip

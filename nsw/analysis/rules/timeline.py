@@ -83,7 +83,8 @@ _MIGRATIONS: Final = 500
 # kernels of libraries, by their names
 _OF_LIBRARIES: Final = re.compile(
     r"\bat::|at_cuda_detail|cudnn|cublas|nvjet|cutlass|xmma|gemm|elementwise_kernel|multi_tensor_apply|softmax_warp|cunn_"
-    r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash|\bcub\b|compute_grad_weight|sum_and_scatter", re.IGNORECASE,
+    r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash|\bcub\b|compute_grad_weight|sum_and_scatter",
+    re.IGNORECASE,
 )  # fmt: skip
 _LAYOUT: Final = re.compile(r"nchwToNhwc|nhwcToNchw|tensorTransform|transposeTensor|batch_transpose", re.IGNORECASE)
 _UNFUSED_STEP: Final = re.compile(r"^(?!.*multi_tensor).*(?:addcmul|addcdiv|lerp|sqrt_kernel)", re.IGNORECASE)
@@ -207,7 +208,7 @@ def _copies_alone(case: CaseSummary) -> Hit | None:
     """The same by tables that only tell how long copies are alone."""
     spent, largest = case.spent, _most_copied(case)
     alone = spent.copies_pct if spent else None
-    if alone is None or alone < _WORTH_PCT or largest is None or case.idle_gpu is not None and case.idle_gpu.copies:
+    if alone is None or alone < _WORTH_PCT or largest is None or (case.idle_gpu is not None and case.idle_gpu.copies):
         return None
     if _slow_copies(case, Context()) is not None:
         return None
@@ -434,19 +435,21 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         return _hit(
             case, "small-buckets", exposed * (1 - _FEW_BUCKETS / nccl.operations),
             f"{nccl.operations:.0f} collectives of {format_ns(nccl.ns / nccl.operations)}",
-            f"{head}, in {nccl.operations:.0f} small collectives of {format_ns(nccl.ns / nccl.operations)} each: buckets"
-            " are too small", f"{exposed:.0f} %", "communication",
+            f"{head}, in {nccl.operations:.0f} small collectives of {format_ns(nccl.ns / nccl.operations)} each:"
+            " buckets are too small", f"{exposed:.0f} %", "communication",
         )  # fmt: skip
     if (spent.hidden_pct or 0.0) < _HIDDEN * exposed and nccl is not None:
         computing = spent.computing_pct or 0.0
         if computing < exposed:
             return _hit(
-                case, "too-little-work", exposed - computing / 2, f"NCCL alone {exposed:.0f} %, computing {computing:.0f} %",
+                case, "too-little-work", exposed - computing / 2,
+                f"NCCL alone {exposed:.0f} %, computing {computing:.0f} %",
                 f"{head}, computing only {computing:.0f} %: communication dominates, since a GPU has so little work",
                 f"{exposed:.0f} %", "communication",
             )  # fmt: skip
         return _hit(
-            case, "no-backward-overlap", min(exposed, _BACKWARD * computing), f"NCCL alone {exposed:.0f} %, none hidden",
+            case, "no-backward-overlap", min(exposed, _BACKWARD * computing),
+            f"NCCL alone {exposed:.0f} %, none hidden",
             f"{head}, {_who_is_late(case)}: the collectives begin after the backward pass, and none runs beside it",
             f"{exposed:.0f} %", "communication",
         )  # fmt: skip
@@ -543,7 +546,8 @@ def _attention(case: CaseSummary, _: Context) -> Hit | None:
     if case.spent is None or case.spent.share_pct("attention"):
         return None
     return _of_kernels(
-        case, "unfused-attention", _SCORES, _SCORES_PCT, "is softmax and elementwise work on attention's scores, which are"
+        case, "unfused-attention", _SCORES, _SCORES_PCT,
+        "is softmax and elementwise work on attention's scores, which are"
         " stored between two products", needs=_SOFTMAX,
     )  # fmt: skip
 

@@ -252,7 +252,7 @@ def _may_be_inner(starts: IntArray, heads: IntArray) -> bool:
 
 
 def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:
-    """Whether a repetition is a part of iterations that nothing marks: one kernel, or few in loops of unequal length."""
+    """Whether a repetition is a part of iterations that nothing marks: one kernel, or few in unequal loops."""
     step = int(np.median(np.diff(heads)))
     one = len(np.unique(names[heads[0] : heads[-1] + step])) == 1
     if one:
