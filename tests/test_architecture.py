@@ -167,6 +167,7 @@ OPENERS = {
     "nsw/cli/main.py": "/dev/null, when the output is gone",
     "nsw/demo/__init__.py": "nsw's own recordings",
     "nsw/demo/__main__.py": "nsw's own recordings",
+    "nsw/analysis/rules/causes.py": "nsw's own data",
     "nsw/metrics/catalogue.py": "nsw's own data",
     "nsw/present/page.py": "nsw's own data",
     "nsw/profilers/torch.py": "nsw's own data",

@@ -25,7 +25,8 @@ TITLES: dict[Group, str] = {
     "gpus": "Several GPUs",
     "host": "CPUs and libraries",
 }
-FRAMEWORKS = {"any": "", "cuda": "CUDA: ", "pytorch": "PyTorch: ", "jax": "JAX: ", "triton": "Triton: "}
+FRAMEWORKS = {"any": "", "cuda": "CUDA: ", "pytorch": "PyTorch: ", "jax": "JAX: ", "triton": "Triton: ",
+              "library": "Libraries: "}  # fmt: skip
 
 
 def page() -> str:

@@ -7,10 +7,19 @@ import sys
 import tempfile
 from pathlib import Path
 
-from recordings import FOLDER, columns_of, packed, scrubbed_counters
+from recordings import FOLDER, columns_of, cut, packed, scrubbed_counters
 
 MOST_BYTES = 100_000
-SHORTEST_CALLS_NS = (10_000, 100_000, 1_000_000, 10_000_000)  # system calls that are kept, until a recording is small
+SHARES = (1.0, 0.75, 0.5, 0.35, 0.25, 0.15)  # of the kernels, until a recording is small
+
+
+def smallest(export: Path) -> bytes:
+    """A reduced export, packed: with fewer system calls, then less of its end, until it is small."""
+    for shortest, share in ((10_000, 1.0), (100_000, 1.0), *((1_000_000, share) for share in SHARES)):
+        small = packed(cut(columns_of(export, shortest), share))
+        if len(small) <= MOST_BYTES:
+            break
+    return small
 
 
 def main() -> None:
@@ -21,10 +30,7 @@ def main() -> None:
             with tempfile.NamedTemporaryFile(suffix=".sqlite") as file:
                 file.write(gzip.decompress(path.read_bytes()))
                 file.flush()
-                for shortest in SHORTEST_CALLS_NS:
-                    small = packed(columns_of(Path(file.name), shortest))
-                    if len(small) <= MOST_BYTES:
-                        break
+                small = smallest(Path(file.name))
             (FOLDER / f"{path.name.removesuffix('.sqlite.gz')}.timeline.xz").write_bytes(small)
             if len(small) > MOST_BYTES:
                 print(f"{path.name}: {len(small)} bytes")

@@ -46,6 +46,26 @@ def columns_of(export: Path, shortest_call_ns: int = 0) -> dict[str, Any]:
     return tables
 
 
+def cut(tables: dict[str, Any], share: float, first: float = 0.0) -> dict[str, Any]:
+    """The tables without what begins after a share of the kernels, or before the share `first`."""
+    kernels = tables.get("CUPTI_ACTIVITY_KIND_KERNEL")
+    if (share >= 1 and not first) or not kernels or not kernels["values"]:
+        return tables
+    starts = kernels["values"][[column[0] for column in kernels["columns"]].index("start")]
+    last = sorted(starts)[min(int(share * len(starts)), len(starts) - 1)]
+    begin = sorted(starts)[int(first * len(starts))] if first else 0
+    result = {}
+    for name, table in tables.items():
+        names = [column[0] for column in table["columns"]]
+        rows = list(zip(*table["values"], strict=True))
+        if {"start", "end"} <= set(names):
+            at = names.index("start")
+            rows = [row for row in rows if row[at] is None or begin <= row[at] <= last]
+        result[name] = {"columns": table["columns"], "values": [list(column) for column in zip(*rows, strict=True)]}
+    _without_unused_texts(result)
+    return result
+
+
 def _without_unused_texts(tables: dict[str, Any]) -> None:
     named = {"demangledName", "shortName", "mangledName", "nameId", "textId", "srcFile"}
     used = {value for table in tables.values() for column, values in zip(table["columns"], table["values"], strict=False)

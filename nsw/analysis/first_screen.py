@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Finding, Note, Table
 from nsw.analysis.comparison import best_figure, is_time
 from nsw.analysis.kernel_classes import COPIES
+from nsw.analysis.rules.counters import undecided
 from nsw.analysis.rules.pairs import contradicted
 from nsw.analysis.rules.timeline import busy_pct, slowed_times
 from nsw.analysis.single_case import TABLE, section_of
@@ -113,6 +114,10 @@ def _notes(summary: Summary) -> list[Block]:
 
 def _unmeasured(summary: Summary) -> list[Block]:
     """The pass that rules without data would need, as a line of the recipe."""
+    lacking = next((text for case in summary.cases if (text := undecided(case)) is not None), None)
+    if lacking is not None:
+        how = "`counters: {}` (group `diagnosis`)" if summary.site else "`ncu --set full`"
+        return [Note("passes", f"Not measured: {lacking}. {how} tells it.", tone="aside")]
     traced = any(case.spent for case in summary.cases)
     counted = any(case.kernels for case in summary.cases)
     if not summary.has_gpus or (traced and counted):

@@ -43,7 +43,8 @@ _TABLE: Final = r"""
 NCCL: nccl(?:dev)?kernel nccl\w*kernel nvshmem rccl
 optimizer: multi_tensor_apply \badam \blamb\b sgd_?(?:kernel|update) applymomentum apply_?gradient
   fused_?(?:adam|sgd)
-layout: nchwtonhwc nhwctonchw transpose swapdims tensor_?transform convert_?layout  im2col col2im flip_filter
+layout: nchwtonhwc nhwctonchw transpose_?readwrite batch_?transpose transpose_?tensor swapdims tensor_?transform
+  convert_?layout im2col col2im flip_filter
 attention: flash_?(?:fwd|bwd|attn|attention) fmha \battention attn mha_ sdpa splitkv paged_?kv
 pooling: pool adaptive_average
 convolution: unroll_kernel cudnn_\d conv(?!ert) cudnn.*engine [fdw]grad fprop winograd fft2d dgrad_engine wgrad_alg

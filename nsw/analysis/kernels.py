@@ -209,6 +209,7 @@ _SM_PARTS: Final = (
     "issue_slot_utilization", "single_precision_fu_utilization", "alu_pipe_utilization",
     "double_precision_fu_utilization", "special_fu_utilization", "ldst_fu_utilization",
 )  # fmt: skip
+_OF_THE_LAUNCH: Final = frozenset({"dram_utilization", "l2_throughput"})  # the others are of an SM's active cycles
 _NO_STALL: Final = "stall_not_selected"
 _NO_REMEDY: Final = "ompression"  # of L2: a program would have to allocate memory by the driver's own calls
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
@@ -440,10 +441,23 @@ def _row(
     )
 
 
+def active_share(metrics: Mapping[str, float]) -> float | None:
+    """The share of a launch in which the mean SM has a warp; None: not measured."""
+    active, whole = metrics.get("sm_active_cycles"), metrics.get("elapsed_cycles", metrics.get("sm_active_cycles_max"))
+    if active and whole:
+        return min(1.0, active / whole)
+    share = metrics.get("sm_efficiency")
+    return None if share is None else share / 100
+
+
 def _busiest(metrics: Mapping[str, float], parts: tuple[str, ...]) -> float | None:
-    """How busy the busiest of these parts is; None where not all were measured."""
-    shares = [metrics.get(name) for name in parts]
-    return None if None in shares else max(filter(None, shares), default=0.0)
+    """How busy the busiest of these parts is over the launch; None where not all were measured."""
+    shares, active = [metrics.get(name) for name in parts], active_share(metrics) or 1.0
+    if None in shares:
+        return None
+    return max(
+        (share or 0.0) * (1.0 if name in _OF_THE_LAUNCH else active) for name, share in zip(parts, shares, strict=True)
+    )
 
 
 def _dram_bytes_per_s(metrics: Mapping[str, float]) -> float | None:

@@ -4,17 +4,20 @@ Values are near those that kernels of H100s had; a twin differs in what proves t
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from nsw.analysis.cases import CaseSummary
-from nsw.analysis.kernels import Advice, Stall
+from nsw.analysis.kernels import Advice, Stall, of_report
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.counters import bound_by, kernel_advice
+from nsw.analysis.rules.counters import bound_by, kernel_advice, undecided
 from nsw.analysis.rules.registry import as_findings, hits_of
+from nsw.readers import read
 
 from .made import KERNEL
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 H100 = "NVIDIA H100 80GB HBM3"
 US, MB = 1e3, 1e6
 # a kernel of 100 us with nothing wasted, whose parts are idle: what a case does not say is so
@@ -27,7 +30,7 @@ QUIET = {
     "l2_tex_hit_rate": 50.0, "dram_bytes": 256 * MB, "warp_execution_efficiency": 100.0,
     "warp_nonpred_execution_efficiency": 98.0, "inst_executed": 2e7, "inst_executed_global_loads": 1e6,
     "inst_executed_global_stores": 1e6, "inst_executed_shared_loads": 0.0, "inst_executed_local": 0.0,
-    "stall_memory_dependency": 70.0, "stall_barrier": 1.0,
+    "stall_memory_dependency": 70.0, "stall_barrier": 1.0, "l2_atomic_transactions": 0.0, "inst_integer": 1e7,
 }  # fmt: skip
 BUSY = 89 * 158 / 160  # of L1, over the whole launch
 WAITS = (Stall("memory dependency", 70.0),)
@@ -97,6 +100,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
       pipe("single_precision_fu_utilization", **TILED, tensor_pct=60.0),
       pipe("single_precision_fu_utilization", **TILED | {"flop_count_sp_fma": 1e6})]),
     ("tail-wave", kernel(waves_per_sm=1.05, sm_active_cycles=86e3, blocks=1e3), [kernel(waves_per_sm=1.95, blocks=1e3)]),
+    ("tail-wave", kernel(waves_per_sm=0.6, sm_active_cycles=100e3, blocks=160.0), [kernel(waves_per_sm=0.99, blocks=262.0)]),
+    ("random-gather", kernel(memory=85.0, dram=60.0, l2_throughput=85.0, **SCATTERED, dram_bytes=1024 * MB), []),
     ("too-few-blocks", kernel(blocks=20.0, waves_per_sm=0.02), [dram(busy=92.0, blocks=20.0, waves_per_sm=0.02)]),
     ("unequal-blocks", kernel(sm_active_cycles=80e3), [dram(busy=92.0, sm_active_cycles=80e3)]),
     ("occupancy-registers", few(occupancy_limiter="registers"), [few(occupancy_limiter="registers", dram=92.0, memory=92.0)]),
@@ -174,7 +179,9 @@ def test_the_name_of_a_users_kernel_decides_nothing():
 def test_of_a_librarys_kernel_only_what_calls_can_change_is_said():
     cublas = {"name": "void gemv<cublasGemvParams>()"}
     assert not hits(l1(**SHARED, shared_bank_conflicts=6.5e7, **cublas))
-    assert set(hits(kernel(blocks=20.0, waves_per_sm=0.02, **cublas))) == {"too-few-blocks"}
+    (hit,) = hits(kernel(blocks=20.0, waves_per_sm=0.02, **cublas)).values()
+    assert (hit.cause, hit.do) == ("too-few-blocks", "larger or fused calls")
+    assert hit.advice.startswith("It is a library's kernel: give it a larger problem")
 
 
 def test_of_several_kernels_the_one_counts_of_which_most_could_be_won_and_a_healthy_one_is_said_last():
@@ -224,3 +231,28 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
     assert bound_by(replace(KERNEL, memory_pct=90.0, sm_pct=10.0)) == "L1 or L2"
     assert bound_by(replace(KERNEL, memory_pct=10.0, sm_pct=90.0)) == "computing"
     assert bound_by(replace(KERNEL, memory_pct=None, sm_pct=None, dram_pct=70.0)) is None
+
+
+@pytest.mark.parametrize(
+    ("row", "lacking", "subject"),
+    [
+        (dram(), "gld_efficiency gst_efficiency", "of k how much of what binds it (DRAM) is useful"),
+        (l1(**SHARED), "shared_bank_conflicts", "of k how much of what binds it (shared memory) is useful"),
+        (pipe("special_fu_utilization", 70.0), "inst_integer", "of k how much of what binds it (XU pipe) is useful"),
+        (kernel(), "l2_atomic_transactions", "of k what its warps wait for"),
+    ],
+)
+def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lacking, subject):
+    metrics = {name: value for name, value in row.metrics.items() if name not in lacking.split()}
+    assert undecided(case(replace(row, metrics=metrics))) == subject
+    assert undecided(case(dram())) is None
+    assert undecided(case(replace(dram(), metrics={}, name="cublas"))) is None
+    assert undecided(case()) is None
+
+
+def test_a_details_page_of_ncu_is_enough():
+    (row,) = of_report(read(FIXTURES / "h100" / "bank_conflicts_details_all.txt").tables)
+    (hit,) = hits(row).values()
+    assert hit.cause == "bank-conflicts"
+    assert hit.fact.startswith("transpose has bank conflicts: they add 93 % of the passes through shared memory")
+    assert hit.gain_pct == pytest.approx(56, abs=1)  # by DRAM, L2 next; the cured kernel took 42 % less

@@ -60,7 +60,7 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
     assert text.startswith(
         "naive is the fastest at n=16384; slower: column 5.6x, fat 1.5x (H100 80GB HBM3, 1 run each)"
     )
-    assert row(lines, "16384", "naive", "258.1", "1.00", "1,084.0", "59 %", "latency: busiest part 59 %")
+    assert row(lines, "16384", "naive", "258.1", "1.00", "1,084.0", "59 %")
     assert row(lines, "column", "0.18", "7,362.9", "10 %", "4 of 32 bytes of a sector used")
     assert row(lines, "fat", "0.67", "39 %", "occupancy 47 of 62 % (shared memory)")
     assert "* variant-naive_n-2048: its figure is 127 times lower than its kernels' times imply" in text

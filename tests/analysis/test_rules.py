@@ -8,7 +8,7 @@ from nsw.analysis.cases import CaseSummary, Copy, Share
 from nsw.analysis.comparison import compare, scaling
 from nsw.analysis.figures import Figure
 from nsw.analysis.idle_gpu import Gaps, IdleGpu
-from nsw.analysis.kernel_classes import is_fp32_arithmetic
+from nsw.analysis.kernel_classes import class_of, is_fp32_arithmetic
 from nsw.analysis.placement import StrayContext
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.pairs import of_scaling, of_variants
@@ -320,3 +320,8 @@ def test_what_an_iteration_takes_longer_is_divided(kind, many, text):
 )  # fmt: skip
 def test_fp32_arithmetic_is_told_by_the_names_of_libraries(name, is_fp32):
     assert is_fp32_arithmetic(name) is is_fp32
+
+
+def test_only_a_librarys_kernel_converts_layouts_by_its_name():
+    assert class_of("void cudnn::ops::nchwToNhwcKernel<float>()") == "layout"
+    assert class_of("transpose(float const*, float*, int)") == "other kernels"

@@ -4,6 +4,8 @@ import pytest
 
 from nsw.metrics import expressions, ncu_names
 from nsw.metrics.catalogue import aliases, catalogue, chips, find, find_chip, groups
+from nsw.metrics.printed_metrics import ncu_name, portable
+from nsw.metrics.requests import for_ncu
 
 MEASURED = [chip for chip in chips().values() if chip.names == chip.name]  # whose list of ncu's metric names nsw has
 
@@ -97,3 +99,23 @@ def test_the_fma_of_a_precision_counts_twice():
     fma = "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
     values = dict.fromkeys(expressions.names(find("flop_count_sp").ncu.expressions[0]), 1.0)
     assert expressions.value(find("flop_count_sp").ncu.expressions[0], values | {fma: 10.0}) == 22.0
+
+
+@pytest.mark.parametrize("group", ["diagnosis", "roofline"])
+def test_of_an_h100_only_names_are_asked_that_its_ncu_lists(group):
+    asked = for_ncu([group], find_chip("gh100"))
+    assert not [
+        name for name in asked.metrics if name.startswith("derived__")
+    ]  # left out by ncu where only metrics are asked
+    assert "l1tex__t_bytes.sum.peak_sustained" in asked.metrics  # of which a quarter is the peak there
+    assert group != "diagnosis" or not asked.absent
+
+
+def test_labels_of_a_details_page_are_names_of_ncu():
+    assert (
+        ncu_name("L1: Data Pipe Lsu Wavefronts") == "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed"
+    )
+    assert ncu_name("Stall Barrier") == "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio"
+    assert ncu_name("Duration (gpu__time_duration.sum)") == "gpu__time_duration.sum"
+    assert ncu_name("Registers Per Thread") == ""
+    assert portable("Average Bytes Per Sector For Global Loads", "byte/sector").factor == 3.125  # of 32

@@ -1,5 +1,7 @@
 """Nsight Compute's pages as text: boxes of dashes, headers of every version, advice, job logs."""
 
+from pathlib import Path
+
 import pytest
 
 from nsw.readers import read
@@ -240,3 +242,18 @@ def test_figures_cut_out_of_a_report_are_of_no_launch(tmp_path):
     report, found = tables(tmp_path, TABLE)
     assert (report.format, found) == ("ncu-text", {})
     assert any("header of a launch is missing" in p.message and p.line for p in report.problems)
+
+
+def test_all_details_of_a_launch_are_read_with_lists_of_instances_and_tables_that_come_again():
+    report = read(Path(__file__).parents[1] / "fixtures" / "h100" / "bank_conflicts_details_all.txt")
+    assert not report.problems
+    found = list(rows("metrics", report.tables["metrics"]))
+    portable = {row["portable"]: row["portable_value"] for row in found if row["portable"]}
+    assert portable["gld_efficiency"] == 100  # 32 of 32 bytes of a sector
+    assert portable["l1_wavefront_utilization"] == 89.46  # L1: Data Pipe Lsu Wavefronts
+    assert portable["shared_utilization"] == 84.27
+    assert portable["sm_active_cycles_max"] == 635608  # the second of four rows of one name
+    (categories,) = (row for row in found if row["metric"] == "Executed Instructions by SASS Opcode Category")
+    assert categories["value"] == 27262976
+    assert categories["text"] == "27,262,976 (11,534,336;9,437,184; 3,145,728;2,621,440; 524,288)"
+    assert {row["kernel"] for row in found} == {"void transpose<0>(const float *, float *, int)"}

@@ -6,6 +6,7 @@ import sys
 import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+os.environ.setdefault("XLA_FLAGS", "--xla_gpu_autotune_level=0")
 import jax
 import jax.numpy as jnp
 

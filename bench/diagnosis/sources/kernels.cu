@@ -236,32 +236,36 @@ CASE(local_cured, "own-bins.cured") {
 
 // ---- instructions --------------------------------------------------------------------------------------------------
 
-template <int KIND> __device__ float branch_of(float x) {
-    for (int i = 0; i < 64; ++i) x = fmaf(x, 0.99f + KIND * 0.001f, 0.5f - KIND * 0.01f) * (KIND % 2 ? 0.9f : 1.01f);
-    return x;
+template <int KIND> __device__ __noinline__ float branch_of(float x, int rounds) {
+    uint32_t state = __float_as_uint(x);
+    for (int i = 0; i < rounds; ++i) {
+        if (KIND % 2) x = fmaf(x, 0.99f + KIND * 0.001f, 0.5f - KIND * 0.01f);
+        else state = state * (1664525u + 2 * KIND) + 1013904223u + KIND;
+    }
+    return x + (state >> 30);
 }
-template <int SHIFT> __global__ void by_kind(const float *in, float *out, int n) {
+template <int SHIFT> __global__ void by_kind(const float *in, float *out, int rounds) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float x = in[i];
     switch ((i >> SHIFT) & 7) {
-    case 0: x = branch_of<0>(x); break;
-    case 1: x = branch_of<1>(x); break;
-    case 2: x = branch_of<2>(x); break;
-    case 3: x = branch_of<3>(x); break;
-    case 4: x = branch_of<4>(x); break;
-    case 5: x = branch_of<5>(x); break;
-    case 6: x = branch_of<6>(x); break;
-    default: x = branch_of<7>(x);
+    case 0: x = branch_of<0>(x, rounds); break;
+    case 1: x = branch_of<1>(x, rounds); break;
+    case 2: x = branch_of<2>(x, rounds); break;
+    case 3: x = branch_of<3>(x, rounds); break;
+    case 4: x = branch_of<4>(x, rounds); break;
+    case 5: x = branch_of<5>(x, rounds); break;
+    case 6: x = branch_of<6>(x, rounds); break;
+    default: x = branch_of<7>(x, rounds);
     }
     out[i] = x;
 }
 CASE(divergence_ill, "kinds") {
     float *in = buffer<float>(16 * MILLION), *out = buffer<float>(16 * MILLION);
-    return [=] { LAUNCH(by_kind<0>, 16 * MILLION / 256, 256, 0, in, out, 16 * MILLION); };
+    return [=] { LAUNCH(by_kind<0>, 16 * MILLION / 256, 256, 0, in, out, 64); };
 }
 CASE(divergence_cured, "kinds.cured") {
     float *in = buffer<float>(16 * MILLION), *out = buffer<float>(16 * MILLION);
-    return [=] { LAUNCH(by_kind<5>, 16 * MILLION / 256, 256, 0, in, out, 16 * MILLION); };
+    return [=] { LAUNCH(by_kind<5>, 16 * MILLION / 256, 256, 0, in, out, 64); };
 }
 
 __global__ void polynomial(const float *in, float *out, int n) {
@@ -397,13 +401,13 @@ CASE(division_cured, "indices.cured") {
     return [=] { LAUNCH(permute_by_shifts, 64 * MILLION / 256, 256, 0, in, out, 64 * MILLION, 6, 7, 6, 7); };
 }
 
-template <int KIND> __device__ __noinline__ float long_body(float x) {
+template <int KIND, bool UNROLLED> __device__ __noinline__ float long_body(float x) {
     float y = x + KIND;
-#pragma unroll
+#pragma unroll(UNROLLED ? 8 : 1)
     for (int part = 0; part < 8; ++part) {
         float p = y, q = x + part * (1.0f + KIND);
 #pragma unroll
-        for (int k = 400; k; --k) {  // statements with constants of their own
+        for (int k = 200; k; --k) {  // statements with constants of their own
             float next = fmaf(p, 0.5f + k * 1e-4f, q);
             q = fmaf(q, 0.25f + k * 3e-5f, p);
             p = next;
@@ -412,46 +416,26 @@ template <int KIND> __device__ __noinline__ float long_body(float x) {
     }
     return y;
 }
-__global__ void chemistry(const float *in, float *out, int rounds) {
+template <bool UNROLLED> __global__ void chemistry(const float *in, float *out, int rounds) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     float x = in[i];
     for (int r = 0; r < rounds; ++r) {
         switch ((r + threadIdx.x / 32 + blockIdx.x) % 4) {  // the warps of a SM are in different bodies
-        case 0: x = long_body<0>(x); break;
-        case 1: x = long_body<1>(x); break;
-        case 2: x = long_body<2>(x); break;
-        default: x = long_body<3>(x);
+        case 0: x = long_body<0, UNROLLED>(x); break;
+        case 1: x = long_body<1, UNROLLED>(x); break;
+        case 2: x = long_body<2, UNROLLED>(x); break;
+        default: x = long_body<3, UNROLLED>(x);
         }
-    }
-    out[i] = x;
-}
-__global__ void chemistry_rolled(const float *in, float *out, int rounds) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    float x = in[i];
-    for (int r = 0; r < rounds; ++r) {
-        int kind = (r + threadIdx.x / 32 + blockIdx.x) % 4;
-        float y = x + kind;
-        for (int part = 0; part < 8; ++part) {
-            float p = y, q = x + part * (1.0f + kind);
-#pragma unroll 8
-            for (int k = 400; k; --k) {
-                float next = fmaf(p, 0.5f + k * 1e-4f, q);
-                q = fmaf(q, 0.25f + k * 3e-5f, p);
-                p = next;
-            }
-            y = p + q;
-        }
-        x = y;
     }
     out[i] = x;
 }
 CASE(icache_ill, "long-bodies") {
     float *in = buffer<float>(MILLION), *out = buffer<float>(MILLION);
-    return [=] { LAUNCH(chemistry, 132 * 8, 128, 0, in, out, 8); };
+    return [=] { LAUNCH(chemistry<true>, 132 * 8, 128, 0, in, out, 16); };
 }
 CASE(icache_cured, "long-bodies.cured") {
     float *in = buffer<float>(MILLION), *out = buffer<float>(MILLION);
-    return [=] { LAUNCH(chemistry_rolled, 132 * 8, 128, 0, in, out, 8); };
+    return [=] { LAUNCH(chemistry<false>, 132 * 8, 128, 0, in, out, 16); };
 }
 
 // ---- matrix products -----------------------------------------------------------------------------------------------
@@ -652,7 +636,7 @@ CASE(unequal_cured, "triangle.cured") {
 
 template <int LIVE> __device__ void follow(const int *next, const float *in, float *out, int hops) {
     extern __shared__ float s[];
-    int i = blockIdx.x * blockDim.x + threadIdx.x, at = i & (16 * MILLION - 1);
+    int i = blockIdx.x * blockDim.x + threadIdx.x, at = next[i & (MILLION - 1)];
     float v[LIVE];
 #pragma unroll
     for (int k = 0; k < LIVE; ++k) v[k] = __ldcg(&in[(i + k * 4099) & (MILLION - 1)]);
@@ -671,8 +655,8 @@ __global__ void __launch_bounds__(256, 1) walk_wide(const int *next, const float
 __global__ void __launch_bounds__(256, 8) walk(const int *next, const float *in, float *out, int hops) {
     follow<1>(next, in, out, hops);
 }
-static Step walked(void (*kernel)(const int *, const float *, float *, int), int block, int shared) {
-    int *next = buffer<int>(16 * MILLION, 0, 16 * MILLION);
+static Step walked(void (*kernel)(const int *, const float *, float *, int), int block, int shared, int size = 16 * MILLION) {
+    int *next = buffer<int>(size, 0, size);
     float *in = buffer<float>(MILLION), *out = buffer<float>(MILLION);
     CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 << 10));
     return [=] {
@@ -685,7 +669,7 @@ CASE(registers_ill, "walk-registers") { return walked(walk_wide, 256, 0); }
 CASE(registers_cured, "walk-registers.cured") { return walked(walk, 256, 0); }
 CASE(occupancy_shared_ill, "walk-shared") { return walked(walk, 256, 100 << 10); }
 CASE(occupancy_shared_cured, "walk-shared.cured") { return walked(walk, 256, 0); }
-CASE(small_blocks_ill, "walk-blocks") { return walked(walk, 32, 0); }
-CASE(small_blocks_cured, "walk-blocks.cured") { return walked(walk, 256, 0); }
+CASE(small_blocks_ill, "walk-blocks") { return walked(walk, 16, 0, 2 * MILLION); }
+CASE(small_blocks_cured, "walk-blocks.cured") { return walked(walk, 256, 0, 2 * MILLION); }
 
 int main(int argc, char **argv) { return run_cases(argc, argv); }

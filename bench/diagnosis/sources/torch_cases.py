@@ -57,17 +57,31 @@ def mlp(width, depth, dtype=torch.float32):
 # ---- the host drives the GPU -----------------------------------------------------------------------------------------
 
 
-@case("small-model", 16, 256, 12)
-@case("small-model.cured", 16384, 256, 12)  # the work of 1,024 steps in one
-def small_model(batch, width, depth):
-    model = mlp(width, depth)
-    x = torch.randn(batch, width, device="cuda")
-    return trained(model, x, torch.optim.SGD(model.parameters(), 0.01, foreach=True))
+def graphed(step):
+    """A step that was captured once."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for index in range(3):
+            step(index)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step(0)
+    return lambda index: graph.replay()
+
+
+@case("small-model", False)
+@case("small-model.cured", True)
+def small_model(captured):
+    model = mlp(256, 12)
+    x = torch.randn(16, 256, device="cuda")
+    step = trained(model, x, torch.optim.SGD(model.parameters(), 0.01, foreach=True))
+    return graphed(step) if captured else step
 
 
 @case("recurrent-cells", False)
 @case("recurrent-cells.cured", True)
-def recurrent(graphed):
+def recurrent(captured):
     cell = nn.GRUCell(256, 256).cuda()
     x = torch.randn(24, 32, 256, device="cuda")
 
@@ -78,17 +92,8 @@ def recurrent(graphed):
             h = h * 0.9 + h.tanh() * 0.1
         return h
 
-    if not graphed:
-        return torch.no_grad()(lambda index: forward())
-    with torch.no_grad():
-        side = torch.cuda.Stream()
-        with torch.cuda.stream(side):
-            forward()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            forward()
-    return lambda index: graph.replay()
+    step = torch.no_grad()(lambda index: forward())
+    return graphed(step) if captured else step
 
 
 @case("loss-read", True)
@@ -120,12 +125,13 @@ def early_exit(each):
     @torch.no_grad()
     def step(index):
         x = torch.ones(8, 1024, device="cuda", dtype=torch.bfloat16)
+        scale = torch.full((), 1e-6, device="cuda", dtype=torch.bfloat16)
         for _ in range(12):
             x = model(x)
             token = head(x).argmax(-1)
             if each and bool((token == 4095).all()):
                 break
-            x = x + token[:, None] * 1e-6
+            x = x + token[:, None].bfloat16() * scale
         if not each:
             torch.cuda.synchronize()
 
@@ -235,8 +241,8 @@ def from_numpy(pin):
 @case("empty-cache", True)
 @case("empty-cache.cured", False)
 def empty_cache(each):
-    model = mlp(2048, 8)
-    x = torch.randn(4096, 2048, device="cuda")
+    model = mlp(1024, 8)
+    x = torch.randn(4096, 1024, device="cuda")
 
     def after(index, loss):
         if each:
@@ -310,6 +316,8 @@ def optimizers(how):
 
 @case("attention-written-out", False, 8, 16, 1024, 64, 2)
 @case("attention-written-out.cured", True, 8, 16, 1024, 64, 2)
+@case("attention-large", True, 64, 16, 1024, 64, 2)
+@case("masked-attention-large", True, 16, 12, 2048, 64, 3)
 @case("masked-attention", False, 2, 12, 2048, 64, 3)
 @case("masked-attention.cured", True, 2, 12, 2048, 64, 3)
 def attention(fused, batch, heads, length, size, layers):
@@ -370,28 +378,27 @@ def nchw(last):
 
 @case("permuted-blocks", False)
 @case("permuted-blocks.cured", True)
-def permuted(direct):
-    """A mixer that copies its transposed input before each product, or multiplies from the other side."""
+def permuted(once):
+    """A mixer that transposes its input before and after each product, or at the beginning and the end."""
     tokens = [nn.Linear(256, 256).to("cuda", torch.bfloat16) for _ in range(6)]
     x = torch.randn(128, 256, 1024, device="cuda", dtype=torch.bfloat16)
 
     @torch.no_grad()
     def step(index):
-        y = x
+        y = x.permute(0, 2, 1).contiguous() if once else x
         for layer in tokens:
-            if direct:
-                y = torch.matmul(layer.weight, y) + layer.bias[:, None]
-            else:
-                y = layer(y.permute(0, 2, 1).contiguous()).permute(0, 2, 1).contiguous()
+            y = layer(y) if once else layer(y.permute(0, 2, 1).contiguous()).permute(0, 2, 1).contiguous()
+        if once:
+            y = y.permute(0, 2, 1).contiguous()
         torch.cuda.synchronize()
 
     return step
 
 
-@case("embedding-dense", False, 1_500_000, 128, 4096)
-@case("embedding-dense.cured", True, 1_500_000, 128, 4096)
-@case("item-tables", False, 400_000, 256, 1024)
-@case("item-tables.cured", True, 400_000, 256, 1024)
+@case("embedding-dense", False, 6_000_000, 128, 4096)
+@case("embedding-dense.cured", True, 6_000_000, 128, 4096)
+@case("item-tables", False, 3_000_000, 256, 1024)
+@case("item-tables.cured", True, 3_000_000, 256, 1024)
 def embedding(sparse, rows, width, used):
     table = nn.Embedding(rows, width, sparse=sparse).cuda()
     head = mlp(width, 2)

@@ -30,7 +30,8 @@ class Cause:
         measured_by: The kind of pass that gives the data: counters, timeline, host.
         bound: The most that a cure wins.
         do: What to try, in a few words.
-        remedies: What to try, in whole sentences, by framework: cuda, pytorch, jax, triton; `any` for all others.
+        remedies: What to try, in whole sentences, by framework: cuda, pytorch, jax, triton, or
+            of a library's kernel; `any` for all others.
     """
 
     id: str

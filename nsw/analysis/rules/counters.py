@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from nsw.analysis.kernels import active_share
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
 from nsw.metrics.catalogue import find_gpu
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.rules.hits import Context
 
-__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "roof_pct"]
+__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "roof_pct", "undecided"]
 
 LATENCY: Final = "latency"
 DRAM, L2, L1, SHARED, CACHES = "DRAM", "L2", "L1", "shared memory", "L1 or L2"
@@ -48,6 +49,7 @@ _SHORT_NS: Final = 10e3
 _LITTLE_PCT: Final = 10.0
 _LOW_PCT: Final = 75.0  # theoretical occupancy
 _HALF: Final = 0.5
+_FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far from its roof
 _REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
 _NARROW: Final = 2.2  # bytes a thread
 _STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
@@ -63,7 +65,8 @@ _LIBRARY: Final = re.compile(
     r"cub::|thrust::|Device(?:RadixSort|Scan|Reduce|Select)"
 )
 # what calls can change of a library's kernel
-_OF_LIBRARIES: Final = frozenset({"too-few-blocks", "small-launches", "tensor-cores-unused"})
+_OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
+_OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused"}
 
 
 class Remark(NamedTuple):
@@ -78,7 +81,7 @@ class Remark(NamedTuple):
 def busy_parts(kernel: KernelRow) -> dict[str, float]:
     """How busy each part of the GPU that was measured is, in per cent of its peak over the launch."""
     metrics = kernel.metrics
-    active = _active_share(kernel) or 1.0
+    active = active_share(kernel.metrics) or 1.0
     parts: dict[str, float | None] = {
         DRAM: kernel.dram_pct,
         L2: metrics.get("l2_throughput"),
@@ -118,15 +121,6 @@ def _times(share: float | None, factor: float) -> float | None:
 
 def _most(*shares: float | None) -> float | None:
     return max((share for share in shares if share is not None), default=None)
-
-
-def _active_share(kernel: KernelRow) -> float | None:
-    """The share of the launch in which the mean SM has a warp."""
-    active, elapsed = kernel.metrics.get("sm_active_cycles"), kernel.metrics.get("elapsed_cycles")
-    if active and elapsed:
-        return min(1.0, active / elapsed)
-    share = kernel.metrics.get("sm_efficiency")
-    return None if share is None else share / 100
 
 
 def _is_shared(kernel: KernelRow) -> bool:
@@ -199,7 +193,7 @@ def _scattered(kernel: KernelRow) -> Remark | None:
     useful = _useful(kernel, accesses)
     won = _gain(kernel, useful)
     worst = min(bad, key=lambda access: access.used)
-    cause = _scattered_cause(bad, useful)
+    cause = _scattered_cause(bad, useful, is_dram_busiest=parts.get(DRAM, 0.0) >= parts.get(L2, 0.0))
     level = f"while {part} is {parts[part]:.0f} % busy"
     return Remark(
         won,
@@ -239,15 +233,17 @@ def _useful(kernel: KernelRow, accesses: list[_Access]) -> dict[str, float]:
     }  # fmt: skip
 
 
-def _scattered_cause(bad: list[_Access], useful: Mapping[str, float]) -> str:
+def _scattered_cause(bad: list[_Access], useful: Mapping[str, float], *, is_dram_busiest: bool) -> str:
     """What scatters them, as far as counters tell: whether the rest of each sector is thrown away, and by whom.
 
-    A gather loads its indices side by side too: its mean request has fewer sectors than threads.
+    A gather loads its indices side by side too: its mean request has fewer sectors than threads. DRAM, which serves
+    neighbouring sectors best, is less busy with one than L2.
     """
     if useful[DRAM] >= _USED_PCT / 100:  # others use the rest: rows and columns
         return "uncoalesced-access"
     access = bad[0]
-    is_gather = len(bad) == 1 and access.word == "loads" and access.each is not None and access.each < _WARP - 1
+    has_indices = access.each is not None and access.each < _WARP - 1
+    is_gather = len(bad) == 1 and access.word == "loads" and (has_indices or not is_dram_busiest)
     return "random-gather" if is_gather else "array-of-structures"
 
 
@@ -298,14 +294,23 @@ def _bank_conflicts(kernel: KernelRow) -> Remark | None:
     )  # fmt: skip
 
 
+def _global_instructions(kernel: KernelRow) -> tuple[float | None, float | None]:
+    """Instructions that load and store global memory; L1 has a request for each."""
+    metrics = kernel.metrics
+    return (
+        metrics.get("inst_executed_global_loads", metrics.get("global_load_requests")),
+        metrics.get("inst_executed_global_stores", metrics.get("global_store_requests")),
+    )
+
+
 def _local_memory(kernel: KernelRow) -> Remark | None:
     """Local memory: registers that spill, or arrays that are indexed at run time."""
     metrics, parts = kernel.metrics, busy_parts(kernel)
     local = metrics.get("inst_executed_local")
     if local is None and {"inst_executed_local_loads", "inst_executed_local_stores"} <= metrics.keys():
         local = metrics["inst_executed_local_loads"] + metrics["inst_executed_local_stores"]
-    names = ("global_loads", "global_stores", "shared_loads", "shared_stores")
-    others = [count for name in names if (count := metrics.get(f"inst_executed_{name}")) is not None]
+    shared = (metrics.get("inst_executed_shared_loads"), metrics.get("inst_executed_shared_stores"))
+    others = [count for count in (*_global_instructions(kernel), *shared) if count is not None]
     if not local or not others or local < _LOCAL * (local + sum(others)):
         return None
     share = local / (local + sum(others))
@@ -439,7 +444,8 @@ def _special(kernel: KernelRow) -> Remark | None:
                 f"divides integers: {100 * integer / every:.0f} % of its instructions are of integers and"
                 f" {100 * converted / every:.0f} % convert them, and the {part} is {busy:.0f} % busy",
             )  # fmt: skip
-    if part != XU:
+    fp64_known = {"inst_fp_64", "flop_count_dp"} & metrics.keys() or busy_parts(kernel).get(FP64, 0.0) < 5
+    if part != XU or integer is None or not fp64_known:  # whose conversions the XU pipe does
         return None
     # half a warp instruction a cycle of the four that an SM issues
     issued = busy_parts(kernel).get(ISSUE)
@@ -482,7 +488,7 @@ def _matrix_product(kernel: KernelRow) -> Remark | None:
     products, others, word = (
         (halves, metrics.get("flop_count_hp_add") or 0.0, "FP16") if halves > fma else (fma, add + mul, "FP32")
     )
-    loads, shared = metrics.get("inst_executed_global_loads"), metrics.get("inst_executed_shared_loads")
+    (loads, _), shared = _global_instructions(kernel), metrics.get("inst_executed_shared_loads")
     if not products or others > 0.1 * products or loads is None or shared is None:
         return None
     if products < 0.25 * _WARP * metrics.get("inst_executed", 0.0):  # constants are moved by FP16 multiply-adds too
@@ -511,7 +517,7 @@ def _shape(kernel: KernelRow) -> Remark | None:
     """Blocks that leave SMs without work: too few, a last wave that is nearly empty, or blocks of unequal work."""
     metrics = kernel.metrics
     blocks, waves, sms = metrics.get("blocks"), metrics.get("waves_per_sm"), _sm_count(kernel)
-    active = _active_share(kernel)
+    active = active_share(kernel.metrics)
     busiest = metrics.get("sm_active_cycles_max")
     if busiest and metrics.get("sm_active_cycles"):
         active = metrics["sm_active_cycles"] / busiest
@@ -531,7 +537,14 @@ def _shape(kernel: KernelRow) -> Remark | None:
                 f"has {waves:.2f} waves of blocks: in the last {100 * last:.0f} % of the places have a block, and SMs"
                 f" are idle {idle:.0f} % of the time",
             )  # fmt: skip
-    if busiest is None or is_short:
+    each = blocks / sms if blocks is not None and sms else 0.0
+    if busiest is not None and 1 < each <= 6 and 15 <= idle <= 105 - 100 * each / -(-each // 1) and not is_short:
+        return Remark(
+            min(idle, room), "tail-wave", f"{blocks:,.0f} blocks for {sms:.0f} SMs",
+            f"has {blocks:,.0f} blocks for {sms:.0f} SMs, so that some have one more than others, and SMs are idle"
+            f" {idle:.0f} % of the time",
+        )  # fmt: skip
+    if busiest is None or is_short or (waves is not None and waves < 1 and (blocks is None or not sms)):
         return None
     return Remark(
         min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
@@ -553,10 +566,12 @@ def _sm_count(kernel: KernelRow) -> float | None:
 def _few_blocks(kernel: KernelRow, blocks: float, sms: float) -> Remark | None:
     parts = busy_parts(kernel)
     shared = max((parts.get(name, 0.0) for name in (DRAM, L2)), default=0.0)
+    if (kernel.launch_ns or _SHORT_NS) < _SHORT_NS / 2:  # of which more blocks win nothing
+        return None
     count = f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'}"
+    of_all = f"{count} for {'' if 'sm_count' in kernel.metrics else 'some '}{sms:.0f} SMs"  # waves are rounded
     return Remark(
-        100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", f"{count} for {sms:.0f} SMs",
-        f"has {count} for {sms:.0f} SMs",
+        100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", of_all, f"has {of_all}",
     )  # fmt: skip
 
 
@@ -575,18 +590,6 @@ def _latency(kernel: KernelRow) -> Remark | None:
             room, "small-launches", f"too little work: {each / 1e3:.1f} us a launch",
             f"has too little work for the GPU: {each / 1e3:.1f} us a launch, its busiest part {busiest:.0f} % busy",
         )  # fmt: skip
-    waits = {reason: metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")}
-    most = max(waits, key=lambda reason: waits[reason])
-    for reason, cause, what in (
-        ("barrier", "barriers", "wait at barriers"),
-        ("inst_fetch", "instruction-cache", "wait for instructions"),
-    ):
-        if waits[reason] >= _STALLED_PCT and reason == most:
-            return Remark(
-                min(room, waits[reason]), cause, f"{waits[reason]:.0f} % {what}",
-                f"keeps no part at its roof (at most {busiest:.0f} %):"
-                f" {waits[reason]:.0f} % of the active warps {what}",
-            )  # fmt: skip
     latencies = [metrics.get(f"stall_{reason}", 0.0) for reason in ("memory_dependency", "short_scoreboard", "wait")]
     if kernel.stalls and sum(latencies) < 100 * _HALF and any(latencies):
         return None  # queues that are full are not emptied by more warps
@@ -594,11 +597,32 @@ def _latency(kernel: KernelRow) -> Remark | None:
     if limit is not None and (waves is None or waves >= 1):
         # the fewer warps there are, the nearer to its roof a part may be and still gain by more of them
         bound = next((bound for most_warps, bound in _WORTH_MORE_WARPS if limit <= most_warps), 0.0)
-        if busiest < bound and (busiest < _BOUND_PCT or waits["memory_dependency"] >= 100 * _HALF):
+        if busiest < bound and (busiest < _BOUND_PCT or metrics.get("stall_memory_dependency", 0.0) >= 100 * _HALF):
             return _occupancy(kernel, limit, busiest)
-    return _chain(kernel, busiest) if busiest < _BOUND_PCT and kernel.stalls else None
+    decided = kernel.stalls and _COUNTED & metrics.keys()
+    return _chain(kernel, busiest) if busiest < _FAR_PCT and decided else None
 
 
+def _stalled(kernel: KernelRow) -> Remark | None:
+    """Warps that wait at barriers or for instructions most of all, where no part is at its roof."""
+    busiest = roof_pct(kernel)
+    waits = {
+        reason: kernel.metrics.get(f"stall_{reason}", 0.0) for reason in ("barrier", "inst_fetch", "memory_dependency")
+    }
+    most = max(waits, key=lambda reason: waits[reason])
+    if most not in _WAITS or waits[most] < _STALLED_PCT or bound_by(kernel) is None or busiest >= _SURELY_PCT:
+        return None
+    cause, what = _WAITS[most]
+    return Remark(
+        min(100 - 100 * busiest / _REACHED_PCT, waits[most]), cause, f"{waits[most]:.0f} % {what}",
+        f"keeps no part at its roof (at most {busiest:.0f} %): {waits[most]:.0f} % of the active warps {what}",
+    )  # fmt: skip
+
+
+_WAITS: Final = {
+    "barrier": ("barriers", "wait at barriers"),
+    "inst_fetch": ("instruction-cache", "wait for instructions"),
+}
 _WORTH_MORE_WARPS: Final = ((25.0, 80.0), (50.0, 70.0), (_LOW_PCT, 60.0))  # theoretical occupancy, busiest part
 
 
@@ -678,6 +702,8 @@ _OF_NCU: Final = (
     ("partial wave", "tail-wave"),
     ("fewer blocks than the", "too-few-blocks"),
 )
+# waste, which the busiest part may be busy with
+_OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergence", "unfused-multiply-add"})
 _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences explain what a rule is about
 
 
@@ -697,6 +723,7 @@ def _remark(kernel: KernelRow) -> Remark | None:
 
 _WASTE: Final[tuple[Callable[[KernelRow], Remark | None], ...]] = (
     _scattered, _narrow, _bank_conflicts, _local_memory, _atomics, _divergence, _fp64, _special, _unfused, _shape,
+    _stalled,
 )  # fmt: skip
 
 
@@ -738,11 +765,16 @@ def _all_used(kernel: KernelRow, part: str) -> str | None:
         accesses = _accesses(kernel)
         if not accesses:
             return None
-        share = _useful(kernel, accesses)[part] if any(access.is_scattered for access in accesses) else 1.0
+        scattered = [access for access in accesses if access.is_scattered]
+        if any(access.sectors is None for access in scattered):
+            return None
+        share = _useful(kernel, accesses)[part] if scattered else 1.0
         return "all bytes used" if share >= _SURELY_PCT / 100 else None
     if part == SHARED:
         return "no bank conflicts" if metrics.get("shared_bank_conflicts") is not None else None
     lanes = metrics.get("warp_execution_efficiency")
+    if not _OPERATIONS & metrics.keys():  # which instructions they are is not known
+        return None
     return "all threads active" if lanes is not None and lanes >= _SURELY_PCT else None
 
 
@@ -755,12 +787,14 @@ def _ncu_rule(kernel: KernelRow) -> Remark | None:
         return None
     if "Occupancy" in advice.rule and kernel.metrics.get("waves_per_sm", 0.0) < 1:  # all blocks may have room already
         return None
+    cause = next((cause for words, cause in _OF_NCU if words in advice.message), "ncu-rule")
     won = min(advice.speedup_pct, _NCU_PCT)
+    if cause not in _OF_WASTE:
+        won = min(won, 100 - 100 * roof_pct(kernel) / _REACHED_PCT)
     if won < _LEAST_PCT:
         return None
     sentences = advice.message.split(". ")
     message = next((text for text in sentences if _TELLS.search(text)), sentences[0]).rstrip(".")
-    cause = next((cause for words, cause in _OF_NCU if words in advice.message), "ncu-rule")
     each = "" if kernel.launch_ns is None else f" of {duration(kernel.launch_ns)}"
     return Remark(
         won, cause, f"ncu's rule {advice.rule}: at most {won:.0f} %",
@@ -794,16 +828,46 @@ def _of_kernels(case: CaseSummary, _: Context) -> list[Hit]:
     ]
 
 
+def _do(cause: str, *, is_librarys: bool) -> str:
+    return "larger or fused calls" if is_librarys and cause in _OF_CALLS else causes()[cause].do
+
+
 def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None, *, is_torch: bool) -> Hit:
     cause = causes()[remark.cause]
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
-    framework = "pytorch" if is_torch and _is_librarys(kernel) else "cuda"
-    saved = "" if remark.won <= _LEAST_PCT else f"; a cure saves up to {remark.won:.0f} %"
+    is_librarys = _is_librarys(kernel)
+    framework = ("pytorch" if is_torch else "library") if is_librarys else "cuda"
+    saved = (
+        ""
+        if remark.won <= _LEAST_PCT or remark.fact.startswith("could win")
+        else f"; a cure saves up to {remark.won:.0f} %"
+    )
     return Hit(
-        remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what, cause.do,
+        remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what,
+        _do(remark.cause, is_librarys=is_librarys),
         f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
     )  # fmt: skip
 
+
+def undecided(case: CaseSummary) -> str | None:
+    """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
+    kernel = next(iter(case.kernels), None)
+    if kernel is None or _is_librarys(kernel) or (part := bound_by(kernel)) is None or _remark(kernel) is not None:
+        return None
+    if part == LATENCY:
+        lacks = not kernel.stalls or not _COUNTED & kernel.metrics.keys()
+    elif part in _MEMORY:
+        lacks = not _accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
+    else:
+        lacks = not _OPERATIONS & kernel.metrics.keys() or "warp_execution_efficiency" not in kernel.metrics
+    if not lacks:
+        return None
+    subject = "what its warps wait for" if part == LATENCY else f"how much of what binds it ({part}) is useful"
+    return f"of {kernel.short_name} {subject}"
+
+
+_COUNTED: Final = frozenset({"l2_atomic_transactions", "inst_executed_global_reductions"})
+_OPERATIONS: Final = frozenset({"inst_integer", "flop_count_sp_fma"})
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"kernels": _of_kernels}
 
@@ -816,4 +880,8 @@ def kernel_advice(kernel: KernelRow, share: float | None) -> str:
         share: Its share of the time of all kernels (%), where it is known.
     """
     remark = None if share is None else _remark(kernel)
-    return causes()[remark.cause].do if remark is not None and _is_worth(remark, share or 0.0) else ""
+    return (
+        _do(remark.cause, is_librarys=_is_librarys(kernel))
+        if remark is not None and _is_worth(remark, share or 0.0)
+        else ""
+    )

@@ -62,6 +62,7 @@ def _rules() -> Iterator[tuple[str, Rule]]:
 def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequence[Hit]:
     try:
         hits = rule(case, context)
+        return [] if hits is None else [hits] if isinstance(hits, Hit) else hits
     except Exception as fault:
         if name in RULES:
             raise
@@ -69,7 +70,6 @@ def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequen
             f"the rule {name} of another package failed: {type(fault).__name__}: {fault}",
             hint="repair it, or remove its package",
         ) from fault
-    return [] if hits is None else [hits] if isinstance(hits, Hit) else hits
 
 
 def _weight(hit: Hit) -> tuple[float, str]:

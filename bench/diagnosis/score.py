@@ -1,0 +1,381 @@
+"""Score what nsw says first of each recording against what it shows: `make diagnosis`.
+
+    python bench/diagnosis/score.py [--held-out] [--read] [--renamed SEED] [--metrics NAMES] [--only ID...] [--keep]
+
+Case by case for the open part; of the held-out part the totals alone, and only with --held-out. A case is
+
+    named    the first finding is its cause, with a remedy that acts on it
+    half     the first finding is its cause without such a remedy, or a later one is its cause
+    silent   there is no finding
+    wrong    there are findings, and none is its cause
+    quiet    it is healthy, and no finding asks for a change
+    blamed   it is healthy, and one does
+
+The cause is told by the id of a finding where causes.md has that id, else by the words of its sentence (truth.yaml).
+The estimated gain is right within a factor of 1.5 of the measured one, and too large above twice it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import random
+import re
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1])]
+
+import recordings  # noqa: E402  beside this file
+
+NAMED = HERE / "named.txt"
+GROUPS = {"k": "kernels", "h": "kernels", "t": "timeline", "g": "timeline", "m": "two GPUs", "d": "two GPUs"}
+VERDICTS = ("named", "half", "silent", "wrong", "quiet", "blamed")
+_TOLERANCE, _TOO_LARGE = 1.5, 2.0
+_RARE = ("launch__", "device__", "nvlink__")  # columns that ncu gives with any metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What was said of a case, and how right it is; gains are shares of the case's time."""
+
+    id: str
+    group: str
+    cause: str
+    verdict: str
+    changed: bool
+    said: tuple[str, ...]
+    rules: tuple[str, ...]
+    estimated: float | None
+    measured: float | None
+
+    @property
+    def gain(self) -> str | None:
+        """Whether the estimate is right, small, large or too large; None: there are not both."""
+        if self.verdict != "named" or not self.measured or self.measured < 0.02 or self.estimated is None:
+            return None
+        ratio = max(self.estimated, 1e-9) / self.measured
+        if ratio > _TOO_LARGE:
+            return "too large"
+        return "right" if 1 / _TOLERANCE <= ratio <= _TOLERANCE else "large" if ratio > 1 else "small"
+
+
+@cache
+def truth() -> dict[str, Any]:
+    """truth.yaml."""
+    return yaml.safe_load((HERE / "truth.yaml").read_text())  # type: ignore[no-any-return]
+
+
+def cases(*, held_out: bool = False) -> list[dict[str, Any]]:
+    """The cases of a part that were recorded."""
+    part = "held-out" if held_out else "open"
+    return [
+        case for case in truth()["cases"]
+        if case["part"] == part and any(recordings.FOLDER.glob(f"{case.get('of', case['id'])}.*.xz"))
+    ]  # fmt: skip
+
+
+@cache
+def cause_ids() -> frozenset[str]:
+    """The ids of causes.md, those of healthy cases included."""
+    return frozenset(truth()["causes"]) | frozenset(re.findall(r"`([a-z0-9-]+)`", (HERE / "causes.md").read_text())) | (
+        frozenset(re.findall(r"^\| ([a-z0-9-]+) \|", (HERE / "causes.md").read_text(), re.MULTILINE))
+    )  # fmt: skip
+
+
+@cache
+def healthy_ids() -> frozenset[str]:
+    """The ids that ask for no change."""
+    return frozenset(case["healthy"] for case in truth()["cases"] if "healthy" in case) | {"occupancy-enough"}
+
+
+@cache
+def measured_gains() -> dict[str, float]:
+    """The share of its time that each case's cure saves."""
+    with (HERE / "times.csv").open() as file:
+        ms = {row["case"]: float(row["ms"]) for row in csv.DictReader(file)}
+    gains = {}
+    for case in truth()["cases"]:
+        name = case["run"].split(" ", 1)[1]
+        if "gain" in case:
+            gains[case["id"]] = float(case["gain"])
+        elif name in ms and case.get("cured") in ms:
+            gains[case["id"]] = 1 - ms[case["cured"]] / case.get("work", 1) / ms[name]
+    return gains
+
+
+# --- what nsw says --------------------------------------------------------------------------------------------------
+
+
+def findings_of(case: dict[str, Any], *, alone: bool = False, seed: int | None = None,
+                metrics: frozenset[str] | None = None) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """The findings of a case in their order, and its hits.
+
+    Args:
+        case: A row of truth.yaml.
+        alone: As `nsw read` of a single report shows it: of kernels the counters; else as a run with both.
+        seed: Kernels, ranges and files of the user's get names at random.
+        metrics: The counters that are looked at; None: all that were recorded.
+    """
+    from nsw.analysis.kernels import of_report
+    from nsw.analysis.of_reports import LOOKED_AT, ReadReport, summary_of_reports, tables_of_reports
+    from nsw.analysis.summary import CampaignData, ReportRequest, summarize
+    from nsw.readers.detect import read
+
+    with tempfile.TemporaryDirectory() as folder:
+        paths = recordings.unpack(case.get("of", case["id"]), Path(folder))
+        if case.get("changed"):
+            paths = _CHANGES[case["changed"]](paths, case)
+        if seed is not None:
+            paths = renamed(paths, seed)
+        if metrics is not None and "counters" in paths:
+            _keep_metrics(paths["counters"], metrics)
+        if alone and len(paths) > 1:
+            del paths["timeline"]
+        reports = {kind: read(path) for kind, path in paths.items()}
+    looked_at = {
+        kind: ReadReport("case", {name: report.tables[name] for name in LOOKED_AT if name in report.tables},
+                         of_report(report.tables), report.failed)
+        for kind, report in reports.items()
+    }  # fmt: skip
+    if len(looked_at) == 1:
+        summary = summary_of_reports("case", list(looked_at.values()))
+    else:
+        runs, tables = tables_of_reports([looked_at["timeline"]], "case")
+        kernels = {"case": looked_at["counters"].kernels}
+        summary = summarize(CampaignData("case", "", None, runs, tables, kernels=kernels), ReportRequest())
+    hits = [hit for group in summary.hits.values() for hit in group]
+    return list(summary.findings), hits
+
+
+def score(case: dict[str, Any], **how: Any) -> Score:
+    """Score a case."""
+    findings, hits = findings_of(case, **how)
+    ids = [_cause_of(finding) for finding in findings]
+    right = [_is_cause(finding, cause_id, case) for finding, cause_id in zip(findings, ids, strict=True)]
+    if "healthy" in case:
+        asks = [cause_id not in healthy_ids() for cause_id in ids]
+        verdict = "blamed" if any(asks) else "quiet"
+    elif not findings:
+        verdict = "silent"
+    elif right[0]:
+        verdict = "named" if _has_remedy(findings[0], ids[0] or case["cause"]) else "half"
+    else:
+        verdict = "half" if any(right) else "wrong"
+    estimate = next((hit.gain_pct / 100 for hit in hits if findings and hit.cause == findings[0].name), None)
+    return Score(
+        case["id"], GROUPS[case["id"][0]], case.get("cause") or case["healthy"], verdict, bool(case.get("changed")),
+        tuple(finding.text for finding in findings), tuple(finding.name for finding in findings), estimate,
+        measured_gains().get(case["id"]),
+    )  # fmt: skip
+
+
+def _cause_of(finding: Any) -> str | None:
+    cause_id = getattr(finding, "cause", None) or finding.name
+    return cause_id if cause_id in cause_ids() else None
+
+
+def _is_cause(finding: Any, cause_id: str | None, case: dict[str, Any]) -> bool:
+    if "healthy" in case:
+        return False
+    right = {case["cause"], *case.get("also", ())}
+    if cause_id is not None:
+        return cause_id in right
+    return any(_says(finding.text, truth()["causes"][cause]["words"]) for cause in right)
+
+
+def _has_remedy(finding: Any, cause: str) -> bool:
+    return _says(finding.text, truth()["causes"][cause]["remedies"])
+
+
+def _says(text: str, words: list[str]) -> bool:
+    lowered = text.lower()
+    return any(word.lower() in lowered for word in words)
+
+
+# --- other names, other columns --------------------------------------------------------------------------------------
+
+
+@cache
+def _users_names() -> frozenset[str]:
+    """The names of kernels and ranges that the sources give."""
+    names = {"step"}
+    for path in (HERE / "sources").iterdir():
+        if path.suffix in {".cu", ".h"}:
+            names |= set(re.findall(r"__global__ (?:void )?(?:__launch_bounds__\([^)]*\) )?(?:void )?(\w+)\(", path.read_text()))
+            names |= set(re.findall(r"(?:struct|__noinline__ \w+) (\w+)", path.read_text()))
+        elif path.suffix == ".py":
+            names |= set(re.findall(r"@triton\.jit\ndef (\w+)\(", path.read_text()))
+    return frozenset(names - {"__launch_bounds__"})
+
+
+def renamed(paths: dict[str, Path], seed: int) -> dict[str, Path]:
+    """The reports with names of the user's at random, under another file name."""
+    chance = random.Random(seed)  # noqa: S311
+    words = {name: "".join(chance.choices("bcdfghjklmnpqrstvwxz", k=9)) for name in sorted(_users_names())}
+    joined = "|".join(sorted(words, key=len, reverse=True))
+    mangled, plain = re.compile(rf"(?<!\d)(\d+)({joined})(?=[A-Z]|$)"), re.compile(rf"(?<![\w.:])({joined})(?!\w)")
+
+    def other(text: str) -> str:
+        text = mangled.sub(lambda m: f"{len(words[m[2]])}{words[m[2]]}" if int(m[1]) == len(m[2]) else m[0], text)
+        return plain.sub(lambda m: words[m[1]], text)
+
+    result = {}
+    for kind, path in paths.items():
+        result[kind] = path.with_name("".join(chance.choices("abcdefgh", k=8)) + "".join(path.suffixes))
+        if kind == "counters":
+            header, units, *rows = csv.reader(io.StringIO(path.read_text()))
+            at = header.index("Kernel Name")
+            rows = [[other(cell) if index == at else cell for index, cell in enumerate(row)] for row in rows]
+            _write_page(result[kind], [header, units, *rows])
+            continue
+        path.rename(result[kind])
+        import sqlite3
+
+        database = sqlite3.connect(result[kind])
+        database.create_function("other", 1, lambda text: other(text) if isinstance(text, str) else text)
+        database.execute("UPDATE StringIds SET value = other(value)")
+        if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'NVTX_EVENTS'").fetchone():
+            database.execute("UPDATE NVTX_EVENTS SET text = other(text)")
+        database.commit()
+        database.close()
+    return result
+
+
+def _write_page(path: Path, rows: list[list[str]]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+
+
+def _keep_metrics(page: Path, metrics: frozenset[str]) -> None:
+    """Leave out the columns of other metrics."""
+    rows = list(csv.reader(io.StringIO(page.read_text())))
+    chosen = [index for index, name in enumerate(rows[0])
+              if "__" not in name or name in metrics or name.startswith(_RARE)]  # fmt: skip
+    _write_page(page, [[row[index] for index in chosen] for row in rows])
+
+
+def _slow_clock(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]:
+    """The counters as at a lower SM clock: times longer, clocks and what DRAM carries a second less."""
+    factor = case["factor"]
+    header, units, *rows = csv.reader(io.StringIO(paths["counters"].read_text()))
+    for index, name in enumerate(header):
+        times = 1.0
+        if name == "gpu__time_duration.sum":
+            times = 1 / factor
+        elif name.endswith("per_second") and not name.startswith("dram__cycles") or name.startswith("dram__throughput"):
+            times = factor
+        if times != 1.0:
+            for row in rows:
+                row[index] = f"{float(row[index].replace(',', '')) * times:.6f}" if row[index] else row[index]
+    _write_page(paths["counters"], [header, units, *rows])
+    return {"counters": paths["counters"]}
+
+
+_CHANGES = {"clock": _slow_clock}
+
+
+# --- the report -------------------------------------------------------------------------------------------------------
+
+
+def default_metrics() -> frozenset[str]:
+    """The metrics that nsw collects where a recipe names none, and those that its groups gave before there was such a set."""
+    from nsw.metrics.requests import for_ncu
+
+    return frozenset(for_ncu(["speed_of_light", "occupancy", "stalls", "roofline", "ipc"]).metrics)
+
+
+def metrics_named(words: str | None) -> frozenset[str] | None:
+    """The metrics of nsw's groups or of ncu; `all` or nothing: all that were recorded."""
+    from nsw.metrics.requests import for_ncu
+
+    if words in {None, "all"}:
+        return None
+    return default_metrics() if words == "before" else frozenset(for_ncu(words.split(",")).metrics)
+
+
+def _scored(task: tuple[dict[str, Any], dict[str, Any]]) -> Score:
+    return score(task[0], **task[1])
+
+
+def scores_of(chosen: list[dict[str, Any]], processes: int = 2, **how: Any) -> list[Score]:
+    """The scores of cases, in their order."""
+    tasks = [(case, how) for case in chosen]
+    if processes < 2:
+        return [_scored(task) for task in tasks]
+    with ProcessPoolExecutor(processes) as pool:
+        return list(pool.map(_scored, tasks, chunksize=4))
+
+
+def print_cases(scores: list[Score]) -> None:
+    """A line a case."""
+    for row in scores:
+        gain = "" if row.measured is None else f"{row.measured:.0%}"
+        estimate = "" if row.estimated is None else f"{row.estimated:.0%}"
+        mark = " (changed columns)" if row.changed else ""
+        print(f"{row.verdict:7} {row.id:4} {row.cause:26} gain {estimate:>5} of {gain:>5}  "
+              f"{(row.said[0] if row.said else '-')[:150]}{mark}")  # fmt: skip
+
+
+def print_totals(title: str, scores: list[Score]) -> None:
+    """How many of each verdict, by group."""
+    print(f"\n{title}")
+    print(f"{'':12} {'ill':>4} " + " ".join(f"{word:>7}" for word in VERDICTS[:4]) + f" {'healthy':>8} {'blamed':>7}")
+    real = [row for row in scores if not row.changed]
+    groups = [*dict.fromkeys(row.group for row in real)]
+    parts = [(group, [row for row in real if row.group == group]) for group in groups]
+    if len(groups) > 1:
+        parts.append(("all", real))
+    if changed := [row for row in scores if row.changed]:
+        parts.append(("changed", changed))
+    for group, rows in parts:
+        count = Counter(row.verdict for row in rows)
+        ill = sum(count[word] for word in VERDICTS[:4])
+        print(f"{group:12} {ill:4} " + " ".join(f"{count[word]:7}" for word in VERDICTS[:4])
+              + f" {count['quiet'] + count['blamed']:8} {count['blamed']:7}")  # fmt: skip
+    gains = Counter(row.gain for row in real if row.gain)
+    print(f"gains of named cases: {dict(gains)}")
+
+
+def main() -> int:
+    """Score, and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--held-out", action="store_true", help="also the totals of the held-out part")
+    parser.add_argument("--cases", action="store_true", help="with --held-out: case by case; at the end alone")
+    parser.add_argument("--read", action="store_true", help="as `nsw read` of a single report shows it")
+    parser.add_argument("--renamed", type=int, metavar="SEED", help="with names at random")
+    parser.add_argument("--metrics", help="all, before, or groups and metrics: what counters are looked at")
+    parser.add_argument("--only", nargs="*", help="ids of open cases")
+    parser.add_argument("--json", type=Path, help="write the scores of the open part there")
+    parser.add_argument("--keep", action="store_true", help="write named.txt: the open cases that are named, or quiet")
+    options = parser.parse_args()
+    how = {"alone": options.read, "seed": options.renamed, "metrics": metrics_named(options.metrics)}
+    chosen = [case for case in cases() if options.only is None or case["id"] in options.only]
+    scores = scores_of(chosen, **how)
+    print_cases(scores)
+    print_totals("open part", scores)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) for row in scores], indent=1))
+    if options.keep:
+        NAMED.write_text("".join(f"{row.id}\n" for row in scores if row.verdict in {"named", "quiet"}))
+    if options.held_out:
+        others = scores_of(cases(held_out=True), **how)
+        if options.cases:
+            print_cases(others)
+        print_totals("held-out part", others)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
