@@ -16,7 +16,7 @@ WORKERS ?= $(if $(filter tests,$(TESTS)),6,0)
 STUCK_S ?= 900
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-newest test-oldest test-pythons soak check bench pictures lock clean
+.PHONY: help setup demo test test-newest test-oldest test-pythons soak check bench diagnosis pictures lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target text; do printf 'make %-12s %s\n' "$$target" "$$text"; done
@@ -57,6 +57,10 @@ bench: ## run the benchmarks
 	@$(SETUP) --dev
 	@set -e; for bench in bench/*.py; do [ -e "$$bench" ] || { echo "There are no benchmarks yet."; break; }; \
 	  echo "== $$bench"; "$(BIN)/python" "$$bench"; done
+
+diagnosis: ## score what nsw says first of recorded programs with known illnesses (bench/diagnosis; a minute)
+	@$(SETUP) --dev
+	@"$(BIN)/python" bench/diagnosis/score.py $(ARGS)
 
 pictures: ## draw README's picture, the page of the demo (needs Chromium)
 	@$(SETUP)

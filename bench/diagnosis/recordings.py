@@ -21,6 +21,8 @@ FOLDER = Path(__file__).parent / "recordings"
 _MACHINE = {"Hostname": "node"}  # of the environment: what tells whose machine it was
 _KNOWN = {"NvDriverVersion", "Hostname", "OsDescription", "CpuDescription", "CudaDriverVersion"}
 _SYSTEM_CALLS = "OSRT_API"
+_OF_ITSELF = {"DIAGNOSTIC_EVENT", "META_DATA_EXPORT", "EXPORT_META_DATA"}
+_PATH = re.compile(r"(?:/[\w.-]+){2,}|[\w-]+\.(?:nsys-rep|sqlite)\b")
 
 
 def columns_of(export: Path, shortest_call_ns: int = 0) -> dict[str, Any]:
@@ -43,7 +45,18 @@ def columns_of(export: Path, shortest_call_ns: int = 0) -> dict[str, Any]:
                     for row in rows if row[at] in _KNOWN]  # fmt: skip
         tables[name] = {"columns": header, "values": [list(column) for column in zip(*rows, strict=True)]}
     _without_unused_texts(tables)
+    without_paths(tables)
     return tables
+
+
+def without_paths(tables: dict[str, Any]) -> None:
+    """Take out the paths of what nsys says of itself and of the export, and what it says twice."""
+    for name in _OF_ITSELF & set(tables):
+        rows = [
+            tuple(_PATH.sub("/a/path", cell) if isinstance(cell, str) else cell for cell in row)
+            for row in zip(*tables[name]["values"], strict=True)
+        ]
+        tables[name]["values"] = [list(column) for column in zip(*dict.fromkeys(rows), strict=True)]
 
 
 def cut(tables: dict[str, Any], share: float, first: float = 0.0) -> dict[str, Any]:

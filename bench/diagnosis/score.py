@@ -18,11 +18,14 @@ The estimated gain is right within a factor of 1.5 of the measured one, and too 
 from __future__ import annotations
 
 import argparse
+import bisect
+import contextlib
 import csv
 import io
 import json
 import random
 import re
+import sqlite3
 import sys
 import tempfile
 from collections import Counter
@@ -241,8 +244,6 @@ def renamed(paths: dict[str, Path], seed: int) -> dict[str, Path]:
             _write_page(result[kind], [header, units, *rows])
             continue
         path.rename(result[kind])
-        import sqlite3
-
         database = sqlite3.connect(result[kind])
         database.create_function("other", 1, lambda text: other(text) if isinstance(text, str) else text)
         database.execute("UPDATE StringIds SET value = other(value)")
@@ -283,7 +284,59 @@ def _slow_clock(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]
     return {"counters": paths["counters"]}
 
 
-_CHANGES = {"clock": _slow_clock}
+def _without_stray(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]:
+    """The timeline without contexts that no kernel uses."""
+    with contextlib.closing(sqlite3.connect(paths["timeline"])) as database:
+        used = 'SELECT 1 FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE k.globalPid >> 24 & 0xFFFFFF = processId AND k.deviceId = c.deviceId'
+        database.execute(f"DELETE FROM TARGET_INFO_CUDA_CONTEXT_INFO AS c WHERE NOT EXISTS ({used})")  # noqa: S608
+        database.commit()
+    return paths
+
+
+def _hot_rank(paths: dict[str, Path], case: dict[str, Any]) -> dict[str, Path]:
+    """The timeline of a process whose GPU is slower by a factor: the others wait for it in their collectives.
+
+    An iteration ends with its last collective. In it all of the hot process takes `factor` times as long; of the other,
+    the collectives end with those of the hot one, and the rest stays as long as it is.
+    """
+    _without_stray(paths, case)
+    factor, hot = case["factor"], case["process"]
+    with contextlib.closing(sqlite3.connect(paths["timeline"])) as database:
+        nccl = {row[0] for row in database.execute("SELECT id FROM StringIds WHERE value LIKE 'nccl%'")}
+        kernels = database.execute('SELECT start, "end", demangledName, globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL').fetchall()
+        ends = sorted(row[1] for row in kernels if row[2] in nccl and row[3] >> 24 & 0xFFFFFF == hot)
+        bounds = [end for end, after in zip(ends, [*ends[1:], 1 << 62], strict=True) if after - end > 5_000_000]
+        begins = [0]
+        for before, bound in zip([0, *bounds], bounds, strict=False):
+            begins.append(begins[-1] + round((bound - before) * (factor if before else 1)))
+
+        def moved(time: int, slower: float) -> int:
+            at = bisect.bisect_right(bounds, time)
+            return begins[at] + round((time - (bounds[at - 1] if at else 0)) * (slower if at else 1))
+
+        tables = [row[0] for row in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for table in tables:
+            columns = [row[1] for row in database.execute(f'PRAGMA table_info("{table}")')]
+            owner = next((name for name in ("globalPid", "globalTid") if name in columns), None)
+            if owner is None or not {"start", "end"} <= set(columns):
+                continue
+            name = "demangledName" if "demangledName" in columns else "NULL"
+            rows = database.execute(f'SELECT rowid, start, "end", {owner}, {name} FROM "{table}" ORDER BY start').fetchall()  # noqa: S608
+            last_end, changed = 0, []
+            for row, start, end, process, kernel in rows:
+                own = process >> 24 & 0xFFFFFF == hot
+                begin = moved(start, factor if own else 1)
+                stop = None if end is None else moved(end, factor) if own or kernel in nccl else begin + end - start
+                if kernel in nccl and not own:  # one after the other
+                    begin = max(begin, min(last_end, stop))
+                    last_end = stop
+                changed.append((begin, stop, row))
+            database.executemany(f'UPDATE "{table}" SET start = ?, "end" = ? WHERE rowid = ?', changed)  # noqa: S608
+        database.commit()
+    return paths
+
+
+_CHANGES = {"clock": _slow_clock, "no stray context": _without_stray, "hot rank": _hot_rank}
 
 
 # --- the report -------------------------------------------------------------------------------------------------------
