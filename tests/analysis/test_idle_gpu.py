@@ -89,7 +89,7 @@ LONG = gap("launch", "long", 1, 2 * MS)
     ],
 )  # fmt: skip
 def test_a_gap_of_milliseconds_is_what_the_host_does_in_it(row, says):
-    (text,) = explained(row)
+    (text,) = explained(row, lock_threads=3)
     assert "The GPU is idle 68 % of an iteration of 4 ms: 2.72 ms of that are one gap, " in text
     assert says in text
     assert "graphs" not in text

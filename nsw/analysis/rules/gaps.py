@@ -144,7 +144,7 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         return IdleCause(work.cause, took, work.what, work.fact, work.advice, work.do)
     everywhere = count >= _EACH * idle.operations
-    if locks >= _PART * all_ns or (everywhere and idle.use.get("lock_threads", 0.0) >= _LOCKING):
+    if idle.use.get("lock_threads", 0.0) >= _LOCKING and (locks >= _PART * all_ns or everywhere):
         text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"
         return IdleCause("python-threads", took, waits + "threads", f"{head}{text}, as threads of Python do")
     if reads + writes + opens >= _PART * all_ns:

@@ -482,7 +482,9 @@ def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -
     elif waiting.late_gap_ns:
         text += f"; its GPU waits {format_ns(waiting.late_gap_ns)} an iteration for its host"
     known = causes()[cause]
-    return Hit(cause, case.id, exposed, f"{name} is late, NCCL alone {exposed:.0f} %", known.do, text,
+    ranks = max(case.iterations.processes if case.iterations else 2, 2)
+    gain = min(95.0, exposed * ranks / (ranks - 1))  # of those that wait: the late one does not
+    return Hit(cause, case.id, gain, f"{name} is late, NCCL alone {exposed:.0f} %", known.do, text,
                known.remedy(framework_of(case)), f"{exposed:.0f} %", "communication")  # fmt: skip
 
 

@@ -162,7 +162,8 @@ def split(
         if iterations is None and named_step is not None:
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
         if iterations is None and KERNEL in gpu:
-            iterations = of_kernels(_kernels(result, gpu[KERNEL], index), *_separators(result, work, index, host))
+            kernels = _kernels(result, gpu[KERNEL], index, nccl)
+            iterations = of_kernels(kernels, *_separators(result, work, index, host))
         if iterations is not None:
             result.phased[index] = phased(work, iterations, warmup)
         elif KERNEL in gpu:
@@ -332,12 +333,15 @@ def _separators(
     return [*waits, work.launched[work.way == FROM_GPU]], work.launched[work.way == TO_GPU]
 
 
-def _kernels(made: Split, kernels: Collected, place: int) -> Kernels:
-    """A process's kernels."""
+def _kernels(made: Split, kernels: Collected, place: int, nccl: Collection[int] = ()) -> Kernels:
+    """A process's kernels; without NCCL's, which come where a bucket is full, where others are more."""
     rows = _rows(made, kernels, place)
+    keys = kernels.keys[rows]
+    own = ~np.isin(keys, list(nccl))
+    mine = own if 2 * int(own.sum()) > len(own) else np.ones(len(keys), bool)
     return Kernels(
-        kernels.keys[rows], kernels.columns["start"][rows], kernels.durations[rows], made.launched[KERNEL][rows],
-        kernels.codes["deviceId"][rows],
+        keys[mine], kernels.columns["start"][rows][mine], kernels.durations[rows][mine],
+        made.launched[KERNEL][rows][mine], kernels.codes["deviceId"][rows][mine],
     )  # fmt: skip
 
 
