@@ -56,6 +56,7 @@ _WAITING: Final = 1 / 3  # of the time in NCCL's kernels
 _COLLECTIVES, _FEW_BUCKETS, _SMALL_COLLECTIVE_NS = 32, 8, 100e3  # an iteration; how long a small one takes
 _HIDDEN: Final = 0.1  # times the exposed time: hardly anything is hidden
 _BACKWARD: Final = 0.6  # of computing: beside which collectives can run
+_LATE_GAP: Final = 0.05  # of an iteration: what the late rank's GPU waits longer for its host
 _MORE_WORK_PCT, _SAME_KERNELS_PCT = 5.0, 3.0
 _FP32_PCT: Final = 20.0  # of GPU time
 _AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
@@ -429,7 +430,8 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         return None
     nccl = next((part for part in spent.parts if part.name == NCCL), None)
     head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
-    if case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct(NCCL):
+    late = case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct(NCCL)
+    if late and case.waiting is not None and _is_explained(case.waiting, spent.span_ns):
         return _late_rank(case, case.waiting, exposed, head)
     if nccl is not None and nccl.operations >= _COLLECTIVES and nccl.ns / nccl.operations < _SMALL_COLLECTIVE_NS:
         return _hit(
@@ -459,6 +461,12 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
     )  # fmt: skip
+
+
+def _is_explained(waiting: Waiting, span_ns: float) -> bool:
+    """Whether the late rank's own timeline shows a reason, where it was looked at."""
+    work = waiting.late_work_pct
+    return work is None or work >= _MORE_WORK_PCT or waiting.late_gap_ns >= _LATE_GAP * span_ns
 
 
 def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -> Hit:
@@ -491,6 +499,8 @@ def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -
 def _who_is_late(case: CaseSummary) -> str:
     if case.waiting is None:
         return "which may be waiting for a late rank"
+    if case.spent is not None and case.waiting.pct >= _WAITING * case.spent.share_pct(NCCL):
+        return f"most of it waiting for {case.waiting.late}, whose launches come last"
     return "on all ranks alike: no rank is late throughout"
 
 
