@@ -89,7 +89,9 @@ IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
 # whole numbers of which there can be more or fewer; all others without a unit name something, such as a process
 COUNTS: Final = frozenset({
     "calls", "primitive_calls", "samples", "allocations", "invocations", "matches", "iterations", "warmup", "steady",
-    "gpu_ops", "med_gpu_ops", "kernels", "copies", "launches", "measured", "runs", "baseline_runs",
+    "gaps", "to_gpu", "writing", "late_calls", "operations", "waits", "values", "streams", "default_stream",
+    "lock_threads", "slow", "period", "gpu_ops", "med_gpu_ops",
+    "kernels", "copies", "launches", "measured", "runs", "baseline_runs",
 })  # fmt: skip
 
 

@@ -36,13 +36,13 @@ def row(lines, *cells):
 @pytest.mark.parametrize(
     "cells",
     [("launch", "39.70", "9 %", "2,000 operations of 1.07 us", "CUDA graphs"),
-     ("loader", "13 %", "one gap of 17.7 ms, no CUDA call", "look at the loader"),
-     ("sync", "15 %", "50 waits for the GPU an iteration", "keep results on the GPU"),
+     ("loader", "13 %", "waits 17.7 ms for the host", "look at the host there"),
+     ("sync", "15 %", "50 waits for the GPU an iteration", "synchronise once, at the end"),
      ("pageable", "100 %", "77 % slow copies, 7.02 GB/s", "pin it (ill-pinned: 55.1 GB/s)"),
-     ("pinned", "31 % copies, no kernel beside", "prefetch on its own stream"),
+     ("pinned", "31 % copies, no kernel beside", "prefetch on a stream"),
      ("healthy", "100 % FP32 GEMM, no tensor cores", "try TF32 or bf16"),
      ("onebad", "100 %", "iteration 12 of 25 takes 136 ms", "look at the host there"),
-     ("malloc", "23 %", "cudaFree 1.15 ms an iteration", "allocate once, or pool")],
+     ("malloc", "23 %", "allocates and frees 1.28 ms", "allocate once, or pool")],
 )  # fmt: skip
 def test_eight_programs_have_eight_illnesses(cells, monkeypatch):
     assert row(screen(answer("ills"), monkeypatch), *cells)

@@ -4,26 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.cases import CaseSummary, Copy
+from nsw.analysis.cases import CaseSummary, Copy, Share
 from nsw.analysis.comparison import compare, scaling
 from nsw.analysis.figures import Figure
-from nsw.analysis.idle_gpu import IdleGpu
+from nsw.analysis.idle_gpu import Gaps, IdleGpu
 from nsw.analysis.kernel_classes import class_of, is_fp32_arithmetic
 from nsw.analysis.placement import StrayContext
+from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.pairs import of_scaling, of_variants
 from nsw.analysis.rules.registry import RULES, as_findings, hits_of
 from nsw.analysis.spent import Part, Spent
-from nsw.analysis.steady import Iterations, Waiting
+from nsw.analysis.steady import Iterations, Phase, Waiting
 
 from . import test_host
 from .made import KERNEL
 
 MS, US, MB = 1e6, 1e3, 1e6
 H100, V100 = ("NVIDIA H100 80GB HBM3",), ("Tesla V100-SXM2-32GB",)
-IDLE = IdleGpu(
-    busy_pct=30.0, med_ns=10 * MS, operations=100.0, gap_ns=0.1 * MS, calls_known=True, graph_launches=0.0,
-    synchronisations=0.0, launch_ns=8 * US, call="", call_ns=0.0, processes=1, collectives=False, gpu="the GPU",
-)  # fmt: skip
+IDLE = IdleGpu(True, 30.0, 10 * MS, 100.0, (Gaps("launch", "middle", 100.0, 7 * MS),), (), {}, {}, 1, False, "the GPU")
 STEPS = Iterations("nvtx", "step", 20, 2, 1, 10 * MS, 9 * MS, 11 * MS, 3, 3.0, 9 * MS, 90.0, 90.0, 0.0, 0.0)
 
 
@@ -55,58 +53,105 @@ def of_class(name, ms, **more):
     return case(spent=spent((name, ms), ("GEMM", 10 - ms), **more), gpus=H100)
 
 
-FUSED = case(spent=replace(spent(), parts=(Part("optimizer", MS, 1.0, "k<FusedOptimizerTensorListMetadata>", MS),)))
+def waiting(exposed, pct=0.0, *, hidden=0.0, computing=None, collectives=4, **why):
+    parts = (Part("NCCL", 5 * MS, float(collectives), "", 5 * MS), Part("GEMM", 5 * MS, 50.0, "", 5 * MS))
+    share = 100 - exposed if computing is None else computing
+    found = replace(spent(exposed_pct=exposed, hidden_pct=hidden, computing_pct=share), parts=parts)
+    return case(spent=found, waiting=Waiting(pct, "rank 3", **why) if pct else None)
 
 
-def waiting(exposed, pct=0.0):
-    found = spent(("NCCL", 5), ("GEMM", 5), exposed_pct=exposed)
-    return case(spent=found, waiting=Waiting(pct, "rank 3") if pct else None)
+FOREACH = "void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>>()"
+FUSED = "void at::native::multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>>()"
+FILL = "void at::native::vectorized_elementwise_kernel<4, FillFunctor<float>>()"
+CAST = "void at::native::vectorized_elementwise_kernel<4, bfloat16_copy_kernel_cuda>()"
+
+
+def launched(*kernels):
+    """Kernels of an iteration by name, per cent of GPU time and launches; the rest is a kernel of the user's."""
+    rest = ("mine(float*)", 100 - sum(kernel[1] for kernel in kernels))
+    shares = [
+        Share(name, name, "kernel", pct * MS, (calls or [1.0])[0] * 20, pct, 0.0)
+        for name, pct, *calls in (*kernels, rest)
+    ]
+    return case(spent=spent(WORK), iterations=STEPS, gpu_work=tuple(shares), gpus=H100)
+
+
+def waits(count):
+    return idle(gaps=(Gaps("synchronise", "short", 100.0, 7 * MS),), use={"waits": count, "kernels": 100.0})
+
+
+def read_back(count):
+    gaps = (Gaps("value", "middle", count, 4 * MS),) if count else ()
+    return idle(gaps=(*gaps, Gaps("launch", "middle", 50.0, 3 * MS)), use={"values": count, "kernels": 100.0})
+
+
+def first_takes(ms, *, gpu):
+    """Two iterations of warm-up that take so many ms, before 20 of 10 ms with 9 ms of GPU work."""
+    phases = (
+        Phase("warmup", ms * MS, gpu * 2 * MS, gpu * MS, None, 2),
+        Phase("steady", 200 * MS, 180 * MS, 180 * MS, None, 20),
+    )
+    return case(iterations=STEPS, phases=phases)
 
 
 RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, what it says
-    ("idle: launches", idle(), [idle(busy_pct=60.0), idle(gap_ns=None)], "100 operations of 30 us"),
-    ("idle: synchronisation", idle(synchronisations=25.0), [idle(synchronisations=24.0)], "25 waits for the GPU"),
-    ("idle: gap", idle(gap_ns=3.5 * MS), [idle(gap_ns=3.4 * MS)], "one gap of 3.5 ms, no CUDA call"),
-    ("idle: gap", idle(gap_ns=4 * MS, calls_known=False), [], "one gap of 4 ms"),
-    ("idle: call", idle(call="cudaFree", call_ns=1.75 * MS), [idle(call="cudaFree", call_ns=1.74 * MS)], "cudaFree 1.75 ms"),
-    ("idle: host", idle(operations=19.0), [idle(operations=20.0)], "waits for the host, 19 operations"),
-    ("slow copies", copied("Host-to-Device", size=5 * MB, copies_pct=20.0),
+    ("launch-bound", idle(), [idle(busy_pct=75.0), idle(gaps=())], "100 operations of 30 us"),
+    ("sync-each-operation", waits(25.0), [waits(24.0)], "25 waits for the GPU"),
+    ("scalar-reads", read_back(17.0), [read_back(0.0)], "reads 17 values back"),
+    ("host-work", idle(gaps=(Gaps("launch", "long", 1.0, 7 * MS),)), [idle()], "waits 7 ms for the host"),
+    ("data-loader", idle(gaps=(Gaps("launch", "long", 1.0, 7 * MS, 1.0),)), [idle()], "waits 7 ms for input"),
+    ("allocation-in-loop", idle(gaps=(Gaps("allocate", "middle", 9.0, 7 * MS),)), [idle()], "allocates and frees 7 ms"),
+    ("pageable-copies", copied("Host-to-Device", size=5 * MB, copies_pct=20.0),
      [copied("Host-to-Device", size=5 * MB, copies_pct=19.9), copied("Host-to-Device", size=8.1 * MB, copies_pct=50.0),
       copied("Host-to-Device", size=0.49 * MB, copies_pct=50.0),
       copied("Device-to-Device", size=5 * MB, copies_pct=50.0), copied("Device-to-Host", size=4.0, copies_pct=50.0),
+      replace(copied("Host-to-Device", calls=9, total_ns=90 * MS, size=50 * MB), iterations=None, spent=None),  # set-up
       copied("Host-to-Device", size=5 * MB, copies_pct=50.0, gpus=V100)], "20 % slow copies, 10 GB/s"),
-    ("copies", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),)),
+    ("copies-dominate", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),)),
      [case(copies=(Copy("[CUDA memcpy HtoD]", 9, 49 * MS, None, None),)),
       case(copies=(Copy("[CUDA memcpy DtoD]", 9, 90 * MS, None, None),)),
       case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 200 * MB, 4e9),)),
       case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, None, None),), kernel_ns=0.0),
       case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 9, 50 * MS, None, None),))], "50 % copies"),
-    ("copies", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 20 * MB, 0.4e9),)), [], "50 % copies"),
-    ("copies alone", copied("Host-to-Device", size=25 * MB, copies_pct=8.0),
+    ("copies-dominate", case(copies=(Copy("[CUDA memcpy HtoD]", 9, 50 * MS, 20 * MB, 0.4e9),)), [], "50 % copies"),
+    ("no-copy-overlap", copied("Host-to-Device", size=25 * MB, copies_pct=8.0),
      [copied("Host-to-Device", size=25 * MB, copies_pct=7.9), copied("Host-to-Device", size=5 * MB, copies_pct=30.0)],
      "8 % copies, no kernel beside"),
-    ("copies alone", copied("Device-to-Host", size=25 * MB, copies_pct=8.0), [], "8 % copies, no kernel beside"),
-    ("reads a value back", copied("Device-to-Host", size=4.0, idle_pct=10.0),
-     [copied("Device-to-Host", size=4.0, idle_pct=9.0), copied("Device-to-Host", idle_pct=10.0),
-      copied("Device-to-Host", size=4.0, calls=17, idle_pct=10.0), copied("Device-to-Host", size=4.0, calls=80, idle_pct=10.0),
-      copied("Device-to-Host", size=400.0, idle_pct=10.0)], "reads a value every iteration"),
-    ("bucket copies", replace(copied("Device-to-Device", calls=160), spent=spent(("NCCL", 2), WORK)),
+    ("bucket-copies", replace(copied("Device-to-Device", calls=160), spent=spent(("NCCL", 2), WORK)),
      [copied("Device-to-Device", calls=160), replace(copied("Device-to-Device", calls=159), spent=spent(("NCCL", 2), WORK))],
      "8 copies into buckets"),
-    ("unified memory", case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 1000, 9 * MS, 64_000 << 10, None),)),
-     [case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 999, 9 * MS, 1 << 20, None),)),
-      case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 1000, 9 * MS, 64_001 << 10, None),))], "1,000 migrations of 64 KiB"),
-    ("exposed communication", waiting(10.0), [waiting(9.9)], "NCCL alone 10 %"),
-    ("exposed communication", waiting(40.0, pct=20.0), [], "rank 3 is late, NCCL alone 40 %"),
-    ("FP32 arithmetic", of_class("GEMM", 10, fp32=2), [of_class("GEMM", 10, fp32=1.9), of_class("GEMM", 10, fp32=9, idle_pct=40.0),
+    ("page-faults", case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 9 * MS, 64_000 << 10, None),)),
+     [case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 499, 9 * MS, 1 << 20, None),)),
+      case(copies=(Copy("[CUDA Unified Memory memcpy HtoD]", 500, 9 * MS, 1000 << 20, None),))], "500 migrations of 128 KiB"),
+    ("exposed-communication", waiting(10.0, hidden=5.0), [waiting(9.9, hidden=5.0)], "NCCL alone 10 %"),
+    ("no-backward-overlap", waiting(10.0), [waiting(10.0, hidden=5.0)], "NCCL alone 10 %, none hidden"),
+    ("too-little-work", waiting(60.0, computing=30.0), [waiting(60.0, computing=70.0)], "NCCL alone 60 %, computing 30 %"),
+    ("small-buckets", waiting(40.0, collectives=64), [waiting(40.0, collectives=31)], "64 collectives of 78.1 us"),
+    ("late-rank-host", waiting(40.0, pct=20.0), [waiting(40.0, pct=10.0)], "rank 3 is late, NCCL alone 40 %"),
+    ("late-rank-data", waiting(40.0, pct=20.0, late_gap_ns=MS, late_input=True), [waiting(40.0, pct=20.0)], "rank 3 is late"),
+    ("uneven-work", waiting(40.0, pct=20.0, late_work_pct=20.0, late_kernels_pct=20.0),
+     [waiting(40.0, pct=20.0, late_work_pct=4.0, late_kernels_pct=20.0)], "rank 3 is late"),
+    ("late-rank-heat", waiting(40.0, pct=20.0, late_work_pct=20.0, late_kernels_pct=0.0),
+     [waiting(40.0, pct=20.0, late_work_pct=20.0, late_kernels_pct=9.0)], "rank 3 is late"),
+    ("tensor-cores-unused", of_class("GEMM", 10, fp32=2), [of_class("GEMM", 10, fp32=1.9), of_class("GEMM", 10, fp32=9, idle_pct=40.0),
      replace(of_class("GEMM", 10, fp32=9), gpus=V100), replace(of_class("GEMM", 10, fp32=9), gpus=())], "20 % FP32 GEMM"),
-    ("layout", of_class("layout", 0.8), [of_class("layout", 0.7), of_class("layout", 3, idle_pct=40.0)], "8 % converts layouts"),
-    ("optimizer", of_class("optimizer", 2), [of_class("optimizer", 1.9), FUSED], "20 % is the optimizer's step"),
-    ("short kernels", of_class("elementwise", 2.5, short=50.0),
+    ("layout-conversion", launched(("void nchwToNhwcKernel<float>()", 8)), [launched(("void nchwToNhwcKernel<float>()", 7)),
+     launched(("transpose(float*)", 50))], "8 % converts layouts"),
+    ("unfused-optimizer", launched((FOREACH, 20)), [launched((FOREACH, 19)), launched((FOREACH, 50), (FUSED, 10))],
+     "20 % is the optimizer's step"),
+    ("unfused-attention", launched(("softmax_warp_forward<float>()", 20)), [launched(("softmax_warp_forward<float>()", 19)),
+     launched(("my_softmax(float*)", 50))], "20 % is softmax and elementwise work"),
+    ("autocast-weight-casts", launched((CAST, 15, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
+     [launched((CAST, 14, 20.0), ("sm90_xmma_gemm_f16f16", 50)), launched(("my_bfloat16_copy(float*)", 50, 20.0), ("sm90_xmma_gemm_f16f16", 50))], "15 % is casts"),
+    ("dense-embedding-gradient", launched((FUSED, 40), (FILL, 5), ("compute_grad_weight<float>()", 1)),
+     [launched((FUSED, 40), (FILL, 4), ("compute_grad_weight<float>()", 1)), launched((FUSED, 40), (FILL, 5))], "45 % is the dense"),
+    ("short-kernels", of_class("elementwise", 2.5, short=50.0),
      [of_class("elementwise", 2.5, short=49.0), of_class("elementwise", 2.4, short=90.0)], "50 % of the kernels take less"),
-    ("slow iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
+    ("slow-iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
      "iteration 4 of 22 takes 30 ms"),
-    ("stray context", case(iterations=STEPS, stray_contexts=(StrayContext("rank 1", 0, 20, 0, 40 * US, 2 * US),)), [case()],
+    ("slow-first-iteration", first_takes(500, gpu=30), [first_takes(80, gpu=30), first_takes(500, gpu=10)],
+     "the first 2 iterations take 500 ms"),
+    ("stray-context", case(iterations=STEPS, stray_contexts=(StrayContext("rank 1", 0, 20, 0, 40 * US, 2 * US),)), [case()],
      "rank 1 also holds a context on GPU 0"),
 ]  # fmt: skip
 
@@ -114,8 +159,10 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
 RULES_HOLD += test_host.RULES_HOLD
 
 
-def test_the_table_has_every_rule():
-    assert {name for name, *_ in RULES_HOLD} == set(RULES) - {"kernels"}  # test_counters.py has those
+def test_every_cause_that_a_rule_names_has_a_case():
+    """Those of kernels are in test_counters.py, those of a timeline's gaps and streams in test_idle_gpu.py."""
+    assert len({name for name, *_ in RULES_HOLD}) >= len(RULES)
+    assert {name for name, *_ in RULES_HOLD} <= set(causes())
 
 
 def hit(name, some):
@@ -155,16 +202,16 @@ def test_copies_count_of_all_gpu_time_with_what_a_report_cut_off():
     cut = Spent(
         False, None, (Part("GEMM", 51 * MS, 1.0, "", 0.0), Part("copies", 50 * MS, 9.0, "", 0.0)), 0.0, 0.0, 10.0
     )
-    assert hit("copies", case(copies=copies)) is not None
-    assert hit("copies", case(copies=copies, spent=cut)) is None
+    assert hit("copies-dominate", case(copies=copies)) is not None
+    assert hit("copies-dominate", case(copies=copies, spent=cut)) is None
 
 
 def test_hits_are_ordered_by_what_could_be_won_and_alike_cases_share_a_sentence():
     some = [replace(idle(busy_pct=busy), id=name) for name, busy in (("a", 50.0), ("b", 10.0), ("c", 40.0))]
     some[0] = replace(some[0], spent=spent(WORK, exposed_pct=60.0))
     hits = hits_of(some)
-    assert [found.cause for found in hits["a"]] == ["exposed communication", "idle: launches"]
-    first, second = as_findings(hits, several=True)
+    assert [found.cause for found in hits["a"]] == ["exposed-communication", "launch-bound"]
+    second, first = as_findings(hits, several=True)
     assert first.text.startswith("b: the GPU is idle 90 % of an iteration")
     assert first.text.endswith("Likewise c (60 %), a (50 %).")
     assert first.cases == ("b", "c", "a")

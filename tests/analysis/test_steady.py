@@ -54,11 +54,11 @@ def timeline(name="r", case="c", **params):
     return make_run(name, case, params=params, pass_name="timeline", pass_kind="timeline")
 
 
-def told(parts, iterations, *, phases=(), runs=None, figures=()):
+def told(parts, iterations, *, phases=(), runs=None, figures=(), **more):
     """The cases of a campaign with these rows, and what the rules say of them."""
     tables = {"gpu_summary": whole(parts), "phase_summary": parts, "iterations": iterations, "phases": list(phases),
               "figures": list(figures),
-              "communication": [r | {"library": "nccl"} for r in parts if r["summary"] == "communication"]}  # fmt: skip
+              **more, "communication": [r | {"library": "nccl"} for r in parts if r["summary"] == "communication"]}  # fmt: skip
     cases = summarize_cases(runs or [timeline()], tables, 0.9)
     return cases, [f.text for f in as_findings(hits_of(cases), several=len(cases) > 1)]
 
@@ -182,14 +182,14 @@ def test_ranks_that_wait_for_a_late_one_do_not_communicate_much():
     assert waiting.late == "the process on GPU 0"
     (text,) = found
     assert text == (
-        f"{ALONE}most of it waiting: the process on GPU 0 reaches the collectives last. Look at what delays it, not at"
-        " the network."
+        f"{ALONE}most of it waiting: the process on GPU 0 reaches the collectives last. Look at what its host does"
+        " there, not at the network."
     )
 
 
 def test_ranks_that_take_equally_long_communicate():
     (text,) = scaled(ranks(40 * MS, 41 * MS, 40 * MS, 40 * MS))[1]
-    assert text.startswith(f"{ALONE}on all ranks alike: no rank is late throughout. Overlap it with computing")
+    assert text.startswith(f"{ALONE}on all ranks alike: no rank is late throughout: the collectives begin after")
 
 
 def test_ranks_that_do_not_do_the_same_tell_nothing_of_waiting():
@@ -197,7 +197,7 @@ def test_ranks_that_do_not_do_the_same_tell_nothing_of_waiting():
     parts[2]["calls"] = 39
     cases, (text,) = scaled(parts)
     assert cases[1].waiting is None
-    assert text.startswith(f"{ALONE}which may be waiting for a late rank. ")
+    assert text.startswith(f"{ALONE}which may be waiting for a late rank")
 
 
 def test_a_report_a_rank_names_the_rank():

@@ -163,7 +163,7 @@ def test_a_context_with_two_kernels_leaves_the_busy_share_as_it_is(program):
     assert (row["med_gpu_ops"], row["med_ns"]) == (2, MS)
     assert row["med_longest_gap_ns"] == pytest.approx(20 * US)
     case, findings = said(path)
-    assert case.idle_gpu is None
+    assert case.idle_gpu.busy_pct > 97
     (finding,) = [text for text in findings if "context" in text]
     assert "also holds a context on GPU 0 that is hardly used: 2 kernels, 6 us in all" in finding
     assert "torch.cuda.set_device(local_rank)" in finding
@@ -215,7 +215,7 @@ def test_gpus_that_work_alike_are_shown_one_by_one(program, count, marked):
     assert [(name, round(share)) for name, share in case.spent.idle_gpus] == [(f"GPU {n}", 10) for n in range(count)]
     assert case.spent.gpu_ns + case.spent.idle_pct * case.spent.span_ns / 100 == pytest.approx(MS, rel=0.02)
     assert case.iterations.processes == 1
-    assert findings == []
+    assert not [text for text in findings if " is busy 90 % of an iteration" not in text]
 
 
 def test_a_gpu_that_is_used_little_is_worked_on_and_the_idle_one_is_named(program):

@@ -77,13 +77,20 @@ def test_work_that_runs_after_its_step_belongs_to_the_step_that_launched_it(tabl
     assert [r["phase"] for r in found["gpu_trace"]] == ["setup", *["warmup"] * 2, *["steady"] * 22]
 
 
-def test_a_mark_around_a_part_of_each_iteration_leaves_out_the_last(tables):
-    events = loop(None, first=2 * MS)
-    events += [
-        span("Optimizer.step#SGD.step", "user_annotation", 50 * MS + 2 * MS * n + 600, 1200.0) for n in range(12)
-    ]
-    (row,) = tables(events)["iterations"]
-    assert (row["iterations"], row["min_ns"], row["max_ns"]) == (11, 2e6, 2e6)
+def optimizer_steps():
+    """Marks that launch none of the steps' kernels."""
+    marks = (span("Optimizer.step#SGD.step", "user_annotation", 52 * MS + 2 * MS * n + 600, 1200.0) for n in range(12))
+    return loop(None, first=2 * MS) + list(marks)
+
+
+def test_a_mark_that_launches_little_of_the_work_is_no_iteration(tables):
+    (row,) = tables(optimizer_steps())["iterations"]
+    assert (row["found_by"], row["iterations"], row["med_ns"]) == ("kernel_sequence", 12, 2e6)
+
+
+def test_a_mark_that_is_named_is_one_and_the_last_is_left_out_where_it_is_a_part(tables):
+    (row,) = tables(optimizer_steps(), steps="Optimizer.step#SGD.step")["iterations"]
+    assert (row["found_by"], row["iterations"], row["min_ns"], row["max_ns"]) == ("nvtx", 11, 2e6, 2e6)
 
 
 def test_a_trace_of_whole_microseconds_has_phases_too(tables):

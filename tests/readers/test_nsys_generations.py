@@ -72,6 +72,8 @@ def whole(nsys_database):
     database.range(0, 3500, "step")
     for n in range(4):
         database.range(1000 * n + 3600, 1000 * n + 4500, None, textId=name("iteration"))
+        database.call(1000 * n + 3700, 90, correlationId=50 + n)
+        database.kernel(1000 * n + 3800, 600, "void k0<int>(int)", correlationId=50 + n)
     database.range(900, 2000, None, textId=name("inner"), domainId=1)
     database.range(5, None, "dom", kind=75, domainId=1)
     database.range(100, 700, "other", kind=60)
@@ -120,7 +122,7 @@ def test_the_fixture_fills_every_table_that_an_export_can_fill(whole):
     assert found.keys() == {
         "gpu_summary", "gpu_trace", "api_summary", "api_trace", "osrt_summary", "um_summary", "nvtx_summary",
         "nvtx_gpu_summary", "openacc_summary", "openmp_summary", "communication", "facts", "phases", "phase_summary",
-        "iterations", "iteration_trace", "nvtx_trace", "process_gpus",
+        "iterations", "iteration_trace", "nvtx_trace", "process_gpus", "gaps", "gpu_use",
     }  # fmt: skip
 
 
@@ -153,8 +155,20 @@ def test_another_order_of_columns_changes_nothing(whole):
     assert got == before
 
 
-PHASES = ("phases", "phase_summary", "iterations", "iteration_trace", "process_gpus")
-LEADS_TO_PHASES = ("correlationId", "globalPid", "globalTid", "deviceId", "domainId", "text", "textId", "value")
+PHASES = (
+    "phases", "phase_summary", "iterations", "iteration_trace", "process_gpus", "gaps", "host_copies", "gpu_use",
+)  # fmt: skip
+LEADS_TO_PHASES = (
+    "correlationId",
+    "globalPid",
+    "globalTid",
+    "deviceId",
+    "domainId",
+    "text",
+    "textId",
+    "value",
+    "nameId",
+)
 EVERY = 1 if os.environ.get("NSW_EXPLORE") else 5  # of the columns, taken away one at a time
 
 

@@ -81,7 +81,9 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     if idle.busy_pct >= BUSY_PCT:
         return []
     base = f"{idle.gpu} is idle {100 - idle.busy_pct:.0f} % of {_span(case, idle)}"
-    others = " The others wait for it in NCCL kernels." if idle.collectives and idle.processes > 1 else ""
+    others = ""
+    if idle.processes > 1:
+        others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
     hits = []
     for cause in idle_causes(case, idle):
         gain = 100 * cause.saved_ns / idle.med_ns
@@ -115,11 +117,6 @@ def _span(case: CaseSummary, idle: IdleGpu) -> str:
 
 def idle_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """What keeps a GPU idle, the longest first."""
-    if not idle.gaps:
-        return [IdleCause(
-            "host-work", idle.idle_ns, "waits for the host", "these tables do not tell what the host does meanwhile",
-            "Read the reports again (`nsw reread`) for what its gaps tell.", "`nsw reread`",
-        )]  # fmt: skip
     paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
     if paged >= _MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
         return []
@@ -147,7 +144,7 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
         return IdleCause(work.cause, took, work.what, work.fact, work.advice, work.do)
     everywhere = count >= _EACH * idle.operations
-    if locks >= _PART * all_ns or (everywhere and idle.use.get("lock_threads", 0.0) >= _LOCKING):
+    if idle.use.get("lock_threads", 0.0) >= _LOCKING and (locks >= _PART * all_ns or everywhere):
         text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"
         return IdleCause("python-threads", took, waits + "threads", f"{head}{text}, as threads of Python do")
     if reads + writes + opens >= _PART * all_ns:
@@ -290,4 +287,5 @@ def _waited(case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a
     which = "each operation" if a_kernel >= 0.8 else "many operations"
     return IdleCause("sync-each-operation", saved, f"{waits:.0f} waits for the GPU an iteration",
                      f"the host synchronises with the GPU after {which} ({waits:.0f} waits for"
-                     f" {plural(round(idle.operations), 'operation')} an iteration), and launches none ahead")  # fmt: skip
+                     f" {plural(round(idle.operations), 'operation')} an iteration), launching none"
+                     " ahead")  # fmt: skip

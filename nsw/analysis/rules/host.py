@@ -116,7 +116,7 @@ def _memory(case: CaseSummary, _: Context) -> Hit | None:
         level_text, do = "", "look at memory access"
         advice = "`host: {tool: vtune, analysis: memory-access}` tells whether it is DRAM or caches."
     return Hit(
-        "cpu: memory", case.id, share, f"{share:.0f} % of CPU slots wait for memory", do,
+        "cpu-memory", case.id, share, f"{share:.0f} % of CPU slots wait for memory", do,
         f"{share:.0f} % of the CPU's pipeline slots wait for memory{level_text}", advice, f"{share:.0f} %", _FACTS,
     )  # fmt: skip
 
@@ -127,7 +127,7 @@ def _scalar(case: CaseSummary, _: Context) -> Hit | None:
     if share is None or share >= _VECTOR_PCT:
         return None
     return Hit(
-        "cpu: scalar code", case.id, 0.5 * (100 - share), f"{share:.0f} % of FP operations packed", "vectorise",
+        "scalar-code", case.id, 0.5 * (100 - share), f"{share:.0f} % of FP operations packed", "vectorise",
         f"only {share:.0f} % of the floating-point operations are packed into vectors",
         "Compile for the CPU (-O3 -march=native), let the compiler say why it does not vectorise the hottest loop"
         " (-qopt-report, -fopt-info-vec-missed), or call a library.",
@@ -149,7 +149,7 @@ def _idle_cores(case: CaseSummary, _: Context) -> Hit | None:
     serial, elapsed = _fact(case, "serial_s"), _fact(case, "elapsed_s")
     alone = f", {100 * serial / elapsed:.0f} % of the time one alone" if serial and elapsed else ""
     return Hit(
-        "cpu: idle cores",
+        "idle-cores",
         case.id,
         0.5 * (100 - share),
         sentence.removesuffix(" on average"),
@@ -174,7 +174,7 @@ def _mpi(case: CaseSummary, _: Context) -> Hit | None:
     waits = f", {seconds(lost)} of {seconds(took)} waiting for slower ranks" if lost and took else ""
     balance = bool(lost and took and lost >= took / 2)
     return Hit(
-        "cpu: MPI", case.id, share, f"{share:.0f} % in MPI", "balance the ranks" if balance else "fewer messages",
+        "mpi-time", case.id, share, f"{share:.0f} % in MPI", "balance the ranks" if balance else "fewer messages",
         f"{share:.0f} % of the elapsed time is MPI{waits}",
         "Give each rank the same work." if balance else
         "Send less often and more at once, or let messages go while ranks compute (MPI_Isend, MPI_Iallreduce).",
@@ -193,7 +193,7 @@ def _imbalance(case: CaseSummary, _: Context) -> Hit | None:
     if excess_pct < _IMBALANCE_PCT:
         return None
     return Hit(
-        "cpu: imbalance",
+        "mpi-imbalance",
         case.id,
         100 * (1 - mean / times[slowest_rank]),
         f"rank {slowest_rank} works {excess_pct:.0f} % longer",
@@ -220,7 +220,7 @@ def _spinning(case: CaseSummary, _: Context) -> Hit | None:
     if share < _SPIN_PCT:
         return None
     return Hit(
-        "cpu: threads wait", case.id, share, f"{share:.0f} % {problem}", "balance the threads",
+        "threads-wait", case.id, share, f"{share:.0f} % {problem}", "balance the threads",
         f"{share:.0f} % of the {fact}",
         "Share loops out in smaller pieces (schedule(dynamic)), or start fewer threads.", f"{share:.0f} %", _FACTS,
     )  # fmt: skip
@@ -232,7 +232,7 @@ def _reorders(case: CaseSummary, _: Context) -> Hit | None:
     if primitives is None or primitives.reorder_pct < _REORDER_PCT:
         return None
     return Hit(
-        "onednn: reorders",
+        "onednn-reorders",
         case.id,
         primitives.reorder_pct,
         f"{primitives.reorder_pct:.0f} % reorders",
@@ -253,7 +253,7 @@ def _reference(case: CaseSummary, _: Context) -> Hit | None:
     if primitives is None or primitives.reference_pct < _REORDER_PCT:
         return None
     return Hit(
-        "onednn: reference",
+        "onednn-reference",
         case.id,
         primitives.reference_pct,
         f"{primitives.reference_pct:.0f} % reference code",
@@ -267,7 +267,7 @@ def _reference(case: CaseSummary, _: Context) -> Hit | None:
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
-    "cpu: memory": _memory, "cpu: scalar code": _scalar, "cpu: idle cores": _idle_cores, "cpu: MPI": _mpi,
-    "cpu: imbalance": _imbalance, "cpu: threads wait": _spinning, "onednn: reorders": _reorders,
-    "onednn: reference": _reference,
+    "cpu-memory": _memory, "scalar-code": _scalar, "idle-cores": _idle_cores, "mpi-time": _mpi,
+    "mpi-imbalance": _imbalance, "threads-wait": _spinning, "onednn-reorders": _reorders,
+    "onednn-reference": _reference,
 }  # fmt: skip

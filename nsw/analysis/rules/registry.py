@@ -31,7 +31,8 @@ __all__ = ["RULES", "as_findings", "hits_of"]
 GROUP: Final = "nsw.rules"
 RULES: Final[Mapping[str, Rule]] = {**timeline_rules.RULES, **counter_rules.RULES, **host_rules.RULES}
 _KERNELS: Final = "kernels"
-_GENERAL: Final = {"launch-bound": 0.4}  # what the gain of a general remedy counts in the order
+# what the gain of a remedy counts in the order that is general, or costs accuracy
+_GENERAL: Final = {"launch-bound": 0.4, "tensor-cores-unused": 0.4}
 _ALIKE: Final = 4  # other cases of a rule that are named
 
 
@@ -72,7 +73,7 @@ def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequen
 
 
 def _weight(hit: Hit) -> tuple[float, str]:
-    """The order of hits: by gain, but a remedy for all launches after one that names what to change."""
+    """The order of hits: by gain, but general remedies after those that name what to change."""
     return -hit.gain_pct * _GENERAL.get(hit.cause, 1.0), hit.cause
 
 

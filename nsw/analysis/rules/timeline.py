@@ -56,6 +56,7 @@ _WAITING: Final = 1 / 3  # of the time in NCCL's kernels
 _COLLECTIVES, _FEW_BUCKETS, _SMALL_COLLECTIVE_NS = 32, 8, 100e3  # an iteration; how long a small one takes
 _HIDDEN: Final = 0.1  # times the exposed time: hardly anything is hidden
 _BACKWARD: Final = 0.6  # of computing: beside which collectives can run
+_LATE_GAP: Final = 0.05  # of an iteration: what the late rank's GPU waits longer for its host
 _MORE_WORK_PCT, _SAME_KERNELS_PCT = 5.0, 3.0
 _FP32_PCT: Final = 20.0  # of GPU time
 _AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
@@ -83,7 +84,8 @@ _MIGRATIONS: Final = 500
 # kernels of libraries, by their names
 _OF_LIBRARIES: Final = re.compile(
     r"\bat::|at_cuda_detail|cudnn|cublas|nvjet|cutlass|xmma|gemm|elementwise_kernel|multi_tensor_apply|softmax_warp|cunn_"
-    r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash|\bcub\b|compute_grad_weight|sum_and_scatter", re.IGNORECASE,
+    r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash|\bcub\b|compute_grad_weight|sum_and_scatter",
+    re.IGNORECASE,
 )  # fmt: skip
 _LAYOUT: Final = re.compile(r"nchwToNhwc|nhwcToNchw|tensorTransform|transposeTensor|batch_transpose", re.IGNORECASE)
 _UNFUSED_STEP: Final = re.compile(r"^(?!.*multi_tensor).*(?:addcmul|addcdiv|lerp|sqrt_kernel)", re.IGNORECASE)
@@ -146,7 +148,7 @@ def _pageable(case: CaseSummary, context: Context) -> Hit | None:
     idle = case.idle_gpu
     if (
         idle is None
-        or not idle.use
+        or "computing_ns" not in idle.use
         or any(copy.memory is None for copy in idle.copies if copy.direction != "on the GPU")
     ):
         return _slow_copies(case, context)
@@ -182,12 +184,12 @@ def _hit(case: CaseSummary, cause: str, gain: float, what: str, fact: str, size:
 def _not_overlapped(case: CaseSummary, _: Context) -> Hit | None:
     """Large copies that do not run at all while kernels or copies the other way do."""
     idle = case.idle_gpu
-    if idle is None or not idle.is_iteration:
-        return None
+    if idle is None or not idle.is_iteration or "computing_ns" not in idle.use:
+        return _copies_alone(case)
     copies = [copy for copy in idle.copies if copy.direction != "on the GPU" and (copy.med_bytes or 0.0) >= _LARGE]
     took, alone = (sum(getattr(copy, column) for copy in copies) for column in ("total_ns", "alone_ns"))
     computing = idle.use.get("computing_ns", 0.0)
-    if not took or alone < _APART * took or any(copy.memory == "managed" for copy in copies):
+    if not took or alone < _APART * took or any(copy.memory in {"managed", "pageable"} for copy in copies):
         return None
     if took + computing > _BESIDE * idle.use.get("busy_ns", 0.0):  # copies of both ways run beside each other
         return None
@@ -200,6 +202,22 @@ def _not_overlapped(case: CaseSummary, _: Context) -> Hit | None:
         case, "no-copy-overlap", saved, f"{100 * alone / idle.med_ns:.0f} % copies, no kernel beside",
         f"{100 * alone / idle.med_ns:.0f} % of an iteration is copying {largest.direction}{speed} with no kernel beside"
         f" it: copies and kernels alternate, and could overlap", f"{100 * alone / idle.med_ns:.0f} %", "host_copies",
+    )  # fmt: skip
+
+
+def _copies_alone(case: CaseSummary) -> Hit | None:
+    """The same by tables that only tell how long copies are alone."""
+    spent, largest = case.spent, _most_copied(case)
+    alone = spent.copies_pct if spent else None
+    if alone is None or alone < _WORTH_PCT or largest is None or (case.idle_gpu is not None and case.idle_gpu.copies):
+        return None
+    if _slow_copies(case, Context()) is not None:
+        return None
+    speed = f" at {rate(largest.bytes_per_s)}" if largest.bytes_per_s else ""
+    return _hit(
+        case, "no-copy-overlap", min(alone, 100 - alone), f"{alone:.0f} % copies, no kernel beside",
+        f"{alone:.0f} % of an iteration is copying {_direction_text(largest)}{speed} with no kernel beside it",
+        f"{alone:.0f} %", "copies",
     )  # fmt: skip
 
 
@@ -412,25 +430,28 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         return None
     nccl = next((part for part in spent.parts if part.name == NCCL), None)
     head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
-    if case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct(NCCL):
+    late = case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct(NCCL)
+    if late and case.waiting is not None and _is_explained(case.waiting, spent.span_ns):
         return _late_rank(case, case.waiting, exposed, head)
     if nccl is not None and nccl.operations >= _COLLECTIVES and nccl.ns / nccl.operations < _SMALL_COLLECTIVE_NS:
         return _hit(
             case, "small-buckets", exposed * (1 - _FEW_BUCKETS / nccl.operations),
             f"{nccl.operations:.0f} collectives of {format_ns(nccl.ns / nccl.operations)}",
-            f"{head}, in {nccl.operations:.0f} small collectives of {format_ns(nccl.ns / nccl.operations)} each: buckets"
-            " are too small", f"{exposed:.0f} %", "communication",
+            f"{head}, in {nccl.operations:.0f} small collectives of {format_ns(nccl.ns / nccl.operations)} each:"
+            " buckets are too small", f"{exposed:.0f} %", "communication",
         )  # fmt: skip
     if (spent.hidden_pct or 0.0) < _HIDDEN * exposed and nccl is not None:
         computing = spent.computing_pct or 0.0
         if computing < exposed:
             return _hit(
-                case, "too-little-work", exposed - computing / 2, f"NCCL alone {exposed:.0f} %, computing {computing:.0f} %",
+                case, "too-little-work", exposed - computing / 2,
+                f"NCCL alone {exposed:.0f} %, computing {computing:.0f} %",
                 f"{head}, computing only {computing:.0f} %: communication dominates, since a GPU has so little work",
                 f"{exposed:.0f} %", "communication",
             )  # fmt: skip
         return _hit(
-            case, "no-backward-overlap", min(exposed, _BACKWARD * computing), f"NCCL alone {exposed:.0f} %, none hidden",
+            case, "no-backward-overlap", min(exposed, _BACKWARD * computing),
+            f"NCCL alone {exposed:.0f} %, none hidden",
             f"{head}, {_who_is_late(case)}: the collectives begin after the backward pass, and none runs beside it",
             f"{exposed:.0f} %", "communication",
         )  # fmt: skip
@@ -440,6 +461,12 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
     )  # fmt: skip
+
+
+def _is_explained(waiting: Waiting, span_ns: float) -> bool:
+    """Whether the late rank's own timeline shows a reason, where it was looked at."""
+    work = waiting.late_work_pct
+    return work is None or work >= _MORE_WORK_PCT or waiting.late_gap_ns >= _LATE_GAP * span_ns
 
 
 def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -> Hit:
@@ -463,13 +490,17 @@ def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -
     elif waiting.late_gap_ns:
         text += f"; its GPU waits {format_ns(waiting.late_gap_ns)} an iteration for its host"
     known = causes()[cause]
-    return Hit(cause, case.id, exposed, f"{name} is late, NCCL alone {exposed:.0f} %", known.do, text,
+    ranks = max(case.iterations.processes if case.iterations else 2, 2)
+    gain = min(95.0, exposed * ranks / (ranks - 1))  # of those that wait: the late one does not
+    return Hit(cause, case.id, gain, f"{name} is late, NCCL alone {exposed:.0f} %", known.do, text,
                known.remedy(framework_of(case)), f"{exposed:.0f} %", "communication")  # fmt: skip
 
 
 def _who_is_late(case: CaseSummary) -> str:
     if case.waiting is None:
         return "which may be waiting for a late rank"
+    if case.spent is not None and case.waiting.pct >= _WAITING * case.spent.share_pct(NCCL):
+        return f"most of it waiting for {case.waiting.late}, whose launches come last"
     return "on all ranks alike: no rank is late throughout"
 
 
@@ -527,7 +558,8 @@ def _attention(case: CaseSummary, _: Context) -> Hit | None:
     if case.spent is None or case.spent.share_pct("attention"):
         return None
     return _of_kernels(
-        case, "unfused-attention", _SCORES, _SCORES_PCT, "is softmax and elementwise work on attention's scores, which are"
+        case, "unfused-attention", _SCORES, _SCORES_PCT,
+        "is softmax and elementwise work on attention's scores, which are"
         " stored between two products", needs=_SOFTMAX,
     )  # fmt: skip
 

@@ -173,7 +173,8 @@ def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[R
         known = bool((sizes >= 0).all())
         rows.append({
             "direction": COPY_WAYS[which // 8], "memory": MEMORIES[which % 8 - 1] if which % 8 else None,
-            "calls": int(mine.sum()), "total_ns": float((end - start)[mine].sum()), "alone_ns": float(alone[mine].sum()),
+            "calls": int(mine.sum()), "total_ns": float((end - start)[mine].sum()),
+            "alone_ns": float(alone[mine].sum()),
             "total_bytes": float(sizes.sum()) if known else None,
             "med_bytes": float(np.median(sizes)) if known else None,
             "late_calls": int((start[mine] >= middle).sum()),
@@ -226,7 +227,7 @@ def _pace(phases: Phased, calls: Calls | None) -> Row:
 
 
 def _period(phases: Phased) -> Row:
-    """Slow iterations that come at equal distances: how far, how much slower, and how much more the GPU does in them."""
+    """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's."""
     durations, gpu = phases.durations[phases.warmup :], phases.gpu[phases.warmup + 1 : -1]
     usual = float(np.median(durations))
     slow = durations > max(_SLOW * usual, usual + _SLOWER_NS)

@@ -143,6 +143,7 @@ _REGULAR: Final = 0.98  # of the distances between repetitions
 _LIKELY: Final = 32  # lags that the autocorrelation proposes
 _WHOLE_REPETITION: Final = 0.9  # of a repetition's kernels
 _ANCHORS: Final = 256  # kernels tried as the first of a repetition
+_TRIVIAL: Final = 3  # kernels
 _FEW_KERNELS, _SHORT_NS = 32, 1e6  # of a repetition that may be a loop within an iteration
 _LONG_PAUSE, _LONG_PAUSE_NS = 5.0, 50_000.0  # times the usual one, and ns: a pause that may end an iteration
 _SAME_DISTANCE: Final = 0.8  # of the distances between what ends iterations
@@ -172,18 +173,21 @@ class Kernels:
         ]
 
 
-def of_kernels(kernels: Kernels, separators: Sequence[IntArray] = ()) -> Iterations | None:
+def of_kernels(
+    kernels: Kernels, separators: Sequence[IntArray] = (), inputs: IntArray | None = None
+) -> Iterations | None:
     """The iterations of a process by its kernels: by those of the first device whose sequence repeats.
 
     Args:
         kernels: Its kernels.
-        separators: Times of the host's clock, ns, of what may end an iteration: waits for the GPU, copies.
+        separators: Times of the host's clock, ns, of what may end an iteration: waits for the GPU, copies from it.
+        inputs: When copies to the GPU were launched, which an iteration may begin with.
     """
-    found = (_of_kernels(part, separators) for part in kernels.of_each_device())
+    found = (_of_kernels(part, separators, inputs) for part in kernels.of_each_device())
     return next((one for one in found if one is not None), None)
 
 
-def _of_kernels(kernels: Kernels, separators: Sequence[IntArray]) -> Iterations | None:
+def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArray | None) -> Iterations | None:
     """As `repetitions`, of kernels in any order."""
     names, starts, durations, launched = kernels.names, kernels.starts, kernels.durations, kernels.launched
     if not bool((launched[1:] >= launched[:-1]).all()):
@@ -191,10 +195,15 @@ def _of_kernels(kernels: Kernels, separators: Sequence[IntArray]) -> Iterations 
         names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
     repeated = repetitions(names, starts, durations)
     if repeated is not None and len(repeated[0]) > 1 and _may_be_inner(starts, repeated[0]):
-        outer = _separated(launched, separators) or repetitions(names, starts, durations, outermost=True)
-        if outer is not None and 2 * len(outer[0]) <= len(repeated[0]):
-            repeated = outer
-        elif _is_one_launch(starts, repeated[0]):
+        by_input = None if inputs is None else _separated(launched, [inputs])
+        pauses = np.diff(launched)
+        long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
+        outer = _separated(launched, [long, *separators]) or repetitions(names, starts, durations, outermost=True)
+        longer = [by_input] if by_input is not None and 2 * len(by_input[0]) <= len(repeated[0]) else []
+        longer += [outer] if outer is not None and _holds(outer[0], repeated[0]) else []
+        if longer:
+            repeated = min(longer, key=lambda one: len(one[0]))
+        elif _is_only_inner(names, starts, repeated[0]):
             repeated = None
     if repeated is None:
         return None
@@ -208,9 +217,7 @@ def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntA
 
     The distances count launches. What comes between is a wait, a copy, or a pause of the host.
     """
-    pauses = np.diff(launched)
-    long = max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS) if len(pauses) else 0.0
-    places = [np.flatnonzero(pauses > long) + 1, *(np.searchsorted(launched, np.sort(times)) for times in separators)]
+    places = [np.searchsorted(launched, np.sort(times)) for times in separators]
     best: tuple[IntArray, int] | None = None
     for place in places:
         heads = np.unique(place[(place > 0) & (place < len(launched))])
@@ -232,16 +239,25 @@ def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntA
     return best
 
 
+def _holds(outer: IntArray, inner: IntArray) -> bool:
+    """Whether a longer repetition has others than the shorter in it; of very few kernels always: a loop in it."""
+    length, step = (int(np.median(np.diff(heads))) for heads in (outer, inner) if len(heads) > 1)
+    return length >= 2 * step and (step <= _TRIVIAL or length % step != 0)
+
+
 def _may_be_inner(starts: IntArray, heads: IntArray) -> bool:
     """Whether a repetition is so small that it may be a loop within an iteration: over layers, or parameters."""
     few = float(np.median(np.diff(heads))) <= _FEW_KERNELS
     return few and float(np.median(np.diff(starts[heads]))) <= _SHORT_NS
 
 
-def _is_one_launch(starts: IntArray, heads: IntArray) -> bool:
-    """Whether a repetition is a kernel, launched again and again: a part of an iteration that nothing marks."""
-    one = int(np.median(np.diff(heads))) == 1
-    return one and float(np.median(np.diff(starts[heads]))) < _LONGEST_LAUNCH_NS
+def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:
+    """Whether a repetition is a part of iterations that nothing marks: one kernel, or few in unequal loops."""
+    step = int(np.median(np.diff(heads)))
+    one = len(np.unique(names[heads[0] : heads[-1] + step])) == 1
+    if one:
+        return float(np.median(np.diff(starts[heads]))) < _LONGEST_LAUNCH_NS * step
+    return step <= _TRIVIAL and not _is_regular(heads, step)
 
 
 def few_repetitions(kernels: Kernels) -> int:

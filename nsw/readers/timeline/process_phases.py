@@ -181,12 +181,18 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
         return iterations
     calls = recorded.calls()
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
-    copies = [work.launched[work.way == way] for way in (TO_GPU, FROM_GPU) if work.way is not None]
-    return of_kernels(_kernels(recorded, work), [*waits, *copies])
+    if work.way is None:
+        return of_kernels(_kernels(recorded, work), waits)
+    from_gpu, to_gpu = (work.launched[work.way == way] for way in (FROM_GPU, TO_GPU))
+    return of_kernels(_kernels(recorded, work), [*waits, from_gpu], to_gpu)
 
 
 def _kernels(recorded: Recorded, work: Operations) -> Kernels:
-    kernels = np.flatnonzero(work.category != MEMORY)
+    own = work.category == KERNEL
+    # NCCL's come where a bucket is full
+    kernels = np.flatnonzero(
+        own if 2 * int(own.sum()) > int((work.category != MEMORY).sum()) else work.category != MEMORY
+    )
     return Kernels(
         recorded.gpu_name[kernels],
         work.start[kernels],

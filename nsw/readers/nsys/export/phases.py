@@ -162,7 +162,8 @@ def split(
         if iterations is None and named_step is not None:
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
         if iterations is None and KERNEL in gpu:
-            iterations = of_kernels(_kernels(result, gpu[KERNEL], index), _separators(result, work, index, host))
+            kernels = _kernels(result, gpu[KERNEL], index, nccl)
+            iterations = of_kernels(kernels, *_separators(result, work, index, host))
         if iterations is not None:
             result.phased[index] = phased(work, iterations, warmup)
         elif KERNEL in gpu:
@@ -321,19 +322,26 @@ def _marks(split: Split, ranges: Ranges | None, calls: Collected | None) -> dict
     return by_process
 
 
-def _separators(made: Split, work: Operations, index: int, host: HostCalls | None) -> list[IntArray]:
-    """When a process waits for its GPU, and copies to and from it."""
+def _separators(
+    made: Split, work: Operations, index: int, host: HostCalls | None
+) -> tuple[list[IntArray], IntArray | None]:
+    """When a process waits for its GPU and copies from it; when it copies to it."""
     calls = _calls_of(made.processes[index], host)
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
-    return waits + [work.launched[work.way == way] for way in (TO_GPU, FROM_GPU) if work.way is not None]
+    if work.way is None:
+        return waits, None
+    return [*waits, work.launched[work.way == FROM_GPU]], work.launched[work.way == TO_GPU]
 
 
-def _kernels(made: Split, kernels: Collected, place: int) -> Kernels:
-    """A process's kernels."""
+def _kernels(made: Split, kernels: Collected, place: int, nccl: Collection[int] = ()) -> Kernels:
+    """A process's kernels; without NCCL's, which come where a bucket is full, where others are more."""
     rows = _rows(made, kernels, place)
+    keys = kernels.keys[rows]
+    own = ~np.isin(keys, list(nccl))
+    mine = own if 2 * int(own.sum()) > len(own) else np.ones(len(keys), bool)
     return Kernels(
-        kernels.keys[rows], kernels.columns["start"][rows], kernels.durations[rows], made.launched[KERNEL][rows],
-        kernels.codes["deviceId"][rows],
+        keys[mine], kernels.columns["start"][rows][mine], kernels.durations[rows][mine],
+        made.launched[KERNEL][rows][mine], kernels.codes["deviceId"][rows][mine],
     )  # fmt: skip
 
 

@@ -1,0 +1,341 @@
+"""Iterations of programs whose loops are known: the outermost repetition that holds the steady state, or none."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from nsw.readers import Options, read
+from nsw.tables import rows
+from tests.readers.conftest import GLOBAL_PID, GLOBAL_TID
+
+US = 1000
+A, B, C, D, OPT, EVAL, HEAD = (f"void {name}(float*)" for name in ("a", "b", "c", "d", "optimizer", "evaluate", "head"))
+
+
+@dataclass
+class Host:
+    """A host that launches, copies and waits on one clock; its kernels run one after the other."""
+
+    database: object
+    now: int = 10 * US
+    free: int = 0
+    id: int = 0
+    starts: list = field(default_factory=list)  # of iterations, by the host's clock
+
+    def step(self):
+        self.starts.append(self.now)
+
+    def _called(self, name, length):
+        self.id += 1
+        self.database.call(self.now, length, name, correlationId=self.id)
+        self.now += length + 1 * US
+        return self.id
+
+    def run(self, *names, us=10, stream=7, blocks=200):
+        for name in names:
+            key = self._called("cudaLaunchKernel_v7000", 4 * US)
+            start = max(self.now, self.free)
+            self.free = start + us * US
+            self.database.kernel(
+                start, us * US, name, correlationId=key, streamId=stream, gridX=blocks, gridY=1, gridZ=1
+            )
+
+    def wait(self):
+        self._called("cudaDeviceSynchronize_v3020", max(self.free - self.now, 0) + 2 * US)
+
+    def copy(self, kind, size, us=20, **more):
+        key = self._called("cudaMemcpyAsync_v3020", 3 * US)
+        start = max(self.now, self.free)
+        self.free = start + us * US
+        self.database.copy(start, us * US, kind, size, correlationId=key, streamId=7, **more)
+
+    def sleep(self, us):
+        self.now += us * US
+
+
+def equal_kernels(host):
+    host.run(*[A] * 4000, us=1)
+
+
+def equal_kernels_with_waits(host):
+    for _ in range(12):
+        host.step()
+        host.run(*[A] * 100, us=1)
+        host.wait()
+
+
+def equal_kernels_with_pauses(host):
+    for _ in range(12):
+        host.step()
+        host.run(*[A] * 50, us=1)
+        host.sleep(400)
+
+
+def time_steps(host):
+    for _ in range(40):
+        host.step()
+        host.run(A, us=400)
+
+
+def two_kernels_a_step(host):
+    for _ in range(60):
+        host.step()
+        host.run(A, B)
+
+
+def equal_layers(host):
+    for _ in range(20):
+        host.step()
+        host.run(*[A, B, C] * 8, HEAD, OPT)
+
+
+def many_equal_layers(host):
+    """A token of a language model: 60 layers of 3 kernels, and a head."""
+    for _ in range(12):
+        host.step()
+        host.run(*[A, B, C] * 60, HEAD)
+        host.wait()
+
+
+def forward_and_backward(host):
+    for _ in range(20):
+        host.step()
+        host.run(*[A, B] * 6, HEAD, *[C, D] * 6, OPT)
+
+
+def parameter_loop(host):
+    """An optimizer of four kernels a parameter, many more than the step."""
+    for _ in range(12):
+        host.step()
+        host.run(HEAD, *[A, B, C, D] * 60)
+        host.wait()
+
+
+def accumulation(host):
+    for _ in range(12):
+        host.step()
+        for _ in range(4):
+            host.run(A, B, C, D)
+        host.run(OPT)
+
+
+def two_networks(host):
+    """A generator and a discriminator in turn."""
+    for _ in range(15):
+        host.step()
+        host.run(A, B, C, OPT)
+        host.run(D, HEAD, B, OPT)
+
+
+def evaluation(host):
+    """Every 50 steps; steps of 40 kernels."""
+    for n in range(200):
+        host.step()
+        host.run(*[A, B, C, D] * 9, *[HEAD] * 3, OPT)
+        if n % 50 == 49:
+            host.run(*[EVAL] * 30)
+
+
+def losses_now_and_then(host):
+    for n in range(100):
+        host.step()
+        host.run(*[A, B, C, D] * 9, HEAD, OPT)
+        if n % 20 == 19:
+            host.copy(2, 4, us=1)
+            host.wait()
+
+
+def streams(host):
+    """Four streams of a copy, three kernels and a copy, then a wait."""
+    for _ in range(20):
+        host.step()
+        for stream in range(4):
+            host.copy(1, 1 << 20, srcKind=1, dstKind=2)
+            host.run(A, A, A, stream=13 + stream)
+            host.copy(2, 1 << 20, srcKind=2, dstKind=1)
+        host.wait()
+
+
+def decode(host):
+    """Tokens whose attention takes longer and longer."""
+    for n in range(60):
+        host.step()
+        for _ in range(4):
+            host.run(A, B)
+            host.run(C, us=10 + n)
+        host.run(HEAD)
+        host.copy(2, 4, us=1)
+        host.wait()
+
+
+def behind_set_up(host):
+    for n in range(40):
+        host.run(f"void set_up_{n}()")
+    equal_layers(host)
+
+
+def slow_at_times(host):
+    for n in range(40):
+        host.step()
+        host.run(*[A, B, C] * 4, OPT)
+        if n % 5 == 4:
+            host.sleep(3000)
+
+
+def one_program(host):
+    for n in range(300):
+        host.run(f"void once_{n}()")
+
+
+def growing_loops(host):
+    """Of which only the body repeats."""
+    host.step()
+    for n in range(1, 40):
+        host.run(*[A, B] * n, HEAD)
+
+
+def samples(host):
+    """A loader before each step."""
+    for _ in range(15):
+        host.step()
+        host.sleep(5000)
+        host.copy(1, 1 << 20, srcKind=1, dstKind=2)
+        host.run(*[A, B, C] * 3, OPT)
+        host.wait()
+
+
+PROGRAMS = [
+    (equal_kernels, None), (equal_kernels_with_waits, 12), (equal_kernels_with_pauses, 12), (time_steps, 40),
+    (two_kernels_a_step, 60), (equal_layers, 20), (many_equal_layers, 12), (forward_and_backward, 20), (parameter_loop, 12),
+    (accumulation, 12), (two_networks, 15), (evaluation, 200), (losses_now_and_then, 100), (streams, 20), (decode, 60),
+    (behind_set_up, 20), (slow_at_times, 40), (one_program, None), (growing_loops, 780), (samples, 15),
+]  # fmt: skip
+
+
+@pytest.fixture
+def host(nsys_database):
+    return Host(nsys_database())
+
+
+def tables_of(host, **options):
+    report = read(host.database.done(), Options(**options))
+    return {name: list(rows(name, data)) for name, data in report.tables.items()}
+
+
+@pytest.mark.parametrize(("program", "count"), PROGRAMS, ids=[program.__name__ for program, _ in PROGRAMS])
+def test_the_iterations_are_the_outermost_loop_of_the_program(program, count, host):
+    program(host)
+    found = tables_of(host).get("iterations", [])
+    if count is None:
+        assert found == []
+        return
+    (row,) = found
+    assert abs(row["iterations"] - count) <= max(1, 0.03 * count)  # one at an end may be cut, or have more behind it
+    length = (max(host.free, host.now) - host.starts[0]) / count
+    assert row["med_ns"] <= 1.1 * length
+
+
+def test_marks_that_hold_little_of_the_work_are_no_iterations_unless_they_are_named(host):
+    for n in range(10):
+        host.database.range(host.now, host.now + 12 * US, f"upload {n}")
+        host.copy(1, 1024, us=1)
+        host.sleep(10)
+    for _ in range(20):
+        host.run(A, B, C, D, us=30)
+    found = tables_of(host)
+    assert {row["found_by"] for row in found["iterations"]} == {"kernel_sequence"}
+
+
+def test_named_marks_are_iterations_whatever_they_hold(host):
+    for n in range(10):
+        host.database.range(host.now, host.now + 12 * US, f"upload {n}")
+        host.copy(1, 1024, us=1)
+        host.sleep(10)
+    host.run(*[A, B, C, D] * 20, us=30)
+    (row,) = tables_of(host, steps="upload")["iterations"]
+    assert (row["found_by"], row["iterations"]) == ("nvtx", 9)  # of the last it is not known where it ends
+
+
+def gaps_of(host):
+    found = tables_of(host)
+    return {(row["cause"], row["length"]): row for row in found["gaps"]}, found
+
+
+def test_gaps_before_launches_and_behind_waits_are_told_apart(host):
+    for _ in range(20):
+        host.run(*[A, B, C] * 4, OPT, us=2)
+        host.wait()
+    gaps, _ = gaps_of(host)
+    assert gaps["launch", "short"]["gaps"] > 10 * gaps["synchronise", "short"]["gaps"] > 0
+
+
+def test_a_gap_behind_a_value_that_is_read_is_of_the_value(host):
+    for _ in range(20):
+        for _ in range(5):
+            host.run(*[A, B, C, D] * 2, us=2)
+            host.copy(2, 4, us=1)
+            host.wait()
+        host.run(OPT)
+    gaps, found = gaps_of(host)
+    assert sum(row["gaps"] for (cause, _), row in gaps.items() if cause == "value") >= 90
+    (use,) = found["gpu_use"]
+    assert use["values"] / use["iterations"] == pytest.approx(5, abs=0.3)
+
+
+def test_what_was_launched_ahead_of_the_gpu_waits_for_no_host(host):
+    for _ in range(20):
+        host.run(*[A, B, C, D] * 4, us=50)
+    found = tables_of(host)
+    assert "gaps" not in found
+    assert found["gpu_use"][0]["busy_ns"] / found["gpu_use"][0]["span_ns"] > 0.95
+
+
+def test_a_long_gap_before_a_copy_to_the_gpu_says_so_and_what_the_system_did(host):
+    for _ in range(12):
+        host.database.add("OSRT_API", start=host.now, end=host.now + 4000 * US, globalTid=GLOBAL_TID, eventClass=0,
+                          nameId=host.database.string("pread64"), returnValue=0)  # fmt: skip
+        host.sleep(5000)
+        host.copy(1, 1 << 20, srcKind=1, dstKind=2)
+        host.run(*[A, B, C, D] * 2)
+        host.wait()
+    gaps, _ = gaps_of(host)
+    ((_, row),) = [(key, row) for key, row in gaps.items() if key[1] == "long"]
+    assert row["to_gpu"] == row["gaps"]
+    assert 0.7 < row["read_ns"] / row["total_ns"] < 0.9
+    assert row["cuda_ns"] < 0.1 * row["total_ns"]
+
+
+def test_copies_are_told_by_memory_and_by_what_runs_beside_them(host):
+    for _ in range(12):
+        host.copy(1, 1 << 20, srcKind=0, dstKind=2)
+        host.run(*[A, B, C, D] * 2)
+        host.copy(2, 1 << 20, srcKind=2, dstKind=1)
+        host.wait()
+    found = {(row["direction"], row["memory"]): row for row in tables_of(host)["host_copies"]}
+    assert set(found) == {("to the GPU", "pageable"), ("from the GPU", "pinned")}
+    assert all(row["alone_ns"] == row["total_ns"] for row in found.values())
+
+
+@pytest.mark.parametrize(("every", "period"), [(5, 5), (1000, None)])
+def test_slow_iterations_at_equal_distances_have_a_period(host, every, period):
+    for n in range(60):
+        host.run(*[A, B, C, D] * 9, OPT)
+        host.wait()
+        if n % every == every - 1:
+            host.sleep(4000)
+    (use,) = tables_of(host)["gpu_use"]
+    assert use["period"] == period
+
+
+def test_streams_and_small_kernels_are_counted(host):
+    for _ in range(20):
+        for stream in (13, 14, 15):
+            host.run(A, B, stream=stream, blocks=8)
+            host.run(C, stream=7, blocks=8)
+    (use,) = tables_of(host)["gpu_use"]
+    assert (use["streams"], use["small_ns"]) == (4, use["kernel_ns"])
+    assert use["default_stream"] / use["operations"] == pytest.approx(1 / 3, abs=0.05)
+
+
+def test_the_programs_are_of_one_process():
+    assert GLOBAL_PID >> 24 == GLOBAL_TID >> 24
