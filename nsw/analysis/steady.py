@@ -204,7 +204,7 @@ def _why_late(
         return ()
     measured: dict[tuple[Any, ...], tuple[float, ...]] = {}
     for key, row in rows.items():
-        waits = [gap for gap in gaps if process_of(gap) == key and gap["length"] != "short"]
+        waits = [gap for gap in gaps if process_of(gap) == key and gap["length"] == "long"]
         for_input = [gap for gap in waits if 2 * (gap.get("to_gpu") or 0) >= gap["gaps"]]
         measured[key] = tuple(
             value / row["iterations"]

@@ -43,7 +43,7 @@ def test_the_first_screen_has_the_headline_first_and_24_lines(demo, monkeypatch)
     text = " ".join(" ".join(lines).split())
     assert len(lines) <= 24
     assert text.startswith(
-        "90 % efficiency at gpus=4, batch=128; 67 % at batch=8: NCCL alone 41 % (H200, profiled, 1 run each)"
+        "90 % efficiency at gpus=4, batch=128; 67 % at batch=8: GPU 0 is late (H200, profiled, 1 run each)"
     )
     for row in (
         "8 2,543.0 6,790.5 67 % 3.26 -> 4.81 38 % 41 % 19 % 41 %",

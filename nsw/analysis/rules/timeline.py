@@ -431,7 +431,7 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
     nccl = next((part for part in spent.parts if part.name == NCCL), None)
     head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
     late = case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct(NCCL)
-    if late and case.waiting is not None and _is_explained(case.waiting, spent, exposed):
+    if late and case.waiting is not None and _is_explained(case.waiting, spent.span_ns):
         return _late_rank(case, case.waiting, exposed, head)
     if nccl is not None and nccl.operations >= _COLLECTIVES and nccl.ns / nccl.operations < _SMALL_COLLECTIVE_NS:
         return _hit(
@@ -463,11 +463,10 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
-def _is_explained(waiting: Waiting, spent: Spent, exposed: float) -> bool:
+def _is_explained(waiting: Waiting, span_ns: float) -> bool:
     """Whether the late rank's own timeline shows a reason, where it was looked at."""
-    work, little = waiting.late_work_pct, (spent.computing_pct or 0.0) < exposed  # all ranks may have too little work
-    least = (_MOSTLY if little else _LATE_GAP) * (spent.span_ns or 0.0)
-    return work is None or work >= _MORE_WORK_PCT or waiting.late_gap_ns >= least
+    work = waiting.late_work_pct
+    return work is None or work >= _MORE_WORK_PCT or waiting.late_gap_ns >= _LATE_GAP * span_ns
 
 
 def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -> Hit:
