@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from io import BufferedReader
 
 _ACL = "system.posix_acl_access"
@@ -345,3 +345,30 @@ def _is_alone_in(gid: int, path: Path) -> bool:
     except KeyError:
         return False
     return group.gr_name == user.pw_name and user.pw_gid == gid and set(group.gr_mem) <= {user.pw_name}
+
+
+def files_in(source: Path, name: str) -> Iterator[tuple[Path, str]]:
+    """The files of what an application names, each with its name beside the program; of a folder all below it."""
+    if source.is_dir():
+        for file in sorted(p for p in source.rglob("*") if p.is_file()):
+            yield file, f"{name}/{file.relative_to(source).as_posix()}".removeprefix("/")
+    elif source.is_file():
+        yield source, name
+
+
+def hash_of(file: Path) -> str:
+    """The SHA-256 of a file's content."""
+    import hashlib  # here: only starts and comparisons of programs need it
+
+    with open_to_read(file) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def hashes(files: Iterable[tuple[str | Path, str]]) -> dict[str, str]:
+    """The SHA-256 of an application's files by name; given are their places, with their names beside the program."""
+    return {name: hash_of(file) for source, beside_name in files for file, name in files_in(Path(source), beside_name)}
+
+
+def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The names of files that are not as they were, that came or went."""
+    return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]

@@ -19,12 +19,11 @@ from nsw.engine.events import Message
 from nsw.engine.ledger import IN_FLIGHT, Ledger, State
 from nsw.engine.ledger_rows import APP_FOLDER, FIGURES_FROM, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE
 from nsw.engine.loop import reset_failures
-from nsw.engine.recipe_lock import differing, hashes
 from nsw.engine.stages import release_reductions
 from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.units import format_duration
-from nsw.safe_files import read_text
+from nsw.safe_files import differing, hashes, read_text
 from nsw.wording import and_more
 
 if TYPE_CHECKING:

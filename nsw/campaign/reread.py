@@ -239,7 +239,7 @@ def _take_over(
     folder: folders.CampaignFolder, source: Path, before: Recipe, now: Recipe, notify: Callable[[Message], object]
 ) -> list[str]:
     from nsw.engine.folder import Log
-    from nsw.engine.recipe_lock import hash_of
+    from nsw.safe_files import hash_of
 
     changed_lines = take_over(folder, before, now)
     if changed_lines:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign.selection import campaign_argument
 from nsw.engine.folder import PROGRAM
 from nsw.engine.ledger_rows import APP_FOLDER, ORIGINS, RECIPE, VERSIONS, RunRow, State
-from nsw.engine.recipe_lock import differing, files_in, hash_of, hashes
 from nsw.errors import UsageError
 from nsw.quantities import moment
+from nsw.safe_files import differing, files_in, hash_of, hashes
 from nsw.wording import and_more, plural
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from nsw.engine.tables import load_rows
 from nsw.errors import CampaignError, UsageError
 from nsw.recipe.document import LARGEST, as_yaml, parse
 from nsw.recipe.model import Lock, LockedBefore, LockedChoice, LockedChoices, LockedGit, Recipe
-from nsw.safe_files import open_to_read, write_text
+from nsw.safe_files import differing, hashes, open_to_read, write_text
 from nsw.version import __version__
 
 if TYPE_CHECKING:
@@ -336,31 +336,6 @@ def _parsed(text: str, file: str) -> Recipe:
     from nsw.recipe.load import load_recipe_text
 
     return load_recipe_text(text, file).recipe
-
-
-def files_in(source: Path, name: str) -> Iterator[tuple[Path, str]]:
-    """The files of what an application names, each with its name beside the program; of a folder all below it."""
-    if source.is_dir():
-        for file in sorted(p for p in source.rglob("*") if p.is_file()):
-            yield file, f"{name}/{file.relative_to(source).as_posix()}".removeprefix("/")
-    elif source.is_file():
-        yield source, name
-
-
-def hash_of(file: Path) -> str:
-    """The SHA-256 of a file's content."""
-    with open_to_read(file) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def hashes(files: Iterable[tuple[str | Path, str]]) -> dict[str, str]:
-    """The SHA-256 of an application's files by name; given are their places, with their names beside the program."""
-    return {name: hash_of(file) for source, beside_name in files for file, name in files_in(Path(source), beside_name)}
-
-
-def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The names of files that are not as they were, that came or went."""
-    return [name for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
 
 
 _GIT_S: Final = 30.0

@@ -10,6 +10,7 @@ import pytest
 from nsw.analysis.answer import registry
 from nsw.analysis.blocks import Ceiling, Column, Curve, Evidence, Finding, Note, Scatter, Table, Timeline
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
+from nsw.present.emit import strict_json
 from nsw.present.summary_view import (
     as_markdown,
     block_data,
@@ -46,12 +47,12 @@ def test_a_kind_that_nobody_knows_is_a_table_everywhere():
         assert all(word in text for word in ("the title", "time (ms)", "2.000", "1.00 .. 3.00"))
     data = block_data(block)
     assert data["kind"] == "violin"
-    assert data["rows"] == [[1, 2_000_000.0, (1.0, 3.0)], [2, None, None]]
+    assert list(data["rows"]) == [(1, 2_000_000.0, (1.0, 3.0)), (2, None, None)]
 
 
 def test_what_is_not_known_is_null_in_data_and_a_dash_for_people():
     block = Table("x", "t", COLUMNS, ROWS)
-    assert block_data(block)["rows"][1] == [2, None, None]
+    assert block_data(block)["rows"][1] == (2, None, None)
     assert as_markdown("c", [block]).splitlines()[-1] == "| 2 | - | - |"
 
 
@@ -66,7 +67,7 @@ def test_data_names_the_parts_of_a_picture():
     curve = Curve("x", "t", COLUMNS, ROWS, x="param.n", y="time_ns", series=("range",))
     plot = Scatter("y", "t", COLUMNS, ROWS, x="param.n", y="time_ns", label="range",
                    ceilings=(Ceiling("DRAM", None, 3e12, "report"),))  # fmt: skip
-    one, two = json.loads(json.dumps([block_data(curve), block_data(plot)]))
+    one, two = json.loads(strict_json([block_data(curve), block_data(plot)]))
     assert (one["x"], one["y"], one["series"]) == ("param.n", "time_ns", ["range"])
     assert two["ceilings"] == [{"name": "DRAM", "y": None, "slope": 3e12, "source": "report"}]
 
@@ -167,4 +168,4 @@ def test_a_new_analysis_is_a_line_in_the_registry(summary, monkeypatch):
     assert not [line for line in stream.getvalue().splitlines() if line != line.rstrip()]
     assert "**luck**" in summary_markdown(summary)
     (luck,) = [block for block in summary_data(summary)["blocks"] if block["name"] == "luck"]
-    assert luck["rows"] == [["gpus-1"], ["gpus-2"]]
+    assert list(luck["rows"]) == [("gpus-1",), ("gpus-2",)]

@@ -182,7 +182,7 @@ def test_ranks_that_wait_for_a_late_one_do_not_communicate_much():
     assert waiting.late == "the process on GPU 0"
     (text,) = found
     assert text == (
-        f"{ALONE}most of it waiting: the process on GPU 0 reaches the collectives last. Look at what its host does"
+        f"{ALONE}84 % of that waiting: the process on GPU 0 reaches the collectives last. Look at what its host does"
         " there, not at the network."
     )
 

@@ -43,7 +43,7 @@ def test_the_first_screen_has_the_headline_first_and_24_lines(demo, monkeypatch)
     text = " ".join(" ".join(lines).split())
     assert len(lines) <= 24
     assert text.startswith(
-        "90 % efficiency at gpus=4, batch=128; 67 % at batch=8: GPU 0 is late (H200, profiled, 1 run each)"
+        "90 % efficiency at gpus=4, batch=128; 67 % at batch=8: NCCL alone 41 % (H200, profiled, 1 run each)"
     )
     for row in (
         "8 2,543.0 6,790.5 67 % 3.26 -> 4.81 38 % 41 % 19 % 41 %",
@@ -54,8 +54,11 @@ def test_the_first_screen_has_the_headline_first_and_24_lines(demo, monkeypatch)
         "* batch=8: an iteration takes 1.549 ms more than it should with gpus=4 (32 % of it): NCCL alone 1.984 ms"
         in text
     )
-    assert "the process on GPU 0 reaches the collectives last: look at the host of GPU 0. Likewise" in text
-    assert "gpus-1_batch-8: the GPU is idle 52 % of an iteration of 3.26 ms: 125 operations, one every 26.1 us" in text
+    assert "46 % of that waiting for the process on GPU 0, whose launches come last" in text
+    assert (
+        "the GPU is idle 52 % of an iteration of 3.26 ms: launch-bound: 125 operations an iteration, one every 26.1 us"
+        in text
+    )
 
 
 def test_the_answer_in_full_begins_with_the_first_screen(demo):

@@ -255,8 +255,8 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
             )
         elif spent:
             fact += f"; launching takes the host {format_ns(spent)} each"
-        parts.append(IdleCause("launch-bound", launches, f"{idle.operations:,.0f} operations of {format_ns(work)}",
-                               f"launch-bound: {fact}"))  # fmt: skip
+        short = f"launch-bound, {idle.operations:,.0f} operations of {format_ns(work)}"
+        parts.append(IdleCause("launch-bound", launches, short, f"launch-bound: {fact}"))
     elif launches:
         operations = plural(round(idle.operations), "operation")
         parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",

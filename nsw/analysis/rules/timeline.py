@@ -430,7 +430,7 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         return None
     nccl = next((part for part in spent.parts if part.name == NCCL), None)
     head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
-    late = case.waiting is not None and case.waiting.pct >= _WAITING * spent.share_pct(NCCL)
+    late = _waiting_share(case) >= _WAITING
     if late and case.waiting is not None and _is_explained(case.waiting, spent.span_ns):
         return _late_rank(case, case.waiting, exposed, head)
     if nccl is not None and nccl.operations >= _COLLECTIVES and nccl.ns / nccl.operations < _SMALL_COLLECTIVE_NS:
@@ -456,7 +456,8 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
             f"{exposed:.0f} %", "communication",
         )  # fmt: skip
     return Hit(
-        "exposed-communication", case.id, exposed, f"NCCL alone {exposed:.0f} %", "overlap or shrink communication",
+        "exposed-communication", case.id, exposed * (1 - _waiting_share(case) * late),
+        f"NCCL alone {exposed:.0f} %", "overlap or shrink communication",
         f"{head}, {_who_is_late(case)}",
         "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
@@ -472,7 +473,7 @@ def _is_explained(waiting: Waiting, span_ns: float) -> bool:
 def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -> Hit:
     """A rank that reaches the collectives last, with the reason that its own timeline shows beside the others'."""
     name, cause = _short(waiting.late), "late-rank-host"
-    text = f"{head}, most of it waiting: {waiting.late} reaches the collectives last"
+    text = f"{head}, {100 * _waiting_share(case):.0f} % of that waiting: {waiting.late} reaches the collectives last"
     if waiting.late_work_pct is not None and waiting.late_work_pct >= _MORE_WORK_PCT:
         same = waiting.late_kernels_pct is None or abs(waiting.late_kernels_pct) < _SAME_KERNELS_PCT
         cause = "late-rank-heat" if same and not waiting.late_unequal else "uneven-work"
@@ -499,9 +500,16 @@ def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -
 def _who_is_late(case: CaseSummary) -> str:
     if case.waiting is None:
         return "which may be waiting for a late rank"
-    if case.spent is not None and case.waiting.pct >= _WAITING * case.spent.share_pct(NCCL):
-        return f"most of it waiting for {case.waiting.late}, whose launches come last"
+    share = _waiting_share(case)
+    if share >= _WAITING:
+        return f"{100 * share:.0f} % of that waiting for {case.waiting.late}, whose launches come last"
     return "on all ranks alike: no rank is late throughout"
+
+
+def _waiting_share(case: CaseSummary) -> float:
+    """How much of the time in NCCL's kernels is waiting for the latest rank, 0 to 1."""
+    share_pct = case.spent.share_pct(NCCL) if case.spent else 0.0
+    return min(case.waiting.pct / share_pct, 1.0) if case.waiting and share_pct else 0.0
 
 
 def _short(process: str) -> str:
