@@ -23,31 +23,27 @@ ENDLESS = (
 )
 
 
-def changed(campaign, name, script):
-    """A campaign beside another, with its ledger changed."""
-    other = campaign.with_name(name)
-    shutil.copytree(campaign, other)
-    with closing(sqlite3.connect(other / "campaign.db")) as db:
+def change(campaign, script):
+    """Change the ledger of a campaign."""
+    with closing(sqlite3.connect(campaign / "campaign.db")) as db:
         db.executescript(script)
-    return other
 
 
-def test_ls_names_a_campaign_whose_ledger_never_ends_and_lists_the_others(good, home):
-    bad = changed(good, "a-bad", f"DROP TABLE absent; {ENDLESS}")
+def test_a_ledger_of_others_that_never_ends_is_not_opened(good, home):
+    bad = good.with_name("a-bad")
+    shutil.copytree(good, bad)  # a copy is nobody's own
+    change(bad, f"DROP TABLE absent; {ENDLESS}")
     said = in_folder(home, "ls", "--json")
     by_name = {c["campaign"]: c for c in json.loads(said.out)["campaigns"]}
-    assert by_name[good.name]["counts"] == {"done": 2}
-    assert "cannot be read: interrupted" in by_name[bad.name]["problem"]
+    assert by_name[good.name]["counts"] == by_name[bad.name]["counts"] == {"done": 2}
     for word in ("status", "summarize"):
-        told = in_folder(home, word, bad.name)
-        assert (told.code, told.out) == (2, "")
-        assert "cannot be read: interrupted" in told.err
+        assert in_folder(home, word, bad.name).code == 0
 
 
 @pytest.mark.parametrize("words", [("status", "--runs"), ("summarize",)], ids=" ".join)
 def test_bad_json_in_a_ledger_is_an_error_of_that_campaign(good, nsw, words):
-    bad = changed(good, "a-bad", "UPDATE tasks SET params = '{', state = 'planned'")
-    said = nsw(*words, bad.name)
+    change(good, "UPDATE tasks SET params = '{', state = 'planned'")
+    said = nsw(*words, good.name)
     assert said.code == 2
     assert "params is not what nsw writes" in said.err
 
@@ -140,7 +136,7 @@ def test_the_name_of_a_campaign_does_not_steer_the_terminal(good, nsw, words):
 
 
 def test_data_of_a_ledger_is_no_formula_in_csv(good, nsw):
-    bad = changed(good, "a-bad", "UPDATE tasks SET host = '=1+1', detail = char(27) || '@a'")
-    said = nsw("status", bad.name, "--format", "csv")
+    change(good, "UPDATE tasks SET host = '=1+1', detail = char(27) || '@a'")
+    said = nsw("status", good.name, "--format", "csv")
     assert "'=1+1" in said.out
     assert "\x1b" not in said.out
