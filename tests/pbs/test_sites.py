@@ -44,7 +44,7 @@ def test_on_intel_gpus_only_baseline_and_host_passes_are_planned_and_the_rest_sa
     planned = nsw("plan", tmp_path / "r.yaml", "--site", "aurora", "--sites", SITES / "aurora.yaml")
     text = " ".join(planned.stdout.split())
     assert "baseline, host (cprofile)" in text, planned
-    assert "passes timeline, counters: the site's GPUs are Intel's (pvc)" in text
+    assert "missing: passes timeline, counters (2 runs): the site's GPUs are Intel's (pvc)" in text
 
 
 @pytest.mark.parametrize(
