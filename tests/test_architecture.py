@@ -12,8 +12,8 @@ from nsw.site.names import ADAPTERS
 
 ROOT = Path(__file__).parents[1]
 BASE = {
-    "nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_import_path", "wording", "entry_points",
-    "quantities", "user_folders", "apart", "version",
+    "nsw", "errors", "tables", "metrics", "resources", "safe_files", "safe_import_path", "wording",
+    "quantities", "apart", "version",
 }  # fmt: skip
 # left to right
 FLOW = [
