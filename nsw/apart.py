@@ -351,13 +351,19 @@ def _end(_signal: int, _frame: object) -> NoReturn:
 
 @contextmanager
 def limited(subject: str, *, seconds: float = _CPU_SECONDS, memory: int = _BYTES, hint: str = _HINT) -> Iterator[None]:
-    """What happens inside may take so much processor time and memory.
+    """Limit the processor time and memory that the block may take.
 
-    Both are of the whole process and hold only meanwhile. Signals reach the main thread alone: elsewhere time has no
-    limit. Inside of another limit its clock stops. Threads take turns.
+    Both limits apply to the whole process, and end with the block. Signals reach the main thread alone: other threads
+    have no time limit. Inside of another limit, the other's clock stops. Threads take turns.
+
+    Args:
+        subject: What the block does, such as `reading FILE`; the error message begins with it.
+        seconds: Processor time of this process.
+        memory: Bytes of address space beside those in use.
+        hint: The error's hint.
 
     Raises:
-        LimitError: It took more; `what` begins the sentence.
+        LimitError: The block took more.
     """
     with _LIMITS_LOCK:
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)

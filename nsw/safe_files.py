@@ -101,7 +101,16 @@ def open_plain(
 
 
 def read_plain(path: Path | str, *, owner: int | None = None, last: int | None = None) -> bytes:
-    """The bytes of a plain file, or the `last` of them. Raises as `open_plain` does."""
+    """Return the bytes of a plain file; a symbolic link in its place is not followed.
+
+    Args:
+        path: The file.
+        owner: The user id that the file must have, if any.
+        last: Read only so many bytes at its end; None: all.
+
+    Raises:
+        NotPlainError, OSError: As `open_plain`.
+    """
     return _read(open_plain(path, owner=owner), last)
 
 
@@ -122,7 +131,12 @@ def open_folder_below(folder: int, names: Sequence[str]) -> int:
 
 
 def open_below(folder: int, name: str, *, owner: int | None = None) -> int:
-    """A descriptor of a plain file below an open folder, without following a link on the way.
+    """Return a descriptor of a plain file below an open folder, without following a link on the way.
+
+    Args:
+        folder: The descriptor of the folder.
+        name: The file's path below it.
+        owner: The user id that the file must have, if any.
 
     Raises:
         OSError: As `open_plain`, or a name on the way is no folder.
@@ -136,7 +150,17 @@ def open_below(folder: int, name: str, *, owner: int | None = None) -> int:
 
 
 def read_below(folder: int, name: str, *, owner: int | None = None, last: int | None = None) -> bytes:
-    """The bytes of such a file, or the `last` of them."""
+    """Return the bytes of a plain file below an open folder, without following a link on the way.
+
+    Args:
+        folder: The descriptor of the folder.
+        name: The file's path below it.
+        owner: The user id that the file must have, if any.
+        last: Read only so many bytes at its end; None: all.
+
+    Raises:
+        OSError: As `open_below`.
+    """
     return _read(open_below(folder, name, owner=owner), last)
 
 
@@ -204,7 +228,12 @@ def read_bytes(path: Path | str, limit: int | None = None) -> bytes:
 
 
 def read_text(path: Path | str, limit: int | None = None, *, errors: str = "strict") -> str:
-    """The text of such a file, its line ends as Python has them.
+    r"""Return the text of a regular file, symbolic links followed, with `\n` at the end of each line.
+
+    Args:
+        path: The file.
+        limit: The most bytes that it may have; None: any number.
+        errors: What becomes of bytes that are not UTF-8, as in `bytes.decode`.
 
     Raises:
         OSError: As `read_bytes`.
@@ -252,13 +281,31 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
 
 
 def write_bytes(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Put a new file with these bytes in the place of what has that name. Raises as `replacing` does."""
+    """Write a new file, which replaces what has that name, completely or not at all.
+
+    Args:
+        path: The file.
+        data: Its content.
+        mode: Its permissions, as far as the umask lets it have them.
+
+    Raises:
+        OSError: It cannot be made.
+    """
     with replacing(path, mode) as file:
         file.write(data)
 
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
-    """Put a new file with this text in the place of what has that name. Raises as `replacing` does."""
+    """Write a new file of UTF-8 text, which replaces what has that name, completely or not at all.
+
+    Args:
+        path: The file.
+        text: Its content.
+        mode: Its permissions, as far as the umask lets it have them.
+
+    Raises:
+        OSError: It cannot be made.
+    """
     write_bytes(path, text.encode(), mode)
 
 

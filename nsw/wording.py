@@ -34,7 +34,13 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def one_or(count: int, singular: str, several: str) -> str:
-    """`a figure is` of one, `7 figures are` of more."""
+    """Return `a figure is` for one, `7 figures are` for more.
+
+    Args:
+        count: How many there are.
+        singular: The text for one, such as `a figure is`.
+        several: What follows the number of more, such as `figures are`.
+    """
     return singular if count == 1 else f"{count} {several}"
 
 
@@ -45,13 +51,25 @@ def and_more(names: Sequence[str], limit: int) -> str:
 
 
 def first_of(names: Sequence[str], limit: int, several: str = "") -> str:
-    """`a, b and 3 more`: the first names, and how many there are besides, of `several` where that is not plain."""
+    """Return the first names and how many more there are: `a, b and 3 more`.
+
+    Args:
+        names: All names.
+        limit: How many to list.
+        several: The noun after the number, such as `kernels`; empty: none.
+    """
     left = len(names) - limit
     return ", ".join(names[:limit]) + (f" and {left} more{several and ' ' + several}" if left > 0 else "")
 
 
 def headline(counts: Mapping[str, int], incomplete: int = 0, unreadable: int = 0) -> str:
-    """`24 runs: 20 done (2 without a required figure, 1 with missing or unreadable reports), 1 running, 3 failed`."""
+    """`24 runs: 20 done (2 without a required figure, 1 with missing or unreadable reports), 1 running, 3 failed`.
+
+    Args:
+        counts: How many runs are in each state.
+        incomplete: How many that are done lack a required figure.
+        unreadable: How many that are done have missing or unreadable reports.
+    """
     total = sum(counts.values())
     parts = {s: f"{counts[s]} {s}" for s in _ORDER if counts.get(s)}
     but = [f"{incomplete} without a required figure"] if incomplete else []

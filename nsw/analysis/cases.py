@@ -246,9 +246,12 @@ def measured_runs(runs: Sequence[Any], rows_by_run: Mapping[Any, object]) -> lis
 
 
 def covering(rows: Iterable[Mapping[str, Any]], cover: float, runs: int = 1) -> tuple[Share, ...]:
-    """The rows that together take `cover` (0 to 1) of all rows' total_ns, largest first, equal names merged.
+    """Return the rows that together take `cover` of all rows' total_ns, largest first, with equal names merged.
 
-    Times and calls are divided by `runs`.
+    Args:
+        rows: Rows with `name` and `total_ns`, and where known `kind`, `short_name` and `calls`.
+        cover: The share of the total time to cover, 0 to 1.
+        runs: The number of runs that the rows are from; times and calls are divided by it.
     """
     merged: dict[tuple[str, str], list[Any]] = {}
     for row in rows:

@@ -108,7 +108,7 @@ class Estimate:
 
     @property
     def within(self) -> float:
-        """The end of the interval that is farther from 0."""
+        """The end of the interval that is farther from 0, as the absolute logarithm of a ratio."""
         return max(abs(self.low), abs(self.high))
 
     def undecided(self) -> Estimate:

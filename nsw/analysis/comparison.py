@@ -109,10 +109,18 @@ def scaling(
     baseline: Any = None,
     higher_is_better: bool | None = None,
 ) -> Scaling:
-    """The scaling of `figure` along parameter `axis`.
+    """Return the scaling of `figure` along parameter `axis`.
 
-    Each series is compared with its case at `baseline` (by default the least value of the axis). Where that case
-    has no figure there is no speed-up: another base would make rows that look alike mean different things.
+    Each series is compared with its case at `baseline`. Where that case has no figure there is no speed-up: another
+    base would make rows that look alike mean different things.
+
+    Args:
+        cases: The cases; those without the parameter are left out.
+        axis: The parameter, a number such as that of GPUs.
+        kind: Whether the work grows with the parameter (weak) or stays the same (strong).
+        figure: The figure's name.
+        baseline: The value of `axis` to compare with; None: the least of each series.
+        higher_is_better: None: less is better for a time, more for all else.
     """
     cases = [case for case in cases if axis in case.params]  # whoever wrote the ledger may have left it out
     figures_by_case = {case.id: best_figure(case, figure) for case in cases}
@@ -185,7 +193,16 @@ def compare(
     higher_is_better: bool | None = None,
     tied: Sequence[str] = (),
 ) -> list[Variant]:
-    """Every case beside the one that differs only in having `parameter` = `baseline`, and in those tied to it."""
+    """Compare every case with the one that differs from it only in `parameter`, which is `baseline` there.
+
+    Args:
+        cases: The cases; those without the parameter are left out.
+        parameter: The parameter whose values are the variants.
+        baseline: The value to compare with.
+        figure: The figure's name.
+        higher_is_better: None: less is better for a time, more for all else.
+        tied: Parameters that change together with `parameter`, and may differ too.
+    """
     cases = [case for case in cases if parameter in case.params]
     each = any(c.iterations is not None for c in cases)
     result = []

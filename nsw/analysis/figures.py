@@ -30,7 +30,15 @@ class Figure:
     def from_values(
         cls, name: str, unit: str | None, pass_name: str, values: Sequence[float], *, profiled: bool
     ) -> Figure:
-        """The figure of these values, one a run."""
+        """Make a figure from its values: their median and range.
+
+        Args:
+            name: The figure's name.
+            unit: Of the values; None: the recipe gives none.
+            pass_name: The pass that measured it.
+            values: One for each run, at least one.
+            profiled: Whether a profiler was running.
+        """
         return cls(name, unit, pass_name, profiled, statistics.median(values), min(values), max(values), len(values))
 
 

@@ -260,7 +260,10 @@ def _numbers(use: Row, count: float) -> dict[str, float]:
 
 
 def busy_share(row: Row) -> float | None:
-    """Of all time or of the median iteration, whichever is more: one slow iteration may make up most of the time."""
+    """Return the percentage of time that a GPU was busy, over all iterations or in the median one, whichever is higher.
+
+    One slow iteration may make up most of the time. None where neither is known.
+    """
     shares = [row[name] for name in ("gpu_busy_pct", "med_gpu_busy_pct") if row.get(name) is not None]
     return max(shares, default=None)
 

@@ -151,7 +151,13 @@ def _point(metrics: Mapping[str, float | None], counted: str, level: Level, gpu:
 
 
 def peak_flop_per_s(metrics: Mapping[str, float | None], counted: str, gpu: Gpu | None) -> tuple[float | None, bool]:
-    """The ceiling of a precision, and whether it is the report's own."""
+    """Return the ceiling of a precision in FLOP/s (None: not known), and whether it comes from the report.
+
+    Args:
+        metrics: The metrics of a kernel by name, among them the peak for each cycle and the clock.
+        counted: The metric that counts the operations, such as flop_count_sp.
+        gpu: The data sheet, used where the report has no peak; None: the chip is not known.
+    """
     _, peak, each, clock = _PRECISIONS[counted]
     a_cycle, frequency = metrics.get(peak), metrics.get(clock)
     if a_cycle and frequency:
@@ -160,7 +166,13 @@ def peak_flop_per_s(metrics: Mapping[str, float | None], counted: str, gpu: Gpu 
 
 
 def peak_bytes_per_s(metrics: Mapping[str, float | None], level: Level, gpu: Gpu | None) -> tuple[float | None, bool]:
-    """The ceiling of a memory level, and whether it is the report's own."""
+    """Return the ceiling of a memory level in bytes/s (None: not known), and whether it comes from the report.
+
+    Args:
+        metrics: The metrics of a kernel by name, among them the peak for each cycle and the clock.
+        level: DRAM, L2 or L1.
+        gpu: The data sheet, used for DRAM where the report has no peak; None: the chip is not known.
+    """
     _, peak, clock = _LEVELS[level]
     a_cycle, frequency = metrics.get(peak), metrics.get(clock)
     if a_cycle and frequency:

@@ -218,7 +218,13 @@ def matches(first: Side, second: Side) -> list[Match]:
 
 
 def unmatched(first: Side, second: Side, matched: Iterable[Match]) -> tuple[list[str], list[str]]:
-    """The cases of each side that the other lacks."""
+    """Return the cases of each side that the other lacks.
+
+    Args:
+        first: The first side.
+        second: The second side.
+        matched: The cases that both have, as `matches` returns them.
+    """
     match_list = list(matched)
     seen = {match.first[0].case_id for match in match_list}, {match.second[0].case_id for match in match_list}
     return [case for case in first.cases if case not in seen[0]], [case for case in second.cases if case not in seen[1]]

@@ -134,7 +134,13 @@ def _owners(site: str) -> Sequence[str | int]:
 
 
 def acts_of(site: Mapping[str, Any], scratch: str, recipe: Recipe) -> list[str]:
-    """What nsw does for a campaign, a line each: where it connects, what it starts, where it writes and removes."""
+    """Return what nsw does for a campaign, a line each: where it connects, what it starts, where it writes and removes.
+
+    Args:
+        site: The campaign's site as data.
+        scratch: The campaign's folder on the site.
+        recipe: The campaign's recipe.
+    """
     transport = {name: value for name, value in (site.get("transport") or {}).items() if value}
     app = recipe.app
     starts = {f"site's {name}": site[name] for name in _OF_SITE if site.get(name)}

@@ -34,7 +34,13 @@ _LONGEST = 1 << 16  # bytes of a status file
 
 
 def shared_gpus(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) -> list[str]:
-    """A sentence for each way in which runs that are done shared a GPU; [] where none did."""
+    """Return a sentence for each way in which runs that are done shared a GPU; [] where none did.
+
+    Args:
+        folder: The campaign's folder, with the status files that list the GPUs of each run.
+        ledger: The campaign's ledger.
+        runs: The campaign's runs; those that are not done are ignored.
+    """
     site = ledger.site()
     if site.get("replay"):
         return []

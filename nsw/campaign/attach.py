@@ -144,10 +144,15 @@ class CampaignsOnSite:
         consent: Callable[[str, list[str]], object],
         warn: Callable[[str], object],
     ) -> Attached:
-        """Become the owner of a campaign, and make its folder below `root`, or bring the one there up to date.
+        """Become the owner of a campaign, and make its folder below `root`, or update the one that is there.
 
-        nsw acts for it from then on: `consent` is called with a question and with what nsw would do, a line each, and
-        raises where the answer is no. `warn` is called with what a person should know of the folders above it.
+        nsw acts for it from then on.
+
+        Args:
+            name: The campaign's id, or a beginning that no other campaign on the site has.
+            root: The folder of campaigns on this machine; None: NSW_ROOT or ./campaigns.
+            consent: Called with a question and with what nsw would do, a line each; it raises where the answer is no.
+            warn: Called with what a person should know of the folders above it.
 
         Raises:
             CampaignError: There is no such campaign, what is there is not what nsw leaves, or its owner is submitting.

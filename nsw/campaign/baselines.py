@@ -44,10 +44,16 @@ def campaign_of(root: Path, name: str) -> str | None:
 
 
 def set_baseline(root: Path, name: str, campaign: str) -> None:
-    """Give a campaign a name, which another campaign may have had.
+    """Name a campaign as a baseline; another campaign that had the name loses it.
+
+    Args:
+        root: The folder of campaigns.
+        name: The baseline's name.
+        campaign: The campaign's id.
 
     Raises:
-        UsageError: It is no name.
+        UsageError: The name has other characters than letters, digits, _ . @ and -.
+        CampaignError: The file of baselines is damaged.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"'{name}' is no name for a baseline", hint="letters, digits, _ . @ - make one")

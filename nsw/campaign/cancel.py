@@ -160,14 +160,20 @@ def _throttle_here(folder: CampaignFolder, listener: Callable[[Event], object]) 
 def throttle(
     folder: CampaignFolder, running: int, listener: Callable[[Event], object] = lambda _event: None
 ) -> str | None:
-    """Let so many tasks run at a time, 0: none; the nsw that drives the campaign reads it from the ledger.
+    """Set how many tasks may run at a time; the nsw that drives the campaign reads it from the ledger.
 
-    Where none drives it, the batch system hears of it from here.
+    If none drives it, this call passes the number on to the scheduler.
+
+    Args:
+        folder: The campaign.
+        running: The most tasks that may run at a time; 0: start none.
+        listener: Called with each event of the driver.
 
     Returns:
         The scheduler, where it may start what it has although 0 tasks are wanted.
 
     Raises:
+        CampaignError: The campaign was made elsewhere.
         CommandError: The scheduler refused.
         UnreachableError: It gave no answer.
     """

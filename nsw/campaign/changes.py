@@ -177,6 +177,13 @@ def extension(
 ) -> Extension:
     """Compare a recipe with a campaign, and plan what it adds; nothing is written.
 
+    Args:
+        folder: The campaign.
+        recipe: The recipe's file, or the name of a shipped one.
+        sites: Sites files to search first for the campaign's site.
+        options: Changes of the recipe.
+        notify: Called with what a person should know of the files that were taken.
+
     Raises:
         InputError, UsageError: As `make_plan` does.
         UsageError: A run that would be done again is not over.
@@ -287,11 +294,21 @@ def replan(
     change: Change,
     notify: Callable[[Message], object],
 ) -> None:
-    """Give runs that are retried jobs of their own, with another time limit or the program as it is now.
+    """Give retried runs jobs of their own, with another time limit or the program as it is now.
+
+    The caller holds the campaign's lock.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        runs: The ids of the runs.
+        change: What is different from before.
+        notify: Called with a message for each change.
 
     Raises:
         UsageError: The program's files are gone, or there are none.
         InputError: The site cannot do it, or its scheduler would refuse a job.
+        CampaignError: The campaign's recipe lacks one of the runs.
     """
     from nsw.campaign.planning import make_plan
     from nsw.campaign.start import check

@@ -192,7 +192,13 @@ def _not_over(folder: CampaignFolder, ledger: Ledger) -> CampaignError | None:
 def find_leftovers(
     folder: CampaignFolder, transport: Transport, scratch: str, builds: Iterable[tuple[str, str]]
 ) -> Leftovers:
-    """Look at a campaign's folder `scratch` on its site; `builds` are ids of builds and the folders they build in.
+    """List the files in a campaign's folder on its site, by whether they may be removed.
+
+    Args:
+        folder: The campaign's folder here, which shows what was collected.
+        transport: The way to the site.
+        scratch: The campaign's folder on the site.
+        builds: The id of each build, and the folder below `scratch` that it builds in.
 
     Raises:
         CampaignError: What is there is not the campaign's own folder.
@@ -268,10 +274,16 @@ def _has(path: Path, size: int) -> bool:
 def remove(
     transport: Transport, leftovers: Leftovers, *, include_uncollected: bool, fence: Fence | None = None
 ) -> None:
-    """Remove what is spare, or the folder whole, behind a fence where an nsw elsewhere may own the campaign.
+    """Remove spare files, or the whole folder, from the site.
+
+    Args:
+        transport: The way to the site.
+        leftovers: What is there, as `find_leftovers` returns it.
+        include_uncollected: Remove also files that were never collected.
+        fence: Refuses where an nsw elsewhere owns the campaign; None: none can.
 
     Raises:
-        FencedError: One does.
+        FencedError: An nsw elsewhere owns the campaign.
         CommandError: Something could not be removed.
         UnreachableError: The site gave no answer; doing it again removes the rest.
     """

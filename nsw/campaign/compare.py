@@ -87,7 +87,13 @@ class UnlikeError(UsageError):
 
 
 def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQUIVALENCE) -> Comparison:
-    """Both sides beside each other.
+    """Compare two sides.
+
+    Args:
+        first: What is compared with, such as the program before a change.
+        second: What is compared.
+        by: What a row is: case, figure, kernel, class, range or metric.
+        equivalence: Differences below count as none; a logarithm of the ratio (0.01: about 1 %).
 
     Raises:
         UnlikeError: They ran on unlike chips, or have no case in common.
@@ -168,10 +174,16 @@ def _rows_of(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, A
 
 
 def sides_of(words: Sequence[str], root: Path | None, by: By, options: Options | None = None) -> tuple[Side, Side]:
-    """Both sides that a person named: two, or a campaign that holds both.
+    """Load both sides that a person named: two sides, or one campaign that holds both.
+
+    Args:
+        words: Two names of sides, or that of the campaign; none: the newest campaign.
+        root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
+        by: What is compared, which decides the tables to load.
+        options: How reports are read; None: the default.
 
     Raises:
-        UsageError: They are not two.
+        UsageError: There are more than two words, or the campaign holds one side.
         CampaignError: There is no such campaign, run or report.
     """
     if len(words) < 2:
@@ -257,7 +269,13 @@ def _versions(folder: CampaignFolder, now: Side) -> tuple[Side, Side] | None:
 
 
 def side_of(word: str, root: Path | None, by: By, options: Options | None = None) -> Side:
-    """A side by its name.
+    """Load a side by its name: a report or folder of reports, a baseline, a campaign, or CAMPAIGN:RUNS.
+
+    Args:
+        word: The name.
+        root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
+        by: What is compared, which decides the tables to load.
+        options: How reports are read; None: the default.
 
     Raises:
         CampaignError: There is no such campaign, run or report.
@@ -335,7 +353,13 @@ def _of_reports(word: str, path: Path, by: By, options: Options | None) -> Side:
 
 
 def measured_conditions(folder: CampaignFolder, results: Results, recipe: Recipe) -> dict[str, str]:
-    """What the campaign was measured on, as far as its lock, ledger and tables say."""
+    """Return the conditions of a campaign's measurements by name, as far as its lock, ledger and tables record them.
+
+    Args:
+        folder: The campaign's folder, whose table facts names the chips.
+        results: The campaign's results.
+        recipe: The campaign's recipe with its lock.
+    """
     lock = recipe.lock
     hosts = sorted({run.host for run in results.runs if run.host})
     command = recipe.app.command
@@ -397,7 +421,20 @@ def _scatter(groups: Sequence[Sequence[float]]) -> float:
 
 
 def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> Path:
-    """Keep it, in place of what was known of this site, chip and recipe; the file."""
+    """Save measured noise in the user's state folder, in place of that of the same site, chip and recipe.
+
+    Args:
+        site: The site's name.
+        chip: The GPU's name; None: it was measured without a GPU.
+        recipe: The recipe's name.
+        noises: One for each figure.
+
+    Returns:
+        The file.
+
+    Raises:
+        CampaignError: The file is damaged.
+    """
     file = user_folder("state") / "noise.json"
     safe_files.make_folders(file.parent, 0o700)
     noises_by_key = _read_noises()
@@ -407,7 +444,16 @@ def store(site: str, chip: str | None, recipe: str, noises: Sequence[Noise]) -> 
 
 
 def floors(site: str, chip: str | None, recipe: str) -> Mapping[str, Floor]:
-    """The noise floor of each figure, as far as it was measured there."""
+    """Return the noise floor of each figure that was measured on a site, chip and recipe.
+
+    Args:
+        site: The site's name.
+        chip: The GPU's name; None: it was measured without a GPU.
+        recipe: The recipe's name.
+
+    Raises:
+        CampaignError: The file is damaged.
+    """
     return {
         noise["figure"]: Floor(noise["pair"], noise["run"], noise["freedom"])
         for noise in _read_noises().get(_key(site, chip, recipe), ())

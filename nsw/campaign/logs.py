@@ -47,10 +47,16 @@ tail -c "+$((at + 1))" -- "$1" | head -c "$3" | base64 -w 0
 
 
 def find_row(folder: CampaignFolder, run: str | None, selection: Selection, *, follow: bool = False) -> Row:
-    """The one run, build or reduction that is meant; with `follow` one that runs rather than one that failed.
+    """Return the run, build or reduction whose output is to be shown.
+
+    Args:
+        folder: The campaign.
+        run: Its id, a part of it, its case, pass or job id; None: the only one that failed, else as `default_run`.
+        selection: The runs and builds to choose from.
+        follow: Whether the output is to be followed: prefer a run that runs to one that failed.
 
     Raises:
-        UsageError: None is, or several are.
+        UsageError: There is none, or there are several.
     """
     with look(folder) as ledger:
         rows: list[Row] = selected(ledger, [*ledger.builds(), *ledger.runs()], selection)

@@ -351,9 +351,14 @@ class Prospect:
 
 
 def ask(planned: Planned, script: Callable[[Job, str, str], str], calls: Counter[str] | None = None) -> list[Prospect]:
-    """A prospect for each distinct set of resources; only refusals of nsw's own where the scheduler cannot be asked.
+    """Ask the scheduler when the jobs of a plan would start; a prospect for each distinct set of resources.
 
-    `calls` counts the scheduler's commands that this took.
+    If the scheduler cannot be asked, only refusals of nsw's own are returned.
+
+    Args:
+        planned: The plan with its recipe and site.
+        script: Renders a job: (job, campaign id, scratch folder) -> script.
+        calls: Gets the number of the scheduler's commands that this took, by command; None: nobody counts them.
     """
     from nsw.schedulers.create import adapter_of
 

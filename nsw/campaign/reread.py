@@ -63,9 +63,14 @@ def ignored_differences(before: Recipe, now: Recipe) -> list[str]:
 def release(
     folder: CampaignFolder, ledger: Ledger, chosen: Collection[str] | None = None
 ) -> tuple[list[str], list[str]]:
-    """Let the reports of every run, or of those chosen, be read again that are still here.
+    """Let reports that are still here be read again.
 
     A table's file that cannot be read is put aside as NAME.parquet.damaged.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        chosen: The ids of the runs to read again; None: every run.
 
     Returns:
         The runs whose reports are read again, and those whose reports are gone: their rows stay as they are.

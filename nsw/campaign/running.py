@@ -55,9 +55,15 @@ _BREAK: Final = re.compile(r"[\r\n]+")
 
 
 def last_lines(transport: Transport, scratch: str, runs: Sequence[RunRow]) -> dict[str, str]:
-    """The last line of each of these runs that printed one, by its id; bounded, and not yet safe for a terminal.
+    """Return the last line that each run printed, by run id.
 
-    A site that does not answer gives none: this is for looking only.
+    At most MAX_RUNS runs are asked about, and lines are cut; they may hold control characters. A run that printed
+    nothing, or a site that does not answer, gives no line.
+
+    Args:
+        transport: The way to the site.
+        scratch: The campaign's folder on the site.
+        runs: The runs that are running.
     """
     files = {run.id: f"{run_folder(scratch, run.id, run.attempt)}/stdout" for run in runs[:MAX_RUNS] if run.attempt}
     lines_by_run = {}
@@ -142,10 +148,16 @@ def saved_last_lines(folder: CampaignFolder) -> dict[str, str]:
 
 
 def lines_now(folder: CampaignFolder, ledger: Ledger, running: Sequence[RunRow], *, driven: bool) -> dict[str, str]:
-    """The last line of each of these runs, by its id, as far as it is known without asking a site.
+    """Return the last line that each run printed, by run id, without asking a site.
 
-    On this machine their files are looked at; of a site elsewhere it is what the nsw that drives it saw last. Of a
-    campaign that was made elsewhere nothing is read.
+    Files on this machine are read. For another site, they are the lines that the nsw which drives the campaign saw
+    last. Nothing is read of a campaign that was made elsewhere.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        running: The runs that are running.
+        driven: Whether an nsw drives the campaign now: the lines that it saved are old otherwise.
     """
     from nsw.transport.model import connect
 
@@ -494,10 +506,18 @@ _NOTIFY_SECONDS: Final = 60.0
 
 
 def notify(folder: CampaignFolder, ledger: Ledger, *, good: bool) -> str | None:
-    """Run the command on this machine, in the campaign's folder; what went wrong with it, or None.
+    """Run the recipe's or the site's notify command on this machine, in the campaign's folder.
 
-    It learns of the campaign by its environment: NSW_CAMPAIGN (its id), NSW_CAMPAIGN_FOLDER, NSW_VERDICT (good or bad),
+    Its environment describes the campaign: NSW_CAMPAIGN (its id), NSW_CAMPAIGN_FOLDER, NSW_VERDICT (good or bad),
     NSW_RUNS and a number for each way to end (NSW_DONE, NSW_FAILED ...), NSW_MESSAGE (a line for people).
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        good: Whether the campaign ended well.
+
+    Returns:
+        Why the command failed; None where it did not, or there is none.
     """
     command = locked_recipe(folder).notify or ledger.site().get("notify")
     if not command:

@@ -81,7 +81,12 @@ def job_ids(ledger: Ledger, runs: Iterable[RunRow | BuildRow]) -> dict[str, str]
 
 
 def selected(ledger: Ledger, rows: Sequence[T], selection: Selection) -> list[T]:
-    """The runs that are meant, in their order.
+    """Return the rows that a selection names, in their order.
+
+    Args:
+        ledger: The campaign's ledger, for the job ids.
+        rows: The rows to choose from.
+        selection: What `--case` and `--exclude` name; empty: all rows.
 
     Raises:
         UsageError: A word names none, or nothing is left.
@@ -104,10 +109,17 @@ def selected(ledger: Ledger, rows: Sequence[T], selection: Selection) -> list[T]
 def require_matches(
     option: str, word: str, rows: Sequence[T], jobs: Mapping[str, str], *, part: bool = True
 ) -> list[T]:
-    """The runs that a word names; with `part` of a part of an id all that have it.
+    """Return the rows that a word names.
+
+    Args:
+        option: The option that has the word, for the error message.
+        word: A run, case, pass, job id, parameters or a pattern.
+        rows: The rows to choose from.
+        jobs: The scheduler's job id of each row, by row id.
+        part: Whether a part of an id names all rows that contain it.
 
     Raises:
-        UsageError: There is none; `option` is where the word is.
+        UsageError: The word names none.
     """
     runs = matching_rows(word, rows, jobs) or [row for row in rows if part and word in row.id]
     if not runs:
@@ -237,7 +249,14 @@ def campaign_and_runs(option_values: RunsOption) -> tuple[CampaignFolder, Select
 
 
 def campaign_of_words(words: Sequence[str], option: str | None, root: Path | None) -> tuple[CampaignFolder, list[str]]:
-    """The campaign, and the words that name runs of it: a first word that fits no run of the newest may be a campaign.
+    """Return the campaign, and the words that name its runs.
+
+    A first word that fits no run of the newest campaign may name a campaign.
+
+    Args:
+        words: The words of the command line.
+        option: The campaign that `-c` names; None: the newest.
+        root: The folder of campaigns; None: NSW_ROOT or ./campaigns.
 
     Raises:
         CampaignError: There is no such campaign.
@@ -304,7 +323,16 @@ def campaign_option(folder: CampaignFolder) -> str:
 def complete_names(
     parent: Path, campaign: str | None, kind: Literal["run", "retry", "case"], prefix: str, *, limit: int
 ) -> list[str]:
-    """Names of runs or cases that begin so, for completion; none of a campaign that was made elsewhere.
+    """Return names of runs or cases that begin with a prefix, for shell completion.
+
+    Of a campaign that was made elsewhere there are none.
+
+    Args:
+        parent: The folder of campaigns.
+        campaign: The campaign's folder, id or a beginning of it; None: the newest.
+        kind: `run`, `case`, or `retry` for runs that may be retried; `run` adds all builds.
+        prefix: What was typed.
+        limit: The most runs or cases to return.
 
     Raises:
         CampaignError: There is no such campaign.

@@ -130,7 +130,15 @@ def begin(
     check_folder: Callable[[folders.CampaignFolder, Path], object] = lambda _folder, _path: None,
     connect: Callable[[], Transport] | None = None,
 ) -> folders.CampaignFolder:
-    """Make the campaign's folder, and the one on its site where `connect` leads there: both, or none here.
+    """Make the campaign's folder here, and the one on its site: both, or none here.
+
+    Args:
+        root: The folder of campaigns.
+        plan: The plan.
+        made_of: What the campaign is made of beside its plan.
+        check_folder: Called with the new folder and its path, before anything is in it; it raises where the folder must
+            not be used.
+        connect: Opens a connection to the site; None: no folder is made there.
 
     Raises:
         CampaignError: One of them cannot be made.
@@ -186,7 +194,16 @@ def _fill(
 
 
 def write_scripts(folder: folders.CampaignFolder, plan: Plan, render: Callable[[Job], str]) -> list[Path]:
-    """Write the script of each job, build and reduction of a plan, and the file that they share."""
+    """Write the script of each job, build and reduction of a plan, and the file that they share.
+
+    Args:
+        folder: The campaign's folder.
+        plan: The plan.
+        render: Returns the text of a job's script.
+
+    Returns:
+        The files, the shared one first.
+    """
     scripts = [write_machinery(folder.scripts)]
     for job in (*plan.builds, *plan.jobs, *plan.reductions):
         script = folder.script(job.name)
@@ -337,7 +354,11 @@ def cost_question(planned: Planned, expected: ExpectedCost | None) -> str | None
 def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = lambda _text: None) -> CampaignFolder:
     """Make the campaign's folder below `home`; nothing is submitted yet.
 
-    `warn` is called with what a person should know of the folders above it.
+    Args:
+        home: The folder of campaigns.
+        ready: A plan that the site would take.
+        lock: The lock of the new campaign.
+        warn: Called with what a person should know of the folders above it.
 
     Raises:
         CampaignError: The folder cannot be made, or a stranger could replace it or its folder on the site.
@@ -393,7 +414,13 @@ def _require_utf8(paths: Iterable[str], hint: str) -> None:
 
 
 def resolved(planned: Planned, lock: Lock, app: str = APP) -> dict[str, Any]:
-    """The recipe as data, with every default written out: another version of nsw may have others."""
+    """Return the recipe as data, with every default written out: another version of nsw may have other defaults.
+
+    Args:
+        planned: The plan with its recipe.
+        lock: The lock of the new campaign.
+        app: The folder in the campaign's that holds the program's files.
+    """
     recipe = planned.recipe.recipe
     data = recipe.model_dump(mode="json", by_alias=True, exclude_none=True)
     data["matrix"] = recipe.matrix.model_dump(mode="python", by_alias=True)  # numbers as they were written

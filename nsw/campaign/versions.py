@@ -69,9 +69,14 @@ class Version:
 
 
 def record(ledger: Ledger, home: Path, app: str, jobs: Sequence[str], *, copied: bool) -> None:
-    """Write down which version the jobs run that are added now, from folder `app` of the campaign's.
+    """Record which version of the program new jobs run; call it before APP_FOLDER changes.
 
-    To be called before APP_FOLDER changes; `copied`: the program was copied again.
+    Args:
+        ledger: The campaign's ledger.
+        home: The campaign's folder.
+        app: The folder in it that holds the program of the new jobs.
+        jobs: The names of the new jobs.
+        copied: Whether the program was copied again, which makes a new version.
     """
     recorded = ledger.meta(VERSIONS)
     if not recorded:
@@ -91,10 +96,14 @@ def _program_hashes(home: Path, app: str) -> dict[str, str]:
 
 
 def versions_of(ledger: Ledger, runs: Sequence[RunRow], *, before: bool | None = None) -> list[Version]:
-    """The versions of the program, the oldest first, with their runs; none where it was never copied again.
+    """Return the versions of the program with their runs, oldest first; [] where it was never copied again.
 
-    Files that are as they once were are the version that they were then. Only files of the side before count, or only
-    the others, where `before` says so.
+    Where files return to an earlier state, they are the earlier version.
+
+    Args:
+        ledger: The campaign's ledger.
+        runs: The campaign's runs.
+        before: Count only files of the side before (True) or only the others (False); None: all.
     """
     recorded = ledger.meta(VERSIONS)
     of_job = {job: n for n, (_, _, _, jobs) in enumerate(recorded) for job in jobs}

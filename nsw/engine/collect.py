@@ -122,7 +122,13 @@ def _report_size(transport: Transport, listed: Mapping[str, Sequence[Entry]], sa
 
 
 def collected_attempt_folder(folder: CampaignFolder, run: str, attempt: int) -> Path | None:
-    """Where the files of an attempt were brought to; None where they were not."""
+    """Return the folder here that holds the collected files of an attempt; None where they were not collected.
+
+    Args:
+        folder: The campaign's folder.
+        run: The run's id.
+        attempt: The attempt's number, from 1.
+    """
     target = folder.reports / run
     folders = (target, target / f"attempt-{attempt}")
     return next(
@@ -138,7 +144,13 @@ def second_start(folder: CampaignFolder, run: str) -> str | None:
 
 
 def note_second_job(folder: CampaignFolder, run: str, job: str) -> None:
-    """Add a job that found the run done, where it has not written that down itself: that leaves no mark in the run."""
+    """Record that a second job found the run done, where the job has not recorded it: no other trace remains.
+
+    Args:
+        folder: The campaign's folder, where the run's reports are.
+        run: The run's id.
+        job: The scheduler's id of the second job.
+    """
     file = folder.reports / run / AGAIN
     recorded = read_tail(file) or b""
     if job not in recorded.decode(errors="backslashreplace").split() and file.parent.is_dir():
@@ -276,7 +288,13 @@ class Collector:
         return bool(self._campaign.transport.list_many({home: ["*"]})[home])
 
     def record_state(self, run: TaskInFlight, verdict: Verdict, status: Status | None) -> None:
-        """It is in another state than it was, or for another reason, and not over; or now it is known when it began."""
+        """Record the state, reason or start time of a run that is not over.
+
+        Args:
+            run: The run; it is changed too.
+            verdict: Its state and the reason.
+            status: Its status file; None: it has none yet.
+        """
         run.state, run.reason, run.started = verdict.state, verdict.reason, status.started if status else None
         self._write([run.id], verdict, status)
 
@@ -290,10 +308,15 @@ class Collector:
     # --- ends ---------------------------------------------------------------------------------------------
 
     def attempt_end(self, run: TaskInFlight, verdict: Verdict, status: Status | None) -> AttemptEnd:
-        """How an attempt ended, an earlier one that was done after all included.
+        """Return how an attempt ended; an earlier attempt that was done after all takes its place.
+
+        Args:
+            run: The run.
+            verdict: How the attempt ended, by the scheduler and the status file.
+            status: The attempt's status file; None: it never began.
 
         Raises:
-            UnreachableError: It could not be told.
+            UnreachableError: The site could not be asked.
         """
         if status is None and (earlier := self._earlier_done_attempt(run)):
             attempt, status = earlier

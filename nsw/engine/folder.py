@@ -233,18 +233,21 @@ def make_campaign_folder(
     share: str = "nobody",
     check: Callable[[CampaignFolder, Path], object] = lambda _folder, _path: None,
 ) -> Iterator[tuple[CampaignFolder, CampaignFolder]]:
-    """Make a folder NAME-YYYYMMDD-HHMMSS-xxxx below `parent`, which is there whole or not at all.
+    """Make a folder NAME-YYYYMMDD-HHMMSS-xxxx below `parent`, completely or not at all.
 
     Args:
         parent: The folder of campaigns.
-        name: The recipe's.
-        now: Unix seconds, for the name.
+        name: The recipe's name.
+        now: Unix seconds, for the name; None: the current time.
         share: Who else may look into it: nobody or group.
-        check: Called with the new folder and its path below `parent`; it raises where it is not to be used.
+        check: Called with the new folder and its path below `parent`; it raises where the folder must not be used.
 
     Yields:
-        The folder under a hidden name, to be filled, and what it is called from the end of the block on. On any
-        fault nothing of it stays; what a killed nsw left half made is cleared away by a later one.
+        The folder under a hidden name, to be filled, and under the name that it gets at the end of the block. After a
+        fault nothing of it remains; a later call removes what a killed nsw left half made.
+
+    Raises:
+        CampaignError: The folder cannot be made.
     """
     above: list[Path] = []
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
@@ -423,7 +426,13 @@ def is_driven(folder: CampaignFolder) -> bool:
 
 
 def run_folder(scratch: str, run: str, attempt: int) -> str:
-    """The folder of an attempt of a run on the site."""
+    """Return the folder on the site of an attempt of a run.
+
+    Args:
+        scratch: The campaign's folder on the site.
+        run: The id of the run, build or reduction.
+        attempt: The attempt's number, from 1.
+    """
     return f"{scratch}/runs/{run}/attempt-{attempt}"
 
 

@@ -84,10 +84,17 @@ _SAY_AFTER_S: Final = 1.0
 def run_fenced(
     transport: Transport, fence: Fence | None, argv: Sequence[str], *, timeout: float = _WRITE_S, stdin: bytes = b""
 ) -> CommandResult:
-    """Run a command that changes the folder, behind the fence where an nsw elsewhere may own the campaign.
+    """Run a command that changes the campaign's folder on the site, unless an nsw elsewhere owns the campaign.
+
+    Args:
+        transport: The way to the site.
+        fence: Refuses where an nsw elsewhere owns the campaign; None: none can.
+        argv: The command and its arguments.
+        timeout: Seconds after which it is ended.
+        stdin: What it reads.
 
     Raises:
-        FencedError: One does; the command did not run.
+        FencedError: An nsw elsewhere owns the campaign; the command did not run.
     """
     if fence is None:
         return transport.run(argv, timeout=timeout, stdin=stdin)
@@ -101,10 +108,16 @@ def require_owner(transport: Transport, fence: Fence | None) -> None:
 
 
 def require_success(done: CommandResult, *, late: str, failure: str) -> None:
-    """Raise where a command of the site gave no answer, with `late`, or failed, with `what`.
+    """Raise where a command on the site gave no answer or failed.
+
+    Args:
+        done: What the command returned.
+        late: The error message where it timed out.
+        failure: The error message where its exit code is not 0.
 
     Raises:
-        UnreachableError, CommandError: As it is said.
+        UnreachableError: It timed out.
+        CommandError: It failed.
     """
     if done.timed_out:
         raise UnreachableError(f"{late}: {done.stderr.strip()}")
@@ -184,7 +197,14 @@ def noting_owner(ledger: Ledger) -> Iterator[None]:
 
 
 def handover_of(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> Handover | None:
-    """The hand-over of a campaign; None on this machine, where the lock of its folder is enough."""
+    """Return the hand-over of a campaign; None on this machine, where the lock of its folder is enough.
+
+    Args:
+        folder: The campaign's folder here.
+        ledger: Its ledger, which gets an owner's token where it has none.
+        transport: The way to the site.
+        scratch: The campaign's folder on the site.
+    """
     return Handover(folder, ledger, transport, scratch) if transport.remote else None
 
 
@@ -219,12 +239,17 @@ def wait_for_commands(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Return when no command of a killed nsw runs for this campaign: it may yet hand a job over.
+    """Wait until no command of a killed nsw runs for this campaign: it may yet submit a job.
 
-    `say` gets a line for the user when that takes a second. Tests hand in a clock and a sleep of their own.
+    Args:
+        transport: The way to the site.
+        say: Prints a line for the user; called once the wait takes a second.
+        most_s: Seconds to wait at most.
+        clock: Returns seconds; tests replace it.
+        sleep: Waits for so many seconds; tests replace it.
 
     Raises:
-        UnreachableError: One still runs after `most_s` seconds.
+        UnreachableError: A command still runs after `most_s` seconds.
     """
     start_time, has_reported, pause = clock(), False, _LOOK_S
     while transport.left_running():
@@ -261,12 +286,17 @@ def pack(state: bytes, recipe: bytes) -> bytes:
 
 
 def kept_there(transport: Transport, scratch: str, folder: Path) -> bytes:
-    """Bring the two files of the archive in a campaign's folder on its site into a folder here.
+    """Download the campaign's archive from its site, and unpack its two files into a folder here.
 
-    The archive is read in one: its owner may replace it.
+    The archive is read in one piece: its owner may replace it.
+
+    Args:
+        transport: The way to the site.
+        scratch: The campaign's folder on the site.
+        folder: The folder here that gets the files.
 
     Returns:
-        The ledger that is kept there, as the bytes of a SQLite file.
+        The ledger in the archive, as the bytes of a SQLite file.
 
     Raises:
         UnreachableError: The site gave no answer, or the archive cannot be read.
@@ -430,7 +460,16 @@ def _make(transport: Transport, there: str, mode: str, inside: str = "") -> tupl
 
 
 def forget_secrets(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> None:
-    """Remove the secrets, here and on the site, once no retry needs them: every run is done and lacks nothing."""
+    """Remove the secrets, here and on the site, once no retry needs them: every run is done and complete.
+
+    If the site cannot remove its copy, the one here stays for another try.
+
+    Args:
+        folder: The campaign's folder here.
+        ledger: Its ledger.
+        transport: The way to the site.
+        scratch: The campaign's folder on the site.
+    """
     open_runs = sum(n for state, n in ledger.counts().items() if state != State.DONE)
     if open_runs or ledger.incomplete() or ledger.unreadable() or not folder.secrets.exists():
         return
@@ -453,7 +492,14 @@ def reducer_to(scratch: str) -> tuple[Path, str]:
 
 
 def forget_done(folder: CampaignFolder, ledger: Ledger, runs: Sequence[str]) -> None:
-    """Let those of these runs that were done begin again: a job's script passes over what was.
+    """Move earlier attempts of runs that were done aside, so that they can begin again.
+
+    A job's script skips a run that it finds done. The caller holds the campaign's lock.
+
+    Args:
+        folder: The campaign's folder here.
+        ledger: Its ledger.
+        runs: The ids of the runs that begin again; their reductions do too.
 
     Raises:
         FencedError: Another nsw took the campaign over.

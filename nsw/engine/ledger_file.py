@@ -138,10 +138,16 @@ def bring_up_to_date(path: Path) -> str | None:
 
 
 def open_ledger(path: Path, *, create: bool, read_only: bool) -> sqlite3.Connection:
-    """A connection to a ledger that this user's nsw made.
+    """Open a connection to a ledger that this user's nsw made.
+
+    Args:
+        path: The ledger's file.
+        create: Make the file, which must not be there yet.
+        read_only: Open it for reading alone.
 
     Raises:
         CampaignError: It is of another version, or SQLite cannot use it.
+        OSError: It cannot be created.
     """
     db = None
     try:

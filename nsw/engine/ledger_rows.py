@@ -256,7 +256,7 @@ class BuildRow:
 
     @property
     def task(self) -> int:
-        """Of its job: there is one."""
+        """The index of its task in its job, which has one."""
         return 0
 
     @property
@@ -286,6 +286,7 @@ class TaskInFlight:
 
     @reason.setter
     def reason(self, reason: Reason | None) -> None:
+        """Set the reason and its cause; None clears both."""
         self.detail, self.cause = (None, None) if reason is None else (reason.detail, reason.cause)
 
 

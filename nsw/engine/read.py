@@ -384,7 +384,13 @@ def reading(folder: CampaignFolder, ledger: Ledger) -> Generator[tuple[int, int]
 
 
 def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int, int], object]) -> None:
-    """The same at once; `progress` is called with (done, total) runs."""
+    """Read the reports of every collected run and write the tables, as `reading` does, until all are read.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        progress: Called after each run with (runs read, runs in all).
+    """
     for done, total in reading(folder, ledger):
         progress(done, total)
 
@@ -392,7 +398,20 @@ def read_reports(folder: CampaignFolder, ledger: Ledger, progress: Callable[[int
 def read_traces(
     folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow], names: Collection[str]
 ) -> Iterator[tuple[RunRow, dict[str, list[dict[str, Any]]]]]:
-    """The rows of traces by their names, run after run, from the collected reports; nothing is written."""
+    """Read rows of traces from collected reports, run after run; nothing is written.
+
+    Args:
+        folder: The campaign, which nsw must act for: it names the program that exports reports.
+        ledger: Its ledger.
+        runs: The runs whose reports are read.
+        names: The tables to read.
+
+    Returns:
+        An iterator over each run with its rows by table.
+
+    Raises:
+        CampaignError: The campaign was made elsewhere.
+    """
     folder.require_trust()  # it names the program that exports reports
     reader = _Reader(folder, ledger)
     options = replace(reader.options, tables=frozenset(names), max_unpacked=folder.max_unpacked, limits=folder.limits)
@@ -400,7 +419,16 @@ def read_traces(
 
 
 def fault_of(folder: CampaignFolder, ledger: Ledger, run: RunRow, progress: Callable[[int, int], object]) -> str | None:
-    """Read what a run left; what is wrong with it, or None: the canary's question."""
+    """Read the reports, and return what is wrong with those of one run; None when nothing is.
+
+    The canary is judged by it.
+
+    Args:
+        folder: The campaign.
+        ledger: Its ledger.
+        run: The run to judge.
+        progress: Called after each run with (runs read, runs in all).
+    """
     read_reports(folder, ledger, progress)
     wrong = [message for id_, _, severity, message, _ in ledger.problems() if id_ == run.id and severity == "error"]
     kind = run.pass_kind

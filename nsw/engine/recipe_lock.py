@@ -92,7 +92,13 @@ def make_before_lock(
 
 
 def differences(before: Lock, now: Lock, transport: Transport) -> list[str]:
-    """What is not as it was, before anything runs."""
+    """Return what differs from the lock of a recipe that is run again, a sentence each, before anything runs.
+
+    Args:
+        before: The recipe's lock.
+        now: The lock of the new campaign.
+        transport: This machine, where git is asked.
+    """
     sentences = [
         f"the lock is of {subject} {old}, and this is {new}"
         for subject, old, new in (("nsw", before.version, now.version), ("site", before.site, now.site))
@@ -125,7 +131,14 @@ def _changed(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[s
 
 
 def read_basis(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> Basis:
-    """What the campaign's choices follow from, as its jobs met it so far."""
+    """Return what the campaign's choices follow from, as its jobs recorded it so far.
+
+    Args:
+        folder: The campaign's folder here.
+        ledger: Its ledger.
+        transport: The way to the site.
+        scratch: The campaign's folder on the site.
+    """
     recipe = read_locked(folder)[1]
     lock = recipe.get("lock")
     provenance = transport.run([*_READ, scratch], timeout=60).stdout
@@ -142,10 +155,16 @@ def _hashes(lock: Any) -> dict[str, str]:
 
 
 def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch: str) -> list[str]:
-    """Write down what was chosen, and which machine, profilers and driver the jobs met.
+    """Write the choices, and the machine, profilers and driver that the jobs met, into the campaign's recipe.lock.yaml.
+
+    Args:
+        folder: The campaign's folder here.
+        ledger: Its ledger.
+        transport: The way to the site.
+        scratch: The campaign's folder on the site.
 
     Returns:
-        What differs from the recipe's own lock.
+        The tools whose versions differ from the recipe's own lock, a sentence each.
     """
     head, recipe = read_locked(folder)
     lock = recipe.get("lock")
@@ -174,7 +193,13 @@ def finish(folder: CampaignFolder, ledger: Ledger, transport: Transport, scratch
 
 
 def write_locked(folder: CampaignFolder, head: str, recipe: dict[str, Any]) -> None:
-    """Replace the campaign's recipe.lock.yaml as a whole."""
+    """Replace the campaign's recipe.lock.yaml as a whole.
+
+    Args:
+        folder: The campaign's folder.
+        head: The comments that the file begins with.
+        recipe: The recipe with its lock as data.
+    """
     write_text(folder.recipe, head + as_yaml(recipe))
 
 
@@ -410,7 +435,16 @@ def git_state(folder: Path, transport: Transport) -> LockedGit | None:
 
 
 def resolve_commit(folder: Path, name: str, transport: Transport) -> str | None:
-    """The commit of a branch, a tag or another name in the repository around a folder; None: there is no such."""
+    """Return the commit that a name refers to in the repository around a folder.
+
+    Args:
+        folder: A folder in the repository.
+        name: A branch, a tag, or another name of a commit.
+        transport: The machine where git is asked.
+
+    Returns:
+        The commit's full hash; None: there is no such name, no repository, or git is not asked there.
+    """
     git = None if name.startswith("-") else _git(folder, transport)
     return git.line("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") if git else None
 

@@ -268,7 +268,15 @@ class Stages:
 
 
 def choice_file(run: str, attempt: int, choice: Choice) -> str:
-    """The file that an attempt's script reads: a line of facts with the hash of what follows, then a word a line."""
+    """Return the text of the file from which an attempt's script reads what was chosen for it.
+
+    The first line has the facts and the hash of the rest, which is an argument a line.
+
+    Args:
+        run: The run's id.
+        attempt: The attempt's number, from 1.
+        choice: What was chosen.
+    """
     body = "".join(f"{word}\n" for word in choice.arguments)
     digest = hashlib.sha256(body.encode()).hexdigest()
     limit = "" if choice.limit_s is None else str(choice.limit_s)
@@ -324,7 +332,13 @@ class Dependencies:
         campaign.scheduler.after = campaign.ledger.native_dependencies
 
     def pending(self, limit: int, location: str | None = None, kinds: Sequence[Kind] = tuple(Kind)) -> list[Pending]:
-        """The next tasks to submit, or only those of a place; at most so many runs are looked at."""
+        """Return the next tasks to submit.
+
+        Args:
+            limit: At most so many runs, and so many of each other kind, are looked at.
+            location: Only tasks that run there: job or login; None: both.
+            kinds: The kinds of tasks.
+        """
         if self._ledger.has_open_needs():
             self._ledger.meet_done()
         return self._ledger.pending(
@@ -401,9 +415,14 @@ def refused_canary(ledger: Ledger) -> list[str]:
 
 
 def release_canary(ledger: Ledger, runs: Collection[str], *, by_name: bool) -> None:
-    """Hold the rest once more if the canary is among these runs, which are released.
+    """Let the canary go ahead alone once more if it is among the released runs, and hold the others.
 
-    Else those that a person named go without it.
+    If it is not, runs that a person named go without waiting for it.
+
+    Args:
+        ledger: The campaign's ledger.
+        runs: The ids of the runs that are released.
+        by_name: Whether a person named them.
     """
     canary = ledger.canary()
     if canary and canary[0] in runs:
@@ -427,7 +446,13 @@ class LateCheck:
 
 
 def late_check(counters_pass: CountersPass, tool: Literal["ncu", "nvprof"], basis: Basis) -> LateCheck:
-    """Check the tool and the metrics of a pass against the GPU and the versions that the jobs met."""
+    """Check the tool and the metrics of a pass against the GPU and the versions that the jobs met.
+
+    Args:
+        counters_pass: The pass.
+        tool: The profiler that runs it.
+        basis: What the jobs met; nothing is checked where its chip is unknown.
+    """
     chip = find_chip(basis.chip)
     if chip is None:
         return LateCheck()

@@ -79,10 +79,18 @@ def _submission(folder: CampaignFolder, group: Sequence[Pending], names: tuple[i
 def submission_name(
     campaign: str, job: str, task: int, attempt: int, longest: int = 64, characters: str = NAME_CHARACTERS
 ) -> str:
-    """The deterministic name under which tasks are submitted: the same first task never gets another.
+    """Return the deterministic name under which tasks are submitted: the same first task never gets another.
 
     It begins with the job's name in the plan, by which a person knows it in the queue, where there is room for that
     beside the digest. A scheduler is looked up by the whole name.
+
+    Args:
+        campaign: The campaign's id.
+        job: The job's name in the plan.
+        task: The index of the submission's first task in the job.
+        attempt: The attempt's number, from 1.
+        longest: The most characters that the scheduler takes.
+        characters: Those that it takes, as in `[...]` of a regular expression.
     """
     digest = hashlib.sha256(f"{campaign}\0{job}\0{task}\0{attempt}".encode()).hexdigest()[:_DIGEST]
     room = longest - _DIGEST - 1

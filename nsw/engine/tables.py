@@ -46,7 +46,13 @@ def row_count(path: Path) -> int | None:
 def replace_rows(
     folder: CampaignFolder, tables: Mapping[str, list[dict[str, Any]]], runs: Sequence[str], note: str | None
 ) -> None:
-    """Add rows to tables, in place of all that they hold of these runs; each file is replaced whole.
+    """Replace all rows of some runs in tables; each file is rewritten as a whole.
+
+    Args:
+        folder: The campaign.
+        tables: The new rows by table, each with its `run`.
+        runs: The ids of the runs whose old rows are removed.
+        note: The campaign's note, stored in each file's metadata; None: there is none.
 
     Raises:
         CampaignError: A file is damaged.
@@ -85,7 +91,17 @@ def _replace(path: Path, table: str, rows: list[dict[str, Any]], runs: Sequence[
 
 
 def put_rows(folder: CampaignFolder, table: str, run: str, rows: list[dict[str, Any]]) -> None:
-    """Write the rows of one run into a table, in place of those that it has there."""
+    """Replace the rows of one run in a table.
+
+    Args:
+        folder: The campaign.
+        table: The table's name.
+        run: The run's id, which each row gets as its `run`.
+        rows: The new rows.
+
+    Raises:
+        CampaignError: The table's file is damaged.
+    """
     replace_rows(folder, {table: [row | {"run": run} for row in rows]}, [run], None)
 
 
@@ -106,7 +122,11 @@ def lazily(folder: CampaignFolder, table: str) -> Sequence[dict[str, Any]]:
 
 
 def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
-    """One of the campaign's tables as Arrow's; None when there is none. It raises what `load_rows` does."""
+    """Load a table of the campaign as an Arrow table with the rows and columns of its file; None when there is none.
+
+    Raises:
+        CampaignError, LimitError: As `load_rows`.
+    """
     return _load(folder, table, stored_table)
 
 

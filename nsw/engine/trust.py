@@ -188,7 +188,16 @@ stat --printf '%u\t%U\t%f\t%n\0' -- "${seen[@]}"
 
 
 def require_own_root(root: Path, trusted: Collection[str | int], warn: Callable[[str], object]) -> None:
-    """The same as `require_own_place`, for the folder of campaigns on this machine."""
+    """Raise where a stranger could replace the folder of campaigns on this machine, as `require_own_place` does.
+
+    Args:
+        root: The folder, which need not be there.
+        trusted: Names or numbers of other users that may own it, or a folder above it.
+        warn: Called with a sentence where a folder's owner is not known.
+
+    Raises:
+        CampaignError: One could.
+    """
     from nsw.transport.local import LocalTransport
 
     require_own_place(LocalTransport(), str(root.absolute()), trusted, warn, hint=_OTHER_ROOT)
@@ -197,7 +206,17 @@ def require_own_root(root: Path, trusted: Collection[str | int], warn: Callable[
 def require_own_folder(
     directory: int, path: Path, trusted: Collection[str | int], warn: Callable[[str], object]
 ) -> None:
-    """The same, for a campaign's folder that nsw just made, by its descriptor, and that this path is to lead to."""
+    """Raise where a stranger could replace a campaign's folder that nsw just made, or has replaced it.
+
+    Args:
+        directory: The descriptor of the folder that nsw made.
+        path: The path that must lead to it.
+        trusted: Names or numbers of other users that may own it, or a folder above it.
+        warn: Called with a sentence where a folder's owner is not known.
+
+    Raises:
+        CampaignError: A stranger could replace it, or the path leads to another folder.
+    """
     require_own_root(path, trusted, warn)
     if not os.path.samestat(path.lstat(), os.fstat(directory)):
         raise CampaignError(f"another user changed what {path} is while nsw made it", hint=_OTHER_ROOT)
@@ -230,9 +249,19 @@ def require_own_place(
 def refuse_strangers(
     walked: str, path: str, trusted: Collection[str | int], warn: Callable[[str], object], *, hint: str
 ) -> None:
-    """Raise for what `WALK` printed of a folder as `require_own_place` does.
+    """Raise where the output of `WALK` shows that a stranger could replace a folder, as `require_own_place` does.
 
-    Trusted are the user, root, the site's `trusted_owners`, and members of a group that may write.
+    The user, root and the owners in `trusted` are accepted, and so are folders that a group may write.
+
+    Args:
+        walked: What `WALK` printed.
+        path: The folder, for messages.
+        trusted: Names or numbers of other users that may own it, or a folder above it.
+        warn: Called with a sentence where a folder's owner is not known.
+        hint: What to do.
+
+    Raises:
+        CampaignError: Another user owns one of the folders, or everyone can write to it.
     """
     user, *folders = walked.removesuffix("\0").split("\0")
     accepted_owners = {int(user), 0, *trusted}
