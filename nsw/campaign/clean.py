@@ -72,9 +72,9 @@ class FileThere:
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What is in the folder on the site: `spare` is nsw's own or was brought, `kept` was never brought.
+    """What is in the folder on the site: `spare` is nsw's own or was collected, `uncollected` never was.
 
-    `owned`: it names the nsw that may change it. `whole`: nothing of the folder was left out.
+    `owned`: it names the nsw that may change it. `complete`: nothing of the folder was left out.
     """
 
     scratch: str
@@ -121,7 +121,7 @@ class Cleaning:
     _fence: Fence | None
 
     def remove(self, *, include_uncollected: bool) -> None:
-        """Remove what is nsw's own or has a copy here; with `everything` also what was never brought.
+        """Remove what is nsw's own or has a copy here; with `include_uncollected` also what was never collected.
 
         Raises:
             FencedError: An nsw elsewhere owns the campaign.
