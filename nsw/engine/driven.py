@@ -18,7 +18,7 @@ from nsw.engine.folder import LEDGER, STATE, CampaignFolder, Log, is_driven, loc
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_file import bring_up_to_date, journal_of, older_version
 from nsw.errors import CampaignError
-from nsw.safe_files import copy_file, write_text
+from nsw.safe_files import copy_file, readable_by_group, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -223,7 +223,8 @@ def look(folder: CampaignFolder) -> Iterator[Ledger]:
 
 def write_state(folder: CampaignFolder, ledger: Ledger) -> None:
     """Leave the ledger's tables for whoever looks at the campaign without acting for it."""
-    with suppress(OSError, CampaignError):  # a full disk: the next who holds the lock writes it
+    share = ledger.site().get("share") or "nobody"
+    with readable_by_group(share), suppress(OSError, CampaignError):  # a full disk: the next holder of the lock does it
         write_text(folder.path / STATE, ledger.dump())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from dataclasses import dataclass
 from enum import EnumType, StrEnum
 from functools import cache, lru_cache, partial
@@ -439,15 +440,21 @@ def _converters(kind: Callable[..., Any]) -> dict[str, Callable[[Any], Any] | No
 
 
 def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tuple[Any, ...]], T]:
-    """What makes rows of these columns a type whose fields have the same names; other columns are passed over."""
+    """What makes rows of these columns a type whose fields have the same names; other columns are passed over.
+
+    It raises sqlite3.DataError where a value is not what nsw writes: the file is damaged, as where SQLite finds that.
+    """
     fields = {name: convert for name, convert in _converters(kind).items() if name in columns}
-    conversions = [(at, convert) for at, convert in enumerate(fields.values()) if convert]
+    conversions = [(at, name, convert) for at, (name, convert) in enumerate(fields.items()) if convert]
     pick = itemgetter(*map(columns.index, fields))
 
     def read_row(row: tuple[Any, ...]) -> T:
         values = list(pick(row))
-        for at, convert in conversions:
-            values[at] = convert(values[at])
+        for at, name, convert in conversions:
+            try:
+                values[at] = convert(values[at])
+            except ValueError:
+                raise sqlite3.DataError(f"{str(values[0])[:80]!r}: {name} is not what nsw writes") from None
         return kind(*values)
 
     return read_row
@@ -477,12 +484,15 @@ class Key(Generic[T]):
         return self.default or empty
 
     def parse(self, text: str) -> T:
-        """The value of what the table holds, which is none where it is empty."""
+        """The value of what the table holds, which is none where it is empty; raises as rows of `row_reader` do."""
         if not text:
             return self.absent()
         if self.kind is bool:
             return cast("T", text == "yes")
-        return cast("T", text if self.kind in _TEXTS else json.loads(text))
+        try:
+            return cast("T", text if self.kind in _TEXTS else json.loads(text))
+        except ValueError:
+            raise sqlite3.DataError(f"{self.name} is not what nsw writes") from None
 
     def text(self, value: T) -> str:
         """What the table holds of a value."""

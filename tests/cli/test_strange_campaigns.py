@@ -40,12 +40,20 @@ def test_a_ledger_of_others_that_never_ends_is_not_opened(good, home):
         assert in_folder(home, word, bad.name).code == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "script"),
+    [
+        ("params", "UPDATE tasks SET params = '{', state = 'planned'"),
+        ("site_data", "UPDATE meta SET value = '{' WHERE key = 'site_data'"),
+    ],
+)
 @pytest.mark.parametrize("words", [("status", "--runs"), ("summarize",)], ids=" ".join)
-def test_bad_json_in_a_ledger_is_an_error_of_that_campaign(good, nsw, words):
-    change(good, "UPDATE tasks SET params = '{', state = 'planned'")
+def test_a_damaged_value_in_a_ledger_is_an_error_of_that_campaign(good, nsw, words, name, script):
+    change(good, script)
     said = nsw(*words, good.name)
     assert said.code == 2
-    assert "params is not what nsw writes" in said.err
+    assert "campaign.db is damaged: " in said.err
+    assert f"{name} is not what nsw writes" in said.err
 
 
 @pytest.mark.parametrize("name", ["campaign.db", "recipe.lock.yaml", "lock", "log.txt"])

@@ -11,8 +11,10 @@ import pytest
 
 import nsw
 from nsw.campaign import attach as attaching
-from nsw.engine.folder import LEDGER
+from nsw.engine.folder import STATE
 from nsw.engine.handover import ARCHIVE, RECIPE, kept_there, pack, unpack
+from nsw.engine.ledger import Ledger
+from nsw.engine.ledger_rows import NOTE, SITE_DATA
 from nsw.errors import CampaignError, FencedError
 from nsw.events import Finished, RunChanged, Started
 from nsw.transport.commands import Fence, take_ownership
@@ -110,11 +112,12 @@ def test_what_the_site_gives_after_it_was_shown_is_shown_too(cluster, monkeypatc
     real, calls = attaching.kept_there, []
 
     def changing(transport, there, folder):
-        real(transport, there, folder)
+        ledger = real(transport, there, folder)
         calls.append(folder)
         if len(calls) == 2:
             recipe = folder / "recipe.lock.yaml"
             recipe.write_text(recipe.read_text() + "notify: touch theirs\n")
+        return ledger
 
     monkeypatch.setattr(attaching, "kept_there", changing)
     shown = []
@@ -151,14 +154,14 @@ def test_a_take_over_waits_for_the_submission_that_is_under_way_and_stops_the_ne
     [
         (b"", "damaged|lacks"),
         (b"no archive", "damaged"),
-        (pack(b"ledger", b"recipe")[:60], "damaged|lacks"),
+        (pack(b"state", b"recipe")[:60], "damaged|lacks"),
     ],
 )
 def test_a_damaged_hand_over_is_refused(archive, match, tmp_path):
     with pytest.raises(CampaignError, match=match):
         unpack(archive, tmp_path)
-    unpack(pack(b"ledger", b"recipe"), tmp_path)
-    assert [(tmp_path / name).read_bytes() for name in (LEDGER, RECIPE)] == [b"ledger", b"recipe"]
+    unpack(pack(b"state", b"recipe"), tmp_path)
+    assert [(tmp_path / name).read_bytes() for name in (STATE, RECIPE)] == [b"state", b"recipe"]
 
 
 def test_a_hand_over_with_anything_else_in_it_is_refused(tmp_path):
@@ -173,19 +176,22 @@ def test_a_hand_over_with_anything_else_in_it_is_refused(tmp_path):
 def test_a_header_of_a_hand_over_gets_no_memory_for_what_it_announces(tmp_path):
     info = tarfile.TarInfo("pax")
     info.type, info.size = tarfile.XHDTYPE, 1 << 33
-    ledger = tarfile.TarInfo(LEDGER)
-    ledger.size = 1 << 33
-    for header, match in ((info, "never writes"), (ledger, "more than any campaign's")):
+    state = tarfile.TarInfo(STATE)
+    state.size = 1 << 33
+    for header, match in ((info, "never writes"), (state, "more than any campaign's")):
         with pytest.raises(CampaignError, match=match):
             unpack(gzip.compress(header.tobuf(tarfile.GNU_FORMAT)), tmp_path)
-    assert not (tmp_path / LEDGER).exists()
+    assert not (tmp_path / STATE).exists()
 
 
 def test_a_campaigns_state_that_its_owner_replaces_meanwhile_is_read_whole(far, tmp_path):
     there = tmp_path / "scratch"
     (there / ARCHIVE).parent.mkdir(parents=True)
-    for name, ledger in (("a", b"a" * (1 << 20)), ("b", b"b" * (2 << 20))):
-        (there / name).write_bytes(pack(ledger, b"nsw: 1"))
+    with Ledger(tmp_path / "campaign.db", create=True) as ledger:
+        ledger.set_meta(SITE_DATA, {"name": "s", "scheduler": "local", "transport": {"kind": "local"}})
+        for name, size in (("a", 1 << 20), ("b", 2 << 20)):
+            ledger.set_meta(NOTE, name * size)
+            (there / name).write_bytes(pack(ledger.dump().encode(), b"nsw: 1"))
     (there / ARCHIVE).write_bytes((there / "a").read_bytes())
     loop = 'while cp "$1/b" "$1/n" && mv "$1/n" "$2" && cp "$1/a" "$1/n" && mv "$1/n" "$2"; do :; done'
     with subprocess.Popen(["bash", "-c", loop, "owner", there, there / ARCHIVE]) as owner:
@@ -193,7 +199,7 @@ def test_a_campaigns_state_that_its_owner_replaces_meanwhile_is_read_whole(far, 
             sizes = set()
             for _ in range(40):
                 kept_there(far, str(there), tmp_path)
-                sizes.add((tmp_path / LEDGER).stat().st_size >> 20)
+                sizes.add((tmp_path / STATE).stat().st_size >> 20)
         finally:
             owner.kill()
     assert sizes <= {1, 2}
