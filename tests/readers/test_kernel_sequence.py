@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nsw.readers.timeline.phases import repetitions
+from nsw.readers.timeline.iterations import repetitions
 
 
 def found(sequence, pauses=()):

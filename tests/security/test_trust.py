@@ -166,7 +166,7 @@ def test_a_campaign_of_another_user_or_that_everybody_may_write_is_not_adopted(c
     copy.chmod(0o755)
     neighbour.owns(copy.parent) and victim.owns(copy)  # the neighbour may rename it
     done = victim.nsw("adopt", copy, "--yes")
-    assert (done.returncode, "who could replace what nsw runs" in done.stderr) == (2, True)
+    assert (done.returncode, "could replace what nsw runs" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -381,7 +381,7 @@ def test_a_token_that_is_a_path_leads_nowhere(tmp_path):
 
 # --- places ---------------------------------------------------------------------------------------------------------
 
-WHO = "who could replace what nsw runs"
+WHO = "could replace what nsw runs"
 
 
 def run(user, root: Path, *more: object):
