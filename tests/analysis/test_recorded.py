@@ -35,7 +35,7 @@ def row(lines, *cells):
 
 @pytest.mark.parametrize(
     "cells",
-    [("launch", "39.70", "9 %", "2,000 operations of 1.07 us", "CUDA graphs"),
+    [("launch", "39.70", "9 %", "launch-bound, 2,000 operations of", "CUDA graphs"),
      ("loader", "13 %", "waits 17.7 ms for the host", "look at the host there"),
      ("sync", "15 %", "50 waits for the GPU an iteration", "synchronise once, at the end"),
      ("pageable", "100 %", "77 % slow copies, 7.02 GB/s", "pin it (ill-pinned: 55.1 GB/s)"),

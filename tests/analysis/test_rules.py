@@ -95,7 +95,7 @@ def first_takes(ms, *, gpu):
 
 
 RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, what it says
-    ("launch-bound", idle(), [idle(busy_pct=75.0), idle(gaps=())], "100 operations of 30 us"),
+    ("launch-bound", idle(), [idle(busy_pct=75.0), idle(gaps=())], "launch-bound, 100 operations of 30 us"),
     ("sync-each-operation", waits(25.0), [waits(24.0)], "25 waits for the GPU"),
     ("scalar-reads", read_back(17.0), [read_back(0.0)], "reads 17 values back"),
     ("host-work", idle(gaps=(Gaps("launch", "long", 1.0, 7 * MS),)), [idle()], "waits 7 ms for the host"),
