@@ -372,7 +372,9 @@ _OPEN: dict[tuple[object, ...], Ssh] = {}  # one connection a host and process, 
 
 
 def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:
-    """Return the transport to a site over nsw's own SSH connection; campaigns on the same host share the connection.
+    """Return the transport to a site over nsw's own SSH connection.
+
+    Sites with the same host, user, port, config and identity share one connection.
 
     Args:
         site: The site as data. Its `transport` gives host, config, user, port and identity.
