@@ -417,7 +417,20 @@ def dry_run(
     fit: bool = False,
     against: str | Path | None = None,
 ) -> Planned:
-    """Plan as `nsw.run` does, with the same arguments, and stop there; no scheduler is asked.
+    """Plan a recipe on a site as `nsw.run` does, without submitting anything or asking a scheduler.
+
+    Args:
+        recipe: The recipe's file, or the name of a shipped one.
+        site: The site's name; by default that of NSW_SITE, else the default site of the sites files, else this machine.
+        sites: Sites files to search first.
+        set: Values of parameters and keys: `{"gpus": [1, 2], "resources.time": "30m"}`.
+        case: Only these cases: `{"gpus": 2}`, a pattern of names such as `"gpus-2_*"`, or several of these, of which
+            those with a single parameter must all hold.
+        exclude: None of these cases.
+        passes: Only these passes.
+        fit: Skip cases that the site cannot hold, instead of refusing the recipe.
+        against: Plan each case on both sides, in pairs: before, with the program of this git revision or of the
+            campaign in this folder, or with other values (`"n=2,mode=fast"`); and after, as it is now.
 
     Raises:
         InputError: The recipe or a sites file has faults.

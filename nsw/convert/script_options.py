@@ -344,7 +344,7 @@ class Directives:
 
     @property
     def nodes(self) -> int | None:
-        """The nodes; None: they are not counted."""
+        """The number of nodes; None where the directives do not give it."""
         numbers = self.numbers
         if "nodes" not in numbers and {"tasks", "per_node"} <= numbers.keys():
             return -(-numbers["tasks"] // numbers["per_node"])
@@ -352,7 +352,7 @@ class Directives:
 
     @property
     def tasks(self) -> int | None:
-        """The processes; None: they are not counted."""
+        """The number of processes; None where the directives do not give it."""
         per_node = self.numbers.get("per_node")
         return self.numbers.get("tasks", per_node and per_node * (self.nodes or 1))
 

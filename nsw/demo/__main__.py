@@ -13,7 +13,7 @@ from nsw.errors import Exit, NswError
 
 
 def main(words: list[str]) -> int:
-    """Extracts the recording named; the exit status."""
+    """Extract the named recording into the current folder and print its output; returns the exit code."""
     if len(words) != 1:
         print(f"usage: python -m nsw.demo NAME\n  {' '.join(r.name for r in recordings())}", file=sys.stderr)
         return Exit.BAD_INPUT

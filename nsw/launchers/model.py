@@ -76,12 +76,12 @@ class Layout:
 
     @property
     def total(self) -> int | None:
-        """Processes in all; None where nsw does not decide it."""
+        """The number of processes on all nodes; None where nsw does not decide it."""
         return sum(self.ranks) or None
 
     @property
     def per_node(self) -> int:
-        """The most processes of a node, as the scheduler is asked."""
+        """The number of processes to request per node: `tasks` divided by `nodes`, rounded up."""
         return -(-self.tasks // self.nodes)
 
     @property

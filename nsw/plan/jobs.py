@@ -438,7 +438,21 @@ def resources(requested: Any, site: Any, values: Mapping[str, Any], resolver: Re
 
 
 def site_gres(site: Any, nodes: int, gpus: int, values: Mapping[str, Any], resolver: Resolver) -> str | None:
-    """The site's own words for GPUs; Slurm counts them a node. None where it has none, or no GPU is asked for."""
+    """The site's own expression for GPUs (`gres`), evaluated.
+
+    Args:
+        site: The site.
+        nodes: How many nodes the job has.
+        gpus: How many GPUs the job has on all its nodes.
+        values: What expressions may name; `gpus` (of one node, as Slurm counts them) and `nodes` are added.
+        resolver: Evaluates the expression.
+
+    Returns:
+        None where the site has no `gres` or the job requests no GPU.
+
+    Raises:
+        NswError: The GPUs cannot be divided equally among the nodes.
+    """
     if site.gres is None or gpus == 0:
         return None
     if gpus % nodes:

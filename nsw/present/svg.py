@@ -99,7 +99,7 @@ def text(
 
 
 def room(content: str, size: int = 12) -> float:
-    """How wide a text is, about, in px: which font there is is not known."""
+    """Estimate the width of a text in px; the viewer's font is not known."""
     return size * sum(map(_width, content))
 
 
@@ -313,7 +313,7 @@ class Axis:
     unit: str = ""
 
     def at(self, value: float) -> float:
-        """Where a value is, px."""
+        """The position of a value on the axis, in px."""
         if self.is_log:
             share = math.log(value / self.low) / math.log(self.high / self.low)
         else:
@@ -444,7 +444,7 @@ def column_of(block: Table, name: str) -> int:
 
 
 def number_of(cell: Any) -> float | None:
-    """A cell that an axis can hold."""
+    """The number in a cell, in the column's unit; None for text, booleans, NaN and infinities."""
     is_number = isinstance(cell, int | float) and not isinstance(cell, bool) and math.isfinite(cell)
     return float(cell) if is_number else None
 
@@ -559,7 +559,7 @@ def y_axis(axis: Axis, left: float, right: float, title: str) -> list[str]:
 
 
 def left_of(axis: Axis) -> float:
-    """The room that ticks and title at the left need."""
+    """The width in px that ticks and title need at the left of a vertical axis."""
     return 34 + max(room(label, TICK) for label in axis.labels)
 
 

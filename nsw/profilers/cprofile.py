@@ -61,7 +61,7 @@ def script_at(program: tuple[str, ...], tool: str) -> int | Profiled:
 
 
 def script_position(program: tuple[str, ...]) -> int | None:
-    """Where the script (or `-m`) is, after the interpreter and its options."""
+    """The index of the script (or of `-m`) in the command, behind the interpreter and its options; None without one."""
     at = 1
     while at < len(program):
         word = program[at]

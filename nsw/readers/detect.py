@@ -198,9 +198,15 @@ _OF_WHOLE_RUNS: Final = frozenset({"vtune", "aps"})  # whose facts are results
 
 
 def add_other_reports(report: Report, sample: Sample, chosen: Format, options: Options) -> None:
-    """Add the tables of every other tool whose report is in the file too; say which are, and which cannot be.
+    """Add the tables of every other tool whose report is in the same file; warn of each, report those left out.
 
     Tables of two tools are not mixed: rows of the same table would number their blocks alike.
+
+    Args:
+        report: The report read so far; tables and problems are added to it.
+        sample: The file. Other reports are looked for in its head (64 KiB) only.
+        chosen: The format in which `report` was read.
+        options: What is asked of readers.
     """
     if chosen.id not in TEXTS:
         return

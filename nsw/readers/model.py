@@ -68,20 +68,39 @@ class Report:
         self.error(f"holds {fault}" + (f": {but}" if but else ""), fix=_ALLOWED)
 
     def error(self, message: str, *, line: int | None = None, fix: str | None = None) -> None:
-        """Note what could not be read."""
+        """Report that (part of) the file could not be read.
+
+        Args:
+            message: What could not be read, and why.
+            line: The line of a text file, from 1; None where there is none.
+            fix: What the user can do; None if nothing.
+        """
         self.problems.append(Problem("error", message, line, fix))
 
     def errors(
         self, messages: Sequence[str], in_all: str, *, lines: Sequence[int] = (), fix: str | None = None
     ) -> None:
-        """Note the first few of many that are alike; where there are more, `in_all` tells how many."""
+        """Report the first `MOST_SHOWN` of many similar errors.
+
+        Args:
+            messages: One message per error.
+            in_all: A message with their number, reported where there are more than are shown.
+            lines: The line of each error, from 1; empty where they have none.
+            fix: What the user can do; None if nothing.
+        """
         for message, line in zip_longest(messages[:MOST_SHOWN], lines[: min(len(messages), MOST_SHOWN)]):
             self.error(message, line=line, fix=fix)
         if len(messages) > MOST_SHOWN:
             self.error(in_all, line=lines[0] if lines else None, fix=fix)
 
     def warn(self, message: str, *, line: int | None = None, fix: str | None = None) -> None:
-        """Note what may mislead."""
+        """Report that what was read may mislead.
+
+        Args:
+            message: What may mislead, and why.
+            line: The line of a text file, from 1; None where there is none.
+            fix: What the user can do; None if nothing.
+        """
         self.problems.append(Problem("warning", message, line, fix))
 
 

@@ -374,7 +374,7 @@ def all_formats() -> tuple[Format, ...]:
 
 @cache
 def formats_of_packages() -> tuple[tuple[Format, ...], tuple[str, ...]]:
-    """The formats of other packages, and a sentence for each that cannot be loaded."""
+    """The formats of other packages, and a sentence for each that cannot be loaded; the errors of these are caught."""
     formats, faults = [], []
     for name, path in registered(GROUP).items():
         try:

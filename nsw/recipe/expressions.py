@@ -296,7 +296,15 @@ def _parse(text: str) -> Expression:
 
 
 def find_name(raw: str, name: str) -> int | None:
-    """Where `name` first stands as a name inside the expressions of a text, or None."""
+    """The position of the first use of a variable in the expressions of a text; None without one.
+
+    Args:
+        raw: The text, as written in the recipe.
+        name: The variable. An attribute of that name (`x.name`) does not count.
+
+    Returns:
+        Characters from the start of the text.
+    """
     position, previous = 0, ""
     try:
         for _, kind, word in _environment().lex(raw):

@@ -52,7 +52,7 @@ class Request:
 
     @property
     def limit(self) -> int | None:
-        """`throttle`, where the array has more tasks than that."""
+        """The number of array tasks that may run at a time; None where `throttle` does not restrict the array."""
         return self.throttle if self.throttle is not None and self.throttle < len(self.submission.tasks) else None
 
 

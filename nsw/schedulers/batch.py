@@ -212,7 +212,10 @@ class BatchScheduler:
         return dict(self._runner.calls)
 
     def most_tasks(self) -> int:
-        """The most tasks of one submission: the least of the limits of site and cluster; 1 without arrays."""
+        """The largest number of tasks that one submission may have.
+
+        It is the least of the limits of the site, the cluster and earlier refusals; 1 where the system has no arrays.
+        """
         if not self.can.arrays:
             return 1
         limit = self._limits.array
@@ -322,7 +325,13 @@ class BatchScheduler:
         return None if native is None else self._adapter.job_of(native, task)
 
     def follow(self, submission: Submission, task: int, job: str) -> None:
-        """Believe this job about a task from now on: the run's claim names it."""
+        """Poll this job for a task from now on, in place of the submitted one: the run's claim names it.
+
+        Args:
+            submission: The task's submission.
+            task: The task.
+            job: The id that the job's script wrote into the claim.
+        """
         self._polling.follow(submission.name, task, *self._adapter.parse_job(job))
 
     def due(self) -> bool:
@@ -568,6 +577,7 @@ class LoginAndJobs:
 
     @after.setter
     def after(self, after: Callable[[str], tuple[str, ...]]) -> None:
+        """Set the function that gives a job's dependencies, as ids of the batch system."""
         self._jobs.after = after
 
     def location(self, submission: Submission) -> str:
@@ -623,7 +633,13 @@ class LoginAndJobs:
         return self.parts[self.location(submission)].job_of(submission, task)
 
     def follow(self, submission: Submission, task: int, job: str) -> None:
-        """Believe this job about a task from now on."""
+        """Poll this job for a task from now on, in the place of its submission.
+
+        Args:
+            submission: The task's submission.
+            task: The task.
+            job: The id that the job's script wrote into the claim.
+        """
         self.parts[self.location(submission)].follow(submission, task, job)
 
     def due(self) -> bool:
@@ -804,7 +820,14 @@ class Polling:
         return UnreachableError(message, hint="`nsw resume` continues when it answers again")
 
     def follow(self, name: str, task: int, job: str, index: int | None) -> None:
-        """Believe another job about a task than the one that was submitted for it last."""
+        """Poll another job for a task than the one that was submitted for it last.
+
+        Args:
+            name: The submission's name.
+            task: The task.
+            job: The batch system's id of the other job.
+            index: The task's array index in that job; None for a job that is no array.
+        """
         self._followed[name, task] = Native(job, None if index is None else task - index)
 
     def followed(self, submissions: Sequence[Submission]) -> list[Watched]:

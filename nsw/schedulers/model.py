@@ -117,7 +117,13 @@ class Native:
 
     @classmethod
     def of_submission(cls, submission: Submission, job: str, first_index: int = 0) -> Native:
-        """The id of a submission; `first_index` is the array index of its first task."""
+        """Make the id of a submission from the scheduler's id of its job.
+
+        Args:
+            submission: The submission. With more than one task it is an array.
+            job: The scheduler's id of the job.
+            first_index: The array index of the submission's first task.
+        """
         return cls(job, submission.tasks[0] - first_index if len(submission.tasks) > 1 else None)
 
     def index(self, task: int) -> int | None:

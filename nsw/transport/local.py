@@ -147,7 +147,13 @@ class LocalTransport(Transport):
 
 
 def connect(_site: Mapping[str, Any], _scratch: str | None, mark: Path | None) -> LocalTransport:
-    """This machine, whatever the site."""
+    """Return the transport to this machine; `nsw.transport.model.connect` calls it.
+
+    Args:
+        _site: Unused; every transport's `connect` has it.
+        _scratch: Unused, likewise.
+        mark: A file that every command locks while it runs; None: commands leave no mark.
+    """
     return LocalTransport(mark)
 
 

@@ -59,7 +59,11 @@ class OpenSsh:
         self._cipher: list[str] | None = None
 
     def open(self, command: str) -> _Process:
-        """Start a command there."""
+        """Start a command on the host.
+
+        Raises:
+            UnreachableError: This machine has no `ssh` program.
+        """
         if self._cipher is None:
             self._cipher = _fast_cipher(self._words)
         if shutil.which(self._words[0]) is None:
@@ -200,7 +204,13 @@ class _Process:
 
 
 def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:
-    """The way to a site through the user's ssh."""
+    """Return the transport to a site through the user's `ssh`; nothing is connected before the first command.
+
+    Args:
+        site: The site as data. Its `transport` gives host and options.
+        scratch: A campaign's folder on the site; None as long as there is none.
+        mark: A file in the campaign's folder here. The lock in `scratch` has its name; None: `commands`.
+    """
     settings = site["transport"]
     identity = ["-i", os.path.expanduser(settings["identity"])] if settings.get("identity") else []  # noqa: PTH111
     words = [*options(settings), *identity, "--", settings["host"]]

@@ -59,7 +59,11 @@ class Ssh:
         self._unlocked: dict[str, paramiko.PKey] = {}  # a passphrase is asked once, whatever the hosts on the way
 
     def open(self, command: str) -> _Channel:
-        """Start a command there; a connection that was lost is made anew."""
+        """Start a command on the host; a lost connection is opened again, with pauses between the attempts.
+
+        Raises:
+            UnreachableError: No attempt reached the host.
+        """
         for tried in range(1, _TRIES + 1):
             try:
                 return self._opened(command)
@@ -368,7 +372,15 @@ _OPEN: dict[tuple[object, ...], Ssh] = {}  # one connection a host and process, 
 
 
 def connect(site: Mapping[str, Any], scratch: str | None, mark: Path | None) -> RemoteTransport:
-    """The way to a site over nsw's own connection."""
+    """Return the transport to a site over nsw's own SSH connection.
+
+    Sites with the same host, user, port, config and identity share one connection.
+
+    Args:
+        site: The site as data. Its `transport` gives host, config, user, port and identity.
+        scratch: A campaign's folder on the site; None as long as there is none.
+        mark: A file in the campaign's folder here. The lock in `scratch` has its name; None: `commands`.
+    """
     settings = site["transport"]
     key = tuple(settings.get(name) for name in ("host", "config", "user", "port", "identity"))
     way = _OPEN.setdefault(

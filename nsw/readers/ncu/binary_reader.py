@@ -45,15 +45,27 @@ def find_ncu() -> list[str]:
 
 
 def import_command(ncu: str, report: Path, page: str) -> list[str]:
-    """The command that prints a page of a report as CSV, in base units: these are printed in full."""
+    """The command that prints a page of a report as CSV, in base units: ncu prints these with all digits.
+
+    Args:
+        ncu: The ncu program.
+        report: The report, a .ncu-rep file.
+        page: ncu's name of the page, such as `raw`.
+    """
     return [ncu, "--import", str(report), "--page", page, "--csv", "--print-units", "base"]
 
 
 def print_page(ncu: str, report: Path, page: str, output: Path) -> str | None:
-    """Have an ncu print a page of a report; what went wrong, or None.
+    """Print a page of a report into a file; returns what went wrong, or None.
 
-    Since 2024 ncu shortens the names of kernels (and cuts some to pieces) unless told not to; an older one does not
-    know that option.
+    Since 2024 ncu shortens the names of kernels (and cuts some to pieces) unless an option disables that; an older ncu
+    does not know the option and is run again without it.
+
+    Args:
+        ncu: The ncu program.
+        report: The report, a .ncu-rep file.
+        page: ncu's name of the page, such as `raw`.
+        output: The file for what ncu prints.
     """
     command = import_command(ncu, report, page)
     failure = run([*command, *_FULL_NAMES], output)

@@ -162,7 +162,13 @@ class Page:
         )
 
     def owner(self, row: Sequence[str], block: int, rank: int | None) -> Row:
-        """The columns of the launches table that a row tells."""
+        """The columns of the launches table that a row holds.
+
+        Args:
+            row: The fields of the row.
+            block: The number of the page among those with results, from 0.
+            rank: The launcher's rank whose lines these are; None without ranks.
+        """
         return owner_of(dict(zip(OWNER_COLUMNS, _cells(row, self._owned), strict=True)), block, rank)
 
     @cached_property
@@ -177,7 +183,13 @@ def _cells(row: Sequence[str], positions: Sequence[int]) -> list[str | None]:
 
 
 def owner_of(cells: dict[str, str | None], block: int, rank: int | None) -> Row:
-    """The columns of the launches table from the cells of `OWNER_COLUMNS`."""
+    """The columns of the launches table from the cells of `OWNER_COLUMNS`.
+
+    Args:
+        cells: Each column of `OWNER_COLUMNS` with its cell; None where that is empty.
+        block: The number of the page among those with results, from 0.
+        rank: The launcher's rank whose lines these are; None without ranks.
+    """
     device = cells["Device"]
     return {
         "block": block,
@@ -307,7 +319,13 @@ class SourceRows:
         self.last = []
 
     def row(self, page: Page, row: list[str], rank: int | None) -> bool:
-        """Take the figures of one instruction or line; whether it was one."""
+        """Add the metrics of one instruction or source line; returns whether the fields were such a row.
+
+        Args:
+            page: The page that the row is of.
+            row: The fields of the row.
+            rank: The launcher's rank whose lines these are; None without ranks.
+        """
         if len(row) != len(page.header) and not (len(row) == len(page.header) + 1 and not row[-1]):
             return False
         if row == self.last and not _NUMBERED.isdisjoint(page.at):

@@ -252,7 +252,15 @@ class Scan:
         self.page, self.units, self.columns = page, [], []
 
     def metric(self, owner: Row, names: Names, text: str) -> None:
-        """One metric: read at once when the marks are known, else when enough have come or the page ends."""
+        """Add one metric of a launch.
+
+        While the decimal mark is unknown, metrics wait until enough of them show it or the page ends.
+
+        Args:
+            owner: The row of the launch.
+            names: Section, metric, description and unit.
+            text: The value as printed.
+        """
         if self.parse is not None:
             self.results.metric(owner, names, self.parse(text))
             return
@@ -307,7 +315,13 @@ class Scan:
         return self.is_damaged(page, line, number)
 
     def is_damaged(self, page: Page, line: str, number: int) -> bool:
-        """Whether a line that is no row looks like one; it is told of then."""
+        """Whether a line that could not be read looks like a damaged row; such a line is reported.
+
+        Args:
+            page: The page around the line.
+            line: The line.
+            number: Its number, from 1.
+        """
         if not (_ROW_START.match(line) or (page.quoted and line.count('","') * 2 > len(page.header))):
             return False
         self.left.damaged.append(number)
@@ -354,7 +368,13 @@ class Scan:
         return launch
 
     def details_row(self, page: Page, row: list[str], owner: Row) -> bool:
-        """A metric of a launch, or a rule, or both; whether it was one."""
+        """Add a metric of a launch, a rule, or both; returns whether the fields were such a row.
+
+        Args:
+            page: The details page.
+            row: The fields of the row.
+            owner: The row of the launch.
+        """
         section, name, label, unit = page.metric_names(row)
         names: Names = (section or None, name, label or None, unit)
         if is_misplaced(name, unit) or (not name and row[page.at["Metric Value"]]):
@@ -368,7 +388,13 @@ class Scan:
         return True
 
     def raw_row(self, page: Page, row: list[str], owner: Row) -> None:
-        """All metrics of a launch."""
+        """Add all metrics of a launch.
+
+        Args:
+            page: The raw page.
+            row: The fields of the row, one per title of the page.
+            owner: The row of the launch.
+        """
         units = self.units
         if not self.columns:
             self.columns = [(i, (None, page.header[i], None, units[i] if units else None)) for i in page.metrics]

@@ -96,7 +96,7 @@ class Results:
         return self.summaries.setdefault(key, columns)
 
     def owner(self, row: Row) -> int:
-        """The place of a launch or a summary, by which metrics name it."""
+        """The index in `owners` of the row of a launch or a summary, which is added when it is new."""
         index = self.owner_index.setdefault(id(row), len(self.owners))
         if index == len(self.owners):
             self.owners.append(row)
@@ -107,7 +107,13 @@ class Results:
         return self.names.setdefault(names, len(self.names))
 
     def metric(self, owner: Row, names: Names, value: Value) -> None:
-        """One metric of one launch, which may tell the launch's duration or the GPU's name."""
+        """Add one metric of one launch; it may set the launch's duration or the GPU's name.
+
+        Args:
+            owner: The row of the launch or the summary.
+            names: Section, metric, description and unit.
+            value: The value, in that unit.
+        """
         self.owner_of.append(self.owner(owner))
         self.name_of.append(self.name(names))
         self.numbers.append(_NAN if value.number is None else value.number)
@@ -118,7 +124,13 @@ class Results:
             note_duration(owner, names[3], value)
 
     def metrics(self, owner_of: IntArray, name_of: IntArray, values: Values) -> None:
-        """Many metrics of launches; their owners and names as `owner` and `name` number them."""
+        """Add many metrics of launches; each array has one element per metric.
+
+        Args:
+            owner_of: The index that `owner` gave.
+            name_of: The number that `name` gave.
+            values: The values, each in the unit of its name.
+        """
         import numpy as np
 
         first, names = len(self.numbers), list(self.names)
@@ -141,7 +153,15 @@ class Results:
             owner["device_name"] = text
 
     def spread(self, owner: Row, names: Names, minimum: Value, maximum: Value, mean: Value) -> None:
-        """One metric over many launches."""
+        """Add one metric over many launches.
+
+        Args:
+            owner: The row of the summary.
+            names: Section, metric, description and unit.
+            minimum: The least value of a launch, in that unit.
+            maximum: The greatest.
+            mean: The mean.
+        """
         self.spreads[len(self.numbers)] = (minimum, maximum, mean)
         self.metric(owner, names, Value(text=mean.text or minimum.text or maximum.text))
 
@@ -267,7 +287,7 @@ def _less(row: Row, column: str) -> Row:
 
 
 def none_if_nan(number: float) -> float | None:
-    """NaN becomes None."""
+    """The number in its own unit; None for NaN."""
     return None if isnan(number) else number
 
 
@@ -295,7 +315,13 @@ def dictionary(cells: list[str | None]) -> pa.DictionaryArray:
 
 
 def note_duration(launch: Row, unit: str | None, value: Value) -> None:
-    """Keep a launch's duration; of two that are printed, the one with more digits."""
+    """Set a launch's duration in ns; of two that are printed, the one with more digits stays.
+
+    Args:
+        launch: The row of the launch, which is changed.
+        unit: The unit of the value; one that is not of time leaves the launch as it is.
+        value: The value as printed.
+    """
     time = None if value.number is None else in_ns(value.number, unit)
     if time is None:
         return
@@ -409,7 +435,16 @@ _VERSION: Final = re.compile(r"(?<!\d)\d++(?:\.\d+)+")  # each number is tried o
 
 
 def session_fact(header: Sequence[str], row: Sequence[str], rank: int | None) -> list[Row]:
-    """The facts of one line: one for each device under `Device Attribute`, else one."""
+    """The facts of one line of a session page: one per device under `Device Attribute`, else one.
+
+    Args:
+        header: The titles of the line's table.
+        row: The fields of the line.
+        rank: The launcher's rank whose lines these are; None without ranks.
+
+    Returns:
+        Rows of the facts table; empty where the line holds no fact.
+    """
     if len(row) < 2 or not row[0].strip():
         return []
     if header[0] == "Process Id":

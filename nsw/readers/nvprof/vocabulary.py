@@ -76,7 +76,13 @@ class Sampled:
     _sums: dict[tuple[tuple[tuple[str, Any], ...], str, str], Sum] = field(default_factory=dict)
 
     def add(self, origin: dict[str, Any], name: str, value: str) -> bool:
-        """A row of a trace; whether its value is what its name says."""
+        """Add the samples of one row of a trace; returns whether the cell fits its name.
+
+        Args:
+            origin: The columns that identify the process and GPU.
+            name: The name of the row, a key of `SAMPLES`.
+            value: Its cell: integers between strokes, one per quantity.
+        """
         quantities = SAMPLES[name]
         read = [parse_integer(part) for part in value.split("/")]
         if len(read) != len(quantities) or None in read:
@@ -86,7 +92,13 @@ class Sampled:
         return True
 
     def add_sample(self, origin: dict[str, Any], quantity: tuple[str, str], value: float) -> None:
-        """One value of one quantity."""
+        """Add one sample of one quantity.
+
+        Args:
+            origin: The columns that identify the process and GPU.
+            quantity: Its key and unit.
+            value: The sample, in that unit.
+        """
         self._sums.setdefault((tuple(origin.items()), *quantity), Sum()).add(value)
 
     def facts(self) -> list[dict[str, Any]]:
@@ -104,7 +116,14 @@ class Sampled:
 def system_rows(
     origin: dict[str, Any], quantity: tuple[str, str], count: int, values: list[Quantity]
 ) -> list[dict[str, Any]]:
-    """The facts of a quantity; `values` are mean, least, greatest."""
+    """Rows of the facts table for one quantity: the number of samples, then their mean, least and greatest value.
+
+    Args:
+        origin: The columns that identify the process and GPU.
+        quantity: Its key and unit.
+        count: The number of samples.
+        values: Mean, least and greatest, in that unit.
+    """
     key, unit = quantity
     rows = [{**origin, "key": f"system_{key}_samples", "value": float(count)}]
     for statistic, value in zip(("avg", "min", "max"), values, strict=True):

@@ -335,7 +335,14 @@ class GpuTrace:
         self._chunks: list[pa.Table] = []
 
     def add(self, event: dict[str, Any], kind: int, start: int, duration: int) -> None:
-        """Take one event; times in ns."""
+        """Add one event as a row.
+
+        Args:
+            event: The event of the trace, with `name` and `args`.
+            kind: The index of its kind in `KINDS`.
+            start: When it started (ns).
+            duration: How long it took (ns).
+        """
         args = event["args"] if isinstance(event.get("args"), dict) else {}
         row = name_columns(event["name"]) | {"kind": KINDS[kind], "start_ns": start, "duration_ns": duration}
         for key, column in (_IDS | _SIZES).items():

@@ -281,7 +281,13 @@ def phase_tables(trace: Trace, *, named_step: str | None, warmup: int | None, ev
 
 
 def of_operations(trace: Trace, named_step: str | None, warmup: int | None) -> list[str] | None:
-    """The phase of each GPU operation, in the trace's order; None without iterations."""
+    """The phase of each GPU operation, in the order of the trace; None without iterations.
+
+    Args:
+        trace: The trace.
+        named_step: The annotation that a recipe names as its step; None: the iterations are detected.
+        warmup: How many iterations are warm-up; None: this is detected.
+    """
     return phases_of_operations(_recorded(trace), named_step, warmup)
 
 

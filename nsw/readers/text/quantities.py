@@ -128,7 +128,13 @@ def duration(text: str, unit: str | None = None) -> Quantity | None:
 
 @lru_cache(maxsize=16384)
 def size(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
-    """Bytes; `base` says what the tool's K is (nvprof: 1024). `KiB` is 1024 bytes whatever the tool."""
+    """A size in bytes; None if the text is no size. `KiB` is 1024 bytes whatever the tool.
+
+    Args:
+        text: The number, with its unit or without.
+        unit: The unit of a number that has none, such as that of its column.
+        base: How many bytes the tool's K is (nvprof: 1024).
+    """
     printed, printed_unit = split_unit(text)
     factor = size_factor(printed_unit or unit or "", base)
     parsed = digits(printed) if factor is not None else None
@@ -140,7 +146,13 @@ def size(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000
 
 
 def rate(text: str, unit: str | None = None, *, base: Literal[1000, 1024] = 1000) -> Quantity | None:
-    """Bytes a second, of `19.105MB/s`, `1.5 Gbyte/second`."""
+    """A rate in bytes per second, from `19.105MB/s` or `1.5 Gbyte/second`; None if the text is no rate.
+
+    Args:
+        text: The number, with its unit or without.
+        unit: The unit of a number that has none, such as that of its column.
+        base: How many bytes the tool's K is (nvprof: 1024).
+    """
     printed, printed_unit = split_unit(text)
     amount, _, per = (printed_unit or unit or "").partition("/")
     factor = size_factor(amount, base) if per.strip() in {"s", "sec", "second"} else None

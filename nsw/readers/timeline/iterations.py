@@ -58,7 +58,7 @@ class Marks:
 
     @property
     def total_duration(self) -> int:
-        """Their time together."""
+        """The sum of the durations of the ranges (ns)."""
         return int((self.ends - self.starts).sum())
 
     def repeats(self) -> bool:
@@ -261,7 +261,7 @@ def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:
 
 
 def few_repetitions(kernels: Kernels) -> int:
-    """How often a sequence repeats that repeats too seldom to be iterations; 0 where none does."""
+    """The number of times that a sequence of kernels repeats, where that is too seldom for iterations; 0: none does."""
     for part in kernels.of_each_device():
         order = np.argsort(part.launched, kind="stable")
         found = repetitions(part.names[order], part.starts[order], part.durations[order], fewest=2)

@@ -216,7 +216,11 @@ def _of_devices(work: Operations, devices: Sequence[int]) -> Operations:
 
 
 def lock_step(processes: list[Phased]) -> int | None:
-    """The warm-up of processes that iterate together: that of the one that is warm last; None where they do not."""
+    """The number of warm-up iterations of processes that iterate together: that of the one that is warm last.
+
+    Returns:
+        None where the processes have different iterations.
+    """
     alike = len({(p.iterations.found_by, p.iterations.name, len(p.iterations)) for p in processes}) == 1
     return max(p.warmup for p in processes) if alike else None
 

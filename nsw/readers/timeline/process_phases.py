@@ -161,7 +161,13 @@ def tables_of_process(
 
 
 def phases_of_operations(recorded: Recorded, named_step: str | None, warmup: int | None) -> list[str] | None:
-    """The phase of each operation, in their order; None without iterations."""
+    """The phase of each GPU operation, in the order of the operations; None without iterations.
+
+    Args:
+        recorded: What was recorded of the process.
+        named_step: The mark that a recipe names as its step; None: the iterations are detected.
+        warmup: How many iterations are warm-up; None: this is detected.
+    """
     work = recorded.work()
     iterations = iterations_of(recorded, work, named_step) if len(work.start) else None
     if iterations is None:
@@ -170,7 +176,16 @@ def phases_of_operations(recorded: Recorded, named_step: str | None, warmup: int
 
 
 def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) -> Iterations | None:
-    """The profiler's own steps, else marks that repeat, else the repetition of the kernels."""
+    """The iterations of a process: the profiler's own steps, else marks that repeat, else kernels that repeat.
+
+    Args:
+        recorded: What was recorded of the process.
+        work: Its GPU operations.
+        named_step: The mark that a recipe names as its step; others are used only where it yields none.
+
+    Returns:
+        None where nothing repeats.
+    """
     if named_step is None and recorded.steps is not None:
         return recorded.steps
     launched = LaunchedWork(work.launched, work.end - work.start)

@@ -170,10 +170,17 @@ class Groups:
     def from_durations(
         cls, keys: IntArray, durations: IntArray, parts: IntArray | None, count: int, sizes: IntArray | None = None
     ) -> Groups:
-        """Group durations (ns) by key and part; parts are 0 to `count` - 1, all 0 where there are None.
+        """Group durations by key and part.
+
+        Args:
+            keys: The key of each row, an integer.
+            durations: The duration of each row (ns).
+            parts: The part of each row, from 0 to `count` - 1; None: part 0 for all.
+            count: How many parts there are.
+            sizes: The bytes of each row, summed per group; None: the rows have no sizes.
 
         Raises:
-            OverflowError: They are so large that they are no durations.
+            OverflowError: The durations are too large to be added.
         """
         import numpy as np
 

@@ -93,7 +93,16 @@ class Boundaries:
         self.ends = end[np.lexsort((end, thread))]
 
     def codes(self, thread: IntArray, start: IntArray, end: IntArray) -> IntArray:
-        """The code of each call, equal for calls in the same ranges; no thread may be without ranges."""
+        """The code of each call: calls of a thread that lie in the same ranges have the same code; -1: in no range.
+
+        Args:
+            thread: The global thread id of each call; each thread must have ranges.
+            start: The start of each call (ns).
+            end: The end of each call (ns).
+
+        Returns:
+            One code per call, in the order of the calls.
+        """
         codes = np.full(len(thread), _NOWHERE, np.int64)
         for thread_index in np.unique(np.searchsorted(self.threads, thread)).tolist():
             calls = (thread == self.threads[thread_index]).nonzero()[0]
@@ -123,7 +132,15 @@ class Cells:
 
 
 def gather(boundaries: Boundaries, calls: Iterable[Batch], operations: Iterable[Batch]) -> Cells:
-    """The operations by the cell of the call that has their process and correlation id; of several the first."""
+    """Sum the GPU operations per cell of the call that launched them: the call with their process and correlation id.
+
+    Where several calls have the same process and correlation id, the first one counts.
+
+    Args:
+        boundaries: The starts and ends of the ranges.
+        calls: CUDA calls: globalTid, start, end, correlationId.
+        operations: GPU operations: globalPid, start, end, correlationId.
+    """
     index = _CallIndex()
     for batch in calls:
         codes = boundaries.codes(batch["globalTid"], batch["start"], batch["end"])

@@ -45,7 +45,13 @@ class ParquetSource:
         return self._files[table].name
 
     def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
-        """Integer columns in batches; see `Source.scan`."""
+        """Yield integer columns in batches of rows, as `Source.scan` does.
+
+        Args:
+            table: The table of the export.
+            columns: Its integer columns; `DURATION` adds `start`, `end` and their difference (ns).
+            text: A text column, whose codes become column `TEXT`; None: no texts.
+        """
         parts = ["start", "end"] if DURATION in columns else []
         needed = dict.fromkeys([*(c for c in columns if c != DURATION), *parts, *([text] if text else [])])
         for raw in self._batches(table, list(needed)):
@@ -58,7 +64,13 @@ class ParquetSource:
                 yield batch
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
-        """Rows of a small table; see `Source.rows`."""
+        """Rows of a small table, as `Source.rows` gives them.
+
+        Args:
+            table: The table of the export.
+            columns: The columns, in the order of the values of a row.
+            at_most: How many rows are read.
+        """
         out: list[tuple[Any, ...]] = []
         for batch in self._batches(table, list(columns)):
             names = batch.schema.names

@@ -113,10 +113,16 @@ def phase_name(part: int) -> str | None:
 
 
 def phase_groups(collected: Collected, split: Split, column: str, sizes: IntArray | None = None) -> Groups:
-    """The durations of a table by key, process and phase; only by key where no process has phases.
+    """Group the durations of a table by key, process and phase; by key alone where no process has phases.
+
+    Args:
+        collected: The rows of the table.
+        split: The processes and their phases.
+        column: The column that holds the process or thread: `globalPid` or `globalTid`.
+        sizes: Bytes of each row, summed per group; None: the rows have no sizes.
 
     Raises:
-        TableFault: They are no times.
+        TableFault: The durations are too large to be added.
     """
     parts = split.parts(collected, column) if split.phased else None
     try:

@@ -97,13 +97,22 @@ class Source(Protocol):
         """The columns of each table found."""
 
     def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
-        """The integer columns in batches of rows; a column that the table lacks is all NULL.
+        """Yield integer columns in batches of rows; a column that the table lacks is all NULL. No batch is empty.
 
-        `text` names a text column; its codes come as column `TEXT`, NULL where the text is. No batch is empty.
+        Args:
+            table: The table of the export.
+            columns: Its integer columns; `DURATION` adds `start`, `end` and their difference (ns).
+            text: A text column: its codes in `vocabulary` become column `TEXT`, NULL where it is NULL; None: no texts.
         """
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
-        """Rows of a small table, of any type; none without such a table, None for an absent column."""
+        """Rows of a small table, of any type; none without such a table, None for an absent column.
+
+        Args:
+            table: The table of the export.
+            columns: The columns, in the order of the values of a row.
+            at_most: How many rows are read.
+        """
 
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
         """The texts of these ids in StringIds; ids without text are left out."""
@@ -126,13 +135,18 @@ def require_integers(table: str, batch: Batch, *columns: str) -> None:
 
 
 def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> Batch:
-    """The batch with column `DURATION`, taken here and not in SQL, where a text less a text is 0.
+    """Add column `DURATION` (ns) to a batch. It is not computed in SQL, where a text less a text is 0.
 
     Rows that end before they start, or last longer than any program, are left out and noted in `contradictions`; so is
     GPU work that starts before the recording does.
 
+    Args:
+        table: The table of the export.
+        batch: Its rows, with columns `start` and `end` (ns); NULL where there is none.
+        contradictions: Gets the rows that are left out.
+
     Raises:
-        TableFault: Times so far apart that they are none.
+        TableFault: The times are too far apart to be times.
     """
     start, end = batch["start"], batch["end"]
     absent = (start == NULL) | (end == NULL)
@@ -241,7 +255,16 @@ def collect(
     companion: str | None = None,
     may_be_unended: bool = False,
 ) -> Collected | None:
-    """Durations of `table` by column `key`; None when there is no such table or it has no rows with an end.
+    """Collect the durations of `table` by column `key`; None when there is no such table or no row has an end.
+
+    Args:
+        source: The export.
+        table: The table.
+        key: The integer column to group by, such as the id of a name.
+        distinct: Columns whose distinct values are collected, with the index of each row's value.
+        keep: Columns that are kept for every row.
+        companion: A column whose first value is kept for each key; None: no such column.
+        may_be_unended: Whether rows without an end are counted and left out instead of refused.
 
     Raises:
         TableFault: The table is damaged.
@@ -281,7 +304,11 @@ def collect(
 
 
 def refuse_sums(table: str, durations: IntArray) -> None:
-    """Refuse durations that are so large that they are none, before they are added up."""
+    """Refuse durations that are too large to be added.
+
+    Raises:
+        TableFault: Their sum may exceed an int64.
+    """
     try:
         require_sums(durations)
     except OverflowError as fault:

@@ -104,7 +104,13 @@ class SqliteSource:
             self.columns = _tables(connection)
 
     def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
-        """Integer columns in batches; see `Source.scan`."""
+        """Yield integer columns in batches of rows, as `Source.scan` does.
+
+        Args:
+            table: The table of the export.
+            columns: Its integer columns; `DURATION` adds `start`, `end` and their difference (ns).
+            text: A text column, whose codes become column `TEXT`; None: no texts.
+        """
         timed = ("start", "end") if DURATION in columns else ()
         plain = list(dict.fromkeys([*(c for c in columns if c != DURATION), *timed]))
         select = _select(table, plain, self.columns.get(table, frozenset()), text)
@@ -118,7 +124,16 @@ class SqliteSource:
                 yield sound
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
-        """Rows of a small table; see `Source.rows`."""
+        """Rows of a small table, as `Source.rows` gives them.
+
+        Args:
+            table: The table of the export.
+            columns: The columns, in the order of the values of a row.
+            at_most: How many rows are read.
+
+        Raises:
+            TableFault: The table is damaged.
+        """
         if table not in self.columns:
             return []
         select = _select(table, columns, self.columns[table], None)
@@ -129,7 +144,11 @@ class SqliteSource:
             raise TableFault(table, str(fault)) from fault
 
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
-        """Texts of StringIds; see `Source.strings`."""
+        """The texts of these ids, as `Source.strings` gives them; ids without text are noted as contradictions.
+
+        Raises:
+            TableFault: StringIds is damaged.
+        """
         if not {"id", "value"} <= self.columns.get("StringIds", frozenset()):
             return {}
         texts: dict[int, str] = {}

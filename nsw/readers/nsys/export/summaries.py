@@ -292,7 +292,12 @@ def host_calls(source: Source, calls: Collected | None) -> HostCalls:
 
 
 def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Row], list[Row]]:
-    """Calls of the CUDA runtime and driver by name; versions of one call (`_v3020`) are one row.
+    """Summarise the calls of the CUDA runtime and driver by name; versions of one call (`_v3020`) are one row.
+
+    Args:
+        source: The export.
+        calls: The rows of the table of calls.
+        split: The processes and their phases.
 
     Returns:
         The rows of the report, and the same by process and phase, without shares, where there are phases.
@@ -375,7 +380,12 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
 
 
 def pid_of(collected: Collected, column: str) -> int | None:
-    """The process of all rows, from serialized global ids; None when there are several."""
+    """The process id that all rows share; None when there are several.
+
+    Args:
+        collected: The rows of a table.
+        column: The column of serialized global ids, one of those collected as `distinct`.
+    """
     pids = {None if v == NULL else process_of(v) for v in collected.distinct[column]}
     return pids.pop() if len(pids) == 1 else None
 
@@ -561,14 +571,14 @@ _SHARED = {"static_smem_bytes": "staticSharedMemory", "dynamic_smem_bytes": "dyn
 
 
 def gpu_trace(source: Source, phases: Phases) -> pa.Table:
-    """Every operation on a GPU, by start."""
+    """One row per operation on a GPU, sorted by start; the columns are those of the table `gpu_trace`."""
     parts = [*_kernels(source, phases), *_copies(source, phases), *_memsets(source, phases), *_graphs(source, phases)]
     table = _by_start("gpu_trace", parts)
     return _constant(table, "device_name", origin(source).gpu_name)
 
 
 def api_trace(source: Source, phases: Phases) -> pa.Table:
-    """Every call of the CUDA runtime and driver, by start; names are those of api_summary."""
+    """One row per call of the CUDA runtime and driver, sorted by start; names are those of api_summary."""
     from nsw.tables.names import api_name
 
     def extra_columns(batch: Batch) -> dict[str, Any]:

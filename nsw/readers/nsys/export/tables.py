@@ -41,7 +41,13 @@ _EVENTS = frozenset(TABLES) - {"facts"}
 
 
 def fill(report: Report, source: Source, options: Options) -> None:
-    """Fill a report from an export, table by table: a damaged one is left out and named."""
+    """Fill a report from an export, table by table; a damaged table is left out and reported.
+
+    Args:
+        report: The report, to which tables and problems are added.
+        source: The export.
+        options: The tables to make and what is known of the run.
+    """
     outcomes = _run(_first_makers(options), source)
     results = {name: o.value for name, o in outcomes.items() if o.fault is None}
     outcomes["host_calls"] = _try(lambda source: _host_calls(source, results, options), source)

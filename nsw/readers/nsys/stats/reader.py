@@ -388,12 +388,25 @@ class Collected:
             _fill(timed[row["name"], row["calls"]], row)
 
     def simple(self, table: str, rows: list[Row], grid: Grid) -> None:
-        """Rows that need nothing but their block."""
+        """Add a table whose rows need only a block; a repeat of a table that was read is left out.
+
+        Args:
+            table: The name of the table (nsw.tables.schema).
+            rows: Its rows.
+            grid: The printed table that they come from.
+        """
         if rows and not self._is_repeat(table, rows, grid):
             self._add(table, rows, self._next_block(table, part=grid.part))
 
     def trace(self, table: str, make: Callable[[Grid, Marks], pa.Table], grid: Grid, marks: Marks) -> None:
-        """Rows of a trace, of which there may be millions; made only where they are wanted."""
+        """Add the rows of a trace, which may be millions; they are made only where the table is wanted.
+
+        Args:
+            table: The name of the table (nsw.tables.schema).
+            make: Makes the rows of the printed table, one row per operation; block and rank are then set.
+            grid: The printed table, or its next rows.
+            marks: How numbers are written.
+        """
         block = self._next_block(table, part=grid.part)
         if not grid.rows or not self._options.wants(table):
             return
@@ -408,7 +421,13 @@ class Collected:
         self._chunks.setdefault(table, []).append(arrow_table)
 
     def events(self, kind: Kind, grid: Grid, marks: Marks) -> None:
-        """Rows of a trace that is added up."""
+        """Add the rows of a trace that is summed instead of kept.
+
+        Args:
+            kind: The kind of trace.
+            grid: The printed table, or its next rows.
+            marks: How numbers are written.
+        """
         if not grid.part or not self._tallies:
             self._tallies.append(Tally(kind, grid, self.rank))
         self._tallies[-1].add(grid, marks)

@@ -280,7 +280,13 @@ def _title(titles: tuple[str, ...]) -> str | None:
 
 
 def nvtx_style(cell: str, titles: tuple[str, ...], report: str | None = None) -> str | None:
-    """pushpop, startend or mark: from the row's own cell, the report's name, or the table's title."""
+    """The style of an NVTX range: pushpop, startend or mark; None if it is not known.
+
+    Args:
+        cell: The row's own cell for it, empty if there is none. It is looked at first.
+        titles: The title lines of the table, the last one first; looked at without `report`.
+        report: nsys's name of the report; None where that is not known.
+    """
     for text in (cell, *([report] if report else reversed(titles))):
         for style, words in _NVTX_STYLES:
             if words.search(text):

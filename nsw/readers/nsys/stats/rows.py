@@ -111,7 +111,13 @@ class Cells:
 
 
 def set_quantity(row: Row, target: str, quantity: Quantity | None) -> None:
-    """Set a column and, where the number was rounded, its `_pm` twin."""
+    """Set a column and, where the number was rounded, the column of its uncertainty, `{target}_pm`.
+
+    Args:
+        row: The row, which is changed.
+        target: The column.
+        quantity: The value in the column's unit; None leaves the row as it is.
+    """
     if quantity is not None:
         row[target] = quantity.value
         if quantity.pm is not None:
@@ -224,7 +230,15 @@ def nvtx_gpu(grid: Grid, marks: Marks) -> list[Row]:
 def add_projected(
     rows_by_name: dict[str, Row], name: str, calls: int | None, operations: int | None, projected: Quantity | None
 ) -> None:
-    """Add figures to the row of a range; what one of them lacks, their sum lacks too."""
+    """Add figures to the row of a range; a figure that is missing once is missing in the sum.
+
+    Args:
+        rows_by_name: The rows by name of range; the range's row is made when it is new.
+        name: The name of the range.
+        calls: How often the range was entered.
+        operations: The number of its GPU operations.
+        projected: The duration of its projection onto the GPU (ns).
+    """
     row = rows_by_name.setdefault(name, {"name": name, "calls": 0, "gpu_ops": 0, "projected_ns": 0.0})
     span = None if projected is None else projected.value
     for key, figure in (("calls", calls), ("gpu_ops", operations), ("projected_ns", span)):

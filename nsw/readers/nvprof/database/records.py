@@ -83,7 +83,17 @@ TIMED = (
 
 
 def durations_sql(table: str, key: str, size: str | None) -> str:
-    """For each key: key, rows, rows with times, then of these total, least, greatest, mean, median, variance; bytes."""
+    """The SQL that summarises the durations (ns) of a table by key.
+
+    Args:
+        table: The table, or a subquery in parentheses.
+        key: The column or SQL expression to group by.
+        size: The column of bytes; None where the operations have none.
+
+    Returns:
+        A query whose rows hold: key, rows, rows with times, then total, least, greatest, mean, median and variance of
+        these, and the sum of the bytes.
+    """
     return f"""
 WITH d AS (SELECT {key} AS k, {TIMED} AS d, {integer_sql(size) if size else "NULL"} AS b FROM {table}),
      r AS (SELECT k, d, ROW_NUMBER() OVER (PARTITION BY k ORDER BY d) AS n, COUNT(*) OVER (PARTITION BY k) AS m

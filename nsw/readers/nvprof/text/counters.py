@@ -135,7 +135,17 @@ def _table(sink: Sink) -> Columns:
 def add_metric(
     sink: Sink, stream: Stream, kernel: str, metric: str, description: str | None, calls: int | None, values: list[str]
 ) -> None:
-    """One row; `values` are least, greatest, mean as printed (a total of events is their sum: not kept)."""
+    """Add a row of a metric or an event over several launches.
+
+    Args:
+        sink: Takes the row.
+        stream: Names process and device of the row.
+        kernel: The name of the kernel.
+        metric: The name of the metric or event.
+        description: What nvprof prints about it; None if nothing.
+        calls: The number of launches; None if it cannot be read.
+        values: Least, greatest and mean, as printed; a fourth, the total of an event, is ignored.
+    """
     *range_, mean = [metric_value(v) for v in values[:3]]
     read = [*range_, of_mean(mean, range_[-1].number if range_ else None)]
     last = read[-1]
@@ -148,7 +158,17 @@ def add_metric(
 def add_value(
     sink: Sink, stream: Stream, launch: int | None, kernel: str, metric: str, device: str, value: Value
 ) -> None:
-    """A row of one launch."""
+    """Add a row of a metric or an event of one launch.
+
+    Args:
+        sink: Takes the row.
+        stream: Names the process of the row.
+        launch: The correlation id of the launch; None where none is printed.
+        kernel: The name of the kernel.
+        metric: The name of the metric or event.
+        device: The device as printed: `Tesla V100-SXM2-16GB (0)`, or its ordinal alone.
+        value: The value and its unit.
+    """
     shared = (*_origin(stream, device), metric, None, value.unit, value.text_alone, kernel)
     _table(sink).append(shared, (*[None] * 7, value.number, value.pm, launch))
 
@@ -306,7 +326,13 @@ _EVENT_DAMAGED: Final = "a row of events is cut short or damaged"
 
 
 def event_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
-    """The table that a line of titles begins; None for other lines."""
+    """The table of events that a line of titles begins; None for other lines.
+
+    Args:
+        sink: Takes the rows.
+        stream: Names process and device of the rows.
+        text: The line.
+    """
     if _HEADER.match(text):
         return _EventTable(sink, stream)
     if _CSV_TRACE.match(text):
@@ -400,7 +426,18 @@ def _units_row(text: str) -> Mapping[str, str] | None:
 def add_units(
     sink: Sink, stream: Stream, number: int, kernel: str | None, calls: int | None, fields: Mapping[str, str]
 ) -> bool:
-    """A row of the values of all units; whether it was one, else it is reported."""
+    """Add a row per hardware unit from a line that lists the values of all units; returns whether it could be read.
+
+    A line that cannot be read is reported.
+
+    Args:
+        sink: Takes the rows.
+        stream: Names process and device of the rows.
+        number: The number of the line, from 1.
+        kernel: The name of the kernel; None where the line is of no kernel.
+        calls: The number of launches; None if it cannot be read.
+        fields: The parts of the line: name, text (the description), units (their number) and values.
+    """
     values = _INSTANCE_VALUE.findall(fields["values"])
     between = _INSTANCE_VALUE.sub("", fields["values"])
     if kernel is None or calls is None or len(values) != int(fields["units"]) or not _BETWEEN.fullmatch(between):

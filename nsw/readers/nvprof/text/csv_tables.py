@@ -252,6 +252,14 @@ _ADDERS: Final = {"summary": _add_summary, "metrics": _add_counter, "memory": _a
 
 
 def csv_table(sink: Sink, stream: Stream, text: str, number: int, header: tuple[str, list[str], str]) -> CsvTable:
-    """The table that a line of titles, which `header_of` took apart, begins."""
+    """The CSV table that a line of titles begins.
+
+    Args:
+        sink: Takes the rows.
+        stream: Names process and device of the rows.
+        text: The line.
+        number: Its number, from 1.
+        header: What `header_of` made of the line: kind of table, titles, delimiter.
+    """
     padded = len(cells_of(text.strip(" \ufeff"), header[2]))
     return CsvTable(sink, stream, *header, number, padded)

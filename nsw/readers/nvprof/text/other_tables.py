@@ -83,14 +83,29 @@ def _table(sink: Sink) -> Columns:
 def add_memory_row(
     sink: Sink, stream: Stream, count: int | None, moved: list[Quantity | None], time: Quantity | None, name: str
 ) -> None:
-    """One row; `moved` are average, least, greatest, total."""
+    """Add a row of Unified Memory traffic.
+
+    Args:
+        sink: Takes the row.
+        stream: Names process and device of the row.
+        count: The number of transfers or faults; None if none is printed.
+        moved: Average, least, greatest and total size of the transfers (bytes), each None where it is not printed.
+        time: The time they took (ns); None if none is printed.
+        name: The kind of traffic.
+    """
     took = time and Quantity(time.value, exact_to_a_ns(time.pm))
     figures = chain.from_iterable(quantity or (None, None) for quantity in (*moved, took))
     _table(sink).append((*stream.origin_values(), stream.device, stream.device_name, name), (count, *figures))
 
 
 def misplaced_count(name: str, count: str, total: str) -> int | None:
-    """The count of a row of faults that nvprof printed as a size: `,,,,21B,...,"Gpu page fault groups"`."""
+    """The count of page faults that nvprof printed as a size: `,,,,21B,...,"Gpu page fault groups"`; else None.
+
+    Args:
+        name: The kind of event in the row.
+        count: The cell of the count, which must be empty.
+        total: The cell of the total size, such as `21B`.
+    """
     match = _BYTES.match(total.strip())
     return int(match[1]) if match and not count.strip() and _EVENTS.search(name) else None
 
@@ -101,7 +116,13 @@ def is_lone_total(count: int | None, sizes: list[Quantity | None]) -> bool:
 
 
 def add_fact(sink: Sink, stream: Stream, text: str) -> bool:
-    """`Total CPU Page faults: 17` as a fact; whether it was one."""
+    """Add a line such as `Total CPU Page faults: 17` as a fact; returns whether the line was one.
+
+    Args:
+        sink: Takes the fact.
+        stream: Names the process of the fact.
+        text: The line.
+    """
     match = FACT.match(text)
     if match is None:
         return False
@@ -121,7 +142,13 @@ _DEVICE: Final = re.compile(r'\s*Device "([^"]{1,200})"\s*\Z')
 
 
 def system_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
-    """The table that a line of titles begins; None for other lines."""
+    """The table of clocks, temperatures and power that a line of titles begins; None for other lines.
+
+    Args:
+        sink: Takes the rows.
+        stream: Names process and device of the rows.
+        text: The line.
+    """
     if _CSV_HEADER.match(text):
         return _SystemTable(sink, stream, _CSV_ROW)
     return _SystemTable(sink, stream, _SYSTEM_ROW) if _HEADER.match(text) else None
@@ -197,7 +224,15 @@ def announce(sink: Sink, title: str) -> None:
 
 
 def section_table(sink: Sink, stream: Stream, text: str) -> RowTaker | None:
-    """What takes the rows below a line of titles of these sections; None for other lines."""
+    """The reader for the rows below a line that begins a table of one of these sections; None for other lines.
+
+    Sections that nsw does not read are skipped and reported.
+
+    Args:
+        sink: Takes the rows.
+        stream: Names process and device of the rows.
+        text: The line.
+    """
     if _PATH.match(text):
         announce(sink, "dependency analysis")
         return PassedOver()

@@ -104,7 +104,14 @@ class Sink:
         rows.append(row)
 
     def table(self, table: str, shared: tuple[str, ...], own_columns: tuple[str, ...], name: str = "name") -> Columns:
-        """A table that may be as long as the program ran; its columns as `Columns` takes them."""
+        """The columns of a table that may be as long as the program ran; they are made when the table is new.
+
+        Args:
+            table: The name of the table (nsw.tables.schema).
+            shared: The columns that many rows share, before the name.
+            own_columns: The columns of numbers, each row its own.
+            name: The column of the name, the last of those that rows share.
+        """
         columns = self.tables.get(table)
         if columns is None:
             columns = self.tables[table] = Columns(table, shared, own_columns, name)
@@ -116,7 +123,13 @@ class Sink:
             self.report.error(message, line=number, fix=AGAIN)
 
     def warn(self, message: str, number: int, fix: str | None = None) -> None:
-        """The same for something that misleads."""
+        """Warn of a line that may mislead; of many similar warnings the first few are shown.
+
+        Args:
+            message: What may mislead. It is the same for similar ones.
+            number: The number of the line, from 1.
+            fix: What the user can do; None if nothing.
+        """
         if self._is_shown(message):
             self.report.warn(message, line=number, fix=fix)
 
@@ -131,7 +144,14 @@ class Sink:
         self._faults[message] = 1
 
     def message(self, number: int, text: str, severity: str | None) -> None:
-        """Something nvprof said of itself: a problem of the report, reported once."""
+        """Add a message that nvprof printed to the problems of the report, once.
+
+        Args:
+            number: The number of the line, from 1.
+            text: The message, without its prefix.
+            severity: nvprof's own word for it: "error" or "warning"; None where it has none, and then the message is
+                added only if nsw knows it as a problem.
+        """
         problem = known_message("nvprof", text, line=number, severity=severity)
         if problem is None or len(self._reported) >= _MOST_MESSAGES:
             return

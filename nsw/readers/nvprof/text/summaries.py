@@ -78,9 +78,17 @@ def figures_of(
     minimum: Quantity | None,
     maximum: Quantity | None,
 ) -> Figures:
-    """The figures of a row with their twins.
+    """Return the figures of a row: calls, then share and times, each followed by its uncertainty.
 
     nvprof counts in whole ns, so what is printed to the ns is exact; but it cuts its means to whole ns.
+
+    Args:
+        share: The share of the section's time (%).
+        calls: The number of calls.
+        total: The total time (ns).
+        mean: The mean time (ns).
+        minimum: The least time (ns).
+        maximum: The greatest time (ns).
     """
     width = None if mean is None else max(mean.pm or 0.0, _MEAN_WIDTH)
     mean_of = None if mean is None else mean.value
@@ -92,13 +100,21 @@ def _exact(time: Quantity | None) -> tuple[float | None, float | None]:
 
 
 def calls_of(host: str, device: str) -> int | None:
-    """Launches from the host and, with dynamic parallelism, from the device, together."""
+    """The number of launches from host and device (dynamic parallelism) together; None if `host` is no count."""
     launched = parse_integer(host)
     return None if launched is None else launched + (parse_integer(device) or 0)
 
 
 def add_summary_row(sink: Sink, stream: Stream, number: int, figures: Figures, name: str) -> OpenName | None:
-    """Put a row where its section belongs; the name of one in `gpu_summary` that may go on, else None."""
+    """Add a row to the table of its section; returns the name where the next line may continue it, else None.
+
+    Args:
+        sink: Takes the row.
+        stream: Names process, device and section of the row.
+        number: The number of the line, from 1.
+        figures: The figures, as `figures_of` returns them.
+        name: The name of the kernel, call or range.
+    """
     if stream.section == "gpu" and _is_call(name):
         sink.warn("CUDA calls without the line that begins them: counted as API calls", number)
         stream.section = "api"
@@ -116,12 +132,26 @@ def add_summary_row(sink: Sink, stream: Stream, number: int, figures: Figures, n
 
 
 def add_openacc(sink: Sink, origin: tuple[int | None, ...], name: str, figures: Figures) -> None:
-    """A row of the table of OpenACC events, that was not printed so; `where` is its block, rank and pid."""
+    """Add a row to the table of OpenACC events, from a trace that was summed instead of from a printed summary.
+
+    Args:
+        sink: Takes the row.
+        origin: Block, rank and process id of the row.
+        name: The name of the event.
+        figures: The figures, as `figures_of` returns them.
+    """
     _columns(sink, "openacc").append((*origin, openacc_kind(name), name), figures)
 
 
 def add_range(sink: Sink, stream: Stream, name: str, figures: Figures) -> None:
-    """A row of the table of ranges, that was not printed so."""
+    """Add a row to the table of NVTX ranges for a range that is printed as a title instead of as a row.
+
+    Args:
+        sink: Takes the row.
+        stream: Names process and NVTX domain of the range.
+        name: The name of the range.
+        figures: The figures, as `figures_of` returns them.
+    """
     _columns(sink, "range").append((*stream.origin_values(), stream.nvtx_domain, name), figures)
 
 
@@ -304,7 +334,16 @@ _RANGEISH: Final = re.compile(r"\s*NVTX range \S")
 
 
 def take_old_range(sink: Sink, stream: Stream, number: int, text: str) -> bool:
-    """Whether the line names a range; what follows is of it."""
+    """Whether the line names an NVTX range; if so, the rows below belong to it.
+
+    A damaged line counts as one, is reported, and the rows below are left out.
+
+    Args:
+        sink: Takes the row of the range, if the line holds its time.
+        stream: The stream of the line, which is changed.
+        number: The number of the line, from 1.
+        text: The line.
+    """
     match = _RANGE.match(text)
     if match is None:
         if not _RANGEISH.match(text):

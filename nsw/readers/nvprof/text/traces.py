@@ -66,7 +66,15 @@ class Asides:
         self._sampled = Sampled()
 
     def add(self, origin: dict[str, Any], name: str, took: Time, device: int | None, sample: str) -> bool:
-        """One row; whether its cells are what its name says."""
+        """Sum one row of a trace; returns whether its cells fit its name.
+
+        Args:
+            origin: Block, rank and process id of the row.
+            name: The name of the row, for which `is_aside` holds.
+            took: The duration (ns) and its uncertainty.
+            device: The device of a sample; None where it is not known.
+            sample: The cell of a sample: values between strokes.
+        """
         if name.startswith(_MARKS):
             return True  # a range begins or ends: there is no table of single ranges
         if name in SAMPLES:
