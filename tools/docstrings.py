@@ -77,6 +77,10 @@ def _raises(function: ast.AST) -> bool:
     for node in ast.iter_child_nodes(function):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
             continue
+        if isinstance(node, ast.Try) and node.handlers:  # what is raised in it is mostly caught there
+            if any(_raises(part) for part in (*node.handlers, ast.Module([*node.orelse, *node.finalbody], []))):
+                return True
+            continue
         if (
             isinstance(node, ast.Raise)
             and isinstance(node.exc, ast.Call)

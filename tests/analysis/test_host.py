@@ -237,7 +237,7 @@ def test_a_profile_that_does_not_tell_leaves_the_timelines_answer(some):
 
 def test_gpus_that_wait_for_launches_are_not_explained_by_a_profile():
     assert hit("launch-bound", waiting(JPEG, gaps=(Gaps("launch", "short", 99.0, 1 * MS),))).what.startswith(
-        "100 operations"
+        "launch-bound, 100 operations"
     )
 
 
