@@ -381,7 +381,7 @@ def test_a_token_that_is_a_path_leads_nowhere(tmp_path):
 
 # --- places ---------------------------------------------------------------------------------------------------------
 
-WHO = "who could replace what nsw runs"
+WHO = "could replace what nsw runs"
 
 
 def run(user, root: Path, *more: object):
