@@ -453,7 +453,7 @@ def row_reader(kind: Callable[..., T], columns: Sequence[str]) -> Callable[[tupl
         for at, name, convert in conversions:
             try:
                 values[at] = convert(values[at])
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise sqlite3.DataError(f"{str(values[0])[:80]!r}: {name} is not what nsw writes") from None
         return kind(*values)
 
@@ -491,7 +491,7 @@ class Key(Generic[T]):
             return cast("T", text == "yes")
         try:
             return cast("T", text if self.kind in _TEXTS else json.loads(text))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise sqlite3.DataError(f"{self.name} is not what nsw writes") from None
 
     def text(self, value: T) -> str:

@@ -6,7 +6,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from nsw.engine.driven import look, write_state
+from nsw.engine.driven import look
 from nsw.engine.folder import STATE, CampaignFolder
 from nsw.engine.ledger import Ledger
 from nsw.engine.ledger_rows import SITE_DATA, State
@@ -36,7 +36,7 @@ def written(path):
     """state.json of a ledger."""
     folder = CampaignFolder(path.parent)
     with Ledger(path) as ledger:
-        write_state(folder, ledger)
+        (path.parent / STATE).write_text(ledger.dump())
     return folder
 
 

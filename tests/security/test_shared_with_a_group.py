@@ -56,6 +56,6 @@ def test_from_python_the_group_reads_and_writes_nothing_and_the_programs_umask_s
     (campaign,) = (home / "campaigns").iterdir()
     paths = [path for path in campaign.rglob("*") if not path.is_symlink()]
     assert [str(path) for path in paths if path.stat().st_mode & 0o022] == []
-    shown = [campaign / "campaign.db", campaign / "recipe.lock.yaml", campaign / "log.txt", campaign / "app/prog.sh"]
+    shown = [campaign / name for name in ("campaign.db", "state.json", "recipe.lock.yaml", "log.txt", "app/prog.sh")]
     shown += [*(campaign / "reports").rglob("*"), *(campaign / "tables").rglob("*")]
     assert [str(path) for path in shown if not path.stat().st_mode & 0o040] == []
