@@ -100,8 +100,12 @@ class _LedgerFile:
             self._db = open_ledger(path, create=create, read_only=read_only)
         else:
             self._db = sqlite3.connect(":memory:", isolation_level=None)
-            restore(self._db, state, path)
-            self._db.executescript(OF_CONNECTION)
+            try:
+                restore(self._db, state, path)
+                self._db.executescript(OF_CONNECTION)
+            except BaseException:
+                self._db.close()
+                raise
 
     def close(self) -> None:
         """Close the file."""
