@@ -81,7 +81,6 @@ class Waiting:
     late: str
     late_work_pct: float | None = None
     late_kernels_pct: float | None = None
-    late_unequal: bool = False
     late_gap_ns: float = 0.0
     late_input: bool = False
 
@@ -216,7 +215,7 @@ def _why_late(
     others = [statistics.mean(values) for values in zip(*(measured[key] for key in rows if key != late), strict=True)]
     work, kernels, gap, for_input_ns = (mine - other for mine, other in zip(measured[late], others, strict=True))
     return (
-        100 * work / max(others[0], 1.0), 100 * kernels / max(others[1], 1.0), False, max(gap, 0.0),
+        100 * work / max(others[0], 1.0), 100 * kernels / max(others[1], 1.0), max(gap, 0.0),
         for_input_ns >= max(gap, 1.0) / 2,
     )  # fmt: skip
 

@@ -476,13 +476,10 @@ def _late_rank(case: CaseSummary, waiting: Waiting, exposed: float, head: str) -
     text = f"{head}, {100 * _waiting_share(case):.0f} % of that waiting: {waiting.late} reaches the collectives last"
     if waiting.late_work_pct is not None and waiting.late_work_pct >= _MORE_WORK_PCT:
         same = waiting.late_kernels_pct is None or abs(waiting.late_kernels_pct) < _SAME_KERNELS_PCT
-        cause = "late-rank-heat" if same and not waiting.late_unequal else "uneven-work"
-        if same and waiting.late_unequal:
-            cause = "late-rank-shared-gpu"
+        cause = "late-rank-heat" if same else "uneven-work"
         text += f"; its kernels other than NCCL's take {waiting.late_work_pct:.0f} % longer than the others'"
         text += {
             "late-rank-heat": " at the same number of them: a lower clock, or another process on its GPU",
-            "late-rank-shared-gpu": ", some of them many times as long: another process uses its GPU",
             "uneven-work": ": it has more work",
         }[cause]
     elif waiting.late_input:
