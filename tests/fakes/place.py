@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from tests.fakes.machinery import write_json
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -59,7 +61,8 @@ class FakePlace:
         return subprocess.run(words, env=env, capture_output=True, text=True, check=False, cwd=self.work)
 
     def settings(self, **values: object) -> None:
-        (self.state / "settings.json").write_text(json.dumps(values))
+        """Change how the fake behaves; its server, which reads the file at any moment, never sees half of it."""
+        write_json(self.state / "settings.json", values)
 
     def fault(self, command: str, **how: object) -> None:
         """The next call of a command goes wrong: tests/fakes/machinery.py says how."""

@@ -23,6 +23,7 @@ from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.model import Answer, Phase, Scheduler, Submission
 from nsw.schedulers.slurm import Slurm
 from nsw.transport.local import LocalTransport
+from tests.fakes.machinery import write_json
 from tests.far.far_nsw import connect, end_all
 from tests.far.place import Far, make_user
 
@@ -91,7 +92,7 @@ class Fake(_Place):
         patch.setenv("PATH", f"{FAKES}{os.pathsep}{os.environ['PATH']}")
 
     def settings(self, **values: object) -> None:
-        (self.state / "settings.json").write_text(json.dumps(values))
+        write_json(self.state / "settings.json", values)
 
     def hold(self) -> None:
         """Jobs wait until `set` says otherwise."""
@@ -109,7 +110,7 @@ class Fake(_Place):
 
     def set(self, job: int, index: int, state: str, reason: str = "None", code: str = "0:0") -> None:
         file = self.state / "jobs" / str(job) / f"{index}.json"
-        file.write_text(json.dumps({"state": state, "reason": reason, "exit": code}))
+        write_json(file, {"state": state, "reason": reason, "exit": code})
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start something in the work folder, with the fakes first on its PATH."""
@@ -135,7 +136,7 @@ class Fake(_Place):
         """Whether squeue and sacct still know it; under a new name its id was used again."""
         file = self.state / "jobs" / str(job) / "job.json"
         old = json.loads(file.read_text())
-        file.write_text(json.dumps(old | {"squeue": squeue, "sacct": sacct, "name": name or old["name"]}))
+        write_json(file, old | {"squeue": squeue, "sacct": sacct, "name": name or old["name"]})
 
 
 @dataclass(frozen=True)
