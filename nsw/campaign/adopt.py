@@ -94,7 +94,7 @@ def _refuse_strange_files(folder: CampaignFolder) -> None:
         for name in (*folders, *files):
             status = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
-                problem, hint = "is a link, and nsw makes none there", "remove it, and adopt the campaign then"
+                problem, hint = "is a link, and nsw follows none there", "remove it, and adopt the campaign then"
             elif status.st_uid != os.geteuid():
                 problem, hint = (
                     f"belongs to {user_name(status.st_uid)}",

@@ -97,7 +97,7 @@ def _changes(before: Plan, now: Plan, files_of: Mapping[str, Mapping[str, str]],
 def _difference(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:
     """What of a run is other than it was; the time limit does not count, nor which repeat it is."""
     if old is None:
-        return "the campaign's recipe no longer has it, so what it was is not known"
+        return "the campaign's recipe no longer has it, so its value then is unknown"
     parts = (
         ("its parameters changed", old.params, new.params),
         ("the build changed", _builds(before).get(old.app), _builds(now).get(new.app)),
@@ -321,7 +321,7 @@ def replan(
     now, before = hashes(files or ()), dict((data.get("lock") or {}).get("files") or {})
     changed = differing(before, now)
     if change.update_app and not changed:
-        notify(Message("the program is as it was when it was copied: it is not copied again"))
+        notify(Message("the program has not changed since it was copied, and is not copied again"))
         files = None
     part = _next_part(ledger, runs, new_app=files is not None, time_s=change.time_s)
     planned = make_plan(str(folder.recipe), ledger.meta(SITE), change.sites, part=part)

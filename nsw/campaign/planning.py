@@ -521,10 +521,10 @@ def _no_answer_reason(adapter: Adapter, result: CommandResult) -> str:
     if result.timed_out:
         return f"{adapter.name} could not be asked: {command} gave no answer within {_LIMIT_S:g} s"
     complaint = "; ".join(adapter.complaints(result)[-_COMPLAINTS:])
-    complaint = complaint or f"exit status {result.returncode}, without a word"
+    complaint = complaint or f"exit status {result.returncode}, with no output"
     if adapter.is_full(result):
         return f"{adapter.name} does not say when: {complaint}"
-    return f"{adapter.name} could not be asked whether it would take this: {command}: {complaint}"
+    return f"{adapter.name} gave no answer whether it would accept this job: {command}: {complaint}"
 
 
 def _refused(

@@ -230,7 +230,7 @@ def _prepare(
         ledger.set_meta(SITE_DATA, ledger.site() | corrected)
         if corrected:
             words = ", ".join(f"{key}: {value}" for key, value in corrected.items())
-            notify(Message(f"the site asks for jobs otherwise by now, and so do these runs ({words})"))
+            notify(Message(f"the site's settings for jobs have changed since, and these runs follow them ({words})"))
 
 
 def _corrected(ledger: Ledger, sites: Sequence[Path] | None) -> dict[str, object]:

@@ -254,7 +254,7 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     try:
         prospects = ask(planned, script)
     except UnreachableError as fault:
-        silent = f"the scheduler of {made_plan.site} could not be asked whether it would take this: {fault.render()}"
+        silent = f"the scheduler of {made_plan.site} gave no answer whether it would accept this job: {fault.render()}"
     warnings = [w.render() for w in (*planned.recipe.warnings, *planned.unset_secrets())]
     warnings += [silent] if silent else [f"{p.jobs[0]}: {told}" for p in prospects if (told := p.untold or p.waits)]
     starts = {name: p.start for p in prospects for name in p.jobs if p.start}

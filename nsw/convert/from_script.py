@@ -194,7 +194,7 @@ class _Conversion:
             elif run is None:
                 self._take_other(statement, is_late=statement.line > last)
         for block, has_runs in self._unknown.items():
-            reason = "nsw takes the runs in it as if each ran once" if has_runs else "not carried over"
+            reason = "nsw counts each run in it once" if has_runs else "not carried over"
             self._tell_block(block, reason, understood=False)
 
     def _tell_block(self, block: Block, outcome: str, *, understood: bool) -> None:
@@ -361,7 +361,9 @@ class _Conversion:
         start, directives = run.start, self.directives
         if start is None:
             if (directives.tasks or 1) > 1:
-                message = f"{directives.tasks} processes are asked for, and no launcher starts them: nsw asks for one"
+                message = (
+                    f"the script asks for {directives.tasks} processes, but no launcher starts them: nsw asks for one"
+                )
                 self._tell(run.statement, message, understood=False)
             return _Start()
         if start.kind == "jsrun" and (sets := _resource_sets(start)) is not None:
@@ -512,7 +514,7 @@ class _Conversion:
                 outcome = (
                     f"matrix: {name}"
                     if name in used
-                    else "the program's words do not name it: nsw takes the runs in it once"
+                    else "the program's arguments do not name it: nsw counts the runs in it once"
                 )
                 self._tell_block(block, outcome, understood=name in used)
         return {name: values for run in group for name, values in run.statement.loops.items() if name in used}

@@ -518,6 +518,6 @@ def _refuse_pointers(folder: Path) -> None:
             with open_to_read(file) as stream:
                 if stream.read(len(_POINTER)) == _POINTER:
                     raise UsageError(
-                        f"{file.relative_to(folder)} is kept by Git LFS, from which nsw takes nothing",
+                        f"{file.relative_to(folder)} is stored in Git LFS, which nsw does not download",
                         hint="check that commit out, `nsw run` it, and name the folder of its campaign instead",
                     )

@@ -125,7 +125,7 @@ class Canary:
             outcome = run.state if run.state is State.FAILED else f"was {run.state}"
             return outcome + (f": {run.reason}" if run.reason else "")
         fault = self.fault(run)
-        return None if fault is None else f"is done, but what it left is of no use: {fault}"
+        return None if fault is None else f"finished, but its results are unusable: {fault}"
 
 
 _GATHER_S: Final = 600.0  # that runs which could go wait for others, so that they share an array
@@ -300,7 +300,7 @@ def _full_arrays(ready: Sequence[RunRow], undecided: Sequence[RunRow], min_tasks
 def _hopeless_reason(sources: Sequence[RunRow]) -> str | None:
     """Why a source will never be read; None while it may be."""
     if not sources:
-        return "there is no run that it could be chosen from"
+        return "there is no run to choose it from"
     if any(map(_may_be_read, sources)):
         return None
     run = sources[0]

@@ -219,7 +219,7 @@ def require_own_folder(
     """
     require_own_root(path, trusted, warn)
     if not os.path.samestat(path.lstat(), os.fstat(directory)):
-        raise CampaignError(f"another user changed what {path} is while nsw made it", hint=_OTHER_ROOT)
+        raise CampaignError(f"another user replaced {path} while nsw created it", hint=_OTHER_ROOT)
 
 
 def require_own_place(

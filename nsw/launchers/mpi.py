@@ -68,7 +68,7 @@ class _Mpi(Launcher):
         if facts.mpi is None and layout.nodes > 1 and facts.scheduler == "cobalt":
             raise LayoutError(
                 ("app", "launcher"),
-                f"it is not known which MPI this site's {self.name} is of, and so not how it gets the {layout.nodes}"
+                f"nsw does not know which MPI this site's {self.name} is of, and so not how it gets the {layout.nodes}"
                 " nodes of a job",
                 f"write `mpi:` of the site: {', '.join(FAMILIES)}; `nsw sites check` finds out",
             )
@@ -88,7 +88,7 @@ class _Mpi(Launcher):
         """That nsw leaves the layout to an MPI that it does not know."""
         if start.place_facts.mpi is None and start.layout.nodes > 1:
             yield (
-                f"it is not known which MPI this site's {self.name} is of: nsw leaves it to {self.name} where ranks go,"
+                f"nsw does not know which MPI this site's {self.name} is of: {self.name} decides where ranks go,"
                 " and checks where they landed; write the site's `mpi:`, which `nsw sites check` finds out"
             )
 

@@ -137,7 +137,7 @@ def _blocks(loaded: LoadedRecipe, loaded_site: LoadedSite, name: str, runs: list
     blocks = in_blocks(name, timed, recipe.interleave.seed, longest_s=longest, around_s=around_s(site.limits.grace))
     longest_block = max((job.walltime_s for group in blocks for job in group.jobs), default=0)
     if longest is not None and longest_block > longest:
-        message = f"a block needs a job of {clock(longest_block)}, but site {site.name} allows {clock(longest)}"
+        message = f"a block needs a job of {clock(longest_block)}, but site {site.name} allows only {clock(longest)}"
         hint = "runs of a block are never in two jobs: fewer cases (`--case`), or a shorter resources.time"
         raise InputError([loaded.document.diagnostic(("interleave",), message, hint=hint)])
     return blocks
@@ -506,7 +506,7 @@ class _Builder:
         explanation = "; ".join([*reasons[:_MOST_REASONS], *omitted])
         return self._loaded.document.diagnostic(
             ("passes",),
-            f"nothing of this recipe can be done on site {self._loaded_site.site.name}: {explanation}",
+            f"no run of this recipe is possible on site {self._loaded_site.site.name}: {explanation}",
             hint=self._demo_hint() if self._fit else None,
         )
 

@@ -72,8 +72,8 @@ def _impossible(counting: Counting) -> str | None:
         ),
         (counters_pass.replay in {"range", "app-range"}, f"nvprof has no replay: {counters_pass.replay}"),
         (launches.warmup, "nvprof counts the launches of each kernel: write launches: {skip: N} in place of warmup"),
-        (counters_pass.clocks == "base", "nvprof does not lock clocks: clocks: none is what it does"),
-        (counters_pass.cache == "all", "nvprof does not flush caches: cache: none is what it does"),
+        (counters_pass.clocks == "base", "nvprof cannot lock clocks: write clocks: none"),
+        (counters_pass.cache == "all", "nvprof cannot flush caches: write cache: none"),
         (counting.metrics.sections, "nvprof has no sections"),
         (set(counting.metrics.sets) - {ANALYSIS}, "nvprof has no sets of ncu's"),
     ):

@@ -299,7 +299,7 @@ _UNPRINTABLE = r"[^\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\ud7ff\ue000-\ufefe
 _TELLING = 6  # characters of a secret that a message must not repeat
 _SECRET_IN_TEXT = re.compile(r"(?<!\S)(\w++)[\"']?[:=]")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_NOT_REPEATED = "what is here is not as it should be, and is not repeated because it may be secret"
+_NOT_REPEATED = "the value here is not valid; it is not printed because it may be secret"
 
 
 class SourceText:

@@ -481,7 +481,7 @@ class BatchScheduler:
         return Watched.of_submission(submission, self._jobs)
 
     def _make_folder(self) -> None:
-        if not self._has_folder:  # without it Slurm ends jobs before they begin, without a word
+        if not self._has_folder:  # without it Slurm ends jobs before they begin, with no output
             self._transport.make_folders([self._jobs])
             self._has_folder = True
 

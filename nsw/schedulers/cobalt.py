@@ -70,11 +70,11 @@ _STATES: Final = {
     "maxrun_hold": Answer(
         Phase.QUEUED, "as many of your jobs run as the queue allows (maxrun_hold); it starts when one ends"
     ),
-    "preempted": Answer(Phase.QUEUED, "it was preempted, and waits to go on"),
+    "preempted": Answer(Phase.QUEUED, "it was preempted, and waits to continue"),
     "starting": Answer(Phase.RUNNING),
     "running": Answer(Phase.RUNNING),
     "preempting": Answer(Phase.RUNNING, "it is being preempted"),
-    "killing": Answer(Phase.RUNNING, "it is being ended, for which Cobalt takes up to 5 minutes"),
+    "killing": Answer(Phase.RUNNING, "it is ending, which takes Cobalt up to 5 minutes"),
     "exiting": Answer(Phase.RUNNING),
 }
 

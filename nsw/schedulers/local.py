@@ -544,7 +544,7 @@ class Turn:
         last = self._owner()
         is_own = last is None or last.jobs == self._me.jobs or last.process == os.getpid()
         if last is not None and not is_own and held_locks(Path(last.jobs)):
-            return f"runs of another campaign go on on this machine: {last.campaign} ({last.folder})"
+            return f"runs of another campaign are running on this machine: {last.campaign} ({last.folder})"
         data = json.dumps([self._me.campaign, self._me.folder, self._me.jobs, os.getpid()]).encode()
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, data, 0)
@@ -572,7 +572,7 @@ def is_inside_a_run() -> bool:
 
 
 _CANCELLED = "143"
-_WAITS = {"held": "held by `nsw throttle 0`", "turn": "waits for its turn: other runs go on"}
+_WAITS = {"held": "held by `nsw throttle 0`", "turn": "waits for its turn: other runs are running"}
 
 
 class Host(Adapter):

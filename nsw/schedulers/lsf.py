@@ -60,7 +60,7 @@ _REFUSALS: Final[tuple[KnownRefusal, ...]] = (
 _OPTIONS: Final = re.compile("J|Jd|oo?|eo?|w|Zs|i|env|K|H|W|I.*")
 _REASONS: Final = {
     "env": "nsw's own -env would replace it; write the variables into the recipe's app.env",
-    "K": "bsub would wait for the job's end, and nothing else be submitted",
+    "K": "bsub would wait for the job's end, and nsw could submit nothing else",
     "H": "the job would never start; `nsw run` holds nothing back",
     "I": "an interactive job would wait for a terminal",
     "W": "nsw requests the time that a job's runs need: set resources.time, the time of one run",

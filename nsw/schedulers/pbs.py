@@ -172,7 +172,7 @@ _REFUSED = {
     "t": "-t is Torque's; PBS has -J, which nsw writes itself",
 }
 _REFUSED_ATTRIBUTES = {
-    "block": "qsub would wait for the job's end, and nothing else be submitted",
+    "block": "qsub would wait for the job's end, and nsw could submit nothing else",
     "depend": "nsw sets the dependencies itself",
     "stageout": "nsw fetches what the runs left",
 }

@@ -70,7 +70,7 @@ _FORBIDDEN_OPTIONS: Final = {
     ("--array", "-a"): "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
     ("--clusters", "--cluster", "-M"): "nsw asks the cluster of its own login node, and would take the job for lost",
     ("--test-only",): "nothing would be submitted; `nsw plan` asks whether the jobs would be accepted",
-    ("--wait", "-W"): "sbatch would wait for the job's end, and nothing else be submitted",
+    ("--wait", "-W"): "sbatch would wait for the job's end, and nsw could submit nothing else",
     ("--job-name", "-J"): "nsw finds its jobs by the names that it gives them",
     ("--output", "-o"): "`nsw logs` prints the job's output, which it looks for where nsw told Slurm to write it",
     ("--comment",): "it holds the campaign's id, by which all jobs of a campaign are known",

@@ -202,7 +202,7 @@ class RemoteTransport(Transport):
                 if line_end < 0:
                     raise UnreachableError(f"{path} cannot be read: the site's answer is cut short")
                 status, _, reason = str(data[at:line_end], errors="backslashreplace").partition(" ")
-                contents[path] = None if status == "absent" else Unreadable(reason or "the site's answer is none")
+                contents[path] = None if status == "absent" else Unreadable(reason or "the site sent no valid answer")
                 at = line_end + 1
                 continue
             at = frame.end() + int(frame[1])

@@ -181,7 +181,7 @@ class Incoming:
             del self._head[: self._at]
             self._at, searched = 0, len(self._head)
             if searched > limit:
-                raise TooLongError("what comes is no answer")
+                raise TooLongError("the reply does not have the form of an answer")
             self._head += self._receive(1 << 20, self._silent_s if deadline is None else deadline - time.monotonic())
         record = bytes(self._head[self._at : at])
         self._at = at + 1
@@ -257,7 +257,7 @@ class Bash(Incoming):
             self._noise = (self._noise + line + b"\n")[-_KEPT_NOISE:]
             left -= len(line) + 1
             if left < 0:
-                raise TooLongError("what comes is no answer")
+                raise TooLongError("the reply does not have the form of an answer")
         return line[len(self._begin) :].decode(errors="backslashreplace").split()
 
     def exactly(self, size: int, add: Callable[[memoryview], object]) -> None:

@@ -179,7 +179,7 @@ class _Channel:
         try:
             self._channel.sendall(data)
         except (OSError, EOFError) as fault:
-            raise ConnectionLostError(str(fault) or "it takes no more") from None
+            raise ConnectionLostError(str(fault) or "it accepts no more input") from None
 
     def end_input(self) -> None:
         with contextlib.suppress(OSError, EOFError):

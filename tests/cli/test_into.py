@@ -183,4 +183,4 @@ def test_where_a_run_would_be_another_one_the_campaigns_cases_are_not_claimed(ns
     assert [case.id for case in load_recipe(begun / "recipe.lock.yaml").cases] == ["n-4"]
     recipe(APP, "matrix: {n: [1, 2]}\n")
     said = nsw("plan", "r.yaml", "--into", begun.name)
-    assert "does 2 runs again, since the campaign's recipe no longer has it, so what it was is not known" in said.out
+    assert "does 2 runs again, since the campaign's recipe no longer has it, so its value then is unknown" in said.out

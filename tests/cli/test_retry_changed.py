@@ -70,7 +70,7 @@ def test_it_can_be_done_again_and_again(nsw, begun, home):
 
 def test_a_program_that_did_not_change_is_not_copied(nsw, begun):
     said = nsw("retry", "--update-app")
-    assert "the program is as it was when it was copied: it is not copied again" in said.err
+    assert "the program has not changed since it was copied, and is not copied again" in said.err
     assert not (begun / "app-2").exists()
 
 

@@ -98,7 +98,7 @@ def test_runs_that_outlive_their_nsw_are_waited_for_but_not_by_their_own_campaig
     first.send_signal(signal.SIGINT)
     assert first.wait(timeout=DEADLINE_S) == 130
     second = start("b")
-    wait_until(lambda: "runs of another campaign go on on this machine" in said(home, "b"))
+    wait_until(lambda: "runs of another campaign are running on this machine" in said(home, "b"))
     assert ran(home) == ["a"]
     (home / "go-a").touch()
     wait_until(lambda: ran(home) == ["a", "b"])

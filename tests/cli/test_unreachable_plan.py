@@ -9,5 +9,5 @@ def test_a_plan_needs_no_answer_of_the_site(nsw, recipe, home):
     assert said.code == 0, said.err
     assert "1 case, 1 run, 1 job" in said.out
     assert (
-        "warning: the scheduler of far could not be asked whether it would take this: 127.0.0.1 cannot be" in said.out
+        "warning: the scheduler of far gave no answer whether it would accept this job: 127.0.0.1 cannot be" in said.out
     )

@@ -74,7 +74,7 @@ def test_a_block_is_never_in_two_jobs(planner):
 
 def test_a_block_that_fits_into_no_job_is_refused_at_its_key(planner):
     (fault,) = planner.faults(RECIPE, "scheduler: slurm, limits: {max_walltime: 4m}")
-    assert fault.message == "a block needs a job of 00:05:00, but site here allows 00:04:00"
+    assert fault.message == "a block needs a job of 00:05:00, but site here allows only 00:04:00"
     assert fault.mark.line == 7
 
 

@@ -120,7 +120,7 @@ def test_what_the_tool_cannot_do_makes_the_pass_absent_and_the_rest_goes_on(plan
     recipe = f"{HEAD}app: {{command: ./p}}\npasses: [baseline, counters: {{clocks: base, {NAMED}}}]\n"
     plan = planner.plan(recipe, "scheduler: local, gpus: {chip: gp100}", tools=BOTH)
     assert [run.pass_name for run in plan.runs] == ["baseline"]
-    assert plan.absent[0].reason.startswith("nvprof does not lock clocks")
+    assert plan.absent[0].reason.startswith("nvprof cannot lock clocks")
 
 
 def test_host_torch_stands_before_the_script_of_each_process(planner):

@@ -91,7 +91,7 @@ def test_a_longer_walltime_than_the_site_allows_counts_all_runs_of_a_job(planner
 def test_a_recipe_of_which_nothing_is_possible_is_refused_with_the_reasons(planner):
     recipe = HEAD + "passes: [timeline: {tool: nvprof}]\nresources: {gpus: 0}\n"
     (fault,) = planner.faults(recipe, tools={}, missing={"nvprof": "nvprof was sold"})
-    assert fault.message == "nothing of this recipe can be done on site here: pass timeline: nvprof was sold"
+    assert fault.message == "no run of this recipe is possible on site here: pass timeline: nvprof was sold"
 
 
 def test_a_value_that_only_some_cases_get_wrong_names_the_case(planner):

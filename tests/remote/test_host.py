@@ -143,7 +143,7 @@ def test_runs_without_gpus_take_turns_in_their_order_and_a_run_with_one_goes_bes
     sent = handed(scheduler, *(job(tmp_path, f"c{n}", body.replace("NAME", f"c{n}")) for n in range(3)))
     sent += handed(scheduler, job(tmp_path, "gpu", body, gpus=1))
     answers = until(scheduler, sent, [Phase.RUNNING, Phase.QUEUED, Phase.QUEUED, Phase.RUNNING])
-    assert [a.reason for a in answers[1:3]] == ["waits for its turn: other runs go on"] * 2
+    assert [a.reason for a in answers[1:3]] == ["waits for its turn: other runs are running"] * 2
     assert (tmp_path / "order").read_text().count("\n") == 2
     (tmp_path / "go").touch()
     until(scheduler, sent, [Phase.ENDED] * 4)

@@ -201,7 +201,7 @@ def test_a_recipe_of_which_nothing_can_be_done_is_refused(road):
     road.environment["PATH"] = "/usr/bin:/bin"
     done = road.run(HEAD.replace("[baseline]", "[timeline: {tool: nvprof}]") + "app: {command: 'true'}\n")
     assert done.returncode == 2
-    assert "nothing of this recipe can be done on site here" in done.stderr
+    assert "no run of this recipe is possible on site here" in done.stderr
     assert not road.root.exists()
 
 

@@ -53,9 +53,9 @@ def asked(tmp_path, ask, lie):
 @pytest.mark.parametrize(
     ("lie", "said"),
     [
-        ("endless greeting", "far cannot be reached .* what comes is no answer"),
-        ("endless stdout", "what comes is no answer"),
-        ("endless lines", "what comes is no answer"),
+        ("endless greeting", "far cannot be reached .* the reply does not have the form of an answer"),
+        ("endless stdout", "the reply does not have the form of an answer"),
+        ("endless lines", "the reply does not have the form of an answer"),
         ("negative", "a malformed answer: '0 0 -1 5'"),
         ("negative and large", "a malformed answer"),
         ("too long", "the answer has 1,000,000,000,000 bytes; the limit is 33,554,432"),

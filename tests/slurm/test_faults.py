@@ -169,7 +169,7 @@ def test_of_an_accounting_that_stays_silent_the_user_hears_once(fake, scheduler,
         scheduler.poll([sent])
         clock.now += 60
     assert len(said) == 1
-    assert "sacct, which could say how they ended, has not answered for some minutes" in said[0]
+    assert "sacct, which records how they ended, has not answered for some minutes" in said[0]
     assert "Connection refused" in said[0]
 
 
