@@ -12,11 +12,11 @@ from nsw.tables import rows
 from nsw.tables.names import squeezed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from nsw.tables.parquet_tables import TableData
 
-__all__ = ["SourceLine", "SourceLines", "source_lines"]
+__all__ = ["SourceLine", "SourceLines", "of_use", "source_lines"]
 
 GLOBAL, SHARED, LOCAL = "global", "shared", "local"
 _EXECUTED: Final = "Instructions Executed"
@@ -75,26 +75,30 @@ def source_lines(table: TableData | None) -> dict[str, SourceLines]:
     """
     kernels: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in _rows(table):
-        if row["kernel"] and row["value"] is not None:
+        if row["kernel"]:
             kernels[squeezed(row["kernel"])].append(row)
     return {name: _of_kernel(kernel_rows) for name, kernel_rows in kernels.items()}
 
 
+def of_use(source_rows: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The rows that `source_lines` looks at: a page has some sixty metrics of each instruction, most of them zero."""
+    return (row for row in source_rows if row["metric"] in _METRICS and row["value"] and row["address"] is not None)
+
+
 def _rows(table: TableData | None) -> Iterable[Mapping[str, Any]]:
-    """The rows of the metrics that count here: a page has some sixty of each instruction."""
     if table is None or isinstance(table, list):
-        return [row for row in rows("source_metrics", table or []) if row["metric"] in _METRICS]
+        return of_use(rows("source_metrics", table or []))
     import pyarrow as pa
     import pyarrow.compute as pc
 
     known = pc.is_in(pc.cast(table["metric"], pa.string()), pa.array(sorted(_METRICS)))
-    return rows("source_metrics", table.filter(known))
+    return of_use(rows("source_metrics", table.filter(known)))
 
 
 def _of_kernel(kernel_rows: Iterable[Mapping[str, Any]]) -> SourceLines:
     lines: dict[tuple[str, int], dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     local = {True: 0.0, False: 0.0}
-    for row in (row for row in kernel_rows if row["address"] is not None):
+    for row in kernel_rows:
         if row["line"] is not None:
             lines[row["file"] or "", row["line"]][row["address"]][row["metric"]] = row["value"]
         if row["metric"] == _EXECUTED and (access := _LOCAL_ACCESS.search(row["source"] or "")) is not None:

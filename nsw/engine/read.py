@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.source_lines import of_use
 from nsw.engine.collect import AGAIN, KEPT_FILES, read_tail, second_start
 from nsw.engine.folder import CampaignFolder, run_of
 from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
@@ -276,7 +277,8 @@ class _Reader:
         source = str((file.parent / part.source).relative_to(self._folder.path))
         for table, data in report.tables.items():
             if part.takes(table):
-                read.add(table, table_rows(table, data), source)
+                rows = table_rows(table, data)
+                read.add(table, of_use(rows) if table == "source_metrics" else rows, source)
         name = str(file.relative_to(self._folder.path))
         read.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
 
