@@ -103,6 +103,10 @@ def test_where_nothing_is_open_the_second_stage_is_done_without_a_job(nsw, recor
     assert ended.code == 0, ended.err
     assert "not needed: the first counters leave no question" in " ".join(nsw("status", "--runs").out.split())
     assert not list(home.glob("campaigns/*/scratch/runs/case.counters-2.r1"))
+    reread = nsw("reread")
+    assert reread.code == 0, reread.err
+    assert "counters-2" not in nsw("problems").out
+    assert "not read again" not in reread.err
 
 
 def test_the_plan_prices_the_second_stage_and_one_stage_has_none(nsw, recorded, home):
