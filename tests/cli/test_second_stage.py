@@ -135,3 +135,15 @@ def test_without_source_lines_the_answer_says_once_how_to_get_them(nsw, recorded
     assert said.count("Compile with -lineinfo to see the source line of the worst access.") == 1
     assert "worst access:" not in said
     assert "missing" not in said
+
+
+def test_both_stages_are_done_when_the_timeline_that_failed_is_done_again(nsw, recorded, home):
+    recorded("k06")
+    (home / "timeline").rename(home / "later")
+    failed = nsw("run", "recipe.yaml", "-s", "gpus", "--now")
+    assert failed.code != 0
+    assert "2 cancelled" in nsw("status").out
+    (home / "later").rename(home / "timeline")
+    again = nsw("retry", "case.timeline.r1", "--now")
+    assert again.code == 0, again.err
+    assert asked(home, "case.counters-2.r1")
