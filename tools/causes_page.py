@@ -36,11 +36,14 @@ def page() -> str:
 
 
 def _section(title: str, members: list[Cause]) -> str:
-    rows = [
-        f"| {c.id} | {c.cause} | {c.measured_by}: {c.shows} | {c.alike} | {_remedies(c)} | {c.bound} |" for c in members
-    ]
+    rows = [f"| {c.id} | {c.cause} | {_shown_by(c)} | {c.alike} | {_remedies(c)} | {c.bound} |" for c in members]
     head = "| id | cause | shown by | looks alike | try | bound |\n|---|---|---|---|---|---|"
     return "\n".join([f"## {title}", "", head, *(_in_code(row) for row in rows), ""])
+
+
+def _shown_by(cause: Cause) -> str:
+    asks = f"; a second stage asks for `{', '.join(cause.asks)}`" if cause.asks else ""
+    return f"{cause.measured_by}: {cause.shows}{asks}"
 
 
 def _remedies(cause: Cause) -> str:

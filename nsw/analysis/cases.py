@@ -223,14 +223,15 @@ def _kernels(
     """The kernels that counters were measured of, with the times of the case's timeline where it has one."""
     if "metrics" not in counters:
         return ()
-    case_counters = {name: _of_runs(data, {run.id for run in runs}) for name, data in counters.items()}
+    case_counters = {name: of_runs(data, {run.id for run in runs}) for name, data in counters.items()}
     times = times_of_kernels(gpu)
     return kernel_table(
         case_counters, {name: (total / traced, calls / traced) for name, (total, calls) in times.items()}
     )
 
 
-def _of_runs(data: TableData, runs: set[str]) -> TableData:
+def of_runs(data: TableData, runs: set[str]) -> TableData:
+    """The rows of these runs."""
     if isinstance(data, list):
         return [row for row in data if row.get("run") in runs]
     import pyarrow as pa

@@ -108,16 +108,20 @@ def _notes(summary: Summary) -> list[Block]:
             Note("slowed", f"The profiler slowed {names}: shares of idle time are corrected for it.", tone="aside")
         )
     notes += _unmeasured(summary)
+    pages = [kernel.source for case in summary.cases for kernel in case.kernels if kernel.source is not None]
+    if pages and not any(page.has_lines for page in pages):
+        notes.append(Note("lines", "Compile with -lineinfo to see the source line of the worst access.", tone="aside"))
     odd = (Note("outlier", f"outlier: {o.run}: {o.text}", tone="warning") for o in summary.outliers[:_LISTED])
     return [*notes, *odd, *_missing(summary.missing)]
 
 
 def _unmeasured(summary: Summary) -> list[Block]:
     """The pass that rules without data would need, as a line of the recipe."""
-    lacking = next((text for case in summary.cases if (text := undecided(case)) is not None), None)
+    lacking = next((found for case in summary.cases if (found := undecided(case)) is not None), None)
     if lacking is not None:
-        how = "`counters: {}` (group `diagnosis`)" if summary.site else "`ncu --set full`"
-        return [Note("passes", f"Not measured: {lacking}. {how} tells it.", tone="aside")]
+        by_ncu = f"`ncu --metrics {','.join(lacking.metrics)}`"
+        how = "`counters: {}` (group `diagnosis`)" if summary.site else by_ncu
+        return [Note("passes", f"Not measured: {lacking.subject}. {how} tells it.", tone="aside")]
     traced = any(case.spent for case in summary.cases)
     counted = any(case.kernels for case in summary.cases)
     if not summary.has_gpus or (traced and counted):

@@ -241,6 +241,31 @@ def picked_again(trace: Iterable[Mapping[str, Any]], names: Collection[str], ord
     return list(_picked([k for k in _kernels(rows, 0) if (k.key or k.name) in names], ordinals))
 
 
+def picked_once(chosen: Iterable[Mapping[str, Any]], launches: Iterable[int]) -> list[Picked]:
+    """A launch of each kernel among the chosen ones that were measured, at as few ordinals as can be.
+
+    Args:
+        chosen: The rows of table chosen_launches of the run that measured them.
+        launches: The `launch_id` of those that count.
+    """
+    wanted = set(launches)
+    measured = [row for row in chosen if row["ordinal"] is not None and row["launch_id"] in wanted]
+    often = Counter(row["ordinal"] for row in measured)
+    ordinal_of: dict[tuple[Any, str], int] = {}
+    for row in sorted(measured, key=lambda row: (-often[row["ordinal"]], row["ordinal"])):
+        ordinal_of.setdefault((row["mangled_name"], row["kernel"]), row["ordinal"])
+    along = set(ordinal_of.values())  # of every kernel
+    return [Picked(*(row[name] for name in Picked.__slots__)) for row in measured if row["ordinal"] in along]
+
+
+def filter_of(picked: Sequence[Picked]) -> tuple[str, ...]:
+    """The arguments of ncu for these launches."""
+    names = dict.fromkeys((pick.mangled_name or "", pick.short_name, pick.kernel) for pick in picked)
+    kernels = [_Kernel(*several) for several in names]
+    base = "mangled" if all(kernel.key for kernel in kernels) else "function"
+    return _arguments(kernels, [pick.ordinal for pick in picked], "ncu", base, ())
+
+
 def _picked(kernels: Iterable[_Kernel], ordinals: Sequence[int]) -> Iterator[Picked]:
     """The launches that these ordinals mean, as far as each kernel has so many."""
     for kernel in kernels:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nsw.analysis.roofline import Point, binding, memory_alone, points
+from nsw.analysis.source_lines import source_lines
 from nsw.metrics import find, find_chip
 from nsw.metrics.printed_metrics import LEVEL_WIDTH, computed, ncu_components, ncu_name, unit_of
 from nsw.tables import rows
@@ -19,6 +20,7 @@ from nsw.tables.parquet_tables import TableData, coded, numbers
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from nsw.analysis.source_lines import SourceLines
     from nsw.metrics.catalogue import Chip
     from nsw.tables.parquet_tables import Numbers
 
@@ -254,6 +256,7 @@ class KernelRow:
         shapes: Different grids and blocks of the measured launches, each as (grid, block).
         metrics: Every portable metric that was measured or can be computed, and what has no portable name where that is
             little: a mean over the launches.
+        source: What ncu's source page says of it, where there is one.
     """
 
     name: str
@@ -280,6 +283,7 @@ class KernelRow:
     device_name: str | None = None
     points: tuple[Point, ...] = field(default=(), repr=False)
     metrics: Mapping[str, float] = field(default_factory=dict, repr=False)
+    source: SourceLines | None = field(default=None, repr=False)
 
     @property
     def launch_ns(self) -> float | None:
@@ -295,13 +299,14 @@ def kernel_table(
     """The kernels that counters were measured of, most expensive first.
 
     Args:
-        tables: metrics, and where there are some launches and rules.
+        tables: metrics, and where there are some launches, rules and source_metrics.
         timeline: Of each kernel name its total time (ns) and launches, as a timeline has them.
     """
     metrics = tables.get("metrics")
     if metrics is None or not len(metrics):
         return ()
     measured = launch_values(metrics, tables.get("launches"))
+    sources = source_lines(tables.get("source_metrics"))
     shapes = _shapes(tables.get("launches"))
     advice = _advice(tables.get("rules"), measured, no_ranges=_RANGE in shapes)
     times: dict[str, tuple[float, float]] = {}
@@ -314,7 +319,8 @@ def kernel_table(
     ]
     known_times = [row.time_ns for row in kernel_rows if row.time_ns is not None and not _is_range(row)]
     total_ns = sum(total for total, _ in timeline.values()) if timeline else sum(known_times)
-    return tuple(sorted((_with_share(row, total_ns) for row in kernel_rows), key=lambda row: -(row.time_ns or 0.0)))
+    kernel_rows = [replace(_with_share(row, total_ns), source=sources.get(squeezed(row.name))) for row in kernel_rows]
+    return tuple(sorted(kernel_rows, key=lambda row: -(row.time_ns or 0.0)))
 
 
 def _is_range(row: KernelRow) -> bool:

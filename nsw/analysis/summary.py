@@ -26,7 +26,7 @@ TABLES = (
     "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "process_gpus", "ranks", "gaps",
     "host_copies", "gpu_use",
 )  # fmt: skip
-OF_KERNELS = ("metrics", "launches", "rules")  # as columns: a row a metric of a launch is many
+OF_KERNELS = ("metrics", "launches", "rules", "source_metrics")  # as columns: a row a metric of a launch is many
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,8 @@ def release(
         The runs whose reports are read again, and those whose reports are gone: their rows stay as they are.
     """
     ended = ledger.runs(states=(State.DONE, State.FAILED))
-    runs = [run for run in ended if run.reading is not Reading.NONE and (chosen is None or run.id in chosen)]
+    begun = [run for run in ended if run.attempt > 0 and run.reading is not Reading.NONE]
+    runs = [run for run in begun if chosen is None or run.id in chosen]
     readable = [run.id for run in runs if _has_files(folder.reports / run.id)]
     for path in table_files(folder):
         if row_count(path) is None:

@@ -8,12 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.source_lines import of_use
 from nsw.engine.collect import AGAIN, KEPT_FILES, read_tail, second_start
 from nsw.engine.folder import CampaignFolder, run_of
 from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows, table_files
-from nsw.plan.counters import expected_ranks
+from nsw.plan.counters import expected_ranks, passes_of
 from nsw.profilers.files_of_one_recording import Part, parts
 from nsw.readers.detect import read_many
 from nsw.readers.messages import said_in
@@ -276,7 +277,8 @@ class _Reader:
         source = str((file.parent / part.source).relative_to(self._folder.path))
         for table, data in report.tables.items():
             if part.takes(table):
-                read.add(table, table_rows(table, data), source)
+                rows = table_rows(table, data)
+                read.add(table, of_use(rows) if table == "source_metrics" else rows, source)
         name = str(file.relative_to(self._folder.path))
         read.problems += [(name, p.severity, p.message, p.fix) for p in report.problems]
 
@@ -303,7 +305,8 @@ class _Reader:
     def _compare_counters(self, read: _RunResult) -> None:
         """Compare what a counters pass measured with what it was asked for: metrics, and launches that were chosen."""
         run = read.run
-        counters_pass = next((p for p in self._recipe.passes if p.name == run.pass_name and p.kind == "counters"), None)
+        passes = passes_of(self._recipe)
+        counters_pass = next((p for p in passes if p.name == run.pass_name and p.kind == "counters"), None)
         if counters_pass is None:
             return
         from nsw.analysis.guided import TABLE, matched, moved_sentences

@@ -15,17 +15,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from nsw.analysis.cases import of_runs, summarize_cases
 from nsw.analysis.guided import (
     TABLE,
     LaunchRequest,
     NothingMatched,
     Within,
     chosen_rows,
+    filter_of,
     launched_inside,
     names_of,
     picked_again,
+    picked_once,
 )
 from nsw.analysis.guided import choose as choose_launches
+from nsw.analysis.rules.counters import open_questions
+from nsw.analysis.summary import OF_KERNELS
 from nsw.engine.collect import Verdict
 from nsw.engine.ledger_rows import (
     ENDED,
@@ -46,21 +51,23 @@ from nsw.engine.ledger_rows import (
 )
 from nsw.engine.read import fault_of, read_reports
 from nsw.engine.recipe_lock import Basis, choice_mismatch, locked_choice, locked_recipe, read_basis
-from nsw.engine.tables import load_rows, put_rows
+from nsw.engine.tables import lazily, load_rows, load_table, put_rows
 from nsw.errors import CanaryError, NswError, nearest
-from nsw.metrics import check, find_chip, unsupported
+from nsw.metrics import check, find_chip, for_ncu, unsupported
 from nsw.metrics.requests import passes
-from nsw.plan.counters import Limit, limit, planned_s, price, requested
+from nsw.plan.counters import Limit, limit, passes_of, planned_s, price, requested
 from nsw.plan.model import GRACE_S, around_s
 from nsw.profilers.files_of_one_recording import parts
+from nsw.profilers.ncu import metric_words
 from nsw.profilers.nvprof import measured
 from nsw.readers.detect import read
 from nsw.readers.model import Options, Report
 from nsw.recipe.model import LockedChoice, LockedChoices, Steps
-from nsw.recipe.passes import CountersPass
+from nsw.recipe.passes import CountersPass, SecondStage
 from nsw.recipe.units import parse_duration
 from nsw.safe_files import write_text
 from nsw.tables import rows
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -132,6 +139,7 @@ _GATHER_S: Final = 600.0  # that runs which could go wait for others, so that th
 
 
 _READ_EVERY_S: Final = 20.0
+_NOTHING_OPEN: Final = "not needed: the first counters leave no question that would change the advice"
 
 
 class Stages:
@@ -154,8 +162,12 @@ class Stages:
         """Read all collected reports into the campaign's tables."""
         read_reports(self._campaign.folder, self._campaign.ledger, self._campaign.progress)
 
-    def choose(self, run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
-        """What a run is to do, by the runs of its source that were read: a choice, or why it is skipped."""
+    def choose(self, run: RunRow, sources: Sequence[RunRow]) -> Choice | str | None:
+        """What a run is to do, by the runs of its source that were read.
+
+        Returns:
+            A choice, or why the run is skipped; None: nothing is left to be done.
+        """
         return self._chooser.choose(run, sources)
 
     def advance(self) -> None:
@@ -238,7 +250,10 @@ class Stages:
             choice = self.choose(row, sources)
         except NswError as fault:
             choice = fault.message
-        if isinstance(choice, str):
+        if choice is None:
+            self._campaign.ledger.update_tasks([run], state=State.DONE, reading=Reading.READ, reason=_NOTHING_OPEN)
+            self._campaign.changed([run])
+        elif isinstance(choice, str):
             self._skip(run, choice)
         else:
             self._campaign.ledger.record_choice(run, choice)
@@ -388,7 +403,8 @@ def release_dependents(ledger: Ledger, runs: Sequence[str], *, choose_again: boo
         choose_again: What was chosen for these runs is chosen anew.
     """
     release_reductions(ledger, runs)
-    depending = ledger.runs_named(ledger.dependents(runs))
+    dependents = ledger.dependents(runs)
+    depending = ledger.runs_named(dict.fromkeys([*dependents, *ledger.dependents(dependents)]))
     skipped = [r.id for r in depending if r.state is State.CANCELLED and r.cause is Cause.SKIPPED]
     ledger.release(skipped)
     ledger.hold_stage(skipped)
@@ -486,8 +502,8 @@ class Chooser:
             self._campaign.folder, self._campaign.ledger, self._campaign.transport, self._campaign.scratch
         )
 
-    def choose(self, run: RunRow, sources: Sequence[RunRow]) -> Choice | str:
-        """A choice, or why there is none; it is as the lockfile records it where that applies here."""
+    def choose(self, run: RunRow, sources: Sequence[RunRow]) -> Choice | str | None:
+        """A choice, or why there is none, as the lockfile records it where that applies here; None: nothing is open."""
         folder, ledger = self._campaign.folder, self._campaign.ledger
         recorded = self._recorded()
         if recorded is None or (before := locked_choice(recorded, run.id)) is None:
@@ -497,10 +513,12 @@ class Chooser:
             self._campaign.warn(f"what {run.id} measures is not compared with {sources[0].id}: {reason}")
         return _within_plan(folder, run, before)
 
-    def _choose_now(self, run: RunRow, source: RunRow) -> Choice | str:
-        """The choice that a timeline leads to, with its launches in table chosen_launches; or why there is none."""
+    def _choose_now(self, run: RunRow, source: RunRow) -> Choice | str | None:
+        """The choice that a source leads to, with its launches in table chosen_launches; or why there is none."""
         folder, ledger = self._campaign.folder, self._campaign.ledger
         counters_pass = _pass_of(folder, run)
+        if isinstance(counters_pass, SecondStage):
+            return self._ask_again(run, source)
         tool = run.tool or "ncu"
         chip: str | None = ledger.site().get("gpus", {}).get("chip")
         if chip is None:
@@ -524,6 +542,31 @@ class Chooser:
             self._campaign.say(f"          {limit.note}")
         seconds = None if limit is None else limit.seconds
         return Choice(chosen.arguments, seconds, source.id, f"{chosen.note}: {', '.join(chosen.kernels)}")
+
+    def _ask_again(self, run: RunRow, source: RunRow) -> Choice | str | None:
+        """What decides the questions that a counters run leaves open, of a launch of each kernel concerned."""
+        folder, ledger = self._campaign.folder, self._campaign.ledger
+        tables = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
+        runs = [row for row in ledger.runs() if row.case_id == run.case_id]
+        (case,) = summarize_cases(runs, {"gpu_summary": lazily(folder, "gpu_summary")}, 1.0, tables)
+        questions = open_questions(case)
+        launches = [
+            row["launch_id"]
+            for row in rows("launches", of_runs(tables["launches"], {source.id}) if "launches" in tables else [])
+            if row["kernel"] in questions
+        ]
+        chosen = [row for row in load_rows(folder, TABLE) if row["run"] == source.id]
+        picked = picked_once(chosen, launches)
+        if not picked:
+            return None
+        chip = find_chip(ledger.site().get("gpus", {}).get("chip") or self.current_basis().chip)
+        metrics = sorted({metric for asked in questions.values() for metric in asked})
+        put_rows(folder, TABLE, run.id, chosen_rows(picked, source.id))
+        names = list(dict.fromkeys(pick.short_name for pick in picked))
+        note = f"a launch of {plural(len(names), 'kernel')} once more for {', '.join(metrics)}"
+        self._campaign.say(f"chosen    {run.id} from {source.id}: {note}")
+        arguments = (*filter_of(picked), *metric_words(for_ncu(metrics, chip)))
+        return Choice(arguments, None, source.id, f"{note}: {', '.join(names)}")
 
     def _recorded(self) -> LockedChoices | None:
         """The choices of the lockfile while they hold; it warns once that they do not."""
@@ -559,9 +602,11 @@ def _write_locked_launches(
 
     if not locked.kernels:
         return "the lockfile does not name the launches"
+    if isinstance(counters_pass := _pass_of(folder, run), SecondStage):
+        return None  # whose launches are those of the first stage
     try:
         picked = picked_again(
-            _candidate_kernels(folder, ledger, _pass_of(folder, run), source), set(locked.kernels), locked.ordinals
+            _candidate_kernels(folder, ledger, counters_pass, source), set(locked.kernels), locked.ordinals
         )
     except (NothingMatched, NswError) as fault:
         return str(fault)
@@ -627,11 +672,10 @@ def launch_request(counters_pass: CountersPass) -> Any:
 
 
 def _pass_of(folder: CampaignFolder, run: RunRow) -> CountersPass:
-    passes = locked_recipe(folder).passes
     counters_pass = next(
         (
             recipe_pass
-            for recipe_pass in passes
+            for recipe_pass in passes_of(locked_recipe(folder))
             if recipe_pass.name == run.pass_name and isinstance(recipe_pass, CountersPass)
         ),
         None,

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from nsw.metrics.catalogue import LEVEL, Chip, Metric, catalogue, evaluate, find, names_in, rows
+from nsw.metrics.ncu_names import is_raw
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -188,7 +189,7 @@ def ncu_name(printed: str) -> str:
     """
     if printed.endswith(")") and "__" in printed:
         return printed.rpartition(" (")[2].removesuffix(")")
-    if "__" in printed:
+    if is_raw(printed):
         return printed
     unit, colon, words = printed.partition(": ")
     if colon and unit in _UNITS_IN_LABELS:

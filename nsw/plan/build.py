@@ -37,7 +37,7 @@ from nsw.profilers import Profiled
 from nsw.profilers.model import SCRIPTS
 from nsw.recipe.fields import Secret
 from nsw.recipe.matrix import BEFORE, SIDE
-from nsw.recipe.passes import AUTO, CountersPass
+from nsw.recipe.passes import AUTO, CountersPass, SecondStage
 from nsw.recipe.program import source
 from nsw.recipe.units import Fault, as_text, clock
 from nsw.site.model import FILL
@@ -198,6 +198,8 @@ class _Builder:
         impossible = {pass_.name: done.impossible for pass_, (_, done) in zip(self._passes, commands, strict=True)}
         runs: list[Run] = []
         for pass_, limit, (tool, done) in zip(self._passes, limits, commands, strict=True):
+            if isinstance(pass_, SecondStage) and tool != "ncu":
+                continue
             key_path = ("resources", "time") if pass_.time is None else ("passes",)
             self._check_time(limit, key_path, alone=is_interleaved(recipe, pass_.kind))
             source = None if self._facts.replay else counters.source_of(pass_, self._passes)

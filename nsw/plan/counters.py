@@ -10,7 +10,7 @@ from nsw.metrics import Chip, find_chip, for_ncu, for_nvprof, unsupported
 from nsw.metrics.requests import MetricRequest, Passes, passes, tools_for
 from nsw.plan.jobs import Resolver
 from nsw.profilers.ncu import named_version
-from nsw.recipe.passes import AT_MOST, AUTO, SAMPLE, CountersPass, TimelinePass
+from nsw.recipe.passes import AT_MOST, AUTO, SAMPLE, CountersPass, SecondStage, TimelinePass
 from nsw.recipe.units import Fault
 from nsw.wording import plural
 
@@ -106,12 +106,22 @@ def counted_ranks(counters_pass: CountersPass, *, each: bool) -> str | Sequence[
 
 
 def passes_of(recipe: Recipe) -> tuple[Any, ...]:
-    """The passes that are carried out: the recipe's, and a timeline where a guided pass has none to choose from."""
+    """The passes that are carried out.
+
+    They are the recipe's, a second stage of each counters pass that has one, and a timeline where a guided pass has
+    none to choose from.
+    """
     passes = tuple(recipe.passes)
     guided = [pass_ for pass_ in passes if isinstance(pass_, CountersPass) and pass_.is_guided]
+    taken_names = {pass_.name for pass_ in passes}
+    for first in (pass_ for pass_ in guided if pass_.has_second_stage):
+        name = f"{first.name}-2"
+        while name in taken_names:
+            name += "-2"
+        taken_names.add(name)
+        passes = (*passes, SecondStage.after(first, name))
     if not guided or any(pass_.kind == "timeline" for pass_ in passes):
         return passes
-    taken_names = {pass_.name for pass_ in passes}
     name = next(name for name in ("timeline", "timeline-for-counters", "timeline.nsw") if name not in taken_names)
     requested_source = guided[0].source
     if requested_source is not None and requested_source not in taken_names:
@@ -120,7 +130,9 @@ def passes_of(recipe: Recipe) -> tuple[Any, ...]:
 
 
 def source_of(pass_: Any, passes: Sequence[Any]) -> str | None:
-    """The name of the timeline that a pass's kernels are chosen from; None: it is not guided."""
+    """The name of the pass that a pass's kernels are chosen from, mostly a timeline; None: it is not guided."""
+    if isinstance(pass_, SecondStage):
+        return pass_.source
     if not isinstance(pass_, CountersPass) or not pass_.is_guided:
         return None
     timelines = [candidate.name for candidate in passes if candidate.kind == "timeline"]
@@ -195,6 +207,12 @@ def _price_in_words(counters_pass: CountersPass, tool: str | None, chip: str | N
     if tool != "ncu":
         return f"{counters_pass.name}: how often {tool} runs a launch again was not measured: only the limit bounds it"
     replay_passes = passes(counters_pass.metrics, find_chip(chip))
+    if isinstance(counters_pass, SecondStage):
+        return (
+            f"{counters_pass.name}: at most {replay_passes.at_most} passes more of a launch, only of"
+            f" kernels of which {counters_pass.source} leaves a question that would change the advice; `stages: 1` in"
+            " that pass turns it off"
+        )
     if counters_pass.replay != "kernel":
         bound = f" to {replay_passes.at_most}" if replay_passes.at_most != replay_passes.expected else ""
         again = "the whole program is run" if counters_pass.replay in WHOLE_PROGRAM else "the range is run"

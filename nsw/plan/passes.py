@@ -15,7 +15,7 @@ from nsw.plan.model import SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load
 from nsw.profilers.cprofile import is_python
 from nsw.profilers.model import CHOSEN, Counting
-from nsw.recipe.passes import AUTO, of_kind
+from nsw.recipe.passes import AUTO, SecondStage, of_kind
 from nsw.recipe.units import Fault
 
 if TYPE_CHECKING:
@@ -168,7 +168,10 @@ def _request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Reque
     """What the recipe asks of the tool, before it is known where that is and what it starts."""
     counts = None
     if pass_.kind == "counters":
-        counts = Counting(counting.requested(pass_, tool, chip), pass_, CHOSEN if pass_.is_guided else None)
+        requested = counting.requested(pass_, tool, chip)
+        if isinstance(pass_, SecondStage):  # which of them, the first decides
+            requested = replace(requested, metrics=(), sections=())
+        counts = Counting(requested, pass_, CHOSEN if pass_.is_guided else None)
     return Request(
         path="",
         program=(),

@@ -20,6 +20,7 @@ from nsw.analysis.effective import Effective
 from nsw.analysis.figures import Outlier, Perturbation
 from nsw.analysis.kernels import KernelRow
 from nsw.analysis.roofline import Point
+from nsw.analysis.source_lines import SourceLines
 from nsw.plan.model import Absent, Resources
 from nsw.present.emit import JSON_VERSION
 from nsw.recipe.model import cleaned, headed
@@ -443,7 +444,8 @@ SHAPES: Final[Mapping[str, tuple[Any, str]]] = {
 }
 # what the annotations of the dataclasses above name, and import for type checking only
 NAMES: Final = {
-    shape_class.__name__: shape_class for shape_class in (Mapping, Sequence, KernelRow, Perturbation, Point)
+    shape_class.__name__: shape_class
+    for shape_class in (Mapping, Sequence, KernelRow, Perturbation, Point, SourceLines)
 }
 
 

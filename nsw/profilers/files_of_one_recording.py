@@ -37,6 +37,7 @@ _REPORT: Final = ".ncu-rep"
 _PAGES: Final[Mapping[str, frozenset[str]]] = {
     ".details.csv": frozenset({"rules"}),
     ".session.csv": frozenset({"facts"}),
+    ".source.csv": frozenset({"source_metrics"}),
 }
 _SUMMARY: Final = ".summary.csv"  # of VTune, whose functions are the first of all that are in the file beside it
 _HOTSPOTS: Final = ".hotspots.csv"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.profilers.kernel_filters import kernel_filter, range_filter
 from nsw.profilers.model import MACHINERY, Counting, Profiled, Request
+from nsw.recipe.passes import SOURCE_COUNTERS, SecondStage
 
 if TYPE_CHECKING:
     from nsw.metrics.requests import MetricRequest
@@ -22,6 +23,7 @@ EXECUTABLE: str | None = "ncu"
 
 REPORT: Final = "counters"
 PAGES: Final = ("raw", "details", "session")
+SOURCE: Final = "source"  # the page of instructions and source lines
 # a folder of an installation tells its version: /opt/nvidia/nsight-compute/2022.3.0/ncu, NsightCompute-2019.5
 _VERSION: Final = re.compile(r"(20[12]\d)\.(\d)")
 _OLD_NAME: Final = "nv-nsight-cu-cli"  # of 2019; later versions keep it beside ncu
@@ -40,14 +42,18 @@ nsw_ncu_lock() {    # another user's lock file cannot be opened, and ncu gives u
   if [ -L "$dir" ] || [ ! -O "$dir" ]; then dir=$(mktemp -d /tmp/nsw-ncu-XXXXXXXX); fi
   export TMPDIR=$dir
 }
-nsw_ncu_pages() {    # NCU NAME: the pages of its reports as CSV
+nsw_ncu_pages() {    # NCU NAME [PAGE]: the pages of its reports as CSV
   # versions before 2024 shorten no names and know no option for it, the first ones have another word for units; few
   # paths tell the version
   local report page out code=0 words
   for report in "$2"*.ncu-rep "$2"*.nsight-cuprof-report; do
     [ -e "$report" ] || continue
-    for page in raw details session; do
+    for page in raw details session ${3-}; do
       out=${report%.*}.$page.csv words=("$1" --import "$report" --page "$page" --csv)
+      # without line information there is no such page, and the plain one has the instructions
+      if [ "$page" = source ] && "${words[@]}" --print-source sass,cuda >"$out" && grep -q '"Address"' "$out"; then
+        continue
+      fi
       "${words[@]}" --print-units base --rename-kernels off >"$out" || "${words[@]}" --print-units base >"$out" ||
         "${words[@]}" --units base >"$out" || { code=$?; rm -f "$out"; }
     done
@@ -89,7 +95,7 @@ def profile(request: Request) -> Profiled:
         *_replay_options(counting),
         *range_filter(counting),
         *(kernel_filter(counting, legacy=not renamed) if counting.chosen is None else (counting.chosen,)),
-        *_metric_options(counting.metrics),
+        *metric_words(counting.metrics),
         *request.options,
         "--force-overwrite",
     )
@@ -101,9 +107,10 @@ def profile(request: Request) -> Profiled:
     else:
         rank = f".{request.part}%q{{{request.rank_variable}}}" if request.per_rank else ""
         command = (*command, "--export", f"{REPORT}{rank}", *request.program)
-    pages = tuple(f"{REPORT}*.{page}.csv" for page in PAGES)
+    of_source = (SOURCE,) if isinstance(counting.counters_pass, SecondStage) else ()
+    pages = tuple(f"{REPORT}*.{page}.csv" for page in (*PAGES, *of_source))
     report_patterns = (f"{REPORT}*.ncu-rep", *(() if renamed else (f"{REPORT}*.nsight-cuprof-report",)))
-    after = ("bash", MACHINERY, "ncu_pages", request.path, REPORT)
+    after = ("bash", MACHINERY, "ncu_pages", request.path, REPORT, *of_source)
     return Profiled(
         command if renamed else ("bash", "-c", _OLD_WORDS, "nsw", *command),
         reports=pages if request.export_here else (*report_patterns, *pages),
@@ -121,6 +128,7 @@ def _impossible(counting: Counting, version: tuple[int, int] | None) -> str | No
     for is_requested, first, feature in (
         (counting.metrics.sets, (2019, 5), "set:"),
         (counters_pass.cache, (2019, 5), "cache:"),
+        (isinstance(counters_pass, SecondStage), _RENAMED, "a second stage of counters"),
         (counters_pass.replay == "application", (2020, 3), "replay: application"),
         (counters_pass.replay == "range", (2021, 3), "replay: range"),
         (counters_pass.replay == "app-range", (2023, 1), "replay: app-range"),
@@ -142,10 +150,11 @@ def _replay_options(counting: Counting) -> tuple[str, ...]:
     )
 
 
-def _metric_options(measured: MetricRequest) -> tuple[str, ...]:
+def metric_words(measured: MetricRequest) -> tuple[str, ...]:
     """What is measured: sets, sections, metrics together; without a set or section nothing but the metrics."""
     return (
         *(word for name in measured.sets for word in ("--set", name)),
         *(word for name in measured.sections for word in ("--section", name)),
+        *(("--import-source", "yes") if SOURCE_COUNTERS in measured.sections else ()),
         *(("--metrics", ",".join(measured.metrics)) if measured.metrics else ()),
     )

@@ -216,6 +216,9 @@ class Within(Model):
         return {"nvtx": value} if isinstance(value, str) else value
 
 
+DIAGNOSIS: Final = "diagnosis"  # the group of metrics that rules ask for
+
+
 class CountersPass(ProfiledPass):
     """What the hardware counted inside kernels."""
 
@@ -254,8 +257,14 @@ class CountersPass(ProfiledPass):
         default="all", description="all: child processes too; application: the started program alone."
     )
     ranks: Ranks | None = Field(default=None, description=RANKS + " By default first.")  # type: ignore[assignment]
+    stages: Literal[1, 2] = Field(
+        default=2,
+        description="2: where the first counters leave a question that would change the advice, a launch of each kernel"
+        " concerned is measured once more, for what decides it; 1: not. Only where a timeline chooses and the group"
+        " diagnosis is measured (ncu only).",
+    )
     metrics: list[Filled] = Field(
-        default=["diagnosis"],
+        default=[DIAGNOSIS],
         min_length=1,
         description="Portable metric names and groups (`nsw metrics ls`), a tool's own names, ncu's set:NAME and"
         " section:NAME, nvprof's event:NAME and set:analysis.",
@@ -275,6 +284,12 @@ class CountersPass(ProfiledPass):
         stretch = (launches.skip, launches.count, launches.warmup) != (None, None, None)
         asks_for_timeline = self.source is not None or self.kernels.by_time or self.launches.sample is not None
         return asks_for_timeline or not (stretch or self.within is not None)
+
+    @property
+    def has_second_stage(self) -> bool:
+        """Whether what the first counters leave open is asked for in a pass of its own."""
+        is_asked = self.stages == 2 and DIAGNOSIS in self.metrics and self.tool != "nvprof"
+        return is_asked and self.is_guided and self.replay == "kernel"
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -296,6 +311,24 @@ class CountersPass(ProfiledPass):
         if self.replay in {"range", "app-range"} and (self.kernels.is_named or stretch):
             raise Fault(f"replay: {self.replay} measures a range as a whole: kernels and launches cannot be chosen")
         return self
+
+
+SOURCE_COUNTERS: Final = "SourceCounters"  # ncu's section of each instruction's and source line's counters
+
+
+class SecondStage(CountersPass):
+    """The pass that asks what a counters pass leaves open; `source` is that pass. No recipe has it: the plan adds it.
+
+    `metrics` are all that it may ask for: which of them, and of which kernels, the first counters decide.
+    """
+
+    @classmethod
+    def after(cls, first: CountersPass, name: str) -> Self:
+        """The second stage of a pass, under a name of its own."""
+        keys = {key: getattr(first, key) for key in CountersPass.model_fields}
+        asked = [f"section:{SOURCE_COUNTERS}"]
+        changes = {"given_name": name, "source": first.name, "repeats": 1, "metrics": asked}
+        return cls.model_construct(**(keys | changes))
 
 
 TraceDomain: TypeAlias = Literal[

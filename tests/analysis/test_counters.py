@@ -244,7 +244,9 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
 )
 def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lacking, subject):
     metrics = {name: value for name, value in row.metrics.items() if name not in lacking.split()}
-    assert undecided(case(replace(row, metrics=metrics))) == subject
+    said = undecided(case(replace(row, metrics=metrics)))
+    assert said.subject == subject
+    assert all("__" in name for name in said.metrics)  # as ncu has them
     assert undecided(case(dram())) is None
     assert undecided(case(replace(dram(), metrics={}, name="cublas"))) is None
     assert undecided(case()) is None
@@ -256,3 +258,21 @@ def test_a_details_page_of_ncu_is_enough():
     assert hit.cause == "bank-conflicts"
     assert hit.fact.startswith("transpose has bank conflicts: they add 93 % of the passes through shared memory")
     assert hit.gain_pct == pytest.approx(56, abs=1)  # by DRAM, L2 next; the cured kernel took 42 % less
+
+
+def test_where_loads_and_stores_were_not_told_apart_the_sectors_of_the_source_counters_count():
+    apart = {"gld_efficiency", "gst_efficiency"}
+    metrics = {name: value for name, value in dram().metrics.items() if name not in apart}
+    row = replace(dram(), metrics=metrics | {"global_access_efficiency": 12.5, "gld_transactions_per_request": 32.0})
+    assert "4.0 of the 32 bytes of each sector that its loads and stores move" in next(iter(hits(row).values())).fact
+    assert kernel_advice(replace(row, metrics=row.metrics | {"global_access_efficiency": 100.0}), 100.0) == (
+        "only fewer bytes help"
+    )
+
+
+def test_the_source_counters_of_a_full_report_are_read_as_a_share():
+    names = ("memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal")
+    metrics = [{"kernel": "k", "metric": name, "value": value, "run": "r", "launch_id": 1}
+               for name, value in zip(names, (400.0, 100.0), strict=True)]  # fmt: skip
+    (row,) = of_report({"metrics": metrics})
+    assert row.metrics["global_access_efficiency"] == 25.0

@@ -1,6 +1,9 @@
 """Metrics that were asked for and are not in the report: which, of how many kernels, why."""
 
 from nsw.analysis.unmeasured import sentences, unmeasured
+from nsw.readers.detect import read
+from nsw.tables import rows
+from tests.analysis.test_diagnosis import recordings
 
 IPC = "sm__inst_executed.avg.per_cycle_active"
 H200 = {"device_name": "NVIDIA H200", "compute_capability": "9.0"}
@@ -67,3 +70,9 @@ def test_metrics_that_lack_the_same_kernels_are_one_sentence():
 def test_nvprof_is_asked_by_its_own_names():
     (one,) = check(["ipc", "achieved_occupancy"], [metric("a", "achieved_occupancy")], kernels=("a",), tool="nvprof")
     assert (one.name, one.reason) == ("ipc", "nvprof left it out and gave no reason")
+
+
+def test_of_the_default_group_an_h100_leaves_nothing_out(tmp_path):
+    tables = read(recordings.unpack("k01", tmp_path)["counters"]).tables
+    measured, launched = (list(rows(name, tables[name])) for name in ("metrics", "launches"))
+    assert unmeasured(["diagnosis"], "ncu", "gh100", "kernel", measured, launched) == []

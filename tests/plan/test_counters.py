@@ -242,3 +242,49 @@ def test_a_range_is_not_asked_for_what_ncu_refuses_of_it(planner):
     (run,) = runs(planner, "within: step, replay: range")
     assert "smsp__sass_" not in " ".join(run.command)
     assert "dram__bytes.sum" in " ".join(run.command)
+
+
+def second_stages(planner, counters, chip="gh100", passes="", **facts):
+    recipe = f"{HEAD}app: {{command: ./p}}\npasses: [counters: {{{counters}}}{passes}]\n"
+    plan = planner.plan(recipe, f"scheduler: local, gpus: {{per_node: 0, chip: {chip}}}", **{"tools": BOTH} | facts)
+    return plan, [run for run in plan.runs if run.pass_name.startswith("counters-")]
+
+
+def test_a_second_stage_waits_for_the_counters_and_what_it_measures_is_decided_by_them(planner):
+    plan, (run,) = second_stages(planner, "kernels: {top: 2}, repeats: 3")
+    assert (run.id, run.needs) == ("case.counters-2.r1", "case.counters")  # once, however often the first is done
+    assert CHOSEN in run.command
+    assert not {"--metrics", "--section"} & set(run.command)
+    assert "counters*.source.csv" in run.reports
+    (first,) = (run for run in plan.runs if run.id == "case.counters.r1")
+    assert "counters*.source.csv" not in first.reports
+    assert any(note.startswith("counters-2: at most 5 passes more of a launch") for note in plan.notes)
+
+
+@pytest.mark.parametrize(
+    ("counters", "chip"),
+    [
+        ("stages: 1", "gh100"),
+        ("metrics: [ipc]", "gh100"),  # whoever names metrics wants those
+        ("launches: {skip: 2, count: 3}", "gh100"),  # without a timeline that chooses
+        ("replay: application", "gh100"),
+        ("tool: nvprof", "gv100"),
+        ("{}", "gp100"),  # which nvprof measures
+    ],
+)
+def test_only_guided_counters_of_ncu_that_measure_for_diagnosis_have_a_second_stage(planner, counters, chip):
+    plan, second = second_stages(planner, "" if counters == "{}" else counters, chip)
+    assert plan.runs
+    assert second == []
+
+
+def test_a_name_that_a_recipe_has_is_not_given_to_a_second_stage(planner):
+    _, found = second_stages(planner, "", passes=", counters: {name: counters-2, stages: 1}")
+    assert [run.pass_name for run in found] == ["counters-2", "counters-2-2"]
+
+
+def test_an_ncu_that_is_too_old_for_a_second_stage_makes_it_absent(planner):
+    plan, second = second_stages(planner, "", "gv100", tools=BOTH | {"ncu": "/opt/2020.3.0/ncu"})
+    assert second == []
+    assert [absent.what for absent in plan.absent] == ["pass counters-2"]
+    assert plan.absent[0].reason == "a second stage of counters needs ncu 2021.1, and the site's is 2020.3"

@@ -3,11 +3,13 @@
 import os
 import re
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from nsw.profilers import kernel_filters, ncu
 from nsw.profilers.model import Request
+from nsw.recipe.passes import CountersPass, SecondStage
 from tests.jobs import in_a_job
 from tests.profilers import asked as recipe
 
@@ -218,3 +220,28 @@ def test_another_users_lock_is_gone_round(tmp_path):
 
 def test_the_program_keeps_its_folder_for_temporary_files(tmp_path):
     assert f"TMPDIR={tmp_path}" in environment(TMPDIR=str(tmp_path))
+
+
+SOURCE = """#!/bin/bash
+# without line information there is no page of both
+case $4,$* in
+  source,*sass,cuda*) [ -n "$NSW_LINES" ] || exit 1; printf '"File Path","a.cu"\\n"Line No","Source","Address"\\n' ;;
+  source,*) printf '"Kernel Name","k"\\n"Address","Source"\\n' ;;
+  *) echo "$4" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(("lines", "first"), [("1", '"File Path","a.cu"'), ("", '"Kernel Name","k"')])
+def test_the_page_of_the_source_has_lines_where_there_are_any_and_instructions_else(tmp_path, lines, first):
+    fake = tmp_path / "ncu"
+    fake.write_text(SOURCE)
+    fake.chmod(0o755)
+    (tmp_path / "counters.ncu-rep").touch()
+    second = recipe.counting(chosen="CHOSEN")
+    second = replace(second, counters_pass=SecondStage.after(CountersPass(), "counters-2"))
+    done = profile(str(fake), counting=second)
+    assert done.reports[-1] == "counters*.source.csv"
+    assert in_a_job(done.after[0], cwd=tmp_path, env={**os.environ, "NSW_LINES": lines}).returncode == 0
+    assert (tmp_path / "counters.source.csv").read_text().splitlines()[0] == first
+    assert (tmp_path / "counters.session.csv").read_text() == "session\n"

@@ -32,6 +32,10 @@ class Cause:
         do: What to try, in a few words.
         remedies: What to try, in whole sentences, by framework: cuda, pytorch, jax, triton, or
             of a library's kernel; `any` for all others.
+        asks: What a second stage of counters measures of such a kernel, as a recipe's `metrics` name it; empty:
+            it would tell nothing more.
+        memory: The memory of whose accesses the worst is looked for in the source page: global, shared, local;
+            empty: none.
     """
 
     id: str
@@ -43,6 +47,8 @@ class Cause:
     bound: str
     do: str
     remedies: Mapping[str, str]
+    asks: tuple[str, ...]
+    memory: str
 
     def remedy(self, framework: str = _ANY) -> str:
         """What to try, in whole sentences, in a framework's words where they differ."""
@@ -56,7 +62,7 @@ def causes() -> Mapping[str, Cause]:
     return {
         name: Cause(
             name, row["group"], row["cause"], row["shows"], row["alike"], row["pass"], row["bound"], row["do"],
-            row["remedy"],
+            row["remedy"], tuple(row.get("asks", ())), row.get("memory", ""),
         )
         for name, row in table.items()
     }  # fmt: skip

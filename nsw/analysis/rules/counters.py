@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from nsw.analysis.kernels import active_share
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
+from nsw.metrics import find_chip, for_ncu
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.rules.hits import Context
 
-__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "roof_pct", "undecided"]
+__all__ = ["LATENCY", "RULES", "bound_by", "kernel_advice", "open_questions", "roof_pct", "undecided"]
 
 LATENCY: Final = "latency"
 DRAM, L2, L1, SHARED, CACHES = "DRAM", "L2", "L1", "shared memory", "L1 or L2"
@@ -173,13 +174,18 @@ class _Access(NamedTuple):
 
 def _accesses(kernel: KernelRow) -> list[_Access]:
     metrics = kernel.metrics
-    return [
+    accesses = [
         _Access(
             word, used / 100, metrics.get(f"{kind}_transactions_per_request"), metrics.get(f"{kind}_transactions")
         )
         for word, kind in (("loads", "gld"), ("stores", "gst"))
         if (used := metrics.get(f"{kind}_efficiency"))  # 0 %: it has none
     ]  # fmt: skip
+    if accesses or not (used := metrics.get("global_access_efficiency")):
+        return accesses
+    sectors = [metrics.get(f"{kind}_transactions") for kind in ("gld", "gst")]
+    moved = sum(filter(None, sectors)) if any(sectors) else None
+    return [_Access("loads and stores", used / 100, metrics.get("gld_transactions_per_request"), moved)]
 
 
 def _scattered(kernel: KernelRow) -> Remark | None:
@@ -320,9 +326,13 @@ def _local_memory(kernel: KernelRow) -> Remark | None:
     else:
         waits = ("stall_memory_dependency", "stall_lg_throttle")
         won = share * sum(metrics.get(name, 0.0) for name in waits)
-    spilled = metrics.get("spilling_inst")
     registers = kernel.registers or 0.0
-    spills = spilled > 0 if spilled is not None else registers >= _FULL_REGISTERS or registers % _REGISTER_STEP == 0
+    if (spilled := metrics.get("spilling_inst")) is not None:
+        spills = spilled > 0
+    elif kernel.source is not None and kernel.source.indexed is not None:
+        spills = kernel.source.indexed < _HALF
+    else:
+        spills = registers >= _FULL_REGISTERS or registers % _REGISTER_STEP == 0
     head = f"{100 * share:.0f} % of its memory instructions go to local memory"
     if spills:
         return Remark(
@@ -782,7 +792,7 @@ def _all_used(kernel: KernelRow, part: str) -> str | None:
 def _ncu_rule(kernel: KernelRow) -> Remark | None:
     """The best rule of Nsight Compute itself, where a report has no counters that nsw's own rules need."""
     advice = kernel.advice
-    if advice is None or not advice.message or _accesses(kernel):
+    if advice is None or not advice.message or {"gld_efficiency", "gst_efficiency"} & kernel.metrics.keys():
         return None
     if advice.speedup_type not in {None, "global"}:  # a local one is no share of the kernel's time
         return None
@@ -811,14 +821,25 @@ def _is_worth(remark: Remark, share: float) -> bool:
     return share >= _MUCH_PCT if remark.cause == "flushed-caches" else remark.won * share >= 100 * _WORTH_PCT
 
 
+def _worthwhile(case: CaseSummary) -> Iterator[tuple[KernelRow, float, Remark]]:
+    """The kernels of which something is worth a remark, each with its share (%) of the kernels' time."""
+    for kernel in case.kernels:
+        share = kernel.share_pct if len(case.kernels) > 1 else 100.0
+        if share is not None and (remark := _remark(kernel)) is not None and _is_worth(remark, share):
+            yield kernel, share, remark  # without shares nobody knows which kernel matters
+
+
+def open_questions(case: CaseSummary) -> dict[str, tuple[str, ...]]:
+    """The kernels of which a second stage would tell more, each with what it measures: metrics, section:NAME."""
+    asked = {kernel.name: causes()[remark.cause].asks for kernel, _, remark in _worthwhile(case)}
+    return {name: metrics for name, metrics in asked.items() if metrics}
+
+
 def _of_kernels(case: CaseSummary, _: Context) -> list[Hit]:
     """Of each cause the kernel of which most could be won."""
     several = len(case.kernels) > 1
     best: dict[str, tuple[float, float, Remark, KernelRow]] = {}
-    for kernel in case.kernels:
-        share = kernel.share_pct if several else 100.0
-        if share is None or (remark := _remark(kernel)) is None or not _is_worth(remark, share):
-            continue  # without shares nobody knows which kernel matters
+    for kernel, share, remark in _worthwhile(case):
         weight = remark.won * share / 100
         if remark.cause not in best or (weight, share) > best[remark.cause][:2]:
             best[remark.cause] = (weight, share, remark, kernel)
@@ -835,6 +856,8 @@ def _do(cause: str, *, is_librarys: bool) -> str:
 
 def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | None, *, is_torch: bool) -> Hit:
     cause = causes()[remark.cause]
+    line = kernel.source.worst.get(cause.memory) if kernel.source else None
+    access = "" if line is None else f"; worst access: {line}"
     share_text = "" if share is None else f" ({share:.0f} % of the kernels' time)"
     is_librarys = _is_librarys(kernel)
     framework = ("pytorch" if is_torch else "library") if is_librarys else "cuda"
@@ -846,27 +869,45 @@ def _hit(case: CaseSummary, kernel: KernelRow, remark: Remark, share: float | No
     return Hit(
         remark.cause, case.id, remark.won * (100.0 if share is None else share) / 100, remark.what,
         _do(remark.cause, is_librarys=is_librarys),
-        f"{kernel.short_name}{share_text} {remark.fact}{saved}", cause.remedy(framework), remark.what, "kernels",
+        f"{kernel.short_name}{share_text} {remark.fact}{access}{saved}", cause.remedy(framework), remark.what,
+        "kernels",
     )  # fmt: skip
 
 
-def undecided(case: CaseSummary) -> str | None:
+class Lacking(NamedTuple):
+    """What is not known of a kernel, and the names of ncu's metrics that tell it."""
+
+    subject: str
+    metrics: tuple[str, ...]
+
+
+def undecided(case: CaseSummary) -> Lacking | None:
     """What was not measured of the kernel that takes most, so that nothing can be said of it; None: something is."""
     kernel = next(iter(case.kernels), None)
     if kernel is None or _is_librarys(kernel) or (part := bound_by(kernel)) is None or _remark(kernel) is not None:
         return None
     if part == LATENCY:
         lacks = not kernel.stalls or not _COUNTED & kernel.metrics.keys()
+        names = _OF_WAITS
     elif part in _MEMORY:
         lacks = not _accesses(kernel) if part != SHARED else "shared_bank_conflicts" not in kernel.metrics
+        names = _OF_SHARED if part == SHARED else _OF_GLOBAL
     else:
         lacks = not _OPERATIONS & kernel.metrics.keys() or "warp_execution_efficiency" not in kernel.metrics
+        names = _OF_PIPE
     if not lacks:
         return None
     subject = "what its warps wait for" if part == LATENCY else f"how much of what binds it ({part}) is useful"
-    return f"of {kernel.short_name} {subject}"
+    return Lacking(f"of {kernel.short_name} {subject}", for_ncu(names, find_chip(kernel.device_name)).metrics)
 
 
+_OF_WAITS: Final[tuple[str, ...]] = (
+    "stall_memory_dependency", "stall_short_scoreboard", "stall_wait", "stall_barrier", "stall_inst_fetch",
+    "l2_atomic_transactions",
+)  # fmt: skip
+_OF_GLOBAL: Final = ("gld_efficiency", "gst_efficiency")
+_OF_SHARED: Final = ("shared_bank_conflicts", "shared_wavefronts")
+_OF_PIPE: Final = ("warp_execution_efficiency", "inst_integer")
 _COUNTED: Final = frozenset({"l2_atomic_transactions", "inst_executed_global_reductions"})
 _OPERATIONS: Final = frozenset({"inst_integer", "flop_count_sp_fma"})
 
