@@ -231,7 +231,7 @@ def make_campaign_folder(
     now: float | None = None,
     *,
     share: str = "nobody",
-    check: Callable[[CampaignFolder, Path], object] = lambda _folder, _path: None,
+    check: Callable[[CampaignFolder, Path, Path], object] = lambda _folder, _path, _later: None,
 ) -> Iterator[tuple[CampaignFolder, CampaignFolder]]:
     """Make a folder NAME-YYYYMMDD-HHMMSS-xxxx below `parent`, completely or not at all.
 
@@ -240,7 +240,8 @@ def make_campaign_folder(
         name: The recipe's name.
         now: Unix seconds, for the name; None: the current time.
         share: Who else may look into it: nobody or group.
-        check: Called with the new folder and its path below `parent`; it raises where the folder must not be used.
+        check: Called with the new folder, its path below `parent`, and the one that it gets at the end; it raises where
+            the folder must not be used.
 
     Yields:
         The folder under a hidden name, to be filled, and under the name that it gets at the end of the block. After a
@@ -267,7 +268,7 @@ def make_campaign_folder(
             break
         hidden.path.rmdir()
     try:
-        check(hidden, parent / hidden.id)
+        check(hidden, parent / hidden.id, parent / final.id)
         hidden.trust()
         for sub in (hidden.scripts, hidden.reports, hidden.tables, hidden.app):
             make_folders(sub)

@@ -204,7 +204,12 @@ def require_own_root(root: Path, trusted: Collection[str | int], warn: Callable[
 
 
 def require_own_folder(
-    directory: int, path: Path, trusted: Collection[str | int], warn: Callable[[str], object]
+    directory: int,
+    path: Path,
+    trusted: Collection[str | int],
+    warn: Callable[[str], object],
+    *,
+    later: Path | None = None,
 ) -> None:
     """Raise where a stranger could replace a campaign's folder that nsw just made, or has replaced it.
 
@@ -213,13 +218,14 @@ def require_own_folder(
         path: The path that must lead to it.
         trusted: Names or numbers of other users that may own it, or a folder above it.
         warn: Called with a sentence where a folder's owner is not known.
+        later: The path beside it that it gets once it is filled, for messages; None: it keeps `path`.
 
     Raises:
         CampaignError: A stranger could replace it, or the path leads to another folder.
     """
-    require_own_root(path, trusted, warn)
+    require_own_root(later or path, trusted, warn)
     if not os.path.samestat(path.lstat(), os.fstat(directory)):
-        raise CampaignError(f"another user changed what {path} is while nsw made it", hint=_OTHER_ROOT)
+        raise CampaignError(f"another user changed what {later or path} is while nsw made it", hint=_OTHER_ROOT)
 
 
 def require_own_place(
