@@ -461,6 +461,8 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
         show_summary(console(), campaign_results.summary, full=False, next_command=next_command)
     err = console(sys.stderr)
     show_short(err, campaign_results.problems, f"nsw problems {campaign_argument(campaign_results.folder)}")
+    for line in campaign_results.matched_lines():
+        err.print(line)
     err.print(campaign_results.headline)
     if calls := calls_line(campaign_results.calls):
         err.print(calls)
