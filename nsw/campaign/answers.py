@@ -16,6 +16,8 @@ from nsw.engine.collect import parse_status
 from nsw.engine.driven import look
 from nsw.engine.ledger_rows import NOTE, SITE, STOPPED, Cause, Problem, Reading, RunRow, State, lacks_reports
 from nsw.engine.recipe_lock import locked_recipe
+from nsw.quantities import seconds
+from nsw.recipe.units import format_duration
 from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, headline, plural
 
@@ -93,6 +95,7 @@ def matched_lines(folder: CampaignFolder, run: RunRow) -> list[str]:
 
 
 _TIMES: Final = 4  # the new limit, in times of what the longest run took
+_MUCH: Final = 5  # times of the limit that would do: so much more is worth a word
 _UNKNOWN_S: Final = 450.0  # of a run whose times nobody wrote down: 30 minutes are offered
 
 
@@ -114,6 +117,19 @@ def repeat_command(folder: CampaignFolder, ledger: Ledger, option: str) -> str:
     took = max(run.ended - run.started if run.started and run.ended else _UNKNOWN_S for run in over)
     minutes = max(1, math.ceil(_TIMES * took / 60))
     return f"`nsw retry{option} --time {minutes}m` repeats what did not succeed, with a longer time limit"
+
+
+def shorter_limit(folder: CampaignFolder, runs: Sequence[RunRow]) -> str | None:
+    """A sentence with the limit to ask for, where every run took a small part of the recipe's; else None."""
+    limit = locked_recipe(folder).resources.time
+    took = max((run.seconds or 0.0 for run in runs), default=0.0)
+    minutes = max(1, math.ceil(_TIMES * took / 60))
+    if not took or not isinstance(limit, int) or limit < _MUCH * 60 * minutes:
+        return None
+    return (
+        f"runs took at most {seconds(took)} of their {format_duration(limit)}: with `time: {minutes}m` the recipe"
+        " costs less at most, and a queue starts it earlier"
+    )
 
 
 def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
@@ -292,6 +308,11 @@ class Results:
     def repeat_command(self, option: str) -> str:
         """The command that repeats what failed; `which` is the option that names the campaign, or empty."""
         return repeat_command(self.folder, self._ledger, option)
+
+    @property
+    def shorter_limit(self) -> str | None:
+        """The time limit that the recipe could ask for, as a sentence; None: its own fits, or the runs are recorded."""
+        return None if self.is_recorded else shorter_limit(self.folder, self.runs)
 
     def matched_lines(self) -> list[str]:
         """From which line of the first run that was read each figure is; [] of recorded runs."""

@@ -316,7 +316,7 @@ def retry(
 
 
 @command("nsw cancel alexnet-scaling-20261121")
-def cancel(folder: ChosenCampaign, selection: ChosenRuns) -> int:
+def cancel(context: typer.Context, folder: ChosenCampaign, selection: ChosenRuns, yes: Yes = False) -> int:
     """Cancel a campaign's queued and running runs; finished ones are kept."""
     from nsw.campaign import cancel as cancelling
 
@@ -328,6 +328,12 @@ def cancel(folder: ChosenCampaign, selection: ChosenRuns) -> int:
     if before.is_over:
         tell(f"{folder.id} has ended, and nothing is left to cancel ({headline(before.counts)})")
         return Exit.GOOD
+    is_named = selection or context.params["campaign"] or context.params["named"]
+    if not is_named and not yes and sys.stdin.isatty():
+        question = (
+            f"Cancel {plural(before.left, 'run')} of {folder.id}, the newest campaign ({headline(before.counts)})?"
+        )
+        confirm(question, "", "nothing was cancelled")
     asked = "asked the nsw that drives the campaign to cancel"
     cancelling.cancel(folder, _show_if_message, lambda: tell(asked), chosen)
     after = cancelling.standing_of(folder)
@@ -478,6 +484,8 @@ def _next_steps(campaign_results: Results) -> list[str]:
     if bad:
         again = campaign_results.repeat_command(option)
         steps.append(f"`nsw logs {bad[0].id}{option}` prints its output; {again}")
+    elif shorter := campaign_results.shorter_limit:
+        steps.append(shorter)
     return steps
 
 

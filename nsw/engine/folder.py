@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 from nsw.apart import Limits
 from nsw.engine.trust import forget, is_trusted, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
-from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, read_text, user_name
+from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, read_text, user_name, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,6 +61,7 @@ _ABANDONED_S = 3600.0  # filling one takes seconds
 _GOING_S = 10.0  # processes that read reports for a killed nsw may outlive it by a moment
 _GLIMPSE_S = 0.2  # a look at the lock holds it for a moment
 _OWNER = re.compile(r"process (\d+) on (.+)\n?")
+_IGNORE: Final = ".gitignore"
 _GROUP_READS: Final = 0o050
 
 
@@ -207,6 +208,8 @@ def root(option: Path | None = None) -> Path:
 def make_private(folder: Path, share: str) -> list[Path]:
     """Make a folder, and those on the way, that only the owner can enter, or the group too.
 
+    A folder of campaigns that is made in a checkout of git gets a .gitignore.
+
     Returns:
         Those on the way that were made, the outermost first.
 
@@ -219,6 +222,8 @@ def make_private(folder: Path, share: str) -> list[Path]:
     except FileExistsError as fault:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder.parent)) from fault
     folder.mkdir(mode=0o700)
+    if folder.parent in made and any((above / ".git").exists() for above in folder.absolute().parents):
+        write_text(folder.parent / _IGNORE, "*\n")  # nsw's own folder in a checkout: nobody wants to commit campaigns
     if share == "group":
         folder.chmod(folder.stat().st_mode | _GROUP_READS)
     return made
@@ -279,6 +284,8 @@ def make_campaign_folder(
         forget(hidden.directory)
         shutil.rmtree(hidden.path, ignore_errors=True)
         with suppress(OSError):  # another campaign is there by now
+            if parent in above:
+                (parent / _IGNORE).unlink(missing_ok=True)
             for folder in reversed(above):
                 folder.rmdir()
         raise

@@ -29,7 +29,9 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     assert said.code == 1
     what = "error: reports/n-2.baseline.r1/stdout: required figure f was not found in the program's output"
     assert what in said.err
-    assert "1 run done without a required figure, such as n-2.baseline.r1: compare `nsw logs n-2.baseline.r1`" in said.out
+    assert (
+        "1 run done without a required figure, such as n-2.baseline.r1: compare `nsw logs n-2.baseline.r1`" in said.out
+    )
     assert "2 runs: 2 done (1 without a required figure)" in said.err
     assert "`nsw logs n-2.baseline.r1` prints its output; `nsw reread` reads it again" in said.err
     assert nsw("summarize").code == 1
