@@ -16,7 +16,7 @@ from nsw.campaign.watch import ledger_now
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
 from nsw.engine.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
-from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results, seconds_left
+from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results
 from nsw.errors import CampaignError
 from nsw.wording import plural
 
@@ -108,7 +108,7 @@ def _progress(
     first_start = ledger.first_start()
     return {
         "elapsed_s": None if first_start is None else max(0.0, now - first_start),
-        "seconds_left": seconds_left(ledger.paces(now)) if driven else None,
+        "seconds_left": ledger.seconds_left(now, folders.driven_since(folder)) if driven else None,
         "last_lines": lines_now(folder, ledger, running, driven=driven),
     }
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from nsw.campaign.selection import campaign_argument
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
-from nsw.engine.events import Event, Message, RunChanged, Started
+from nsw.engine.events import Event, Message, Progress, RunChanged, Started
 from nsw.engine.folder import LEDGER, run_folder
 from nsw.engine.ledger import ENDED, Ledger, RunRow, State
 from nsw.engine.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
@@ -230,6 +230,7 @@ class Watching:
                     yield Message(fault.message, "warning")
                 first, rows = False, ledger.runs()
                 yield from self._changed([row for row in rows if before.get(row.id) is not row.state])
+                yield Progress({}, {}, self._seconds_left(ledger, onlooker))
                 if self._once or not (onlooker.flying() if onlooker else any(row.state not in ENDED for row in rows)):
                     self.advice = self._advice(onlooker) if onlooker else None
                     return True
@@ -239,6 +240,12 @@ class Watching:
                     return False
         finally:
             self._ledger = None
+
+    def _seconds_left(self, ledger: Ledger, onlooker: Onlooker | None) -> float | None:
+        if onlooker is None:
+            return ledger.seconds_left(time.time(), folders.driven_since(self.folder))
+        waits_for_nsw = onlooker.elsewhere is None and ledger.counts().get(State.PLANNED)
+        return None if waits_for_nsw else ledger.seconds_left(time.time())
 
     def _advice(self, onlooker: Onlooker) -> str | None:
         if onlooker.elsewhere:

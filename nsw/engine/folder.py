@@ -433,6 +433,14 @@ def is_driven(folder: CampaignFolder) -> bool:
     return False
 
 
+def driven_since(folder: CampaignFolder) -> float:
+    """When the nsw that drives the campaign took its lock, Unix seconds; 0 where nobody knows."""
+    try:
+        return folder.lock.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
 def run_folder(scratch: str, run: str, attempt: int) -> str:
     """Return the folder on the site of an attempt of a run.
 
