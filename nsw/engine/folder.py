@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from nsw.apart import Limits
-from nsw.engine.trust import forget, is_trusted, trust
+from nsw.engine.trust import forget, is_trusted, known_paths, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
 from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, read_text, user_name, write_text
 
@@ -135,13 +135,13 @@ class CampaignFolder:
                 os.close(directory)
         return False
 
-    def trust(self) -> None:
-        """Act for it from now on.
+    def trust(self, later: Path | None = None) -> None:
+        """Act for it from now on; `later` is the path that it gets once it is filled.
 
         Raises:
             CampaignError: That cannot be written down.
         """
-        trust(self.directory)
+        trust(self.directory, later or self.path)
         self.__dict__["trusted"] = True
 
     def require_trust(self) -> None:
@@ -274,7 +274,7 @@ def make_campaign_folder(
         hidden.path.rmdir()
     try:
         check(hidden, parent / hidden.id, parent / final.id)
-        hidden.trust()
+        hidden.trust(final.path)
         for sub in (hidden.scripts, hidden.reports, hidden.tables, hidden.app):
             make_folders(sub)
         yield hidden, final
@@ -316,6 +316,12 @@ def existing(parent: Path) -> list[CampaignFolder]:
         with suppress(OSError):  # another user's, that may not be entered
             campaigns.append((_stamp(path.parent.name), path.lstat().st_ctime_ns, CampaignFolder(path.parent)))
     return [folder for _, _, folder in sorted(campaigns, key=lambda entry: entry[:2])]
+
+
+def existing_elsewhere() -> list[CampaignFolder]:
+    """The campaigns that this user's nsw acts for, wherever they are, oldest first."""
+    found = [CampaignFolder(path) for path in known_paths() if (path / LEDGER).is_file()]
+    return sorted((folder for folder in found if folder.trusted), key=lambda folder: _stamp(folder.id))
 
 
 def _stamp(campaign: str) -> str:

@@ -104,6 +104,7 @@ def build_plan(
         absent=tuple(Absent(subject, reason, tuple(ids)) for (subject, reason), ids in builder.absent.items()),
         note=facts.note,
         notes=(
+            *builder.added_passes(),
             *builder.notes,
             *filter(None, [separate_warm_up_note(recipe, site, per_task)]),
             *dict.fromkeys(map(str, blocks)),
@@ -177,6 +178,11 @@ class _Builder:
         self._resolver = Resolver()
         self._chip = loaded_site.site.gpus.chip or facts.chip
         self._passes = tuple(loaded.recipe.passes) if facts.replay else counters.passes_of(loaded.recipe)
+
+    def added_passes(self) -> list[str]:
+        """A sentence for each pass that the recipe does not list."""
+        added = self._passes[len(self._loaded.recipe.passes) :]
+        return [f"pass {p.name} is added, a run a case: its timeline shows which kernels cost most" for p in added]
 
     def runs_of(self, case: Case) -> list[Run]:
         """All runs of one case, pass by pass, repeat by repeat."""

@@ -83,7 +83,7 @@ def show_status(
         looks: The command that asks the site for the states, where these may be old.
     """
     out.print(
-        f"{head['campaign']} on site {head['site']}" + (", driven by an nsw now" if head["driven"] else ""),
+        f"{head['campaign']} on site {head['site']}" + (f", {driven_words(counts)}" if head["driven"] else ""),
         style="bold",
     )
     if head.get("owner"):
@@ -122,6 +122,13 @@ def show_status(
     show_problems(out, problems)
     for line in head["next"]:
         out.print(line)
+
+
+def driven_words(counts: Mapping[str, int]) -> str:
+    """What the nsw that drives a campaign does, by how many runs are in each state."""
+    if any(counts.get(state) for state in ("intent", "running")) or not counts.get("planned"):
+        return "driven by an nsw now"
+    return "an nsw waits with it for the queue" if counts.get("queued") else "an nsw waits with it for its turn"
 
 
 def reductions_line(counts: Mapping[str, int]) -> str:
