@@ -168,6 +168,7 @@ class Watching:
 
     def __init__(self, folder: folders.CampaignFolder, *, once: bool = False) -> None:
         self.folder = folder
+        self.began: float | None = None  # Unix seconds: when its first run began
         self.advice: str | None = None  # what a person should do, once it is over
         self._once = once
         self._ledger: Ledger | None = None
@@ -215,6 +216,7 @@ class Watching:
     def _look(self, ledger: Ledger, onlooker: Onlooker | None) -> Generator[Event, None, bool]:
         """Look at a ledger that another nsw writes, or at the site; False when it is time to look anew."""
         self._ledger, start_time, first = ledger, time.monotonic(), True
+        self.began = ledger.first_start()
         try:
             yield Started(self.folder.id, self.counts())
             rows = ledger.runs()

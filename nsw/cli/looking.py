@@ -114,7 +114,7 @@ def watch(
             for event in watching:
                 if isinstance(event, Started):  # it looks anew: at the site, or at what another nsw writes
                     view.stop()
-                    view = Watch(watching)
+                    view = Watch(watching, watching.began)
                 view.show(event)
         except KeyboardInterrupt:
             return Exit.INTERRUPTED

@@ -416,9 +416,14 @@ class Source(Protocol):
 
 
 class Watch:
-    """Shows events: `with Watch(source) as watch:` and `watch.show` as the listener."""
+    """Shows events: `with Watch(source) as watch:` and `watch.show` as the listener.
 
-    def __init__(self, source: Source) -> None:
+    Args:
+        source: Where it asks for what no event carries.
+        began: When the first run began, Unix seconds; None: now.
+    """
+
+    def __init__(self, source: Source, began: float | None = None) -> None:
         self._source = source
         self._out = console(sys.stderr)
         self._live: Live | None = None
@@ -430,7 +435,7 @@ class Watch:
         self._waiting: list[tuple[State, str | None, str, int]] = []
         self._recent: dict[str, RunRow] = {}
         self._told_together: Counter[str | None] = Counter()  # reason -> runs of the group that are still to come
-        self._began = time.time()
+        self._began = began or time.time()
         self._progress = _NOTHING_SEEN
         self._download: Downloading | None = None  # while files come nothing else happens
         self._lines = DownloadLines(self.say)
