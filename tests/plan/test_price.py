@@ -60,6 +60,12 @@ def test_a_plan_tells_passes_launches_and_time_once(planner):
     )
 
 
+def test_a_timeline_that_is_not_carried_out_is_not_said_to_be_added(planner):
+    recipe = f"{HEAD}passes: [baseline, counters: {{kernels: {{cover: 90%}}}}]\n"
+    notes = planner.plan(recipe, "scheduler: local, gpus: {chip: gh100}", tools={"ncu": TOOLS["ncu"]}).notes
+    assert not any("is added" in note for note in notes)
+
+
 def test_passes_that_were_not_measured_together_are_expected_with_a_bound(planner):
     (note,) = told(planner, "kernels: {names: [k]}, launches: {count: 1}, metrics: [compute, tensor]")
     assert "and runs each 13 times, at most 20, about " in note
