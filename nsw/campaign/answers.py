@@ -16,6 +16,8 @@ from nsw.engine.collect import parse_status
 from nsw.engine.driven import look
 from nsw.engine.ledger_rows import NOTE, SITE, STOPPED, Cause, Problem, Reading, RunRow, State, lacks_reports
 from nsw.engine.recipe_lock import locked_recipe
+from nsw.quantities import seconds
+from nsw.recipe.units import format_duration
 from nsw.site.names import LOCAL
 from nsw.wording import absent_lines, headline, plural
 
@@ -70,12 +72,35 @@ def _visible_devices(folder: CampaignFolder, run: str) -> frozenset[str] | None:
     return None if status is None else frozenset(filter(None, (status.gpus or "").split(",")))
 
 
+_LINE: Final = 100  # characters of a line that a program printed
+
+
+def matched_lines(folder: CampaignFolder, run: RunRow) -> list[str]:
+    """A sentence for each figure of a run: the first number that its regex matches, and the line that this is from."""
+    output = folder.reports / run.id / "stdout"
+    if not output.is_file():
+        return []
+    from nsw.quantities import number
+    from nsw.readers.program_figures import figures
+
+    specs = locked_recipe(folder).app.figures
+    sentences_of_figures = []
+    for row in figures(output, {name: spec.model_copy(update={"pick": "first"}) for name, spec in specs.items()}):
+        if row["value"] is not None:
+            name, line, count = row["name"], row["line"].strip(), row["matches"]
+            line = line if len(line) <= _LINE else f"{line[:_LINE]}..."
+            more = f", the first of {count} matches (pick: {specs[name].pick})" if count > 1 else ""
+            sentences_of_figures.append(f"{name} = {number(row['value'])} from '{line}'{more}")
+    return sentences_of_figures
+
+
 _TIMES: Final = 4  # the new limit, in times of what the longest run took
+_MUCH: Final = 5  # times of the limit that would do: so much more is worth a word
 _UNKNOWN_S: Final = 450.0  # of a run whose times nobody wrote down: 30 minutes are offered
 
 
 def repeat_command(folder: CampaignFolder, ledger: Ledger, option: str) -> str:
-    """The command that repeats what failed: with a file that was missing, or with a longer limit where one was hit.
+    """The command that mends what failed: with a file that was missing, a longer limit, or a corrected regex.
 
     Args:
         folder: The campaign.
@@ -84,12 +109,27 @@ def repeat_command(folder: CampaignFolder, ledger: Ledger, option: str) -> str:
     """
     if (sending := unsent_file_hint(folder, ledger)) is not None:
         return sending
-    over = [run for run in ledger.runs(states=(State.FAILED,)) if run.cause is Cause.OVER_TIME]
+    counts, over = ledger.counts(), [r for r in ledger.runs(states=(State.FAILED,)) if r.cause is Cause.OVER_TIME]
+    if not any(counts.get(state) for state in (State.FAILED, State.LOST, State.CANCELLED)):  # only figures lack
+        return f"`nsw reread{option}` reads it again, once the recipe's regex matches"
     if not over:
         return f"`nsw retry{option}` repeats what did not succeed"
     took = max(run.ended - run.started if run.started and run.ended else _UNKNOWN_S for run in over)
     minutes = max(1, math.ceil(_TIMES * took / 60))
     return f"`nsw retry{option} --time {minutes}m` repeats what did not succeed, with a longer time limit"
+
+
+def shorter_limit(folder: CampaignFolder, runs: Sequence[RunRow]) -> str | None:
+    """A sentence with the limit to ask for, where every run took a small part of the recipe's; else None."""
+    limit = locked_recipe(folder).resources.time
+    took = max((run.seconds or 0.0 for run in runs), default=0.0)
+    minutes = max(1, math.ceil(_TIMES * took / 60))
+    if not took or not isinstance(limit, int) or limit < _MUCH * 60 * minutes:
+        return None
+    return (
+        f"runs took at most {seconds(took)} of their {format_duration(limit)}: with `time: {minutes}m` the recipe"
+        " costs less at most, and a queue starts it earlier"
+    )
 
 
 def summary_of(folder: CampaignFolder, ledger: Ledger) -> Summary:
@@ -186,10 +226,9 @@ def _missing(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[st
             )
     lacking = [r for r in runs if r.state is State.DONE and r.reading is Reading.INCOMPLETE]
     if lacking:
-        pronoun = "it" if len(lacking) == 1 else "them"
         lines.append(
             f"{plural(len(lacking), 'run')} done without a required figure, such as {lacking[0].id}:"
-            f" `nsw logs {lacking[0].id}{option}` prints its output, and `nsw retry{option}` runs {pronoun} again"
+            f" compare `nsw logs {lacking[0].id}{option}` with the recipe's regex; once corrected, `nsw reread{option}`"
         )
     lacking = [r for r in runs if lacks_reports(r)]
     if lacking:
@@ -269,6 +308,16 @@ class Results:
     def repeat_command(self, option: str) -> str:
         """The command that repeats what failed; `which` is the option that names the campaign, or empty."""
         return repeat_command(self.folder, self._ledger, option)
+
+    @property
+    def shorter_limit(self) -> str | None:
+        """The time limit that the recipe could ask for, as a sentence; None: its own fits, or the runs are recorded."""
+        return None if self.is_recorded else shorter_limit(self.folder, self.runs)
+
+    def matched_lines(self) -> list[str]:
+        """From which line of the first run that was read each figure is; [] of recorded runs."""
+        first = next((run for run in self.runs if run.reading is Reading.READ), None)
+        return [] if first is None or self.is_recorded else matched_lines(self.folder, first)
 
     @property
     def jobs(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from nsw.campaign.adopt import acts_of
 from nsw.engine import folder as folders
 from nsw.engine.collect import collect, collect_reduced
 from nsw.engine.driven import look
-from nsw.engine.folder import LEDGER
+from nsw.engine.folder import LEDGER, locked
 from nsw.engine.handover import RECIPE, describe_owner, kept_there, require_success
 from nsw.engine.ledger import Ledger, Reading, State
 from nsw.engine.ledger_rows import COLLECT, OWNED_BY, SCRATCH, SITE, SITE_DATA
@@ -24,7 +24,7 @@ from nsw.engine.trust import forget, require_own_folder, require_own_place
 from nsw.errors import CampaignError, CommandError, UnreachableError, UsageError
 from nsw.plan.command import FILE as SECRETS
 from nsw.recipe.load import load_recipe_text
-from nsw.safe_files import make_folders, read_text, write_bytes
+from nsw.safe_files import make_folders, read_bytes, read_text, readable_by_group, write_bytes
 from nsw.transport.commands import take_ownership
 
 if TYPE_CHECKING:
@@ -177,7 +177,8 @@ class CampaignsOnSite:
             )
         if not is_known:
             self._ask_consent(chosen.id, shown_actions, consent)
-        with _folder_here(local, folders.root(root) / chosen.id, warn), folders.locked(local):
+        share = self.loaded_site.site.share
+        with readable_by_group(share), _folder_here(local, folders.root(root) / chosen.id, share, warn), locked(local):
             self._take_over(local, shown_actions, consent)
         return Attached(local, taken_over=True, owner=chosen.owner)
 
@@ -239,15 +240,15 @@ class CampaignsOnSite:
                 _fetch_reports(transport, remote_path, local, ledger)
             if local.ledger.exists():
                 local.ledger.replace(local.path / f"{LEDGER}.superseded")
-            Path(temporary, RECIPE).replace(local.recipe)
+            write_bytes(local.recipe, read_bytes(Path(temporary, RECIPE)))  # which the group may read
             new.replace(local.ledger)  # last: a folder without it is no campaign yet
 
 
 @contextmanager
-def _folder_here(here: folders.CampaignFolder, path: Path, warn: Callable[[str], object]) -> Iterator[None]:
+def _folder_here(here: folders.CampaignFolder, path: Path, share: str, warn: Callable[[str], object]) -> Iterator[None]:
     """The campaign's folder, made where it is not there; a new one is removed where the block fails."""
     if is_new := not here.path.exists():
-        folders.make_private(here.path, "nobody")
+        folders.make_private(here.path, share)
     try:
         if not here.trusted:
             require_own_folder(here.directory, path, (), warn)

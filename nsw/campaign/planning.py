@@ -253,7 +253,7 @@ def recipe_path(name: str, notify: Callable[[Message], object]) -> Path:
     shipped = _shipped_recipes()
     file_name = path.name if path.suffix else f"{path.name}.yaml"
     if file_name in shipped and (path.parent == Path() or path.parts[:-1] == ("recipes",)):
-        notify(Message(f"recipe: {shipped[file_name]}, as shipped with nsw ({name} is not here)"))
+        notify(Message(f"recipe: {shipped[file_name]}, as shipped with nsw"))
         return shipped[file_name]
     if path.is_dir():
         lock = path / "recipe.lock.yaml"

@@ -28,8 +28,8 @@ from nsw.engine.events import (
     RunsEnded,
     Started,
 )
-from nsw.engine.folder import CampaignFolder, Log, run_folder, run_of
-from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State, seconds_left
+from nsw.engine.folder import CampaignFolder, Log, driven_since, run_folder, run_of
+from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.errors import DISK_FULL, NswError, disk_full, resumable
 from nsw.safe_files import read_plain, readable_by_group, write_text
@@ -120,7 +120,8 @@ class OutputWatch:
             except NswError:
                 lines = {}
             jobs = job_ids(self._campaign.ledger, running)
-            progress = Progress(lines, jobs, seconds_left(self._campaign.ledger.paces(time.time())))
+            left = self._campaign.ledger.seconds_left(time.time(), driven_since(self._campaign.folder))
+            progress = Progress(lines, jobs, left)
             _save_last_lines(self._campaign.folder, lines)
         if (begin := self._now()) >= self._next_state:
             write_state(self._campaign.folder, self._campaign.ledger)

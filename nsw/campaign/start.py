@@ -127,7 +127,7 @@ def begin(
     root: Path,
     plan: Plan,
     made_of: Ingredients,
-    check_folder: Callable[[folders.CampaignFolder, Path], object] = lambda _folder, _path: None,
+    check_folder: Callable[[folders.CampaignFolder, Path, Path], object] = lambda _folder, _path, _later: None,
     connect: Callable[[], Transport] | None = None,
 ) -> folders.CampaignFolder:
     """Make the campaign's folder here, and the one on its site: both, or none here.
@@ -136,8 +136,8 @@ def begin(
         root: The folder of campaigns.
         plan: The plan.
         made_of: What the campaign is made of beside its plan.
-        check_folder: Called with the new folder and its path, before anything is in it; it raises where the folder must
-            not be used.
+        check_folder: Called with the new folder, its path and the one that it gets at the end, before anything is in
+            it; it raises where the folder must not be used.
         connect: Opens a connection to the site; None: no folder is made there.
 
     Raises:
@@ -380,8 +380,8 @@ def start(home: Path, ready: Ready, lock: Lock, warn: Callable[[str], object] = 
         secrets_text(planned.plan.secrets, os.environ),
     )
 
-    def check_folder(made: CampaignFolder, path: Path) -> None:
-        require_own_folder(made.directory, path, trusted, warn)
+    def check_folder(made: CampaignFolder, path: Path, later: Path) -> None:
+        require_own_folder(made.directory, path, trusted, warn, later=later)
 
     folder = begin(home, planned.plan, ingredients, check_folder, lambda: connect_to_site(planned.site))
     with Ledger(folder.ledger) as ledger:

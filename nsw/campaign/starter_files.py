@@ -34,6 +34,7 @@ class FirstRecipe:
         site: The site that it was made for.
         has_gpus: Whether that site has GPUs, so that the recipe asks for one.
         launcher: The launcher that nsw starts the program under; None where the command line has none.
+        profiler: The profiler that the command line began with, and the pass that it became; None where it had none.
         warnings: What its runs would not find, a line each.
     """
 
@@ -42,6 +43,7 @@ class FirstRecipe:
     site: str
     has_gpus: bool
     launcher: str | None
+    profiler: str | None
     warnings: Sequence[str]
 
 
@@ -57,7 +59,7 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
         UsageError: The file is there already.
     """
     from nsw.campaign.planning import missing_programs
-    from nsw.convert.starter import recipe_for, words_of
+    from nsw.convert.starter import recipe_for, split_profiler, words_of
     from nsw.recipe.load import load_recipe, load_recipe_text
     from nsw.recipe.program import files_of
     from nsw.site.load import load_site
@@ -66,18 +68,24 @@ def write_recipe(words: Sequence[str], path: Path, *, force: bool) -> FirstRecip
     _require_free(path, force=force)
     loaded_site = load_site(os.environ.get("NSW_SITE") or None)
     gpus = find_facts(loaded_site).gpus_per_node != 0  # None: a site that does not say how many it has
-    files = files_of(words_of(words), path.parent)
+    program, profiler = split_profiler(words_of(words))
+    files = files_of(program, path.parent)
     text = recipe_for(words, files, gpus=gpus, file=str(path))
     load_recipe_text(text, str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     secret = _write(path, text)
     loaded = load_recipe(path, loaded_site.site.name)
     kind = loaded.recipe.app.launcher.kind
+    passed_over = (
+        [f"{text} of {profiler.tool} is left out: {why}" for text, why in profiler.unknown] if profiler else []
+    )
     missing = [
         *secret,
+        *passed_over,
         *(warning.message for warning in (*loaded.warnings, *missing_programs(loaded, loaded_site.site))),
     ]
-    return FirstRecipe(path, files, loaded_site.site.name, gpus, None if kind == "none" else kind, missing)
+    launcher, tool = None if kind == "none" else kind, f"{profiler.tool} ({profiler.kind})" if profiler else None
+    return FirstRecipe(path, files, loaded_site.site.name, gpus, launcher, tool, missing)
 
 
 def copy_shipped(name: str, path: Path | None, *, force: bool) -> list[Path]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.campaign import versions
@@ -16,13 +17,12 @@ from nsw.campaign.watch import ledger_now
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
 from nsw.engine.ledger import ENDED, BuildRow, Ledger, Reading, RunRow, State
-from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results, seconds_left
+from nsw.engine.ledger_rows import AT_A_TIME, NOTE, SITE, STOPPED, TAKEN_OVER, missing_results
 from nsw.errors import CampaignError
 from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from nsw.campaign.selection import RunsOption
     from nsw.campaign.watch import Onlooker
@@ -108,7 +108,7 @@ def _progress(
     first_start = ledger.first_start()
     return {
         "elapsed_s": None if first_start is None else max(0.0, now - first_start),
-        "seconds_left": seconds_left(ledger.paces(now)) if driven else None,
+        "seconds_left": ledger.seconds_left(now, folders.driven_since(folder)) if driven else None,
         "last_lines": lines_now(folder, ledger, running, driven=driven),
     }
 
@@ -177,13 +177,18 @@ def list_campaigns(
 ) -> tuple[Path, list[dict[str, Any]]]:
     """The folder of campaigns, and what is known of each, oldest first.
 
+    Where it has none, and was not named, they are those that nsw acts for elsewhere.
+
     Args:
-        root: The folder.
+        root: The folder; None: NSW_ROOT or ./campaigns.
         since: Only those that began at most so many seconds ago.
         figure: With the median of this figure in each case, as `medians`.
     """
     parent = folders.root(root)
-    rows = [_campaign(folder, figure) for folder in folders.existing(parent)]
+    campaigns = folders.existing(parent)
+    if not campaigns and parent == Path("campaigns"):
+        campaigns = folders.existing_elsewhere()
+    rows = [_campaign(folder, figure) for folder in campaigns]
     if since is not None:
         first = time.strftime(_MOMENT, time.gmtime(time.time() - since))
         rows = [row for row in rows if row.get("created", first) >= first]
@@ -191,17 +196,18 @@ def list_campaigns(
 
 
 def _campaign(folder: CampaignFolder, figure: str | None) -> dict[str, Any]:
+    names = {"campaign": folder.id, "folder": str(folder.path.absolute())}
     try:
         with look(folder) as ledger:
             counts = ledger.counts()
             created = time.strftime(_MOMENT, time.gmtime(ledger.created()))
-            return {"campaign": folder.id, "site": ledger.meta(SITE), "created": created,
+            return names | {"site": ledger.meta(SITE), "created": created,
                     "runs": sum(counts.values()), "driven": folders.is_driven(folder), "counts": counts,
                     "incomplete": ledger.incomplete(), "unreadable": ledger.unreadable(),
                     "note": ledger.meta(NOTE)} | (
                     {"medians": _medians(folder, ledger, figure)} if figure else {})  # fmt: skip
     except (CampaignError, OSError) as wrong:
-        return {"campaign": folder.id, "problem": str(wrong)}
+        return names | {"problem": str(wrong)}
 
 
 def _medians(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[str, float]:

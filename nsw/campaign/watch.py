@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from nsw.campaign.selection import campaign_argument
 from nsw.engine import folder as folders
 from nsw.engine.driven import look
-from nsw.engine.events import Event, Message, RunChanged, Started
+from nsw.engine.events import Event, Message, Progress, RunChanged, Started
 from nsw.engine.folder import LEDGER, run_folder
 from nsw.engine.ledger import ENDED, Ledger, RunRow, State
 from nsw.engine.ledger_rows import IN_FLIGHT, OWNED_BY, SCRATCH, Reason
@@ -168,6 +168,7 @@ class Watching:
 
     def __init__(self, folder: folders.CampaignFolder, *, once: bool = False) -> None:
         self.folder = folder
+        self.began: float | None = None  # Unix seconds: when its first run began
         self.advice: str | None = None  # what a person should do, once it is over
         self._once = once
         self._ledger: Ledger | None = None
@@ -215,6 +216,7 @@ class Watching:
     def _look(self, ledger: Ledger, onlooker: Onlooker | None) -> Generator[Event, None, bool]:
         """Look at a ledger that another nsw writes, or at the site; False when it is time to look anew."""
         self._ledger, start_time, first = ledger, time.monotonic(), True
+        self.began = ledger.first_start()
         try:
             yield Started(self.folder.id, self.counts())
             rows = ledger.runs()
@@ -230,6 +232,7 @@ class Watching:
                     yield Message(fault.message, "warning")
                 first, rows = False, ledger.runs()
                 yield from self._changed([row for row in rows if before.get(row.id) is not row.state])
+                yield Progress({}, {}, self._seconds_left(ledger, onlooker))
                 if self._once or not (onlooker.flying() if onlooker else any(row.state not in ENDED for row in rows)):
                     self.advice = self._advice(onlooker) if onlooker else None
                     return True
@@ -239,6 +242,12 @@ class Watching:
                     return False
         finally:
             self._ledger = None
+
+    def _seconds_left(self, ledger: Ledger, onlooker: Onlooker | None) -> float | None:
+        if onlooker is None:
+            return ledger.seconds_left(time.time(), folders.driven_since(self.folder))
+        waits_for_nsw = onlooker.elsewhere is None and ledger.counts().get(State.PLANNED)
+        return None if waits_for_nsw else ledger.seconds_left(time.time())
 
     def _advice(self, onlooker: Onlooker) -> str | None:
         if onlooker.elsewhere:

@@ -17,8 +17,8 @@ from nsw.campaign.compare import UnlikeError, sides_of
 from nsw.campaign.compare import compare as compared
 from nsw.cli.application import command
 from nsw.cli.options import (
-    AnswerTarget,
     Campaign,
+    GateTarget,
     Now,
     PairedRecipe,
     Plot,
@@ -103,7 +103,7 @@ def gate(
     ] = None,
     root: Root = None,
     *,
-    target: AnswerTarget,
+    target: GateTarget,
 ) -> int:
     """Hold B to rules beside A: exit code 4 where one fails, 5 where the runs do not decide."""
     words, rule_texts = sides or [], rules or []
@@ -123,6 +123,8 @@ def gate(
             emit.as_json(compare_view.gate_data(comparison, judged, outcome))
         elif target.format == "markdown":
             sys.stdout.write(compare_view.gate_markdown(comparison, judged, outcome))
+        elif target.format == "junit":
+            sys.stdout.write(compare_view.gate_junit(comparison, judged, outcome))
         elif target.format == "html":
             line = shlex.join(["nsw", "gate", *words, *(f"--rule={rule}" for rule in rule_texts)])
             sys.stdout.write(compare_view.gate_page(comparison, judged, outcome, line))

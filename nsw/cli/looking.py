@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -27,12 +28,10 @@ from nsw.errors import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger_rows import BuildRow, RunRow
 
-_WIDE = 100  # columns of a terminal from which there is room for the time, which is in the id too
 _NOTE = 36  # characters of a note in a list
 _PROBLEM = ("run", "report", "severity", "message", "fix")
 
@@ -115,7 +114,7 @@ def watch(
             for event in watching:
                 if isinstance(event, Started):  # it looks anew: at the site, or at what another nsw writes
                     view.stop()
-                    view = Watch(watching)
+                    view = Watch(watching, watching.began)
                 view.show(event)
         except KeyboardInterrupt:
             return Exit.INTERRUPTED
@@ -162,13 +161,12 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
 
     out = console()
     rows = list(rows)
-    has_more_columns = figure is not None or any(row.get("note") for row in rows)
-    columns = (
-        ["campaign", "site", "begun", "runs"]
-        if out.width >= _WIDE and not has_more_columns
-        else ["campaign", "site", "runs"]
-    )
+    columns = ["campaign", "site", "begun", "runs"]
     cells = [{**r, "begun": _local_time(r.get("created")), "runs": r.get("problem") or _in_words(r)} for r in rows]
+    if rows and Path(rows[0]["folder"]).parent != root.absolute().resolve():
+        out.print(f"no campaign under {root}; those elsewhere, by their folders, which commands take as names:")
+        for cell in cells:
+            cell["campaign"] = cell["folder"]
     if figure is not None:
         columns.append(figure)
         for cell in cells:
@@ -179,16 +177,19 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
         for cell in cells:
             cell["note"] = textwrap.shorten(cell.get("note") or "", _NOTE, placeholder=" ...")
     if cells:
-        out.print(table(None, columns, ([c.get(name) for name in columns] for c in cells), wide="runs"))
+        shown = ([c.get(name) for name in columns] for c in cells)
+        out.print(table(None, columns, shown, wide="runs", droppable=("note", "site")))
     else:
         out.print(f"no campaign under {root}")
 
 
 def _in_words(row: Mapping[str, Any]) -> str:
     """The states of its runs, and whether an nsw drives it."""
+    from nsw.present.status_view import driven_words
     from nsw.wording import headline
 
-    return headline(row["counts"], row["incomplete"], row["unreadable"]) + (", driven now" if row["driven"] else "")
+    driven = f", {driven_words(row['counts'])}" if row["driven"] else ""
+    return headline(row["counts"], row["incomplete"], row["unreadable"]) + driven
 
 
 def _local_time(created: str | None) -> str | None:

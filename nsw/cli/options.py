@@ -237,6 +237,7 @@ CampaignAndRuns = Annotated["RunsOption", Group(_runs_of_campaign)]
 
 Formats = StrEnum("Formats", ["TABLE", "JSON", "CSV", "PARQUET"])
 AnswerFormats = StrEnum("AnswerFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML"])
+GateFormats = StrEnum("GateFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML", "JUNIT"])
 PlotFormats = StrEnum("PlotFormats", ["TABLE", "JSON", "CSV", "PARQUET", "MARKDOWN", "HTML", "SVG", "PNG"])
 ReadFormats = StrEnum("ReadFormats", ["TABLE", "JSON", "CSV", "PARQUET", "HTML", "SVG", "PNG"])
 
@@ -268,6 +269,7 @@ def _printed_as(formats: Any) -> Group:
 
 TableTarget = Annotated[Target, _printed_as(Formats)]
 AnswerTarget = Annotated[Target, _printed_as(AnswerFormats)]
+GateTarget = Annotated[Target, _printed_as(GateFormats)]
 PlotTarget = Annotated[Target, _printed_as(PlotFormats)]
 ReadTarget = Annotated[Target, _printed_as(ReadFormats)]
 

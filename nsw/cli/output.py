@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _OF_ROWS: Final = frozenset({"csv", "parquet"})  # a file of these holds one table
 _OF_PLOT: Final = frozenset({"svg", "png"})
+_ENDINGS: Final = {".md": "markdown", ".xml": "junit"}
 _TEXT: Final = ("", ".txt", ".log")  # endings of what a terminal would show
 
 
@@ -198,15 +199,16 @@ def chosen_target(format: str | None, output: Path | None, formats: Sequence[str
 
 def _of_file(output: Path, formats: Sequence[str]) -> str | None:
     ending = output.suffix.lower()
-    if ending == ".md" and "markdown" in formats:
-        return "markdown"
+    if (named := _ENDINGS.get(ending)) in formats:
+        return named
     if _is_folder(output):
         return "csv"  # a file a table
     if ending in _TEXT:
         return None
     if ending[1:] in formats:
         return ending[1:]
-    endings = ", ".join(".md" if f == "markdown" else f".{f}" for f in formats if f != "table")
+    by_format = {name: ending for ending, name in _ENDINGS.items()}
+    endings = ", ".join(by_format.get(f, f".{f}") for f in formats if f != "table")
     raise UsageError(
         f"--output {output}: there is no format {ending}",
         hint=f"known endings: {endings}, and .txt for what a terminal shows; with any other name, give --format",

@@ -121,7 +121,10 @@ def _init_from_command(words: Sequence[str], output: Path | None, force: bool) -
     _say(f"{first_recipe.path}: {brings}")
     if first_recipe.launcher:
         _say(f"launcher: {first_recipe.launcher}, which nsw starts: the recipe's command is the program alone")
-    if output_option := next((word for word in words if word.partition("=")[0] in _OUTPUT), None):
+    if first_recipe.profiler:
+        _say(f"pass: {first_recipe.profiler}, which nsw starts: the recipe's command is the program alone")
+    output_option = next((word for word in words if word.partition("=")[0] in _OUTPUT), None)
+    if output_option and not first_recipe.profiler:
         _say(
             f"note: {output_option} follows --, so it is an option of the command; to name the recipe's file"
             " write it before:"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,7 +116,10 @@ def begin(options: RecipeOptions, root: Path | None, *, note: str | None, yes: b
     site_warnings = warnings(planned.site.site.model_dump(mode="json", by_alias=True), counters="counters" in kinds)
     warning_lines = [*(w.render() for w in planned.recipe.warnings), *differences, *site_warnings]
     expected = start.expected_cost(home, planned.plan)
-    show_plan(console(sys.stderr), planned.plan, warning_lines, expected=expected)
+    plan = planned.plan
+    if plan.replay:  # what is said of recordings, the answer says
+        plan = replace(plan, note=None, absent=())
+    show_plan(console(sys.stderr), plan, warning_lines, expected=expected)
     ready = start.check(planned)
     for text in ready.warnings:
         _warn(text)
@@ -316,7 +320,7 @@ def retry(
 
 
 @command("nsw cancel alexnet-scaling-20261121")
-def cancel(folder: ChosenCampaign, selection: ChosenRuns) -> int:
+def cancel(context: typer.Context, folder: ChosenCampaign, selection: ChosenRuns, yes: Yes = False) -> int:
     """Cancel a campaign's queued and running runs; finished ones are kept."""
     from nsw.campaign import cancel as cancelling
 
@@ -328,6 +332,12 @@ def cancel(folder: ChosenCampaign, selection: ChosenRuns) -> int:
     if before.is_over:
         tell(f"{folder.id} has ended, and nothing is left to cancel ({headline(before.counts)})")
         return Exit.GOOD
+    is_named = selection or context.params["campaign"] or context.params["named"]
+    if not is_named and not yes and sys.stdin.isatty():
+        question = (
+            f"Cancel {plural(before.left, 'run')} of {folder.id}, the newest campaign ({headline(before.counts)})?"
+        )
+        confirm(question, "", "nothing was cancelled")
     asked = "asked the nsw that drives the campaign to cancel"
     cancelling.cancel(folder, _show_if_message, lambda: tell(asked), chosen)
     after = cancelling.standing_of(folder)
@@ -460,7 +470,12 @@ def _answer(campaign_results: Results, only: Sequence[str] | None = None) -> int
 
         show_summary(console(), campaign_results.summary, full=False, next_command=next_command)
     err = console(sys.stderr)
-    show_short(err, campaign_results.problems, f"nsw problems {campaign_argument(campaign_results.folder)}")
+    problems = campaign_results.problems
+    if campaign_results.is_recorded:  # nobody can do anything about a warning of the machine that was recorded
+        problems = [problem for problem in problems if problem.severity == "error"]
+    show_short(err, problems, f"nsw problems {campaign_argument(campaign_results.folder)}")
+    for line in campaign_results.matched_lines():
+        err.print(line)
     err.print(campaign_results.headline)
     if calls := calls_line(campaign_results.calls):
         err.print(calls)
@@ -476,6 +491,13 @@ def _next_steps(campaign_results: Results) -> list[str]:
     if bad:
         again = campaign_results.repeat_command(option)
         steps.append(f"`nsw logs {bad[0].id}{option}` prints its output; {again}")
+    elif shorter := campaign_results.shorter_limit:
+        steps.append(shorter)
+    if campaign_results.is_recorded:
+        steps.append(
+            f"next: `nsw report {campaign_argument(campaign_results.folder)}` writes this as a page, with a timeline;"
+            " `nsw init -- python train.py` begins a recipe for your own program (README.md, A recipe)"
+        )
     return steps
 
 

@@ -296,6 +296,7 @@ def _page_of_table(name: str, rows: Rows, note: str | None) -> str:
 def _page(campaign_results: Results, tables: _Tables, timeline: str | None) -> str:
     """The answer as a page, with the rows that its blocks name as their evidence."""
     from nsw.analysis.answer.registry import blocks_of
+    from nsw.analysis.blocks import Finding
     from nsw.campaign.compare import measured_conditions
     from nsw.present.page import page
 
@@ -303,6 +304,8 @@ def _page(campaign_results: Results, tables: _Tables, timeline: str | None) -> s
     if SIDE in campaign_results.parameters:
         blocks = _with_verdict(folder, blocks)
     recipe = locked_recipe(folder)
+    if timeline is None and campaign_results.is_recorded:  # small reports, and a reader who is to see what a page has
+        timeline = next((b.cases[0] for b in blocks if isinstance(b, Finding) and b.cause and b.cases), None)
     if timeline is not None:
         blocks.append(_timeline(campaign_results, timeline))
     return page(
@@ -360,7 +363,7 @@ def _timeline(campaign_results: Results, case: str) -> Block:
 
 def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) -> None:
     from nsw.present import summary_view
-    from nsw.present.terminal import console
+    from nsw.present.terminal import console, paged
 
     if format == "json":
         emit.as_json(summary_view.summary_data(summary))
@@ -370,9 +373,12 @@ def _show(folder: CampaignFolder, summary: Summary, format: str, *, full: bool) 
         return
     out = console()
     if full:
-        out.print(f"{folder.id} on site {summary.site}", style="bold")
+        with paged(out):
+            out.print(f"{folder.id} on site {summary.site}", style="bold")
+            summary_view.show_summary(out, summary, full=True)
+        return
     summary_view.show_summary(
-        out, summary, full=full, next_command=f"`nsw summarize {campaign_argument(folder)} --full` has all tables"
+        out, summary, full=False, next_command=f"`nsw summarize {campaign_argument(folder)} --full` has all tables"
     )
 
 

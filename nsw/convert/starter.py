@@ -15,6 +15,7 @@ from nsw.recipe.program import Launched, launched
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsw.convert.script_options import PassWords
 
 _HEAD: Final = """\
 # What to run, over which parameters, under which profilers. `nsw schema recipe` has every key.
@@ -47,13 +48,13 @@ def recipe_for(words: Sequence[str], files: Sequence[str], *, gpus: bool, file: 
         gpus: Whether the machine that it is for has GPUs.
         file: The name that the recipe will have.
     """
-    words = [_beside_program(word, files) for word in words_of(words)]
+    words, profiler = split_profiler([_beside_program(word, files) for word in words_of(words)])
     start = launched(words)
     counted = start is not None and start.processes is not None
     program = start.program if start else words
     words = program if counted else words
     option, value = _parameter(program)
-    passes = _passes(gpus=gpus, python=_is_python(words))
+    passes = _passes(profiler, gpus=gpus, python=_is_python(words))
     command = as_text(words[0] if len(words) == 1 else shlex.join(words))
     listed = yaml.safe_dump(list(files), default_flow_style=True, width=1 << 20).strip() if files else ""
     gpu_count = start.processes if gpus and start and start.kind == "torchrun" else int(gpus)
@@ -84,7 +85,8 @@ app:
 # Each pass does all cases again, observed in one way.
 passes:
 {passes}
-# GPUs are those of all processes of a run together; the time is the limit of one run.
+# GPUs are those of all processes of a run together; the time is the limit of one run,
+# and after a first run nsw tells a shorter one.
 resources: {{ {resources}, time: 10m }}
 
 # What the answer compares: here the figure against the first value of {option}.
@@ -117,7 +119,18 @@ def _launcher(start: Launched) -> str:
     )
 
 
-def _passes(*, gpus: bool, python: bool) -> str:
+def split_profiler(words: Sequence[str]) -> tuple[Sequence[str], PassWords | None]:
+    """A command line without the profiler that it begins with, and the pass that this is."""
+    from nsw.convert.script_options import parse_pass
+    from nsw.convert.shell_script import Piece, Text
+
+    profiler = parse_pass([Text((Piece("text", word),)) for word in words])
+    if profiler is None or not profiler.program:
+        return words, None
+    return [word.literal or "" for word in profiler.program], profiler
+
+
+def _passes(profiler: PassWords | None, *, gpus: bool, python: bool) -> str:
     lines = [
         (True, "baseline: {} # no profiler: the speed that counts"),
         (gpus, "timeline: { tool: nsys, trace: [cuda, nvtx] } # which kernels and copies, when"),
@@ -127,6 +140,10 @@ def _passes(*, gpus: bool, python: bool) -> str:
             "counters: { kernels: { cover: 90% }, launches: { sample: 5 } } # why the kernels that cost most are slow",
         ),
     ]
+    if profiler is not None:
+        keys = {"tool": profiler.tool, **profiler.fields} | ({"options": profiler.options} if profiler.options else {})
+        text = yaml.safe_dump({profiler.kind: keys}, default_flow_style=True, sort_keys=False, width=1 << 20)
+        lines = [lines[0], (True, f"{text.strip()[1:-1]} # the {profiler.tool} of your command line")]
     return "".join(f"  {'' if used else '#- '}- {line}\n" for used, line in lines)
 
 

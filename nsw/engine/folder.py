@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from nsw.apart import Limits
-from nsw.engine.trust import forget, is_trusted, trust
+from nsw.engine.trust import forget, is_trusted, known_paths, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
-from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, read_text, user_name
+from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, read_text, user_name, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,6 +61,7 @@ _ABANDONED_S = 3600.0  # filling one takes seconds
 _GOING_S = 10.0  # processes that read reports for a killed nsw may outlive it by a moment
 _GLIMPSE_S = 0.2  # a look at the lock holds it for a moment
 _OWNER = re.compile(r"process (\d+) on (.+)\n?")
+_IGNORE: Final = ".gitignore"
 _GROUP_READS: Final = 0o050
 
 
@@ -134,13 +135,13 @@ class CampaignFolder:
                 os.close(directory)
         return False
 
-    def trust(self) -> None:
-        """Act for it from now on.
+    def trust(self, later: Path | None = None) -> None:
+        """Act for it from now on; `later` is the path that it gets once it is filled.
 
         Raises:
             CampaignError: That cannot be written down.
         """
-        trust(self.directory)
+        trust(self.directory, later or self.path)
         self.__dict__["trusted"] = True
 
     def require_trust(self) -> None:
@@ -207,6 +208,8 @@ def root(option: Path | None = None) -> Path:
 def make_private(folder: Path, share: str) -> list[Path]:
     """Make a folder, and those on the way, that only the owner can enter, or the group too.
 
+    A folder of campaigns that is made in a checkout of git gets a .gitignore.
+
     Returns:
         Those on the way that were made, the outermost first.
 
@@ -219,6 +222,8 @@ def make_private(folder: Path, share: str) -> list[Path]:
     except FileExistsError as fault:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder.parent)) from fault
     folder.mkdir(mode=0o700)
+    if folder.parent in made and any((above / ".git").exists() for above in folder.absolute().parents):
+        write_text(folder.parent / _IGNORE, "*\n")  # nsw's own folder in a checkout: nobody wants to commit campaigns
     if share == "group":
         folder.chmod(folder.stat().st_mode | _GROUP_READS)
     return made
@@ -231,7 +236,7 @@ def make_campaign_folder(
     now: float | None = None,
     *,
     share: str = "nobody",
-    check: Callable[[CampaignFolder, Path], object] = lambda _folder, _path: None,
+    check: Callable[[CampaignFolder, Path, Path], object] = lambda _folder, _path, _later: None,
 ) -> Iterator[tuple[CampaignFolder, CampaignFolder]]:
     """Make a folder NAME-YYYYMMDD-HHMMSS-xxxx below `parent`, completely or not at all.
 
@@ -240,7 +245,8 @@ def make_campaign_folder(
         name: The recipe's name.
         now: Unix seconds, for the name; None: the current time.
         share: Who else may look into it: nobody or group.
-        check: Called with the new folder and its path below `parent`; it raises where the folder must not be used.
+        check: Called with the new folder, its path below `parent`, and the one that it gets at the end; it raises where
+            the folder must not be used.
 
     Yields:
         The folder under a hidden name, to be filled, and under the name that it gets at the end of the block. After a
@@ -267,8 +273,8 @@ def make_campaign_folder(
             break
         hidden.path.rmdir()
     try:
-        check(hidden, parent / hidden.id)
-        hidden.trust()
+        check(hidden, parent / hidden.id, parent / final.id)
+        hidden.trust(final.path)
         for sub in (hidden.scripts, hidden.reports, hidden.tables, hidden.app):
             make_folders(sub)
         yield hidden, final
@@ -278,6 +284,8 @@ def make_campaign_folder(
         forget(hidden.directory)
         shutil.rmtree(hidden.path, ignore_errors=True)
         with suppress(OSError):  # another campaign is there by now
+            if parent in above:
+                (parent / _IGNORE).unlink(missing_ok=True)
             for folder in reversed(above):
                 folder.rmdir()
         raise
@@ -308,6 +316,12 @@ def existing(parent: Path) -> list[CampaignFolder]:
         with suppress(OSError):  # another user's, that may not be entered
             campaigns.append((_stamp(path.parent.name), path.lstat().st_ctime_ns, CampaignFolder(path.parent)))
     return [folder for _, _, folder in sorted(campaigns, key=lambda entry: entry[:2])]
+
+
+def existing_elsewhere() -> list[CampaignFolder]:
+    """The campaigns that this user's nsw acts for, wherever they are, oldest first."""
+    found = [CampaignFolder(path) for path in known_paths() if (path / LEDGER).is_file()]
+    return sorted((folder for folder in found if folder.trusted), key=lambda folder: _stamp(folder.id))
 
 
 def _stamp(campaign: str) -> str:
@@ -423,6 +437,14 @@ def is_driven(folder: CampaignFolder) -> bool:
     except OSError:  # none yet, a link, or one that only its owner may read; or a file system without locks
         return False
     return False
+
+
+def driven_since(folder: CampaignFolder) -> float:
+    """When the nsw that drives the campaign took its lock, Unix seconds; 0 where nobody knows."""
+    try:
+        return folder.lock.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def run_folder(scratch: str, run: str, attempt: int) -> str:

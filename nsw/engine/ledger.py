@@ -41,6 +41,7 @@ from nsw.engine.ledger_rows import (
     TaskInFlight,
     Waiting,
     row_reader,
+    seconds_left,
     withdrawals_of,
 )
 from nsw.errors import CampaignError
@@ -408,6 +409,20 @@ class _Progress(_LedgerFile):
             " count(started) AS timed FROM tasks WHERE kind = 'run' GROUP BY pass_name, state",
             (now,),
         )
+
+    def seconds_left(self, now: float, since: float = 0.0) -> float | None:
+        """Seconds until the last run ends, by what runs took, and by how many went on at a time since some moment.
+
+        Args:
+            now: Unix seconds.
+            since: Unix seconds: when the nsw that drives the campaign began; an earlier one may have ended long ago.
+        """
+        first, worked = self._db.execute(
+            "SELECT min(max(started, :since)), total(coalesce(ended, :now) - max(started, :since)) FROM tasks"
+            " WHERE kind = 'run' AND coalesce(ended, :now) > :since AND started IS NOT NULL",
+            {"now": now, "since": since},
+        ).fetchone()
+        return seconds_left(self.paces(now), worked / max(now - first, 1e-9) if first is not None else 0.0)
 
     def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
         """What is submitted and has not begun: state, why it waits, the first such run, how many there are."""

@@ -22,6 +22,7 @@ from nsw.engine import ledger_rows
 from nsw.engine.ledger_rows import AGAIN, Cause, Key, Kind, NeedReason, NeedState, Reading, State, is_site
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
+from nsw.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -197,6 +198,15 @@ def _refuse_other_version(db: sqlite3.Connection, path: Path) -> None:
         raise CampaignError(
             f"{path} was written by an older nsw (state version {version}; this nsw writes {STATE_VERSION})",
             hint=f"`nsw resume {folder}` migrates it, and keeps a copy",
+        )
+    known_states = json.dumps(list(State))
+    unknown = db.execute(
+        "SELECT state FROM tasks WHERE state NOT IN (SELECT value FROM json_each(?)) LIMIT 1", (known_states,)
+    ).fetchone()
+    if unknown is not None:
+        raise CampaignError(
+            f"{path} was written by a newer nsw: a run is {unknown[0]!r:.40}, which nsw {__version__} does not know",
+            hint=f"use the newer nsw for it, or {_again(path)}",
         )
 
 

@@ -564,13 +564,19 @@ class Pace(NamedTuple):
     timed: int
 
 
-def seconds_left(paces: Sequence[Pace]) -> float | None:
-    """Seconds until the last run ends, if as many go on at a time as now and none waits longer in a queue.
+def seconds_left(paces: Sequence[Pace], at_a_time: float) -> float | None:
+    """Seconds until the last run ends, if as many go on at a time as before and none waits longer in a queue.
 
-    A pass of which no run is done takes as long as the others. None: no run is done, or none runs now.
+    A pass of which no run is done takes as long as the others.
+
+    Args:
+        paces: The runs by pass and state.
+        at_a_time: How many runs went on at a time, on average, with the time between them.
+
+    Returns:
+        Seconds; None where no run is done, or none went on.
     """
     done = [pace for pace in paces if pace.state is State.DONE and pace.timed]
-    at_a_time = sum(pace.runs for pace in paces if pace.state is State.RUNNING)
     if not done or not at_a_time:
         return None
     mean = sum(pace.seconds for pace in done) / sum(pace.timed for pace in done)

@@ -333,6 +333,8 @@ class _Reader:
         source = str(output.relative_to(self._folder.path))
         requested_figures = self._recipe.app.figures
         rows = figures(output, requested_figures)
+        for row in rows:
+            row.pop("line", None)
         read.add("figures", (row for row in rows if row["value"] is not None), source)
         for row in (row for row in rows if row["value"] is None):
             figure = requested_figures[row["name"]]
@@ -358,9 +360,10 @@ def _missing_figure_problem(row: Mapping[str, Any], figure: Figure, run: str) ->
     what = f"figure {name} {reason} in the program's output"
     if not figure.required:
         return "warning", what, None
+    aim = "put the number alone into its group, such as ([\\d.]+)," if text is not None else "correct it"
     fix = (
-        f"compare the recipe's regex with what `nsw logs {run}` shows; correct it and {reread}, `nsw retry` does the"
-        " run again, and `required: false` allows a run without it"
+        f"compare the recipe's regex with what `nsw logs {run}` shows, {aim} and {reread};"
+        " `required: false` allows a run without it"
     )
     return "error", f"required {what}", fix
 

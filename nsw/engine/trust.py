@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CampaignError, CommandError, UnreachableError
 from nsw.resources import user_folder
-from nsw.safe_files import make_folders, open_plain, read_below, read_text, write_text
+from nsw.safe_files import make_folders, open_plain, read_below, read_text, write_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -32,6 +32,7 @@ __all__ = [
     "WALK",
     "forget",
     "is_trusted",
+    "known_paths",
     "refuse_strangers",
     "require_own_folder",
     "require_own_place",
@@ -43,8 +44,8 @@ TOKEN: Final = "token"  # noqa: S105  the name of the file
 _FORM: Final = re.compile(r"[0-9a-f]{32}")
 
 
-def trust(directory: int) -> None:
-    """Act for the campaign in the folder of this descriptor from now on.
+def trust(directory: int, path: Path) -> None:
+    """Act for the campaign in the folder of this descriptor from now on; `path` is where `nsw ls` looks for it.
 
     Raises:
         CampaignError: The user has no state folder, or it or the folder cannot be written.
@@ -54,7 +55,7 @@ def trust(directory: int) -> None:
         make_folders(_token_folder(), mode=0o700)
         descriptor = _open_token_folder()
         try:
-            _write(descriptor, token, _identity(directory))
+            _write(descriptor, token, f"{_identity(directory)}\n{path.absolute()}")
         finally:
             os.close(descriptor)
         _write(directory, TOKEN, token)
@@ -79,11 +80,24 @@ def is_trusted(directory: int) -> bool:
             return False
         descriptor = _open_token_folder()
         try:
-            return read_below(descriptor, token).decode() == _identity(directory)
+            return os.fsdecode(read_below(descriptor, token)).partition("\n")[0] == _identity(directory)
         finally:
             os.close(descriptor)
     except (OSError, UnicodeDecodeError):
         return False
+
+
+def known_paths() -> list[Path]:
+    """Where the campaigns that nsw acts for were made or adopted; they may have gone since."""
+    try:
+        descriptor = _open_token_folder()
+    except OSError:
+        return []
+    try:
+        texts = [os.fsdecode(read_below(descriptor, name)) for name in os.listdir(descriptor) if _FORM.fullmatch(name)]  # noqa: PTH208  of a descriptor
+    finally:
+        os.close(descriptor)
+    return [Path(path) for _, _, path in (text.partition("\n") for text in texts) if path]
 
 
 def _token_folder() -> Path:
@@ -120,7 +134,7 @@ def _shows_all_as(owner: int, directory: int) -> bool:
 
 def _write(directory: int, name: str, text: str) -> None:
     """Write a file that only its owner can read, whole or not at all."""
-    write_text(Path(f"/proc/self/fd/{directory}/{name}"), text, 0o600)
+    write_bytes(Path(f"/proc/self/fd/{directory}/{name}"), os.fsencode(text), 0o600)
 
 
 def _identity(directory: int) -> str:
@@ -204,7 +218,12 @@ def require_own_root(root: Path, trusted: Collection[str | int], warn: Callable[
 
 
 def require_own_folder(
-    directory: int, path: Path, trusted: Collection[str | int], warn: Callable[[str], object]
+    directory: int,
+    path: Path,
+    trusted: Collection[str | int],
+    warn: Callable[[str], object],
+    *,
+    later: Path | None = None,
 ) -> None:
     """Raise where a stranger could replace a campaign's folder that nsw just made, or has replaced it.
 
@@ -213,13 +232,14 @@ def require_own_folder(
         path: The path that must lead to it.
         trusted: Names or numbers of other users that may own it, or a folder above it.
         warn: Called with a sentence where a folder's owner is not known.
+        later: The path beside it that it gets once it is filled, for messages; None: it keeps `path`.
 
     Raises:
         CampaignError: A stranger could replace it, or the path leads to another folder.
     """
-    require_own_root(path, trusted, warn)
+    require_own_root(later or path, trusted, warn)
     if not os.path.samestat(path.lstat(), os.fstat(directory)):
-        raise CampaignError(f"another user replaced {path} while nsw created it", hint=_OTHER_ROOT)
+        raise CampaignError(f"another user replaced {later or path} while nsw created it", hint=_OTHER_ROOT)
 
 
 def require_own_place(

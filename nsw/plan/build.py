@@ -104,6 +104,7 @@ def build_plan(
         absent=tuple(Absent(subject, reason, tuple(ids)) for (subject, reason), ids in builder.absent.items()),
         note=facts.note,
         notes=(
+            *builder.added_passes({run.pass_name for run in runs}),
             *builder.notes,
             *filter(None, [separate_warm_up_note(recipe, site, per_task)]),
             *dict.fromkeys(map(str, blocks)),
@@ -177,6 +178,12 @@ class _Builder:
         self._resolver = Resolver()
         self._chip = loaded_site.site.gpus.chip or facts.chip
         self._passes = tuple(loaded.recipe.passes) if facts.replay else counters.passes_of(loaded.recipe)
+
+    def added_passes(self, carried_out: set[str]) -> list[str]:
+        """A sentence for each pass that the recipe does not list, of those that are carried out."""
+        added = [pass_.name for pass_ in self._passes[len(self._loaded.recipe.passes) :]]
+        sentence = "pass {} is added, a run a case: its timeline shows which kernels cost most"
+        return [sentence.format(name) for name in added if name in carried_out]
 
     def runs_of(self, case: Case) -> list[Run]:
         """All runs of one case, pass by pass, repeat by repeat."""

@@ -220,26 +220,22 @@ def _price_in_words(counters_pass: CountersPass, tool: str | None, chip: str | N
             f"{counters_pass.name}: {again} some {replay_passes.expected}{bound} times (as a launch on"
             " gh100: an estimate)"
         )
-    basis = "measured on gh100" if replay_passes.measured else "as on gh100: an estimate"
-    count = f"{replay_passes.expected} pass{'es' if replay_passes.expected != 1 else ''}"
+    basis = "measured on gh100" if replay_passes.measured else "estimated as on gh100"
+    count = f"{replay_passes.expected} time{'s' if replay_passes.expected != 1 else ''}"
     bound = f", at most {replay_passes.at_most}" if replay_passes.at_most != replay_passes.expected else ""
     each = replay_passes.expected_s(1) - replay_passes.expected_s(0)
-    head = f"{counters_pass.name}: {count}{bound} and about {each:.1g} s a launch ({basis})"
+    cost = f"runs each {count}{bound}, about {each:.1g} s ({basis})"
     chosen = _launches(counters_pass)
     if chosen is None:
-        return f"{head}, of every launch that its filter matches"
+        return f"{counters_pass.name}: ncu measures every launch that the filter matches, and {cost}"
     usual, maximum = (
         (round(_ALONG * chosen), round(_ALONG_AT_MOST * chosen)) if counters_pass.is_guided else (chosen, chosen)
     )
-    seconds = (
-        f"about {replay_passes.expected_s(usual):.0f} s and the program's own time, at most"
-        f" {replay_passes.at_most_s(maximum):.0f} s"
-    )
-    if usual == chosen:
-        return f"{head}; {chosen} launches a run, {seconds}"
     return (
-        f"{head}; {chosen} launches are chosen a run, and some {usual} measured, since ncu takes one list of ordinals:"
-        f" {seconds}"
+        f"{counters_pass.name}: ncu measures some {usual} kernel launches of each run, and {cost}: about"
+        f" {replay_passes.expected_s(usual):.0f} s a run beside the program's own time, at most"
+        f" {replay_passes.at_most_s(maximum):.0f} s"
+        + (f"; {chosen} would do, but ncu cannot choose them kernel by kernel" if usual != chosen else "")
     )
 
 

@@ -167,6 +167,7 @@ class Problems(Answer):
 
 class Campaign(TypedDict):
     campaign: str
+    folder: str
     site: NotRequired[str]
     created: NotRequired[str]
     runs: NotRequired[int]

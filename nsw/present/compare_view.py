@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Column, Note, Table
-from nsw.analysis.compared_screen import blocks_of_comparison, percent_of
+from nsw.analysis.compared_screen import Outcome, blocks_of_comparison, percent_of
 from nsw.analysis.first_screen import HEADLINE, headline_of
 from nsw.analysis.sides import matches
 from nsw.present import emit
 from nsw.present.summary_view import as_markdown, block_data, show_blocks, show_first_screen
 from nsw.present.terminal import console
 from nsw.present.untrusted_text import clean
+from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsw.analysis.blocks import Block
-    from nsw.analysis.compared_screen import Comparison, Judged, Outcome
+    from nsw.analysis.compared_screen import Comparison, Judged
     from nsw.analysis.sides import Compared, Side
 
 COLUMNS: Final = (
@@ -177,15 +179,55 @@ def gate_page(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome
     return _page(comparison, [*_gate_blocks(comparison, judged, outcome), *_findings(comparison)], command)
 
 
+_MARK: Final = "<!-- nsw gate -->"  # a comment begins with it, so that a later one can replace it
+_MOST_RULES: Final = 10  # rows and findings of a comment, which is to be read beside others
+_MOST_FINDINGS: Final = 3
+
+
 def gate_markdown(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> str:
-    """The gate for a pull request: the outcome of each rule, and what made the difference.
+    """The gate as a comment on a pull request: the rules that do not hold, and what made the difference.
 
     Args:
         comparison: What the rules were held against.
         judged: The rules, each over a case.
         outcome: The outcome of all rules together.
     """
-    return _markdown(comparison, [*_gate_blocks(comparison, judged, outcome), *_findings(comparison)])
+    order = [Outcome.FAILED, Outcome.UNDECIDED, Outcome.PASSED]
+    worst_first = sorted(judged, key=lambda each: order.index(each.outcome))
+    blocks = [*_gate_blocks(comparison, worst_first[:_MOST_RULES], outcome), *_findings(comparison)[:_MOST_FINDINGS]]
+    if judged[_MOST_RULES:]:
+        counts = Counter(str(each.outcome) for each in judged)
+        text = ", ".join(f"{count} {name}" for name, count in counts.items())
+        blocks.append(Note("rest", f"of {plural(len(judged), 'rule')} over cases: {text}"))
+    rest = [block for block in blocks if block.name != HEADLINE]
+    return f"{_MARK}\n{as_markdown(headline_of(blocks), rest)}"
+
+
+def gate_junit(comparison: Comparison, judged: Sequence[Judged], outcome: Outcome) -> str:
+    """The gate as a JUnit report, which forges show beside tests: a rule over a case is a test.
+
+    Args:
+        comparison: What the rules were held against.
+        judged: The rules, each over a case.
+        outcome: The outcome of all rules together.
+    """
+    from xml.etree import ElementTree as ET
+
+    outcomes = [each.outcome for each in judged]
+    suite = ET.Element(
+        "testsuite",
+        name=clean(f"gate {outcome}: {comparison.second.name} beside {comparison.first.name}"),
+        tests=str(len(judged)),
+        failures=str(outcomes.count(Outcome.FAILED)),
+        errors=str(outcomes.count(Outcome.UNDECIDED)),
+    )
+    for each in judged:
+        rule = f"{each.figure}: {each.tolerance}"
+        test = ET.SubElement(suite, "testcase", classname=clean(rule), name=clean(each.case or "every case"))
+        if each.outcome is not Outcome.PASSED:
+            kind = "failure" if each.outcome is Outcome.FAILED else "error"
+            ET.SubElement(test, kind, type=str(each.outcome), message=clean(each.why))
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _findings(comparison: Comparison) -> list[Block]:

@@ -92,6 +92,8 @@ def show_plan(
     )
     if expected is not None:
         out.print(f"expected: {_hours(expected)}, as earlier campaigns of this recipe took", style="dim")
+    elif not plan.replay:
+        out.print("(that is if every run took its limit; after a first one nsw names a shorter `time`)", style="dim")
     for line in _layouts(plan):
         out.print(line)
     if later := sum(bool(run.needs) for run in plan.runs):

@@ -83,7 +83,7 @@ def show_status(
         looks: The command that asks the site for the states, where these may be old.
     """
     out.print(
-        f"{head['campaign']} on site {head['site']}" + (", driven by an nsw now" if head["driven"] else ""),
+        f"{head['campaign']} on site {head['site']}" + (f", {driven_words(counts)}" if head["driven"] else ""),
         style="bold",
     )
     if head.get("owner"):
@@ -122,6 +122,13 @@ def show_status(
     show_problems(out, problems)
     for line in head["next"]:
         out.print(line)
+
+
+def driven_words(counts: Mapping[str, int]) -> str:
+    """What the nsw that drives a campaign does, by how many runs are in each state."""
+    if any(counts.get(state) for state in ("intent", "running")) or not counts.get("planned"):
+        return "driven by an nsw now"
+    return "an nsw waits with it for the queue" if counts.get("queued") else "an nsw waits with it for its turn"
 
 
 def reductions_line(counts: Mapping[str, int]) -> str:
@@ -409,9 +416,14 @@ class Source(Protocol):
 
 
 class Watch:
-    """Shows events: `with Watch(source) as watch:` and `watch.show` as the listener."""
+    """Shows events: `with Watch(source) as watch:` and `watch.show` as the listener.
 
-    def __init__(self, source: Source) -> None:
+    Args:
+        source: Where it asks for what no event carries.
+        began: When the first run began, Unix seconds; None: now.
+    """
+
+    def __init__(self, source: Source, began: float | None = None) -> None:
         self._source = source
         self._out = console(sys.stderr)
         self._live: Live | None = None
@@ -423,7 +435,7 @@ class Watch:
         self._waiting: list[tuple[State, str | None, str, int]] = []
         self._recent: dict[str, RunRow] = {}
         self._told_together: Counter[str | None] = Counter()  # reason -> runs of the group that are still to come
-        self._began = time.time()
+        self._began = began or time.time()
         self._progress = _NOTHING_SEEN
         self._download: Downloading | None = None  # while files come nothing else happens
         self._lines = DownloadLines(self.say)

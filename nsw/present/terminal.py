@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import sys
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TextIO
@@ -22,6 +23,7 @@ from nsw.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from rich.console import Console, ConsoleOptions, RenderResult
 
@@ -200,6 +202,14 @@ def console(stream: TextIO | None = None) -> Console:
     environment = {name: value for name, value in os.environ.items() if name not in _SIZES or _is_size(value)}
     width = None if out.isatty() or "COLUMNS" in environment else _NO_WIDTH
     return _plain_console()(file=out, width=width, markup=False, highlight=False, emoji=False, _environ=environment)
+
+
+def paged(out: Console) -> AbstractContextManager[object]:
+    """What is printed meanwhile goes through the user's pager, where it goes to a terminal."""
+    if not (out.is_terminal and sys.stdin.isatty()):
+        return nullcontext()
+    os.environ.setdefault("LESS", "-RFX")  # with colours; where a screen holds all of it, as without a pager
+    return out.pager(styles=True)
 
 
 def unpadded(printed: str) -> str:

@@ -37,8 +37,8 @@ _SECONDS_A_BYTE: Final = 4e-6
 def figures(output: Path, specs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Rows of table `figures`, one for each figure wanted; `value` is None when it was not found.
 
-    `no_number` of a row is the last text that was matched and is no number, where there is no value; `too_slow`:
-    its expression was given up.
+    `line` of a row is the first line with a number of it. `no_number` is the last text that was matched and is no
+    number, where there is no value; `too_slow`: its expression was given up.
 
     Args:
         output: The program's standard output.
@@ -123,6 +123,7 @@ class _Search:
         self._end = 0  # of the last match, in the whole output
         self._numbers = _Numbers()
         self._no_number: str | None = None
+        self._line: str | None = None
         self._gave_up = False
 
     def go_through(self, window: _Window) -> None:
@@ -144,6 +145,8 @@ class _Search:
         row = {"name": self._name, "value": value, "unit": self._unit, "matches": count}
         if self._gave_up:
             return row | {"too_slow": True}
+        if self._line is not None:
+            row["line"] = self._line
         return row | ({"no_number": self._no_number} if self._no_number is not None and not count else {})
 
     def _take(self, window: _Window) -> None:
@@ -154,8 +157,20 @@ class _Search:
         if matches:
             self._end = window.offset + matches[-1].end()
             texts = [match[1] or "" for match in matches]
-            self._numbers.add([number for number in map(_number, texts) if number is not None])
+            numbers = list(map(_number, texts))
+            if self._line is None:
+                self._line = next(
+                    (_line_of(match) for match, number in zip(matches, numbers, strict=True) if number is not None),
+                    None,
+                )
+            self._numbers.add([number for number in numbers if number is not None])
             self._no_number = texts[-1]
+
+
+def _line_of(match: re.Match[str]) -> str:
+    text, begin = match.string, match.string.rfind("\n", 0, match.start()) + 1
+    end = match.string.find("\n", match.end())
+    return text[begin : end if end >= 0 else None]
 
 
 class _Numbers:

@@ -13,6 +13,7 @@ from nsw.recipe.document import Document, KeyPath, in_order
 from nsw.recipe.expressions import Expression
 from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.units import Fault, show_value
+from nsw.resources import recipes_folder
 from nsw.site.model import FILL, Site, SitesFile
 from nsw.site.names import BUILTIN, LOCAL, not_searched, sources, user_file
 
@@ -71,9 +72,17 @@ def load_site(
     if name in sites_by_name:
         return sites_by_name[name]
     listed = "".join(f"\n  {loaded.site.name} ({loaded.origin})" for loaded in sites_by_name.values())
-    near = " ".join(filter(None, (did_you_mean(name, sites_by_name), not_searched(files))))
+    near = " ".join(filter(None, (_shipped_file(name), did_you_mean(name, sites_by_name), not_searched(files))))
     own_file = f"in {path}" if (path := user_file()) is not None else "in a file that `--sites` or NSW_SITES names"
     raise UsageError(f"there is no site {show_value(name)}; there are:{listed}", hint=near or f"define it {own_file}")
+
+
+def _shipped_file(name: str) -> str | None:
+    """How to use the site of this name that nsw ships; None: it ships none."""
+    for file in sorted((recipes_folder() / "sites").glob("*.yaml")):
+        if name in {loaded.site.name for loaded in read_sites(file)}:
+            return f"nsw ships it: `--sites {file}` uses it, in a copy with your account in it."
+    return None
 
 
 def list_sites(

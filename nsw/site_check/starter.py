@@ -157,7 +157,7 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
 
     Raises:
         UsageError: The file has such a site already, or there is no place for one, or the batch system is none that
-            nsw knows.
+            nsw knows, or the name is that of a shipped site and the machine is another.
         UnreachableError: The host does not answer.
     """
     target = path or user_file()
@@ -168,6 +168,8 @@ def survey_site(name: str, host: str | None, path: Path | None, *, force: bool) 
     with closing(connect(data)) as transport:
         answers = survey(transport, host)
     shipped_name = known_site(answers)
+    if name in _NAMES and shipped_name != name:
+        _refuse_other_machine(name, answers)
     text, answers_shown, todo = (
         site_for(name, answers) if shipped_name is None else shipped_site(shipped_name, name, answers)
     )
@@ -460,6 +462,20 @@ def known_site(answers: Answers) -> str | None:
             shipped = next(loaded.site for loaded in read_sites(_file(site)) if loaded.site.name == site)
             return site if shipped.scheduler == answers.scheduler else None
     return None
+
+
+def _refuse_other_machine(site: str, answers: Answers) -> None:
+    """Raise where a machine, by its batch system, cannot be the one that nsw ships a site for."""
+    (shipped,) = (loaded.site for loaded in read_sites(_file(site)) if loaded.site.name == site)
+    if shipped.scheduler == answers.scheduler:
+        return
+    machine = f"the host {answers.host}" if answers.host else "this machine"
+    has = "no batch system" if answers.scheduler == LOCAL else answers.scheduler
+    raise UsageError(
+        f"{machine} is not {site}: it has {has}, and {site} has {shipped.scheduler}; nothing was written",
+        hint=f"`nsw init --site {site} --host HOST` asks {site} over your ssh; or use the site that nsw ships, with"
+        f" your account in it: --sites {_file(site)}",
+    )
 
 
 def _file(site: str) -> Path:

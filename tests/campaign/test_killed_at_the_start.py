@@ -76,3 +76,17 @@ def test_what_a_killed_nsw_left_half_made_is_cleared_away_later_but_not_what_is_
         pass
     assert not left.exists()
     assert fresh.exists()
+
+
+def test_git_ignores_the_folder_of_campaigns_that_nsw_makes_and_no_other(tmp_path):
+    (tmp_path / ".git").mkdir()
+    with folders.make_campaign_folder(tmp_path / "campaigns", "t"):
+        pass
+    assert (tmp_path / "campaigns" / ".gitignore").read_text() == "*\n"
+    (tmp_path / "mine").mkdir()
+    with folders.make_campaign_folder(tmp_path / "mine", "t"):
+        pass
+    assert not (tmp_path / "mine" / ".gitignore").exists()
+    with pytest.raises(KeyboardInterrupt), folders.make_campaign_folder(tmp_path / "other", "t"):
+        raise KeyboardInterrupt
+    assert not (tmp_path / "other").exists()

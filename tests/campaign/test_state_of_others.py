@@ -67,7 +67,10 @@ HELD = {
         "UPDATE tasks SET reports = '[1]' WHERE id = 'r7'",
         "r7.*reports is not what nsw writes",
     ),
-    "an unknown state": ("UPDATE tasks SET state = 'gone' WHERE id = 'r7'", "r7.*state is not what nsw writes"),
+    "an unknown state": (
+        "UPDATE tasks SET state = 'gone' WHERE id = 'r7'",
+        "a run is 'gone', which nsw .* does not know",
+    ),
     "a text for a number": ("UPDATE tasks SET attempt = 'x' WHERE id = 'r7'", "r7.*attempt is not what nsw writes"),
     "no time": ("UPDATE tasks SET started = 9e999 WHERE id = 'r7'", "r7.*started is not what nsw writes"),
     "a site that is no JSON": (

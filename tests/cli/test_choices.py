@@ -2,12 +2,14 @@
 
 import csv
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from nsw.engine.ledger import Ledger
+from nsw.present.status_view import driven_words
 
 from .test_exit_codes import refused
 
@@ -149,3 +151,23 @@ def test_the_end_of_a_run_says_where_to_look_next(nsw, recipe):
     said = nsw("run", recipe("{command: 'true'}"), "-s", "here")
     assert "nsw logs" not in said.err
     assert said.out.rstrip().endswith("--full` has all tables")
+
+
+def test_ls_elsewhere_shows_the_campaigns_that_nsw_acts_for_by_their_folders(nsw, good, tmp_path, monkeypatch):
+    folder = good.absolute()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    said = nsw("ls")
+    assert "no campaign under campaigns; those elsewhere, by their folders" in said.out
+    assert f" {folder} " in said.out
+    assert "begun" in said.out
+    assert nsw("status", str(folder)).code == 0
+    assert str(folder) not in nsw("ls", "--root", "nowhere").out
+    shutil.rmtree(folder)
+    assert str(folder) not in nsw("ls").out
+
+
+def test_what_waits_is_not_driven_now():
+    assert driven_words({"running": 1, "planned": 3}) == "driven by an nsw now"
+    assert driven_words({"queued": 2, "planned": 3}) == "an nsw waits with it for the queue"
+    assert driven_words({"done": 2, "planned": 3}) == "an nsw waits with it for its turn"

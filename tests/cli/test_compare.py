@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -41,6 +42,16 @@ def test_a_gate_ends_with_its_outcome(nsw, pair):
     assert nsw("gate", second, first, "--rule", "f: -50%").code == 0
     assert nsw("gate", first, second, "--rule", "f: -2%", "--root", "nowhere").code == 5
     assert "| f: -2% |" in nsw("gate", second, first, "-f", "markdown").out.replace("\\", "")
+
+
+def test_a_gate_is_a_short_comment_and_a_report_of_tests(nsw, pair, home):
+    first, second = pair
+    comment = nsw("gate", second, first, "--rule", "f: -2%", "-f", "markdown").out
+    assert comment.startswith("<!-- nsw gate -->\n# Gate failed: ")
+    assert len(comment.splitlines()) < 40
+    assert nsw("gate", second, first, "--rule", "f: -2%", "-o", "gate.xml").code == 4
+    suite = ET.parse(home / "gate.xml").getroot()
+    assert (len(suite), suite.get("tests"), suite.get("failures"), suite.get("errors")) == (2, "2", "2", "0")
 
 
 def test_a_gate_whose_rule_names_no_figure_is_a_mistake_and_never_undecided(nsw, pair):

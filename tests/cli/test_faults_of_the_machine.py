@@ -5,9 +5,12 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from nsw.version import __version__
 
 from .conftest import in_folder
 
@@ -45,6 +48,13 @@ def test_a_campaign_of_another_version_is_left_alone(nsw, good):
     db.close()
     for words in LOOKS:
         refused(nsw(*words), "was written by a newer nsw (state version 99")
+
+
+def test_a_state_of_a_run_that_a_newer_nsw_knows_is_refused_with_the_version_of_this_one(nsw, good):
+    with closing(sqlite3.connect(good / "campaign.db")) as db, db:
+        db.execute("UPDATE tasks SET state = 'paused'")
+    for words in (("summarize",), ("status",), ("resume",)):
+        refused(nsw(*words), f"a run is 'paused', which nsw {__version__} does not know")
 
 
 def test_the_list_of_campaigns_names_the_damaged_one_and_shows_the_others(nsw, good):

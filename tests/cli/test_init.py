@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nsw.recipe.load import load_recipe
 from nsw.resources import recipes_folder
 from nsw.site.load import read_sites
 
@@ -99,6 +100,32 @@ def test_a_shipped_recipe_is_copied_with_its_files(nsw, home, path):
     assert "there is no file" not in said.err
     assert "nsw ships" not in said.err
     assert nsw("init", "--from", path.stem, "-o", "new/mine.yaml").code == 2
+
+
+def test_a_profiler_before_the_command_becomes_a_pass(nsw, home):
+    (home / "x.py").write_text("")
+    said = nsw("init", "--", "nsys", "profile", "-o", "out", "--trace=cuda,nvtx", "python", "x.py", "--batch", "4")
+    assert said.code == 0, said.err
+    assert "pass: nsys (timeline), which nsw starts" in said.out
+    loaded = load_recipe(home / "recipe.yaml").recipe
+    assert loaded.app.command == "python x.py --batch 4"
+    assert loaded.app.files == ["x.py"]
+    assert [type(each).__name__ for each in loaded.passes] == ["BaselinePass", "TimelinePass"]
+    assert nsw("init", "--force", "--", "ncu", "--set", "full", "mpirun", "-np", "2", "python", "x.py").code == 0
+    loaded = load_recipe(home / "recipe.yaml").recipe
+    assert (loaded.app.command, loaded.app.launcher.kind) == ("python x.py", "mpirun")
+    assert [type(each).__name__ for each in loaded.passes] == ["BaselinePass", "CountersPass"]
+
+
+def test_a_shipped_site_is_not_written_for_another_machine_and_a_plan_offers_its_file(nsw, home, machine, recipe):
+    machine()
+    said = nsw("init", "--site", "polaris", "-o", "made.yaml")
+    assert said.code == 2
+    assert "this machine is not polaris: it has no batch system, and polaris has pbs; nothing was written" in said.err
+    assert "`nsw init --site polaris --host HOST`" in said.err
+    assert not (home / "made.yaml").exists()
+    shipped = recipes_folder() / "sites" / "polaris.yaml"
+    assert f"nsw ships it: `--sites {shipped}`" in nsw("plan", recipe("{command: 'true'}"), "-s", "polaris").err
 
 
 def test_a_recipe_copied_alone_finds_the_shipped_program_and_says_so(nsw, home):

@@ -29,15 +29,17 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     assert said.code == 1
     what = "error: reports/n-2.baseline.r1/stdout: required figure f was not found in the program's output"
     assert what in said.err
-    assert "1 run done without a required figure, such as n-2.baseline.r1: `nsw logs n-2.baseline.r1`" in said.out
+    assert (
+        "1 run done without a required figure, such as n-2.baseline.r1: compare `nsw logs n-2.baseline.r1`" in said.out
+    )
     assert "2 runs: 2 done (1 without a required figure)" in said.err
-    assert "`nsw logs n-2.baseline.r1` prints its output; `nsw retry` repeats" in said.err
+    assert "`nsw logs n-2.baseline.r1` prints its output; `nsw reread` reads it again" in said.err
     assert nsw("summarize").code == 1
     status = nsw("status")
     assert "2 runs: 2 done (1 without a required figure)" in status.out
     assert what in status.out
     assert "2 runs: 2 done (1 without a required figure)" in nsw("ls").out
-    assert "`nsw retry -c" in status.out
+    assert "`nsw reread -c" in status.out
     (row,) = [line for line in status.out.splitlines() if line.lstrip().startswith("n-2.baseline.r1")]
     assert row.split()[1] == "done"
     assert row.rstrip().endswith("without a required figure")
@@ -56,6 +58,17 @@ def test_a_run_without_a_required_figure_is_one_to_look_at(nsw, carried_out):
     assert "`required: false`" in problem["fix"]
     rows = json.loads(nsw("summarize", "--table", "figures", "--json").out)["rows"]
     assert {(r["case"], r["name"]) for r in rows} == {("n-1", "f"), ("n-1", "g"), ("n-2", "g")}
+
+
+def test_the_first_line_that_a_figure_is_from_is_shown_and_a_text_that_is_no_number_says_so(nsw, recipe):
+    figures = "figures: {speed: {regex: 'took (.*)', unit: ms}}"
+    said = nsw("run", recipe("{command: \"printf 'took 804\\n took 9 '\", " + figures + "}"), "-s", "here")
+    assert "speed = 804.0 from 'took 804', the first of 2 matches (pick: last)\n" in said.err
+    assert "speed =" not in nsw("summarize").err
+    said = nsw("run", recipe("{command: 'echo took 804 ms', " + figures + "}"), "-s", "here")
+    assert "required figure speed is not a number: its regex matched '804 ms'" in said.err
+    assert "put the number alone into its group, such as ([\\d.]+), and `nsw reread`" in said.err
+    assert "retry" not in said.out + said.err
 
 
 def test_a_regex_that_explodes_costs_its_figure_and_no_other(nsw, recipe, monkeypatch):

@@ -3,6 +3,11 @@
 import csv
 import io
 import json
+import os
+import pty
+import re
+import subprocess
+import sys
 
 import pyarrow.parquet as pq
 import pytest
@@ -33,9 +38,34 @@ def test_every_command_on_the_demo_says_that_it_was_recorded(demo, command):
     assert says_recorded(demo.nsw(*command).stdout)
 
 
-def test_the_answer_and_the_plan_say_so_too(demo):
+def test_the_demo_says_so_once_and_ends_with_what_to_do_next_and_no_warning(demo):
     assert says_recorded(demo.stdout)
-    assert says_recorded(demo.stderr)
+    printed = demo.stdout + demo.stderr
+    assert printed.count("Recorded on") == printed.count("was not recorded") == 1
+    assert "warning" not in printed
+    assert "not here" not in printed
+    name = demo.folder.name
+    assert demo.stderr.splitlines()[-1].partition(f" report {name}` ")[2].startswith("writes this as a page")
+    assert "init -- python train.py` begins a recipe" in demo.stderr.splitlines()[-1]
+
+
+def test_the_page_of_the_demo_has_the_timeline_that_proves_its_first_finding(demo, tmp_path):
+    page = tmp_path / "page.html"
+    assert demo.nsw("report", "-o", str(page)).returncode == 0
+    assert "* gpus-4_batch-8: NCCL alone takes 41 %" in demo.stdout
+    assert re.search(r"iteration \d+ of gpus-4_batch-8", page.read_text())
+
+
+def test_the_full_answer_goes_through_the_pager_of_a_terminal(demo, tmp_path):
+    """A pager that is a program of the test's own writes down what it is given."""
+    seen = tmp_path / "seen"
+    terminal, end = pty.openpty()
+    with os.fdopen(terminal, "rb"):
+        environment = os.environ | {"NSW_ROOT": str(demo.root), "PAGER": f"cat >'{seen}'", "TERM": "xterm"}
+        words = [sys.executable, "-m", "nsw", "summarize", "--full"]
+        subprocess.run(words, stdin=end, stdout=end, env=environment, cwd=demo.root, check=True, timeout=100)
+        os.close(end)
+    assert len(seen.read_text().splitlines()) > 500
 
 
 def test_the_first_screen_has_the_headline_first_and_24_lines(demo, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -28,16 +29,24 @@ def states(campaign: Path) -> list[str]:
         return [state for (state,) in ledger.execute("SELECT state FROM tasks ORDER BY seq")]
 
 
-def test_the_jobs_of_a_campaign_are_adopted_by_who_takes_it_over_and_given_up_by_its_first_owner(qsub_site, tmp_path):
+def test_who_takes_a_campaign_over_adopts_its_jobs_and_lets_the_group_read_it_and_its_first_owner_gives_up(
+    qsub_site, tmp_path
+):
     far, site = qsub_site
     laptop = Laptop(far, site, tmp_path, RECIPE.replace("FOLDER", str(site.work)))
+    sites = tmp_path / "sites.yaml"
+    sites.write_text(sites.read_text() + "    share: group\n")
     ran, elsewhere = site.work / "ran", tmp_path / "elsewhere"
     first = laptop.start("run", "recipe.yaml", *AT, "--yes")
     try:
         wait_until(
             lambda: ran.exists() and len(ran.read_text().split()) == 2 and set(states(laptop.folder)) == {"running"}
         )
-        second = laptop.start("attach", laptop.folder.name, "--yes", *AT, "--root", "elsewhere")
+        mask = os.umask(0o077)
+        try:
+            second = laptop.start("attach", laptop.folder.name, "--yes", *AT, "--root", "elsewhere")
+        finally:
+            os.umask(mask)
         _, said = first.communicate(timeout=PATIENCE_S)
         assert first.returncode == 2, said
         assert "was taken over by" in said
@@ -47,3 +56,7 @@ def test_the_jobs_of_a_campaign_are_adopted_by_who_takes_it_over_and_given_up_by
     assert second.returncode == 0, said
     assert states(elsewhere / laptop.folder.name) == ["done", "done"]
     assert sorted(ran.read_text().split()) == ["1", "2"]
+    campaign = elsewhere / laptop.folder.name
+    files = ("campaign.db", "recipe.lock.yaml", "state.json", "scripts", "log.txt")
+    shown = [campaign, *(campaign / name for name in files)]
+    assert [path.name for path in shown if not path.stat().st_mode & 0o040] == []

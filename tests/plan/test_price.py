@@ -41,25 +41,34 @@ def told(planner, counters, chip="gh100"):
 
 
 def test_a_plan_tells_passes_launches_and_time_once(planner):
-    (note,) = told(planner, "kernels: {cover: 90%, at_most: 10}, launches: {sample: 3}, metrics: ['set:basic']")
+    added, note = told(planner, "kernels: {cover: 90%, at_most: 10}, launches: {sample: 3}, metrics: ['set:basic']")
+    assert added == "pass timeline is added, a run a case: its timeline shows which kernels cost most"
     assert note == (
-        "counters: 10 passes and about 0.4 s a launch (measured on gh100); 30 launches are chosen a run, and some 48"
-        " measured, since ncu takes one list of ordinals: about 26 s and the program's own time, at most 56 s"
+        "counters: ncu measures some 48 kernel launches of each run, and runs each 10 times, about 0.4 s (measured on"
+        " gh100): about 26 s a run beside the program's own time, at most 56 s; 30 would do, but ncu cannot choose them"
+        " kernel by kernel"
     )
     (note,) = told(planner, "kernels: {names: [a, b]}, launches: {count: 3}, metrics: [ipc]")
     assert note == (
-        "counters: 1 pass and about 0.03 s a launch (measured on gh100); 6 launches a run, about 6 s and the program's own"
-        " time, at most 12 s"
+        "counters: ncu measures some 6 kernel launches of each run, and runs each 1 time, about 0.03 s (measured on"
+        " gh100): about 6 s a run beside the program's own time, at most 12 s"
     )
     (note,) = told(planner, "kernels: {regex: gemm}, launches: {count: 3}, metrics: [ipc]", "ga100")
     assert note == (
-        "counters: 1 pass and about 0.03 s a launch (as on gh100: an estimate), of every launch that its filter matches"
+        "counters: ncu measures every launch that the filter matches, and runs each 1 time, about 0.03 s (estimated as on"
+        " gh100)"
     )
+
+
+def test_a_timeline_that_is_not_carried_out_is_not_said_to_be_added(planner):
+    recipe = f"{HEAD}passes: [baseline, counters: {{kernels: {{cover: 90%}}}}]\n"
+    notes = planner.plan(recipe, "scheduler: local, gpus: {chip: gh100}", tools={"ncu": TOOLS["ncu"]}).notes
+    assert not any("is added" in note for note in notes)
 
 
 def test_passes_that_were_not_measured_together_are_expected_with_a_bound(planner):
     (note,) = told(planner, "kernels: {names: [k]}, launches: {count: 1}, metrics: [compute, tensor]")
-    assert note.startswith("counters: 13 passes, at most 20 and about ")
+    assert "and runs each 13 times, at most 20, about " in note
 
 
 def test_metrics_that_the_chip_does_not_have_are_told_and_the_rest_is_measured(planner):

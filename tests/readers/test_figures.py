@@ -63,6 +63,13 @@ def test_a_match_that_is_no_number_is_named(figures):
     assert [row.get("no_number") for row in figures("nothing\n", wanted)] == [None]
 
 
+def test_the_first_line_with_a_number_is_kept(figures):
+    (row,) = figures("rate=abc\n took 804 ms, rate=5\nrate=7\n", {"rate": spec(r"rate=(\S+)")})
+    assert row["line"] == " took 804 ms, rate=5"
+    (row,) = figures("rate=8", {"rate": spec(r"rate=(\S+)")})
+    assert row["line"] == "rate=8"
+
+
 PATTERNS = (
     r"rate=([\d.]+)", r".*rate=([\d.]+)", r"^rate=(.*)$", r"step\s+(\d+)", r"(?<=e)=(\S+)", r"\bspeed: (\S+)\n",
     r"head\n.*\n.*?(\d+)$", r"(\d+)\s*\Z", r"\A(\d+)", r"(\d*)",

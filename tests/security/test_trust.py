@@ -406,6 +406,7 @@ def test_no_campaign_is_made_where_a_stranger_could_replace_it(victim, neighbour
     for root in (there, inside, victim.home / "link", victim.home / "link" / "new", victim.home / "open" / "new"):
         done = run(victim, root)
         assert (done.returncode, WHO in done.stderr) == (2, True), (root, done)
+        assert f"from {root}/t-" in done.stderr  # the campaign's path, and not the one of the half-made folder
     assert list(inside.iterdir()) == []
     assert "belongs to user" in run(victim, inside).stderr
     assert "everyone can write to" in run(victim, victim.home / "open").stderr
