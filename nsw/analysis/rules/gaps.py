@@ -36,7 +36,6 @@ _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
-_SEVERAL: Final = 2  # waits of an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
 _JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
@@ -84,6 +83,11 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     others = ""
     if idle.processes > 1:
         others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
+    if idle.is_iteration and not idle.gaps:
+        known, size = causes()["gaps-unmeasured"], f"{100 - idle.busy_pct:.0f} %"
+        return [Hit("gaps-unmeasured", case.id, 100 - idle.busy_pct, f"idle {size}, gaps not measured", known.do,
+                    f"{base}: its tables were made before gaps were measured", known.remedy(), size,
+                    "iterations")]  # fmt: skip
     hits = []
     for cause in idle_causes(case, idle):
         gain = 100 * cause.saved_ns / idle.med_ns
@@ -92,8 +96,7 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}",
-                (cause.advice or known.remedy(framework_of(case))) + others, f"{gain:.0f} %",
-                "gaps" if idle.gaps else "iterations",
+                (cause.advice or known.remedy(framework_of(case))) + others, f"{gain:.0f} %", "gaps",
             ))  # fmt: skip
     return hits
 
@@ -216,9 +219,7 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     count, kernels = use.get("launches") or idle.operations, max(use.get("kernels", 0.0), 1.0)
     each = use.get("waits", 0.0) / kernels
     graphs = any(_GRAPH.match(name) for name in idle.calls)
-    if waits and (
-        each < _EACH or graphs or use.get("waits", 0.0) < _SEVERAL
-    ):  # once an iteration, or behind a graph, is no fault
+    if waits and (each < _EACH or graphs):  # behind many kernels, or a graph, is no fault
         waits, launches = 0.0, launches if graphs else launches + waits * (each >= _EACH)
     by_waits = waits + values
     if launches and by_waits:
