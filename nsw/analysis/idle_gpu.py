@@ -74,6 +74,7 @@ class IdleGpu:
         collectives: Whether they meet in NCCL kernels.
         gpu: Which one it is, in words.
         loads: Modules that are loaded in the steady state.
+        has_calls: Whether the report has the host's CUDA calls, by which gaps are told apart.
     """
 
     is_iteration: bool
@@ -88,6 +89,7 @@ class IdleGpu:
     collectives: bool
     gpu: str
     loads: float = 0.0
+    has_calls: bool = True
 
     @property
     def idle_ns(self) -> float:
@@ -200,6 +202,7 @@ def _of_run(
         collectives=any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
         gpu="the GPU" if len(rows) == 1 else name if name.startswith("GPU ") else f"the GPU of {name}",
         loads=loads,
+        has_calls=use is None or use.get("launches") is not None,
     )
 
 

@@ -54,7 +54,7 @@ def use(**more):
                "values": 0} | more  # fmt: skip
     kept = {"streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct"}
     return {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "iterations": 18} | {
-        name: value if name in kept else 18 * value for name, value in numbers.items()
+        name: value if name in kept or value is None else 18 * value for name, value in numbers.items()
     }
 
 
@@ -205,6 +205,17 @@ def test_of_tables_made_before_gaps_were_measured_only_that_is_said():
         "The GPU is idle 68 % of an iteration of 4 ms: its tables were made before gaps were measured. `nsw reread` reads"
         " the reports again, and measures what the host does in the gaps."
     )
+
+
+def test_without_cuda_calls_a_gap_has_no_cause_but_the_copy_behind_it():
+    (text,) = explained(gap("launch", "middle", 125, 21.8 * US), launches=None, parts=(KERNELS,))
+    assert text == (
+        "The GPU is idle 68 % of an iteration of 4 ms: its report has no CUDA calls, which would show why. Record them:"
+        " `nsys profile --trace=cuda`."
+    )
+    (text,) = explained(gap("launch", "long", 1, 2 * MS, to_gpu=1), launches=None, parts=(KERNELS,))
+    assert "2.72 ms of that are one gap, in which the GPU waits for a copy to it." in text
+    assert explained(gap("launch", "middle", 125, 8 * US), launches=None, parts=(KERNELS,), busy=75.0) == []
 
 
 def slowed(bare, held, busy=32.0, unit="images/s"):

@@ -20,7 +20,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
 
-__all__ = ["WORDS", "idle_causes", "idle_hits", "without_profiler"]
+__all__ = ["SHORT", "WORDS", "idle_causes", "idle_hits", "without_profiler"]
 
 _WORTH_PCT: Final = 8.0  # of an iteration
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
@@ -30,9 +30,10 @@ _EACH: Final = 0.25  # waits a kernel, or long gaps an operation
 _LOCKING: Final = 3  # threads that wait for a lock in turn
 _MANY: Final = 20  # launches of an iteration
 _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
-_SHORT: Final = ("short", "middle")
+SHORT: Final = ("short", "middle")
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
 _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
+_BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
@@ -83,13 +84,23 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     others = ""
     if idle.processes > 1:
         others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
-    if idle.is_iteration and not idle.gaps:
+    found = idle_causes(case, idle)
+    if not idle.has_calls:
+        found = [cause for cause in found if cause.cause in _BY_OTHERS or case.host is not None]
+    if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
+        if 100 - idle.busy_pct < _LAUNCHES_PCT:
+            return []
         known, size = causes()["gaps-unmeasured"], f"{100 - idle.busy_pct:.0f} %"
+        why, remedy = "its tables were made before gaps were measured", known.remedy()
+        if idle.gaps:
+            why, remedy = (
+                "its report has no CUDA calls, which would show why",
+                "Record them: `nsys profile --trace=cuda`.",
+            )
         return [Hit("gaps-unmeasured", case.id, 100 - idle.busy_pct, f"idle {size}, gaps not measured", known.do,
-                    f"{base}: its tables were made before gaps were measured", known.remedy(), size,
-                    "iterations")]  # fmt: skip
+                    f"{base}: {why}", remedy, size, "iterations")]  # fmt: skip
     hits = []
-    for cause in idle_causes(case, idle):
+    for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
         sure = idle.is_iteration and cause.cause != "launch-bound"
         if gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
@@ -166,8 +177,10 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         return IdleCause("logging", took, waits + "the host, which writes",
                          f"{head}the host computes or formats, and writes: a log")  # fmt: skip
     if sum(g.to_gpu for g in gaps) >= _MOSTLY * count:
-        return IdleCause("data-loader", took, waits + "input",
-                         f"{head}the host makes no CUDA call, and then copies its input to the GPU")  # fmt: skip
+        does = "the host makes no CUDA call, and then copies its input to the GPU"
+        if not idle.has_calls:
+            does = "the GPU waits for a copy to it"
+        return IdleCause("data-loader", took, waits + "input", head + does)
     return IdleCause("host-work", took, waits + "the host", f"{head}the host makes no CUDA call")
 
 
@@ -193,7 +206,7 @@ def _by_calls(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCause | No
 
 def _copying(idle: IdleGpu) -> IdleCause | None:
     """Gaps around copies that block the host: many small ones."""
-    took = idle.in_gaps("copy", lengths=_SHORT)
+    took = idle.in_gaps("copy", lengths=SHORT)
     copies = [c for c in idle.copies if c.direction != "on the GPU"]
     count = sum(c.calls for c in copies)
     small = [c for c in copies if (c.med_bytes or 0.0) <= 65536 and c.med_bytes is not None]
@@ -211,7 +224,7 @@ def _bytes(size: float) -> str:
 
 def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
-    launches, waits, values = (idle.in_gaps(kind, lengths=_SHORT) for kind in ("launch", "synchronise", "value"))
+    launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
     use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
     scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
     waiting = scale * (use.get("wait_ns", 0.0) + use.get("copy_ns", 0.0))

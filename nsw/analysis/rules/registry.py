@@ -33,7 +33,7 @@ RULES: Final[Mapping[str, Rule]] = {**timeline_rules.RULES, **counter_rules.RULE
 _KERNELS: Final = "kernels"
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
 # causes that name no fault: how time is lost rather than by what; what changes the results
-_GENERAL: Final = frozenset({"launch-bound", "exposed-communication", "tensor-cores-unused"})
+_GENERAL: Final = frozenset({"launch-bound", "tensor-cores-unused"})
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
 

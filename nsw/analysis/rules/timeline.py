@@ -9,7 +9,7 @@ from nsw.analysis.comparison import is_time
 from nsw.analysis.idle_gpu import BUSY_PCT
 from nsw.analysis.kernel_classes import NCCL
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.gaps import framework_of, idle_hits
+from nsw.analysis.rules.gaps import SHORT, framework_of, idle_hits
 from nsw.analysis.rules.hits import Context, Hit, direction
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
@@ -59,6 +59,7 @@ _FEW_CHANNELS, _LARGE_COLLECTIVE_NS = 4, 500e3  # NCCL's over PCIe or the host's
 _NVLINK: Final = 0.8  # of such a collective's time: what NVLink saves at least
 _HIDDEN: Final = 0.1  # times the exposed time: hardly anything is hidden
 _BACKWARD: Final = 0.6  # of computing: beside which collectives can run
+_LEAST_WORK_PCT: Final = 1.0  # of an iteration: less computing is none
 _LATE_GAP: Final = 0.05  # of an iteration: what the late rank's GPU waits longer for its host
 _MORE_WORK_PCT, _SAME_KERNELS_PCT = 5.0, 3.0
 _FP32_PCT: Final = 20.0  # of GPU time
@@ -75,7 +76,9 @@ _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
 _NAMED: Final = 4  # processes in a sentence
 _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
+_LOOP: Final = 4  # operations of a repetition: fewer may be a loop within an iteration
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
+_HOSTS_NS: Final = 1e6  # what a checkpoint, a log, a collection of garbage takes at least
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _MOST, _LITTLE = 0.7, 0.2  # of the longer time: the GPU's
 _FIRST_PCT: Final = 30.0  # of all iterations' time
@@ -100,7 +103,11 @@ _LAYOUT: Final = re.compile(
 _UNFUSED_STEP: Final = re.compile(r"^(?!.*multi_tensor).*(?:addcmul|addcdiv|lerp|sqrt_kernel)", re.IGNORECASE)
 _FOREACH: Final = re.compile(r"multi_tensor_apply")
 _FUSED: Final = re.compile(r"Fused")
-_SOFTMAX: Final = re.compile(r"softmax", re.IGNORECASE)
+# not those of a loss, which take the logarithm
+_SOFTMAX: Final = re.compile(
+    r"^(?!.*(?:log_?softmax|softmax_warp_\w+<[^<>]*, (?:\(bool\)1|true), (?:\(bool\)[01]|true|false)>)).*softmax",
+    re.IGNORECASE,
+)
 _SCORES: Final = re.compile(r"softmax|masked_fill|(?:Mul|Div)Functor|dropout|direct_copy", re.IGNORECASE)
 _CAST: Final = re.compile(
     rf"^(?!.*{_STRIDED}).*(?:float16_copy|LoadWithCast|direct_copy_kernel|to_copy)", re.IGNORECASE
@@ -457,7 +464,7 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         )  # fmt: skip
     if (spent.hidden_pct or 0.0) < _HIDDEN * exposed and spent.share_pct(NCCL):
         computing = spent.computing_pct or 0.0
-        if computing < exposed:
+        if _LEAST_WORK_PCT <= computing < exposed:
             return _hit(
                 case, "too-little-work", exposed - computing / 2,
                 f"NCCL alone {exposed:.0f} %, computing {computing:.0f} %",
@@ -638,7 +645,7 @@ def _of_kernels(
     count = sum(kernel.calls or 0.0 for kernel in mine) / (_each_iteration(case) or 1)
     calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
     launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
-    idle = case.idle_gpu.in_gaps("launch") / case.idle_gpu.med_ns if case.idle_gpu else 0.0
+    idle = case.idle_gpu.in_gaps("launch", lengths=SHORT) / case.idle_gpu.med_ns if case.idle_gpu else 0.0
     gain = (share * busy / 100 + launched * idle) * _GAINS[cause]
     if case.idle_gpu is not None and (host_ns := case.idle_gpu.use.get("host_ns")) and not idle > _MOSTLY:
         gain = min(gain, max(100 * (1 - host_ns / case.idle_gpu.med_ns), gain / 4))  # then the host is the limit
@@ -685,7 +692,7 @@ def _recompiles(case: CaseSummary, _: Context) -> Hit | None:
         case, "recompilation", share, f"compiles {use['compiles']:.0f} times, {format_ns(use['compile_ns'])}",
         f"{share:.0f} % of the time from the first kernel on is {use['compiles']:.0f} gaps of"
         f" {format_ns(use['compile_ns'] / use['compiles'])}, at the end of each of which a module is loaded: a compiler"
-        " compiles again", f"{share:.0f} %", "gpu_use",
+        " compiles again, or libraries try kernels", f"{share:.0f} %", "gpu_use",
     )  # fmt: skip
 
 
@@ -693,18 +700,23 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
     """Iterations at equal distances that take longer than the others, and what differs in them."""
     use, iterations = case.idle_gpu.use if case.idle_gpu else {}, case.iterations
     share, period = use.get("slower_pct", 0.0), use.get("period")
-    if iterations is None or share < _SLOWER_PCT or not use.get("slow"):
+    if iterations is None or case.idle_gpu is None or share < _SLOWER_PCT or not use.get("slow"):
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
-    loads = case.idle_gpu.loads if case.idle_gpu else 0.0
-    if loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
+    if case.idle_gpu.loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
         return _hit(
             case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
             f"{use['slow']:.0f} of {iterations.count} iterations take {format_ns(more)} longer than the usual"
             f" {format_ns(iterations.med_ns)}, and modules are loaded in them: a compiler compiles again",
             f"{share:.0f} %", "iterations",
         )  # fmt: skip
-    which = f"every {_ordinal(int(period))} iteration" if period else f"each of {use['slow']:.0f} iterations"
+    if more < _HOSTS_NS and gpu <= _LITTLE * more:  # the system's, or Python's
+        return None
+    if iterations.found_by == "kernel_sequence" and ("launches" not in use or case.idle_gpu.operations < _LOOP):
+        return None  # which may be a loop within an iteration
+    takes = f"every {_ordinal(int(period))} iteration takes" if period else (
+        f"{use['slow']:.0f} of {iterations.count} iterations take"
+    )  # fmt: skip
     if gpu >= _MOST * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
     elif gpu <= _LITTLE * more:
@@ -714,8 +726,8 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
     return _hit(
-        case, "periodic-slow-iteration", share, f"{which} takes {format_ns(more)} more",
-        f"{which} takes {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
+        case, "periodic-slow-iteration", share, f"{takes} {format_ns(more)} more",
+        f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{share:.0f} %", "iterations",
     )  # fmt: skip
 

@@ -256,7 +256,7 @@ def _period(phases: Phased) -> Row:
     if slow.any():  # those that are hardly slow among others that are so many times are none
         slow &= durations - usual >= _PART * float((durations - usual).max())
     places = np.flatnonzero(slow)
-    if len(places) < _FEWEST_SLOW or 2 * len(places) > len(durations):
+    if len(places) < _FEWEST_SLOW or 2 * len(places) >= len(durations):
         return {}
     distances, counts = np.unique(np.diff(places), return_counts=True)
     period = int(distances[np.argmax(counts)])

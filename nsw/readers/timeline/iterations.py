@@ -146,7 +146,8 @@ _LIKELY: Final = 32  # lags that the autocorrelation proposes
 _WHOLE_REPETITION: Final = 0.9  # of a repetition's kernels
 _ANCHORS: Final = 256  # kernels tried as the first of a repetition
 _TRIVIAL: Final = 3  # kernels
-_FEW_KERNELS, _SHORT_NS = 32, 1e6  # of a repetition that may be a loop within an iteration
+_UNEQUAL: Final = 10.0  # times by which the quartiles of iterations' times differ at most
+_FEW_KERNELS: Final = 32  # of a repetition that may be a loop within an iteration
 _LONG_PAUSE, _LONG_PAUSE_NS = 5.0, 50_000.0  # times the usual one, and ns: a pause that may end an iteration
 _SAME_DISTANCE: Final = 0.8  # of the distances between what ends iterations
 _LONGEST_LAUNCH_NS: Final = 100_000.0  # a loop of one kernel that takes longer is a time step rather than a launch
@@ -196,7 +197,7 @@ def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArr
         order = np.argsort(launched, kind="stable")
         names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
     repeated = repetitions(names, starts, durations) or _behind_trials(names, starts, durations)
-    if repeated is not None and len(repeated[0]) > 1 and _may_be_inner(starts, repeated[0]):
+    if repeated is not None and len(repeated[0]) > 1 and _may_be_inner(repeated[0]):
         by_input = None if inputs is None else _separated(launched, [inputs])
         pauses = np.diff(launched)
         long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
@@ -210,6 +211,9 @@ def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArr
     if repeated is None:
         return None
     heads, behind = repeated
+    low, high = np.quantile(np.diff(starts[heads]), (0.25, 0.75)).tolist() if len(heads) > _FEWEST else (1.0, 1.0)
+    if high > _UNEQUAL * low:
+        return None
     end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
     return Iterations("kernel_sequence", None, launched[heads], end)
 
@@ -264,10 +268,9 @@ def _holds(outer: IntArray, inner: IntArray) -> bool:
     return length >= 2 * step and (step <= _TRIVIAL or length % step != 0)
 
 
-def _may_be_inner(starts: IntArray, heads: IntArray) -> bool:
+def _may_be_inner(heads: IntArray) -> bool:
     """Whether a repetition is so small that it may be a loop within an iteration: over layers, or parameters."""
-    few = float(np.median(np.diff(heads))) <= _FEW_KERNELS
-    return few and float(np.median(np.diff(starts[heads]))) <= _SHORT_NS
+    return float(np.median(np.diff(heads))) <= _FEW_KERNELS
 
 
 def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:
