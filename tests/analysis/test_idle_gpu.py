@@ -128,7 +128,9 @@ def test_waits_after_each_operation_are_the_cause_and_a_wait_an_iteration_is_non
 def test_values_that_are_read_back_come_before_launches_which_no_graph_can_hold_then():
     rows = [gap("value", "middle", 17, 60 * US), gap("launch", "middle", 60, 30 * US)]
     (text,) = explained(*rows, values=17, waits=17)
-    assert "the host reads 17 values of a few bytes back an iteration (.item())" in text
+    assert (
+        "the host reads 17 values of a few bytes back an iteration (.item(), print), waits for each, and only" in text
+    )
 
 
 def test_a_selection_by_data_is_told_from_values_that_are_read():

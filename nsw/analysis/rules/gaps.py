@@ -37,6 +37,7 @@ _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-thre
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
+_A_FEW, _VALUE = 64, 4096  # bytes
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
 _JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
@@ -91,14 +92,12 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
         known, size = causes()["gaps-unmeasured"], f"{100 - idle.busy_pct:.0f} %"
-        why, remedy = "its tables were made before gaps were measured", known.remedy()
+        why, what, do, remedy = "its tables were made before gaps were measured", "gaps not measured", known.do, ""
         if idle.gaps:
-            why, remedy = (
-                "its report has no CUDA calls, which would show why",
-                "Record them: `nsys profile --trace=cuda`.",
-            )
-        return [Hit("gaps-unmeasured", case.id, 100 - idle.busy_pct, f"idle {size}, gaps not measured", known.do,
-                    f"{base}: {why}", remedy, size, "iterations")]  # fmt: skip
+            why, what = "its report has no CUDA calls, which would show why", "no CUDA calls recorded"
+            do, remedy = "record CUDA calls", "Record them: `nsys profile --trace=cuda`."
+        return [Hit("gaps-unmeasured", case.id, 100 - idle.busy_pct, f"idle {size}, {what}", do, f"{base}: {why}",
+                    remedy or known.remedy(), size, "iterations")]  # fmt: skip
     hits = []
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
@@ -278,6 +277,12 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     return parts
 
 
+def _size(idle: IdleGpu) -> str:
+    """How large the values are that the host reads back."""
+    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU" and copy.med_bytes]
+    return _bytes(max(sizes)) if sizes and _A_FEW < max(sizes) <= _VALUE else "a few bytes"
+
+
 def _selected(case: CaseSummary) -> float:
     """How much of the kernels select or gather rows by data, 0 to 1; 0 where none selects."""
     kernels = [share for share in case.gpu_work if share.kind == "kernel"]
@@ -295,9 +300,14 @@ def _waited(case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a
             return IdleCause("changing-shapes", saved, f"waits for {count} an iteration",
                              f"the host waits for the size of a selection ({count} read from the GPU an iteration),"
                              " since shapes depend on data")  # fmt: skip
+        read = [gap for gap in idle.gaps if gap.cause == "value"]
+        own = sum(gap.total_ns - gap.cuda_ns for gap in read) / max(sum(gap.gaps for gap in read), 1.0)
+        then = "and only then launches on"
+        if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
+            then = f"and works {format_ns(own)} behind it before it launches on: it prints or logs"
         return IdleCause("scalar-reads", saved, f"reads {count} back an iteration",
-                         f"the host reads {count} of a few bytes back an iteration (.item()), waits for each, and only"
-                         " then launches on")  # fmt: skip
+                         f"the host reads {count} of {_size(idle)} back an iteration (.item(), print), waits for each,"
+                         f" {then}")  # fmt: skip
     which = "each operation" if a_kernel >= 0.8 else "many operations"
     return IdleCause("sync-each-operation", saved, f"{waits:.0f} waits for the GPU an iteration",
                      f"the host synchronises with the GPU after {which} ({waits:.0f} waits for"

@@ -458,7 +458,7 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         return _small_collectives(case, talk, exposed, head)
     if talk is not None and talk.own_ns >= _LARGE_COLLECTIVE_NS and 0 < (talk.channels or 0) <= _FEW_CHANNELS:
         return _hit(
-            case, "slow-link", _NVLINK * exposed, f"{talk.channels:.0f} channels of NCCL, {exposed:.0f} % alone",
+            case, "slow-link", _NVLINK * exposed, f"NCCL alone {exposed:.0f} %, on {talk.channels:.0f} channels",
             f"{head}, in {talk.calls:.0f} collectives of {format_ns(talk.own_ns)} on {talk.channels:.0f} channels, as"
             " over PCIe or the host's memory; over NVLink NCCL uses 16 or more", f"{exposed:.0f} %", "gpu_use",
         )  # fmt: skip

@@ -224,7 +224,7 @@ def _behind_trials(names: IntArray, starts: IntArray, durations: IntArray) -> tu
     found = repetitions(names[first:], starts[first:], durations[first:], fewest=_REPETITIONS)
     if found is None or len(names) - first - found[1] > 2 * (length := int(np.median(np.diff(found[0])))):
         return None
-    if length < _LARGE:
+    if length < _LARGE or repetitions(names[:first], starts[:first], durations[:first]) is not None:
         return None
     heads = [int(found[0][0]) + first]
     while heads[-1] >= length:
