@@ -11,8 +11,9 @@ from nsw.analysis.idle_gpu import Gaps, IdleGpu
 from nsw.analysis.kernel_classes import class_of, is_fp32_arithmetic
 from nsw.analysis.placement import StrayContext
 from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.hits import Hit
 from nsw.analysis.rules.pairs import of_scaling, of_variants
-from nsw.analysis.rules.registry import RULES, as_findings, hits_of
+from nsw.analysis.rules.registry import RULES, as_findings, hits_of, in_order
 from nsw.analysis.spent import Part, Spent
 from nsw.analysis.steady import Collectives, Iterations, Phase, Waiting
 
@@ -210,6 +211,31 @@ def test_a_rule_does_not_hold_for_a_case_that_is_only_near(name, near):
 
 def test_of_a_case_without_tables_no_rule_says_anything():
     assert hits_of([CaseSummary("c", {}, 0, None, None, None)]) == {"c": []}
+
+
+def test_a_start_that_tries_kernels_takes_long_though_no_iteration_does():
+    phases = (
+        Phase("setup", 900 * MS, 30 * MS, 30 * MS, None, None, (("[CUDA memcpy HtoD]", 5 * MS),)),
+        Phase("steady", 100 * MS, 20 * MS, 20 * MS, None, 10),
+    )
+    found = hit("slow-first-iteration", case(phases=phases, iterations=STEPS))
+    assert found.fact.startswith("the start takes 900 ms, as long as 90 later iterations")
+    copied_only = (replace(phases[0], what=(("[CUDA memcpy HtoD]", 15 * MS),)), phases[1])
+    assert hit("slow-first-iteration", case(phases=copied_only, iterations=STEPS)) is None
+
+
+@pytest.mark.parametrize(
+    ("gains", "order"),
+    [({"launch-bound": 80.0, "unfused-optimizer": 20.0}, ["unfused-optimizer", "launch-bound"]),
+     ({"launch-bound": 80.0, "unfused-optimizer": 19.0}, ["launch-bound", "unfused-optimizer"]),
+     ({"tensor-cores-unused": 40.0, "no-copy-overlap": 30.0}, ["no-copy-overlap", "tensor-cores-unused"]),
+     ({"data-loader": 30.0, "pageable-copies": 50.0}, ["pageable-copies", "data-loader"]),
+     ({"exposed-communication": 50.0, "stray-context": 0.1}, ["stray-context", "exposed-communication"]),
+     ({"exposed-communication": 50.0, "stray-context": 0.0}, ["exposed-communication", "stray-context"])],
+)  # fmt: skip
+def test_a_fault_comes_before_general_causes_of_at_most_four_times_its_gain(gains, order):
+    hits = [Hit(cause, "c", gain, "", "", "", "", "", "") for cause, gain in gains.items()]
+    assert [hit.cause for hit in in_order(hits)] == order
 
 
 def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():
