@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST: Final = 3  # iterations
-_WAITS: Final = re.compile(r"cu\w*Synchronize")
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
 
@@ -68,7 +67,7 @@ class IdleGpu:
         operations: GPU operations.
         gaps: Its gaps; empty: the tables were made before gaps were measured.
         copies: Its copies.
-        use: Its row of gpu_use, divided by the iterations; waits and kernels alone where that table was not made.
+        use: Its row of gpu_use, divided by the iterations; empty where that table was not made.
         calls: ns of each CUDA call of the host.
         processes: How many processes the run has.
         collectives: Whether they meet in NCCL kernels.
@@ -182,13 +181,11 @@ def _of_run(
     use = next((row for row in tables["gpu_use"] if _same_gpu(row, least)), None)
     count = (use and use.get("iterations")) or 1
     calls: dict[str, float] = {}
-    loads = waits = 0.0
+    loads = 0.0
     for part in steady.get(process_of(least), ()):
         if part["summary"] == "api_summary":
-            waits += (part["calls"] or 0.0) / least["steady"] if _WAITS.match(part["name"]) else 0.0
             loads += (part["calls"] or 0.0) if _LOADS.match(part["name"]) else 0.0
             calls[part["name"]] = calls.get(part["name"], 0.0) + (part["total_ns"] or 0.0) / least["steady"]
-    numbers = _numbers(use, count) if use else {"waits": waits, "kernels": least["med_gpu_ops"]}
     return IdleGpu(
         is_iteration=True,
         busy_pct=busy_share(least) or 0.0,
@@ -196,7 +193,7 @@ def _of_run(
         operations=least["med_gpu_ops"],
         gaps=_gaps(least, tables["gaps"], count),
         copies=_copies(least, tables["host_copies"], count),
-        use=numbers,
+        use=_numbers(use, count) if use else {},
         calls=calls,
         processes=len({process_of(row) for row in rows}),
         collectives=any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
