@@ -20,7 +20,18 @@ from nsw.analysis.idle_gpu import IdleGpu, idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table, times_of_kernels
 from nsw.analysis.placement import StrayContext, stray_contexts
 from nsw.analysis.spent import Spent, spent
-from nsw.analysis.steady import Iterations, Phase, Waiting, iterations, one_phase, phases, steady_rows, waiting
+from nsw.analysis.steady import (
+    Collectives,
+    Iterations,
+    Phase,
+    Waiting,
+    collectives,
+    iterations,
+    one_phase,
+    phases,
+    steady_rows,
+    waiting,
+)
 from nsw.tables.parquet_tables import RowsByRun, StoredRows
 
 if TYPE_CHECKING:
@@ -29,7 +40,7 @@ if TYPE_CHECKING:
     from nsw.tables.parquet_tables import TableData
 
 
-_FEWEST: Final = 6  # iterations
+_FEWEST, _FEW_ALIKE, _ALIKE = 6, 3, 1.25  # iterations; those of which none takes so many times the median
 _LOADER: Final = re.compile(r"DataLoader.*__next__")
 
 
@@ -87,6 +98,7 @@ class CaseSummary:
     phases: tuple[Phase, ...] = ()
     iterations: Iterations | None = None
     waiting: Waiting | None = None
+    collectives: Collectives | None = None
     import_ns: float | None = None
     perturbation: tuple[Perturbation, ...] = ()
     idle_gpu: IdleGpu | None = None
@@ -155,8 +167,11 @@ def _case(
     talk = [r for r in steady("communication", with_gpu) if "nccl" in {r.get("library"), r.get("kind")}]
     communication = _total(talk)
     several = max(1, len(with_gpu))
-    # of fewer iterations a median says little: where time goes is said of the whole run then
-    alike = all(row["steady"] >= _FEWEST for row in rows("iterations", with_gpu))
+    # a median of few iterations says little, unless they are alike: where time goes is said of the whole run then
+    alike = all(
+        row["steady"] >= _FEWEST or (row["steady"] >= _FEW_ALIKE and row["max_ns"] <= _ALIKE * row["med_ns"])
+        for row in rows("iterations", with_gpu)
+    )
     figures = figures_of(runs, by_run.get("figures", {}))
     return CaseSummary(
         id=id_,
@@ -179,6 +194,7 @@ def _case(
         phases=phases(rows("phases", with_gpu), rows("phase_summary", with_gpu)),
         iterations=iterations(rows("iterations", with_gpu)),
         waiting=waiting(talk, gpu_ns, rows("gpu_use", with_gpu), rows("gaps", with_gpu)),
+        collectives=collectives(rows("gpu_use", with_gpu[:1])),
         idle_gpu=idle_gpu(
             rows("iterations", with_gpu),
             {name: rows(name, with_gpu) for name in ("phase_summary", "gaps", "host_copies", "gpu_use")},

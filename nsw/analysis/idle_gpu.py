@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST: Final = 3  # iterations
-_PART: Final = 0.25  # of the idle time, or of the operations
-_WAITS: Final = re.compile(r"cu\w*Synchronize")
-_ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free)|Host(?:Alloc|Register))")
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
 
@@ -68,14 +65,15 @@ class IdleGpu:
         busy_pct: Share of the time in which its GPU is at work, NCCL's kernels included.
         med_ns: How long an iteration takes.
         operations: GPU operations.
-        gaps: Its gaps; of tables made before they were read as far as summaries tell; empty: not known.
+        gaps: Its gaps; empty: the tables were made before gaps were measured.
         copies: Its copies.
-        use: Its row of gpu_use, divided by the iterations; waits and kernels alone where that table was not made.
+        use: Its row of gpu_use, divided by the iterations; empty where that table was not made.
         calls: ns of each CUDA call of the host.
         processes: How many processes the run has.
         collectives: Whether they meet in NCCL kernels.
         gpu: Which one it is, in words.
         loads: Modules that are loaded in the steady state.
+        has_calls: Whether the report has the host's CUDA calls, by which gaps are told apart.
     """
 
     is_iteration: bool
@@ -90,6 +88,7 @@ class IdleGpu:
     collectives: bool
     gpu: str
     loads: float = 0.0
+    has_calls: bool = True
 
     @property
     def idle_ns(self) -> float:
@@ -182,26 +181,25 @@ def _of_run(
     use = next((row for row in tables["gpu_use"] if _same_gpu(row, least)), None)
     count = (use and use.get("iterations")) or 1
     calls: dict[str, float] = {}
-    loads = waits = 0.0
+    loads = 0.0
     for part in steady.get(process_of(least), ()):
         if part["summary"] == "api_summary":
-            waits += (part["calls"] or 0.0) / least["steady"] if _WAITS.match(part["name"]) else 0.0
             loads += (part["calls"] or 0.0) if _LOADS.match(part["name"]) else 0.0
             calls[part["name"]] = calls.get(part["name"], 0.0) + (part["total_ns"] or 0.0) / least["steady"]
-    numbers = _numbers(use, count) if use else {"waits": waits, "kernels": least["med_gpu_ops"]}
     return IdleGpu(
         is_iteration=True,
         busy_pct=busy_share(least) or 0.0,
         med_ns=least["med_ns"],
         operations=least["med_gpu_ops"],
-        gaps=_gaps(least, tables["gaps"], count) if use else _gaps_by_summaries(least, calls, waits),
+        gaps=_gaps(least, tables["gaps"], count),
         copies=_copies(least, tables["host_copies"], count),
-        use=numbers,
+        use=_numbers(use, count) if use else {},
         calls=calls,
         processes=len({process_of(row) for row in rows}),
         collectives=any((row.get("med_communication_pct") or 0.0) > 0 for row in rows),
         gpu="the GPU" if len(rows) == 1 else name if name.startswith("GPU ") else f"the GPU of {name}",
         loads=loads,
+        has_calls=use is None or use.get("launches") is not None,
     )
 
 
@@ -218,22 +216,6 @@ def _gaps(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Gaps, ...]:
     )
 
 
-def _gaps_by_summaries(gpu: Row, calls: Mapping[str, float], waits: float) -> tuple[Gaps, ...]:
-    """What tables made before gaps were read tell of them: the longest one, and how often calls are made."""
-    idle_ns, longest = gpu["med_ns"] * (1 - (busy_share(gpu) or 0.0) / 100), gpu.get("med_longest_gap_ns")
-    allocating = sum(ns for name, ns in calls.items() if _ALLOCATES.match(name))
-    if allocating >= _PART * idle_ns:
-        mine, cause, length = min(allocating, idle_ns), "allocate", "middle"
-        return Gaps(cause, length, 1.0, mine), Gaps("launch", length, 1.0, idle_ns - mine)
-    if longest is None:
-        return ()
-    if longest >= idle_ns / 2:
-        mine = min(longest, idle_ns)
-        return Gaps("launch", "long", 1.0, mine), Gaps("launch", "short", 1.0, idle_ns - mine)
-    cause = "synchronise" if waits >= _PART * gpu["med_gpu_ops"] else "launch"
-    return (Gaps(cause, "short", gpu["med_gpu_ops"], idle_ns),)
-
-
 def _copies(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies, ...]:
     return tuple(
         Copies(
@@ -247,8 +229,9 @@ def _copies(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies, ...]:
 
 
 _NOT_DIVIDED: Final = frozenset(
-    {"iterations", "streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct"}
-)
+    {"iterations", "streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct",
+     "collective_ns", "channels"}
+)  # fmt: skip
 
 
 def _numbers(use: Row, count: float) -> dict[str, float]:

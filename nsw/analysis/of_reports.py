@@ -124,14 +124,15 @@ def _results(report: ReadReport, *, alone: bool) -> list[ReadReport]:
 def _of_iterations(tables: _Rows) -> _Rows:
     """The tables, without iterations that only repeated kernels show and that hold less than half of the GPU's work.
 
-    Set-up does not count.
+    Set-up does not count; warm-up is of the iterations.
     """
     work: dict[str, float] = {}
     for row in tables.get("phases", ()):
         work[row["phase"]] = work.get(row["phase"], 0.0) + (row["gpu_ns"] or 0.0)
     iterations = tables.get("iterations", ())
     marked = any(row["found_by"] != "kernel_sequence" for row in iterations)
-    if not iterations or marked or work.get("steady", 0.0) >= _MOSTLY * (sum(work.values()) - work.get("setup", 0.0)):
+    after_setup = sum(work.values()) - work.get("setup", 0.0)
+    if not iterations or marked or after_setup - work.get("end", 0.0) >= _MOSTLY * after_setup:
         return tables
     return {
         name: table_rows

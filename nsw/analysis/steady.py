@@ -85,6 +85,37 @@ class Waiting:
     late_input: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Collectives:
+    """The collectives of a GPU, of an iteration where there are iterations.
+
+    `own_ns` is the duration of the median one on the GPU that waits least for the others; `channels` how many blocks
+    the longer ones have there: NCCL's channels. `share_pct` of the GPUs' work is in collectives, `own_pct` without
+    waiting.
+    """
+
+    calls: float
+    own_ns: float
+    channels: float | None
+    share_pct: float
+    own_pct: float
+
+
+def collectives(rows: Sequence[Row]) -> Collectives | None:
+    """The collectives of a case by its rows of gpu_use; None where fewer than two GPUs take part."""
+    mine = [row for row in rows if row.get("collectives")]
+    if len(mine) < 2:
+        return None
+    least = min(mine, key=lambda row: row["collective_ns"])
+    work = sum(row["kernel_ns"] for row in mine)
+    return Collectives(
+        statistics.median(row["collectives"] / (row.get("iterations") or 1) for row in mine),
+        least["collective_ns"], least.get("channels"),
+        100 * sum(row["communication_ns"] for row in mine) / work,
+        100 * sum(row["collectives"] for row in mine) * least["collective_ns"] / work,
+    )  # fmt: skip
+
+
 def steady_rows(name: str, summary_rows: Iterable[Row], parts: Iterable[Row]) -> list[Row]:
     """The rows of a summary that speak of the steady state.
 

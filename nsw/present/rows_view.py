@@ -90,7 +90,7 @@ IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
 COUNTS: Final = frozenset({
     "calls", "primitive_calls", "samples", "allocations", "invocations", "matches", "iterations", "warmup", "steady",
     "gaps", "to_gpu", "writing", "late_calls", "operations", "waits", "values", "streams", "default_stream",
-    "lock_threads", "slow", "period", "gpu_ops", "med_gpu_ops",
+    "lock_threads", "slow", "period", "gpu_ops", "med_gpu_ops", "collectives", "channels", "compiles", "late_compiles",
     "kernels", "copies", "launches", "measured", "runs", "baseline_runs",
 })  # fmt: skip
 

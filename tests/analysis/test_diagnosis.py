@@ -1,7 +1,9 @@
 """What nsw says first of recorded programs with known illnesses: bench/diagnosis has them, with the truth."""
 
+import contextlib
 import importlib.util
 import re
+import sqlite3
 import sys
 from collections import Counter
 from pathlib import Path
@@ -36,6 +38,55 @@ def test_a_cause_that_was_named_stays_named_and_a_healthy_program_stays_unblamed
 def test_names_of_kernels_ranges_and_files_change_no_verdict(case):
     result = score.score(OPEN[case], seed=7)
     assert result.verdict in {"named", "quiet"}, result.said
+
+
+def stretched(factor):
+    return lambda database: change_times(
+        database,
+        f'UPDATE {{}} SET start = CAST(start * {factor} AS INTEGER), "end" = CAST("end" * {factor} AS INTEGER)',
+    )
+
+
+def cut(first, last):
+    """Leave out what begins before and behind these shares of the kernels."""
+
+    def cut_ends(database):
+        starts = [row[0] for row in database.execute("SELECT start FROM CUPTI_ACTIVITY_KIND_KERNEL ORDER BY start")]
+        low, high = (starts[int(share * (len(starts) - 1))] for share in (first, last))
+        change_times(database, f"DELETE FROM {{}} WHERE start < {low} OR start > {high}")
+
+    return cut_ends
+
+
+def change_times(database, statement):
+    for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        if {"start", "end"} <= {row[1] for row in database.execute(f'PRAGMA table_info("{table}")')}:
+            database.execute(statement.format(f'"{table}"'))
+
+
+def without_system_calls(database):
+    database.execute("DROP TABLE IF EXISTS OSRT_API")
+    database.execute("DROP TABLE IF EXISTS NVTX_EVENTS")
+
+
+CHANGES = {"half": stretched(0.5), "double": stretched(2), "end cut": cut(0, 0.7), "late": cut(0.3, 1),
+           "few tables": without_system_calls}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("case", ["t01", "t04", "t09", "t10", "t18", "t60", "g01", "g02", "g54"])
+def test_the_verdict_holds_at_another_speed_and_with_less_recorded(case, change, monkeypatch):
+    unpack = recordings.unpack
+
+    def changed(name, folder):
+        timeline = unpack(name, folder)["timeline"]
+        with contextlib.closing(sqlite3.connect(timeline)) as database:
+            CHANGES[change](database)
+            database.commit()
+        return {"timeline": timeline}
+
+    monkeypatch.setattr(score.recordings, "unpack", changed)
+    assert score.score(OPEN[case]).verdict in {"named", "quiet"}
 
 
 def test_other_names_reach_kernels_and_ranges(tmp_path):

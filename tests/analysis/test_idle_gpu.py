@@ -26,7 +26,18 @@ LAUNCHES = call("cudaLaunchKernel", 125, 8 * US)
 
 
 def said(*rows, parts=(KERNELS, LAUNCHES), **more):
-    return told(list(parts), list(rows), **more)[1]
+    """What is said of GPUs whose gaps are one of `gap` and short ones between launches."""
+    return told(list(parts), list(rows), gaps=[gap_row for row in rows for gap_row in gaps_of(row)], **more)[1]
+
+
+def gaps_of(row):
+    """Rows of gaps: the longest one of a row of iterations, and what is left of its idle time."""
+    share = max((row.get(name) or 0.0 for name in ("gpu_busy_pct", "med_gpu_busy_pct")), default=0.0)
+    idle_ns, longest = row["med_ns"] * (1 - share / 100), row["med_longest_gap_ns"] or 0.0
+    long = min(longest, idle_ns) if longest >= idle_ns / 2 else 0.0
+    lengths = {"long": long, "short": idle_ns - long}
+    origin = {name: row.get(name) for name in ("run", "report", "pid", "device", "rank")}
+    return [gap("launch", length, 1 / 18, ns) | origin for length, ns in lengths.items() if ns]
 
 
 def gap(cause, length, gaps, each, **more):
@@ -43,7 +54,7 @@ def use(**more):
                "values": 0} | more  # fmt: skip
     kept = {"streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns", "slower_pct"}
     return {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "iterations": 18} | {
-        name: value if name in kept else 18 * value for name, value in numbers.items()
+        name: value if name in kept or value is None else 18 * value for name, value in numbers.items()
     }
 
 
@@ -117,7 +128,9 @@ def test_waits_after_each_operation_are_the_cause_and_a_wait_an_iteration_is_non
 def test_values_that_are_read_back_come_before_launches_which_no_graph_can_hold_then():
     rows = [gap("value", "middle", 17, 60 * US), gap("launch", "middle", 60, 30 * US)]
     (text,) = explained(*rows, values=17, waits=17)
-    assert "the host reads 17 values of a few bytes back an iteration (.item())" in text
+    assert (
+        "the host reads 17 values of a few bytes back an iteration (.item(), print), waits for each, and only" in text
+    )
 
 
 def test_a_selection_by_data_is_told_from_values_that_are_read():
@@ -188,12 +201,23 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
     assert "8th" not in " ".join(explained(busy=98.0, slower_gpu_ns=0.0, **slow | {"slower_pct": 4.0}))
 
 
-def test_tables_made_before_gaps_were_read_tell_what_their_summaries_do():
-    parts = [KERNELS, LAUNCHES, call("cudaDeviceSynchronize", 100, 20 * US)]
-    assert "after each operation (100 waits for 125 operations" in said(idle(), parts=parts)[0]
-    assert "2 ms of that are one gap" in said(idle(gap=2 * MS))[0]
-    assert "most in cudaFree" in said(idle(), parts=[KERNELS, call("cudaFree", 2, 0.5 * MS)])[0]
-    assert said(idle(gap=None)) == []
+def test_of_tables_made_before_gaps_were_measured_only_that_is_said():
+    _, (text,) = told([KERNELS, LAUNCHES], [idle(gap=2 * MS)])
+    assert text == (
+        "The GPU is idle 68 % of an iteration of 4 ms: its tables were made before gaps were measured. `nsw reread` reads"
+        " the reports again, and measures what the host does in the gaps."
+    )
+
+
+def test_without_cuda_calls_a_gap_has_no_cause_but_the_copy_behind_it():
+    (text,) = explained(gap("launch", "middle", 125, 21.8 * US), launches=None, parts=(KERNELS,))
+    assert text == (
+        "The GPU is idle 68 % of an iteration of 4 ms: its report has no CUDA calls, which would show why. Record them:"
+        " `nsys profile --trace=cuda`."
+    )
+    (text,) = explained(gap("launch", "long", 1, 2 * MS, to_gpu=1), launches=None, parts=(KERNELS,))
+    assert "2.72 ms of that are one gap, in which the GPU waits for a copy to it." in text
+    assert explained(gap("launch", "middle", 125, 8 * US), launches=None, parts=(KERNELS,), busy=75.0) == []
 
 
 def slowed(bare, held, busy=32.0, unit="images/s"):
@@ -335,17 +359,17 @@ def test_cases_that_are_idle_for_different_reasons_have_a_sentence_each():
     runs = [timeline("a", "one"), timeline("b", "two"), timeline("d", "three")]
     rows = [idle(50.0, run="a"), idle(30.0, run="b", gap=2.5 * MS), idle(20.0, run="d")]
     parts = [part("steady", "k", 18 * MS, run=run) for run in "abd"]
-    _, (second, first) = told(parts, rows, runs=runs)
+    first, second = said(*rows, parts=parts, runs=runs)
     assert first.startswith("three: the GPU is idle 80 %")
     assert first.endswith("Likewise one (50 %).")
     assert second.startswith("two: the GPU is idle 70 %")
-    assert "are one gap" in second  # what names the cause comes before the remedy for all launches
+    assert "are one gap" in second
 
 
 def test_of_repeats_the_middle_one_counts():
     runs = [timeline("a"), timeline("b"), timeline("d")]
     rows = [idle(busy, run=run) for run, busy in (("a", 20.0), ("b", 85.0), ("d", 90.0))]
-    assert told([part("steady", "k", 18 * MS, run=run) for run in "abd"], rows, runs=runs)[1] == []
+    assert said(*rows, parts=[part("steady", "k", 18 * MS, run=run) for run in "abd"], runs=runs) == []
 
 
 @pytest.mark.parametrize(("devices", "nccl", "busy"), [((0, 0), 0.0, None), ((0, 1), 0.0, 45.0), ((0, 0), 40.0, 45.0)])

@@ -11,10 +11,11 @@ from nsw.analysis.idle_gpu import Gaps, IdleGpu
 from nsw.analysis.kernel_classes import class_of, is_fp32_arithmetic
 from nsw.analysis.placement import StrayContext
 from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.hits import Hit
 from nsw.analysis.rules.pairs import of_scaling, of_variants
-from nsw.analysis.rules.registry import RULES, as_findings, hits_of
+from nsw.analysis.rules.registry import RULES, as_findings, hits_of, in_order
 from nsw.analysis.spent import Part, Spent
-from nsw.analysis.steady import Iterations, Phase, Waiting
+from nsw.analysis.steady import Collectives, Iterations, Phase, Waiting
 
 from . import test_host
 from .made import KERNEL
@@ -53,16 +54,30 @@ def of_class(name, ms, **more):
     return case(spent=spent((name, ms), ("GEMM", 10 - ms), **more), gpus=H100)
 
 
-def waiting(exposed, pct=0.0, *, hidden=0.0, computing=None, collectives=4, **why):
-    parts = (Part("NCCL", 5 * MS, float(collectives), "", 5 * MS), Part("GEMM", 5 * MS, 50.0, "", 5 * MS))
+def waiting(exposed, pct=0.0, *, hidden=0.0, computing=None, talk=None, **why):
+    parts = (Part("NCCL", 5 * MS, 4.0, "", 5 * MS), Part("GEMM", 5 * MS, 50.0, "", 5 * MS))
     share = 100 - exposed if computing is None else computing
     found = replace(spent(exposed_pct=exposed, hidden_pct=hidden, computing_pct=share), parts=parts)
-    return case(spent=found, waiting=Waiting(pct, "rank 3", **why) if pct else None)
+    return case(spent=found, collectives=talk, iterations=STEPS, waiting=Waiting(pct, "rank 3", **why) if pct else None)
+
+
+def talk(calls=16.0, own=49 * US, channels=24, share=40.0):
+    return Collectives(calls, own, channels, share, share / 4)
+
+
+def unsplit(**numbers):
+    """A run of one process without iterations, of 4 s from its first kernel on."""
+    use = {"compiles": 3, "late_compiles": 2, "compile_ns": 900 * MS, "span_ns": 4000 * MS} | numbers
+    return idle(is_iteration=False, gaps=(), use=use)
 
 
 FOREACH = "void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>>()"
 FUSED = "void at::native::multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>>()"
 FILL = "void at::native::vectorized_elementwise_kernel<4, FillFunctor<float>>()"
+STRIDED = (
+    "void at::native::elementwise_kernel<(int)128, (int)4, void at::native::gpu_kernel_impl_nocast"
+    "<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda(c10::BFloat16)]>(int)"
+)
 CAST = "void at::native::vectorized_elementwise_kernel<4, bfloat16_copy_kernel_cuda>()"
 
 
@@ -126,7 +141,15 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("exposed-communication", waiting(10.0, hidden=5.0), [waiting(9.9, hidden=5.0)], "NCCL alone 10 %"),
     ("no-backward-overlap", waiting(10.0), [waiting(10.0, hidden=5.0)], "NCCL alone 10 %, none hidden"),
     ("too-little-work", waiting(60.0, computing=30.0), [waiting(60.0, computing=70.0)], "NCCL alone 60 %, computing 30 %"),
-    ("small-buckets", waiting(40.0, collectives=64), [waiting(40.0, collectives=31)], "64 collectives of 78.1 us"),
+    ("small-buckets", waiting(40.0, talk=talk()), [waiting(40.0, talk=talk(15.0)), waiting(40.0, talk=talk(own=50 * US))],
+     "16 collectives of 49 us"),
+    ("small-buckets", case(collectives=talk(share=10.0)), [case(collectives=talk(share=9.0)), case(collectives=talk(own=60 * US))],
+     "16 collectives of 49 us"),
+    ("slow-link", waiting(40.0, talk=talk(2.0, 500 * US, 4)),
+     [waiting(40.0, talk=talk(2.0, 500 * US, 16)), waiting(40.0, talk=talk(2.0, 400 * US, 4)), waiting(40.0, talk=talk(2.0, 500 * US, None))],
+     "NCCL alone 40 %, on 4 channels"),
+    ("recompilation", unsplit(), [unsplit(late_compiles=1), unsplit(compiles=2), unsplit(compile_ns=300 * MS)],
+     "compiles 3 times, 900 ms"),
     ("late-rank-host", waiting(40.0, pct=20.0), [waiting(40.0, pct=10.0)], "rank 3 is late, NCCL alone 40 %"),
     ("late-rank-data", waiting(40.0, pct=20.0, late_gap_ns=MS, late_input=True), [waiting(40.0, pct=20.0)], "rank 3 is late"),
     ("uneven-work", waiting(40.0, pct=20.0, late_work_pct=20.0, late_kernels_pct=20.0),
@@ -136,13 +159,15 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("tensor-cores-unused", of_class("GEMM", 10, fp32=2), [of_class("GEMM", 10, fp32=1.9), of_class("GEMM", 10, fp32=9, idle_pct=40.0),
      replace(of_class("GEMM", 10, fp32=9), gpus=V100), replace(of_class("GEMM", 10, fp32=9), gpus=())], "20 % FP32 GEMM"),
     ("layout-conversion", launched(("void nchwToNhwcKernel<float>()", 8)), [launched(("void nchwToNhwcKernel<float>()", 7)),
-     launched(("transpose(float*)", 50))], "8 % converts layouts"),
+     launched(("transpose(float*)", 50)), launched((CAST, 50))], "8 % converts layouts"),
+    ("layout-conversion", launched((STRIDED, 8)), [launched((STRIDED.replace("elementwise", "unrolled_elementwise"), 50))], "8 %"),
     ("unfused-optimizer", launched((FOREACH, 20)), [launched((FOREACH, 19)), launched((FOREACH, 50), (FUSED, 10))],
      "20 % is the optimizer's step"),
     ("unfused-attention", launched(("softmax_warp_forward<float>()", 20)), [launched(("softmax_warp_forward<float>()", 19)),
      launched(("my_softmax(float*)", 50))], "20 % is softmax and elementwise work"),
     ("autocast-weight-casts", launched((CAST, 15, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
-     [launched((CAST, 14, 20.0), ("sm90_xmma_gemm_f16f16", 50)), launched(("my_bfloat16_copy(float*)", 50, 20.0), ("sm90_xmma_gemm_f16f16", 50))], "15 % is casts"),
+     [launched((CAST, 14, 20.0), ("sm90_xmma_gemm_f16f16", 50)), launched(("my_bfloat16_copy(float*)", 50, 20.0), ("sm90_xmma_gemm_f16f16", 50)),
+      launched((STRIDED, 50, 20.0), ("sm90_xmma_gemm_f16f16", 50))], "15 % is casts"),
     ("dense-embedding-gradient", launched((FUSED, 40), (FILL, 5), ("compute_grad_weight<float>()", 1)),
      [launched((FUSED, 40), (FILL, 4), ("compute_grad_weight<float>()", 1)), launched((FUSED, 40), (FILL, 5))], "45 % is the dense"),
     ("short-kernels", of_class("elementwise", 2.5, short=50.0),
@@ -188,6 +213,31 @@ def test_of_a_case_without_tables_no_rule_says_anything():
     assert hits_of([CaseSummary("c", {}, 0, None, None, None)]) == {"c": []}
 
 
+def test_a_start_that_tries_kernels_takes_long_though_no_iteration_does():
+    phases = (
+        Phase("setup", 900 * MS, 30 * MS, 30 * MS, None, None, (("[CUDA memcpy HtoD]", 5 * MS),)),
+        Phase("steady", 100 * MS, 20 * MS, 20 * MS, None, 10),
+    )
+    found = hit("slow-first-iteration", case(phases=phases, iterations=STEPS))
+    assert found.fact.startswith("the start takes 900 ms, as long as 90 later iterations")
+    copied_only = (replace(phases[0], what=(("[CUDA memcpy HtoD]", 15 * MS),)), phases[1])
+    assert hit("slow-first-iteration", case(phases=copied_only, iterations=STEPS)) is None
+
+
+@pytest.mark.parametrize(
+    ("gains", "order"),
+    [({"launch-bound": 80.0, "unfused-optimizer": 20.0}, ["unfused-optimizer", "launch-bound"]),
+     ({"launch-bound": 80.0, "unfused-optimizer": 19.0}, ["launch-bound", "unfused-optimizer"]),
+     ({"tensor-cores-unused": 40.0, "no-copy-overlap": 30.0}, ["no-copy-overlap", "tensor-cores-unused"]),
+     ({"data-loader": 30.0, "pageable-copies": 50.0}, ["pageable-copies", "data-loader"]),
+     ({"exposed-communication": 50.0, "stray-context": 0.1}, ["stray-context", "exposed-communication"]),
+     ({"exposed-communication": 50.0, "stray-context": 0.0}, ["exposed-communication", "stray-context"])],
+)  # fmt: skip
+def test_a_fault_comes_before_general_causes_of_at_most_four_times_its_gain(gains, order):
+    hits = [Hit(cause, "c", gain, "", "", "", "", "", "") for cause, gain in gains.items()]
+    assert [hit.cause for hit in in_order(hits)] == order
+
+
 def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():
     slow = copied("Host-to-Device", size=4 * MB, copies_pct=60.0)
     fast = replace(copied("Host-to-Device", size=25 * MB, copies_pct=5.0), id="other")
@@ -211,7 +261,7 @@ def test_hits_are_ordered_by_what_could_be_won_and_alike_cases_share_a_sentence(
     some[0] = replace(some[0], spent=spent(WORK, exposed_pct=60.0))
     hits = hits_of(some)
     assert [found.cause for found in hits["a"]] == ["exposed-communication", "launch-bound"]
-    second, first = as_findings(hits, several=True)
+    first, second = as_findings(hits, several=True)
     assert first.text.startswith("b: the GPU is idle 90 % of an iteration")
     assert first.text.endswith("Likewise c (60 %), a (50 %).")
     assert first.cases == ("b", "c", "a")

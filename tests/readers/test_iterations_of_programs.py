@@ -21,13 +21,15 @@ class Host:
     free: int = 0
     id: int = 0
     starts: list = field(default_factory=list)  # of iterations, by the host's clock
+    calls_from: int = 0  # ns: calls before are not recorded
 
     def step(self):
         self.starts.append(self.now)
 
     def _called(self, name, length):
         self.id += 1
-        self.database.call(self.now, length, name, correlationId=self.id)
+        if self.now >= self.calls_from:
+            self.database.call(self.now, length, name, correlationId=self.id)
         self.now += length + 1 * US
         return self.id
 
@@ -204,7 +206,38 @@ def samples(host):
         host.wait()
 
 
+def long_kernels_with_waits(host):
+    """A solver that looks at its residual every tenth step."""
+    for _ in range(12):
+        host.step()
+        host.run(*[A] * 10, us=1500)
+        host.wait()
+
+
+def few_long_steps(host):
+    for _ in range(4):
+        host.step()
+        host.run(*[A, B] * 30, HEAD, *[C, D] * 30, OPT)
+
+
+def autotuned(host):
+    """Kernels are tried before the loop, more of them than the loop has."""
+    for n in range(300):
+        host.run(f"void trial_{n % 97}()", A, f"void trial_{n % 89}()")
+    for _ in range(15):
+        host.step()
+        host.run(*[A, B, C] * 8, HEAD, OPT)
+
+
+def chance(host):
+    """Two kernels now and then, a thousand times as far apart at times: no loop."""
+    for n in range(8):
+        host.run(A, B)
+        host.sleep(10 if n % 2 else 200_000)
+
+
 PROGRAMS = [
+    (long_kernels_with_waits, 12), (few_long_steps, 4), (autotuned, 15), (chance, None),
     (equal_kernels, None), (equal_kernels_with_waits, 12), (equal_kernels_with_pauses, 12), (time_steps, 40),
     (two_kernels_a_step, 60), (equal_layers, 20), (many_equal_layers, 12), (forward_and_backward, 20), (parameter_loop, 12),
     (accumulation, 12), (two_networks, 15), (evaluation, 200), (losses_now_and_then, 100), (streams, 20), (decode, 60),
@@ -233,6 +266,17 @@ def test_the_iterations_are_the_outermost_loop_of_the_program(program, count, ho
     assert abs(row["iterations"] - count) <= max(1, 0.03 * count)  # one at an end may be cut, or have more behind it
     length = (max(host.free, host.now) - host.starts[0]) / count
     assert row["med_ns"] <= 1.1 * length
+
+
+def test_what_was_launched_before_the_calls_were_recorded_is_before_what_was_launched_behind_it(host):
+    """A GPU far behind its host, and a recording of calls that begins late."""
+    host.calls_from = 3000 * US
+    for _ in range(20):
+        host.step()
+        host.run(*[A, B, C] * 8, HEAD, OPT, us=30)
+    (row,) = tables_of(host)["iterations"]
+    assert abs(row["iterations"] - 20) <= 1
+    assert row["med_ns"] == pytest.approx(26 * 30 * US)
 
 
 def test_marks_that_hold_little_of_the_work_are_no_iterations_unless_they_are_named(host):
@@ -280,6 +324,36 @@ def test_a_gap_behind_a_value_that_is_read_is_of_the_value(host):
     assert sum(row["gaps"] for (cause, _), row in gaps.items() if cause == "value") >= 90
     (use,) = found["gpu_use"]
     assert use["values"] / use["iterations"] == pytest.approx(5, abs=0.3)
+
+
+def test_small_copies_one_behind_the_other_are_no_values_that_are_read(host):
+    for _ in range(20):
+        host.run(*[A, B, C, D] * 2, us=2)
+        for _ in range(10):
+            host.copy(2, 256, us=1)
+        host.run(OPT)
+    gaps, _ = gaps_of(host)
+    behind = {cause: sum(row["gaps"] for (name, _), row in gaps.items() if name == cause) for cause, _ in gaps}
+    assert behind["copy"] > 100 > behind.get("value", 0)
+
+
+def test_a_module_that_is_loaded_behind_a_long_gap_was_compiled(host):
+    for n in range(6):
+        host.sleep(200_000)
+        host.database.call(host.now - 30 * US, 20 * US, "cuModuleLoadData", correlationId=10_000 + n)
+        host.run(f"void once_{n}()", f"void twice_{n}()")
+    (use,) = tables_of(host)["gpu_use"]
+    assert (use["compiles"], use["late_compiles"]) == (5, 2)  # the first one is before the first kernel
+    assert use["compile_ns"] > 0.9 * use["span_ns"]
+
+
+def test_collectives_have_a_number_a_time_of_their_own_and_channels(host):
+    for _ in range(20):
+        host.run(*[A, B, C, D] * 2, OPT)
+        host.run("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(args)", us=900, blocks=4)
+        host.run("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(args)", us=5, blocks=1)
+    (use,) = tables_of(host)["gpu_use"]
+    assert (use["collectives"] / use["iterations"], use["channels"]) == (pytest.approx(2, abs=0.1), 4)
 
 
 def test_what_was_launched_ahead_of_the_gpu_waits_for_no_host(host):

@@ -20,7 +20,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
 
-__all__ = ["WORDS", "idle_causes", "idle_hits", "without_profiler"]
+__all__ = ["SHORT", "WORDS", "idle_causes", "idle_hits", "without_profiler"]
 
 _WORTH_PCT: Final = 8.0  # of an iteration
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
@@ -30,13 +30,14 @@ _EACH: Final = 0.25  # waits a kernel, or long gaps an operation
 _LOCKING: Final = 3  # threads that wait for a lock in turn
 _MANY: Final = 20  # launches of an iteration
 _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
-_SHORT: Final = ("short", "middle")
+SHORT: Final = ("short", "middle")
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
 _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
+_BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
-_SEVERAL: Final = 2  # waits of an iteration
+_A_FEW, _VALUE = 64, 4096  # bytes
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
 _JAX: Final = re.compile(r"^(?:loop_|input_|wrapped_|fusion|gemm_fusion|command_buffer)\w*(?:fusion|_\d+)?$")
@@ -84,16 +85,28 @@ def idle_hits(case: CaseSummary, slowed: float) -> list[Hit]:
     others = ""
     if idle.processes > 1:
         others = " The others wait for it in NCCL kernels." if idle.collectives else " Or it waits for another process."
+    found = idle_causes(case, idle)
+    if not idle.has_calls:
+        found = [cause for cause in found if cause.cause in _BY_OTHERS or case.host is not None]
+    if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
+        if 100 - idle.busy_pct < _LAUNCHES_PCT:
+            return []
+        known, size = causes()["gaps-unmeasured"], f"{100 - idle.busy_pct:.0f} %"
+        why, what, do, remedy = "its tables were made before gaps were measured", "gaps not measured", known.do, ""
+        if idle.gaps:
+            why, what = "its report has no CUDA calls, which would show why", "no CUDA calls recorded"
+            do, remedy = "record CUDA calls", "Record them: `nsys profile --trace=cuda`."
+        return [Hit("gaps-unmeasured", case.id, 100 - idle.busy_pct, f"idle {size}, {what}", do, f"{base}: {why}",
+                    remedy or known.remedy(), size, "iterations")]  # fmt: skip
     hits = []
-    for cause in idle_causes(case, idle):
+    for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
         sure = idle.is_iteration and cause.cause != "launch-bound"
         if gain >= (_WORTH_PCT if sure else _LAUNCHES_PCT):
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do, f"{base}: {cause.fact}",
-                (cause.advice or known.remedy(framework_of(case))) + others, f"{gain:.0f} %",
-                "gaps" if idle.gaps else "iterations",
+                (cause.advice or known.remedy(framework_of(case))) + others, f"{gain:.0f} %", "gaps",
             ))  # fmt: skip
     return hits
 
@@ -163,8 +176,10 @@ def _long(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         return IdleCause("logging", took, waits + "the host, which writes",
                          f"{head}the host computes or formats, and writes: a log")  # fmt: skip
     if sum(g.to_gpu for g in gaps) >= _MOSTLY * count:
-        return IdleCause("data-loader", took, waits + "input",
-                         f"{head}the host makes no CUDA call, and then copies its input to the GPU")  # fmt: skip
+        does = "the host makes no CUDA call, and then copies its input to the GPU"
+        if not idle.has_calls:
+            does = "the GPU waits for a copy to it"
+        return IdleCause("data-loader", took, waits + "input", head + does)
     return IdleCause("host-work", took, waits + "the host", f"{head}the host makes no CUDA call")
 
 
@@ -190,7 +205,7 @@ def _by_calls(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCause | No
 
 def _copying(idle: IdleGpu) -> IdleCause | None:
     """Gaps around copies that block the host: many small ones."""
-    took = idle.in_gaps("copy", lengths=_SHORT)
+    took = idle.in_gaps("copy", lengths=SHORT)
     copies = [c for c in idle.copies if c.direction != "on the GPU"]
     count = sum(c.calls for c in copies)
     small = [c for c in copies if (c.med_bytes or 0.0) <= 65536 and c.med_bytes is not None]
@@ -208,7 +223,7 @@ def _bytes(size: float) -> str:
 
 def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
-    launches, waits, values = (idle.in_gaps(kind, lengths=_SHORT) for kind in ("launch", "synchronise", "value"))
+    launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
     use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
     scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
     waiting = scale * (use.get("wait_ns", 0.0) + use.get("copy_ns", 0.0))
@@ -216,9 +231,7 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     count, kernels = use.get("launches") or idle.operations, max(use.get("kernels", 0.0), 1.0)
     each = use.get("waits", 0.0) / kernels
     graphs = any(_GRAPH.match(name) for name in idle.calls)
-    if waits and (
-        each < _EACH or graphs or use.get("waits", 0.0) < _SEVERAL
-    ):  # once an iteration, or behind a graph, is no fault
+    if waits and (each < _EACH or graphs):  # behind many kernels, or a graph, is no fault
         waits, launches = 0.0, launches if graphs else launches + waits * (each >= _EACH)
     by_waits = waits + values
     if launches and by_waits:
@@ -264,6 +277,12 @@ def _waits_and_launches(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     return parts
 
 
+def _size(idle: IdleGpu) -> str:
+    """How large the values are that the host reads back."""
+    sizes = [copy.med_bytes for copy in idle.copies if copy.direction == "from the GPU" and copy.med_bytes]
+    return _bytes(max(sizes)) if sizes and _A_FEW < max(sizes) <= _VALUE else "a few bytes"
+
+
 def _selected(case: CaseSummary) -> float:
     """How much of the kernels select or gather rows by data, 0 to 1; 0 where none selects."""
     kernels = [share for share in case.gpu_work if share.kind == "kernel"]
@@ -281,9 +300,14 @@ def _waited(case: CaseSummary, idle: IdleGpu, saved: float, *, is_value: bool, a
             return IdleCause("changing-shapes", saved, f"waits for {count} an iteration",
                              f"the host waits for the size of a selection ({count} read from the GPU an iteration),"
                              " since shapes depend on data")  # fmt: skip
+        read = [gap for gap in idle.gaps if gap.cause == "value"]
+        own = sum(gap.total_ns - gap.cuda_ns for gap in read) / max(sum(gap.gaps for gap in read), 1.0)
+        then = "and only then launches on"
+        if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
+            then = f"and works {format_ns(own)} behind it before it launches on: it prints or logs"
         return IdleCause("scalar-reads", saved, f"reads {count} back an iteration",
-                         f"the host reads {count} of a few bytes back an iteration (.item()), waits for each, and only"
-                         " then launches on")  # fmt: skip
+                         f"the host reads {count} of {_size(idle)} back an iteration (.item(), print), waits for each,"
+                         f" {then}")  # fmt: skip
     which = "each operation" if a_kernel >= 0.8 else "many operations"
     return IdleCause("sync-each-operation", saved, f"{waits:.0f} waits for the GPU an iteration",
                      f"the host synchronises with the GPU after {which} ({waits:.0f} waits for"

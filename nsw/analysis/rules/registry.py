@@ -31,8 +31,10 @@ __all__ = ["RULES", "as_findings", "hits_of"]
 GROUP: Final = "nsw.rules"
 RULES: Final[Mapping[str, Rule]] = {**timeline_rules.RULES, **counter_rules.RULES, **host_rules.RULES}
 _KERNELS: Final = "kernels"
-# what the gain of a remedy counts in the order that is general, or costs accuracy
-_GENERAL: Final = {"launch-bound": 0.4, "tensor-cores-unused": 0.4}
+_FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
+# causes that name no fault: how time is lost rather than by what; what changes the results
+_GENERAL: Final = frozenset({"launch-bound", "tensor-cores-unused"})
+_EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
 
 
@@ -48,7 +50,7 @@ def hits_of(cases: Sequence[CaseSummary]) -> dict[str, list[Hit]]:
         hits = [hit for name, rule in _rules() for hit in _apply(name, rule, case, context)]
         if all(hit.healthy for hit in hits) and (busy := timeline_rules.healthy(case)) is not None:
             hits.append(busy)
-        found[case.id] = sorted(hits, key=_weight)
+        found[case.id] = in_order(hits)
     return found
 
 
@@ -72,9 +74,19 @@ def _apply(name: str, rule: Rule, case: CaseSummary, context: Context) -> Sequen
         ) from fault
 
 
-def _weight(hit: Hit) -> tuple[float, str]:
-    """The order of hits: by gain, but general remedies after those that name what to change."""
-    return -hit.gain_pct * _GENERAL.get(hit.cause, 1.0), hit.cause
+def in_order(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits of a case in the order in which to act on them: by gain, general causes behind a fault that wins much.
+
+    A fault that no program wants comes first, however little it takes.
+    """
+    by_fault = max((hit.gain_pct for hit in hits if hit.cause not in _GENERAL), default=0.0)
+
+    def place(hit: Hit) -> tuple[bool, float, bool, str]:
+        is_behind = hit.cause in _GENERAL and by_fault >= _EXPLAINS * hit.gain_pct
+        gain = min(hit.gain_pct, by_fault) if is_behind else hit.gain_pct
+        return not (hit.cause in _FAULTS and gain > 0), -gain, is_behind, hit.cause
+
+    return sorted(hits, key=place)
 
 
 def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Finding]:
@@ -89,7 +101,15 @@ def as_findings(hits: Mapping[str, Sequence[Hit]], *, several: bool) -> list[Fin
         for hit in group:
             alike.setdefault((hit.cause, hit.advice), []).append(hit)
     groups = [sorted(group, key=lambda hit: -hit.gain_pct) for group in alike.values()]
-    return [_finding(group, several=several) for group in sorted(groups, key=lambda group: _weight(group[0]))]
+    weights = {
+        id(hit): (-max(later.gain_pct for later in case_hits[place:]), place)  # no less than of those behind it
+        for case_hits in hits.values()
+        for place, hit in enumerate(case_hits)
+    }
+    return [
+        _finding(group, several=several)
+        for group in sorted(groups, key=lambda group: (*weights[id(group[0])], group[0].cause))
+    ]
 
 
 def _finding(alike: Sequence[Hit], *, several: bool) -> Finding:

@@ -9,7 +9,7 @@ from nsw.analysis.comparison import is_time
 from nsw.analysis.idle_gpu import BUSY_PCT
 from nsw.analysis.kernel_classes import NCCL
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.gaps import framework_of, idle_hits
+from nsw.analysis.rules.gaps import SHORT, framework_of, idle_hits
 from nsw.analysis.rules.hits import Context, Hit, direction
 from nsw.metrics import find_chip
 from nsw.quantities import format_ns, rate
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nsw.analysis.figures import Figure
     from nsw.analysis.placement import StrayContext
     from nsw.analysis.spent import Spent
-    from nsw.analysis.steady import Waiting
+    from nsw.analysis.steady import Collectives, Waiting
 
 __all__ = ["RULES", "busy_pct", "healthy", "slowed_times"]
 
@@ -53,9 +53,13 @@ _EMPTY: Final = 0.75  # of the GPU, that a kernel of 32 blocks leaves empty at l
 _MOSTLY: Final = 0.5
 _EXPOSED_PCT: Final = 10.0  # of an iteration
 _WAITING: Final = 1 / 3  # of the time in NCCL's kernels
-_COLLECTIVES, _FEW_BUCKETS, _SMALL_COLLECTIVE_NS = 32, 8, 100e3  # an iteration; how long a small one takes
+_COLLECTIVES, _FEW_BUCKETS = 16, 8  # an iteration: many, and as many as suffice
+_SMALL_COLLECTIVE_NS: Final = 50e3  # of which starting, and meeting the other GPUs, is most
+_FEW_CHANNELS, _LARGE_COLLECTIVE_NS = 4, 500e3  # NCCL's over PCIe or the host's memory; over NVLink it has 16 or more
+_NVLINK: Final = 0.8  # of such a collective's time: what NVLink saves at least
 _HIDDEN: Final = 0.1  # times the exposed time: hardly anything is hidden
 _BACKWARD: Final = 0.6  # of computing: beside which collectives can run
+_LEAST_WORK_PCT: Final = 1.0  # of an iteration: less computing is none
 _LATE_GAP: Final = 0.05  # of an iteration: what the late rank's GPU waits longer for its host
 _MORE_WORK_PCT, _SAME_KERNELS_PCT = 5.0, 3.0
 _FP32_PCT: Final = 20.0  # of GPU time
@@ -72,11 +76,15 @@ _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
 _NAMED: Final = 4  # processes in a sentence
 _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
+_LOOP: Final = 4  # operations of a repetition: fewer may be a loop within an iteration
+_PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
+_HOSTS_NS: Final = 1e6  # what a checkpoint, a log, a collection of garbage takes at least
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _MOST, _LITTLE = 0.7, 0.2  # of the longer time: the GPU's
 _FIRST_PCT: Final = 30.0  # of all iterations' time
-_TUNES, _COMPILES_NS = 2.0, 2e9  # times the GPU's work of an iteration; more than any library takes to load
+_TUNES: Final = 2.0  # times the GPU's work of an iteration
 _OF_START: Final = 0.5  # of the gain: what is right for a long run
+_COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; in its second half: others are its start
 _BUCKETS, _BUCKETS_PCT = 8, 2.0  # copies an iteration, and what they take of GPU time
 _PIECE: Final = 256 << 10  # bytes of a migration by page faults at most; a prefetch moves 2 MiB at once
 _MIGRATIONS: Final = 500
@@ -87,13 +95,23 @@ _OF_LIBRARIES: Final = re.compile(
     r"|triton_|nchwTo|nhwcTo|tensorTransform|embedding|fmha|flash|\bcub\b|compute_grad_weight|sum_and_scatter",
     re.IGNORECASE,
 )  # fmt: skip
-_LAYOUT: Final = re.compile(r"nchwToNhwc|nhwcToNchw|tensorTransform|transposeTensor|batch_transpose", re.IGNORECASE)
+# PyTorch's copy of a tensor that is not contiguous, without a cast: neither vectorized nor unrolled
+_STRIDED: Final = r"(?<!_)elementwise_kernel<(?:(?!LoadWithCast).)*gpu_kernel_impl_nocast<[^)]*direct_copy_kernel"
+_LAYOUT: Final = re.compile(
+    rf"nchwToNhwc|nhwcToNchw|tensorTransform|transposeTensor|batch_transpose|{_STRIDED}", re.IGNORECASE
+)
 _UNFUSED_STEP: Final = re.compile(r"^(?!.*multi_tensor).*(?:addcmul|addcdiv|lerp|sqrt_kernel)", re.IGNORECASE)
 _FOREACH: Final = re.compile(r"multi_tensor_apply")
 _FUSED: Final = re.compile(r"Fused")
-_SOFTMAX: Final = re.compile(r"softmax", re.IGNORECASE)
+# not those of a loss, which take the logarithm
+_SOFTMAX: Final = re.compile(
+    r"^(?!.*(?:log_?softmax|softmax_warp_\w+<[^<>]*, (?:\(bool\)1|true), (?:\(bool\)[01]|true|false)>)).*softmax",
+    re.IGNORECASE,
+)
 _SCORES: Final = re.compile(r"softmax|masked_fill|(?:Mul|Div)Functor|dropout|direct_copy", re.IGNORECASE)
-_CAST: Final = re.compile(r"float16_copy|bfloat16_copy|LoadWithCast|direct_copy_kernel|to_copy", re.IGNORECASE)
+_CAST: Final = re.compile(
+    rf"^(?!.*{_STRIDED}).*(?:float16_copy|LoadWithCast|direct_copy_kernel|to_copy)", re.IGNORECASE
+)
 _HALF: Final = re.compile(r"half|bfloat|f16|bf16|_hss|_tss|hgemm", re.IGNORECASE)
 _EMBEDDING: Final = re.compile(r"embedding|compute_grad_weight|sum_and_scatter", re.IGNORECASE)
 _FILL: Final = re.compile(r"FillFunctor")
@@ -423,26 +441,30 @@ def _migrations(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def _exposed(case: CaseSummary, _: Context) -> Hit | None:
-    """Communication that nothing hides, and why: a late rank, small buckets, none beside the backward pass."""
-    spent = case.spent
+    """Communication that nothing hides, and why: a late rank, small buckets, a slow link, none beside computing."""
+    spent, talk = case.spent, case.collectives
+    many_small = talk is not None and talk.calls >= _COLLECTIVES and talk.own_ns < _SMALL_COLLECTIVE_NS
     exposed = spent.exposed_pct if spent else None
+    if talk is not None and many_small and exposed is None and talk.share_pct >= _EXPOSED_PCT:
+        head = f"{talk.share_pct:.0f} % of the time in kernels, set-up included, is NCCL"
+        return _small_collectives(case, talk, min(talk.own_pct, talk.share_pct), head)
     if exposed is None or spent is None or exposed < _EXPOSED_PCT or not spent.span_ns:
         return None
-    nccl = next((part for part in spent.parts if part.name == NCCL), None)
     head = f"NCCL alone takes {exposed:.0f} % of an iteration ({spent.hidden_pct or 0:.0f} % more are hidden)"
     late = _waiting_share(case) >= _WAITING
     if late and case.waiting is not None and _is_explained(case.waiting, spent.span_ns):
         return _late_rank(case, case.waiting, exposed, head)
-    if nccl is not None and nccl.operations >= _COLLECTIVES and nccl.ns / nccl.operations < _SMALL_COLLECTIVE_NS:
+    if talk is not None and many_small:
+        return _small_collectives(case, talk, exposed, head)
+    if talk is not None and talk.own_ns >= _LARGE_COLLECTIVE_NS and 0 < (talk.channels or 0) <= _FEW_CHANNELS:
         return _hit(
-            case, "small-buckets", exposed * (1 - _FEW_BUCKETS / nccl.operations),
-            f"{nccl.operations:.0f} collectives of {format_ns(nccl.ns / nccl.operations)}",
-            f"{head}, in {nccl.operations:.0f} small collectives of {format_ns(nccl.ns / nccl.operations)} each:"
-            " buckets are too small", f"{exposed:.0f} %", "communication",
+            case, "slow-link", _NVLINK * exposed, f"NCCL alone {exposed:.0f} %, on {talk.channels:.0f} channels",
+            f"{head}, in {talk.calls:.0f} collectives of {format_ns(talk.own_ns)} on {talk.channels:.0f} channels, as"
+            " over PCIe or the host's memory; over NVLink NCCL uses 16 or more", f"{exposed:.0f} %", "gpu_use",
         )  # fmt: skip
-    if (spent.hidden_pct or 0.0) < _HIDDEN * exposed and nccl is not None:
+    if (spent.hidden_pct or 0.0) < _HIDDEN * exposed and spent.share_pct(NCCL):
         computing = spent.computing_pct or 0.0
-        if computing < exposed:
+        if _LEAST_WORK_PCT <= computing < exposed:
             return _hit(
                 case, "too-little-work", exposed - computing / 2,
                 f"NCCL alone {exposed:.0f} %, computing {computing:.0f} %",
@@ -461,6 +483,17 @@ def _exposed(case: CaseSummary, _: Context) -> Hit | None:
         f"{head}, {_who_is_late(case)}",
         "Overlap it with computing (fewer and larger collectives), or move less (bf16 gradients).",
         f"{exposed:.0f} %", "communication",
+    )  # fmt: skip
+
+
+def _small_collectives(case: CaseSummary, talk: Collectives, share: float, head: str) -> Hit:
+    """Many collectives that move little each."""
+    each = " an iteration" if case.iterations else ""
+    return _hit(
+        case, "small-buckets", share * (1 - _FEW_BUCKETS / talk.calls),
+        f"{talk.calls:.0f} collectives of {format_ns(talk.own_ns)}",
+        f"{head}, in {talk.calls:.0f} collectives{each} a GPU that move little: without waiting the median one takes"
+        f" {format_ns(talk.own_ns)}", f"{talk.calls:.0f} collectives", "gpu_use",
     )  # fmt: skip
 
 
@@ -612,7 +645,7 @@ def _of_kernels(
     count = sum(kernel.calls or 0.0 for kernel in mine) / (_each_iteration(case) or 1)
     calls = sum(share.calls or 0.0 for share in case.gpu_work if share.kind == "kernel")
     launched = 100 * sum(kernel.calls or 0.0 for kernel in mine) / calls if calls else 0.0
-    idle = case.idle_gpu.in_gaps("launch") / case.idle_gpu.med_ns if case.idle_gpu else 0.0
+    idle = case.idle_gpu.in_gaps("launch", lengths=SHORT) / case.idle_gpu.med_ns if case.idle_gpu else 0.0
     gain = (share * busy / 100 + launched * idle) * _GAINS[cause]
     if case.idle_gpu is not None and (host_ns := case.idle_gpu.use.get("host_ns")) and not idle > _MOSTLY:
         gain = min(gain, max(100 * (1 - host_ns / case.idle_gpu.med_ns), gain / 4))  # then the host is the limit
@@ -646,22 +679,44 @@ def _short_kernels(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
+def _recompiles(case: CaseSummary, _: Context) -> Hit | None:
+    """A run without iterations in which modules are compiled and loaded again and again."""
+    idle = case.idle_gpu
+    use = idle.use if idle else {}
+    if idle is None or idle.is_iteration or use.get("compiles", 0) < _COMPILES or use["late_compiles"] < _LATE_COMPILES:
+        return None
+    share = 100 * use["compile_ns"] / use["span_ns"]
+    if share < _WORTH_PCT:
+        return None
+    return _hit(
+        case, "recompilation", share, f"compiles {use['compiles']:.0f} times, {format_ns(use['compile_ns'])}",
+        f"{share:.0f} % of the time from the first kernel on is {use['compiles']:.0f} gaps of"
+        f" {format_ns(use['compile_ns'] / use['compiles'])}, at the end of each of which a module is loaded: a compiler"
+        " compiles again, or libraries try kernels", f"{share:.0f} %", "gpu_use",
+    )  # fmt: skip
+
+
 def _periodic(case: CaseSummary, _: Context) -> Hit | None:
     """Iterations at equal distances that take longer than the others, and what differs in them."""
     use, iterations = case.idle_gpu.use if case.idle_gpu else {}, case.iterations
     share, period = use.get("slower_pct", 0.0), use.get("period")
-    if iterations is None or share < _SLOWER_PCT or not use.get("slow"):
+    if iterations is None or case.idle_gpu is None or share < _SLOWER_PCT or not use.get("slow"):
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
-    loads = case.idle_gpu.loads if case.idle_gpu else 0.0
-    if loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
+    if case.idle_gpu.loads >= _PART * use["slow"] and not period and gpu <= _LITTLE * more:
         return _hit(
             case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
             f"{use['slow']:.0f} of {iterations.count} iterations take {format_ns(more)} longer than the usual"
             f" {format_ns(iterations.med_ns)}, and modules are loaded in them: a compiler compiles again",
             f"{share:.0f} %", "iterations",
         )  # fmt: skip
-    which = f"every {_ordinal(int(period))} iteration" if period else f"each of {use['slow']:.0f} iterations"
+    if more < _HOSTS_NS and gpu <= _LITTLE * more:  # the system's, or Python's
+        return None
+    if iterations.found_by == "kernel_sequence" and ("launches" not in use or case.idle_gpu.operations < _LOOP):
+        return None  # which may be a loop within an iteration
+    takes = f"every {_ordinal(int(period))} iteration takes" if period else (
+        f"{use['slow']:.0f} of {iterations.count} iterations take"
+    )  # fmt: skip
     if gpu >= _MOST * more:
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
     elif gpu <= _LITTLE * more:
@@ -671,8 +726,8 @@ def _periodic(case: CaseSummary, _: Context) -> Hit | None:
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
     return _hit(
-        case, "periodic-slow-iteration", share, f"{which} takes {format_ns(more)} more",
-        f"{which} takes {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
+        case, "periodic-slow-iteration", share, f"{takes} {format_ns(more)} more",
+        f"{takes} {format_ns(more)} longer than the usual {format_ns(iterations.med_ns)}; {differs}",
         f"{share:.0f} %", "iterations",
     )  # fmt: skip
 
@@ -689,6 +744,7 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
         iterations is None
         or not iterations.med_ns
         or iterations.most_ns < _SLOW_TIMES * iterations.med_ns
+        or iterations.most_ns - iterations.med_ns < _PAUSE_NS
         or iterations.count < _FEW_ITERATIONS
         or (case.idle_gpu is not None and case.idle_gpu.use.get("slow"))
     ):
@@ -716,21 +772,30 @@ def _slow_iteration(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def _slow_first(case: CaseSummary, _: Context) -> Hit | None:
-    """First iterations that take much of all time, with initialisation, autotuning or compilation in them."""
-    iterations, warmup = case.iterations, next((p for p in case.phases if p.phase == "warmup"), None)
-    if iterations is None or warmup is None or not warmup.iterations or iterations.processes > 1:  # ranks start apart
+    """A start in which the GPU works much more than in the iterations: kernels are tried, or compiled."""
+    iterations, of = case.iterations, {phase.phase: phase for phase in case.phases}
+    if iterations is None or "steady" not in of or iterations.processes > 1:  # ranks start apart
         return None
-    more = warmup.duration_ns - warmup.iterations * iterations.med_ns
-    steady = next((p.duration_ns for p in case.phases if p.phase == "steady"), 0.0)
-    share = 100 * more / (warmup.duration_ns + steady)
-    tunes = warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns
-    if share < _FIRST_PCT or not (tunes or more >= _COMPILES_NS):  # libraries are loaded at each first iteration
+    setup, warmup, steady = of.get("setup"), of.get("warmup"), of["steady"]
+    copied = sum(ns for name, ns in setup.what if name.startswith("[CUDA mem")) if setup else 0.0
+    if warmup is not None and warmup.iterations and warmup.gpu_ns >= _TUNES * warmup.iterations * iterations.gpu_ns:
+        more = warmup.duration_ns - warmup.iterations * iterations.med_ns
+        count = (
+            "the first iteration takes" if warmup.iterations == 1 else f"the first {warmup.iterations} iterations take"
+        )
+        start = warmup
+    elif setup is not None and setup.gpu_ns - copied > steady.gpu_ns:
+        more, count, start = setup.duration_ns, "the start takes", setup
+    else:  # libraries are loaded at each start
         return None
-    count = "the first iteration takes" if warmup.iterations == 1 else f"the first {warmup.iterations} iterations take"
+    share = 100 * more / (start.duration_ns + steady.duration_ns)
+    if share < _FIRST_PCT:
+        return None
     return _hit(
-        case, "slow-first-iteration", share * _OF_START, f"{count} {format_ns(warmup.duration_ns)}",
-        f"{count} {format_ns(warmup.duration_ns)}, as long as {warmup.duration_ns / iterations.med_ns:.0f} later ones"
-        " (initialisation, autotuning or compilation)", f"{share:.0f} %", "phases",
+        case, "slow-first-iteration", share * _OF_START, f"{count} {format_ns(start.duration_ns)}",
+        f"{count} {format_ns(start.duration_ns)}, as long as {start.duration_ns / iterations.med_ns:,.0f} later"
+        f" iterations, with {start.gpu_ns / iterations.gpu_ns:,.0f} times the GPU's work of one (initialisation, or"
+        " kernels that are tried: autotuning)", f"{share:.0f} %", "phases",
     )  # fmt: skip
 
 
@@ -807,6 +872,7 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | Sequence[Hit] |
     "casts": _casts,
     "embedding": _embedding,
     "short kernels": _short_kernels,
+    "recompilation": _recompiles,
     "slow first iteration": _slow_first,
     "periodic iteration": _periodic,
     "slow iteration": _slow_iteration,

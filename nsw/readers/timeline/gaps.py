@@ -48,12 +48,13 @@ SHORT_NS, LONG_NS = (
 )  # bounds of lengths: the price of launches; a framework, a wait; the host's own work
 _CLOCKS_NS: Final = 2_000  # by which the clocks of host and GPU differ, and the GPU tells the host that it is done
 _PART: Final = 0.25  # of a gap: calls that take as much explain it
-_VALUE: Final = 64  # bytes that are a value or a few
+_VALUE: Final = 4096  # bytes of a copy that takes no longer than one of a single value
 _USUAL: Final = 1.5  # times the median: longer iterations are looked at by themselves
 _SLOW, _SLOWER_NS = 1.3, 20_000  # an iteration that is slower than the usual one
 _FEWEST_SLOW: Final = 3
 _REGULAR: Final = 0.8  # of the distances between slow iterations
 _FEW_BLOCKS: Final = 32  # fewer than a quarter of the SMs of any GPU of a data centre
+_COMPILES_NS: Final = 50_000_000  # a gap with a module loaded in it: libraries load in ms, compilers take longer
 _DEFAULT_STREAM: Final = 7  # the legacy default stream, as CUPTI numbers it
 _WORKS: Final = 0.05  # of the kernels' time: less makes no stream that works
 
@@ -122,10 +123,11 @@ def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Cal
         ended = waits.within(begin - _CLOCKS_NS, np.maximum(launched[gap + 1], begin + 1)) > 0
         blocked = calls.of(COPY, ALLOCATE).within(begin - _CLOCKS_NS, begin + 1) > _CLOCKS_NS // 2
         value, to_host = _values(work)[before], _values(work)[behind]
+        copying = took[COPY] >= _PART * length
         cause[~host_late] = QUEUED
         cause[host_late & ended] = BY_WAIT
-        cause[host_late & (took[COPY] >= _PART * length)] = BY_COPY
-        cause[host_late & (to_host | (value & (ended | blocked)))] = BY_VALUE
+        cause[host_late & copying] = BY_COPY
+        cause[host_late & (to_host | (value & (ended | blocked))) & ~(value & to_host & copying)] = BY_VALUE
         cause[took[ALLOCATE] >= _PART * length] = BY_ALLOCATION
         cause[took[LOAD] >= _PART * length] = BY_LOAD
         none = length - calls.of(*range(OTHER + 1)).within(begin, until)
@@ -189,14 +191,21 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
     kernels = (work.category != MEMORY) & inside
     at_work, computing = Covered(work.start, work.end), Covered(work.start[kernels], work.end[kernels])
     took = (work.end - work.start)[kernels]
+    talk = work.category == COMMUNICATION
     row: Row = {
         "iterations": None if phases is None else len(start),
         "span_ns": float((end - start).sum()), "busy_ns": float(at_work.within(start, end).sum()),
         "operations": int(inside.sum()), "kernels": int(kernels.sum()), "kernel_ns": float(took.sum()),
-        "communication_ns": float(took[work.category[kernels] == COMMUNICATION].sum()),
+        "communication_ns": float(took[talk[kernels]].sum()),
         "computing_ns": float(computing.total[-1]) if len(computing.total) else 0.0,
     }  # fmt: skip
+    if (talk & inside).any():
+        lasted = (work.end - work.start)[talk & inside]
+        row["collectives"], row["collective_ns"] = len(lasted), float(np.median(lasted))
+        if work.blocks is not None:
+            row["channels"] = int(np.median(work.blocks[talk & inside][lasted >= np.median(lasted)]))
     if calls is not None:
+        row["compiles"], row["late_compiles"], row["compile_ns"] = _compiles(work, stretches, calls)
         values = np.flatnonzero(_values(work) & inside)
         row["launches"] = int((_inside(calls.start, stretches) & (calls.kind == LAUNCH)).sum())
         for column, covered in (
@@ -217,6 +226,19 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
     return row | (_period(phases) | _pace(phases, calls) if phases is not None else {})
 
 
+def _compiles(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls) -> tuple[int, int, float]:
+    """Gaps so long that a module which is loaded in them was compiled: how many, how many late, how long (ns).
+
+    Late is the second half of the time.
+    """
+    order = np.argsort(work.start, kind="stable")
+    until, begin = work.start[order][1:], np.maximum.accumulate(work.end[order])[:-1]
+    mine = (until - begin >= _COMPILES_NS) & _inside(begin, stretches)
+    mine[mine] = calls.of(LOAD).within(begin[mine], until[mine]) > 0
+    late = mine & (begin >= (int(stretches[0][0]) + int(stretches[1][-1])) // 2)
+    return int(mine.sum()), int(late.sum()), float((until - begin)[mine].sum())
+
+
 def _pace(phases: Phased, calls: Calls | None) -> Row:
     """How long the host takes for an iteration without the time in which it waits for the GPU: the median."""
     starts = phases.iterations.starts[phases.warmup :]
@@ -234,7 +256,7 @@ def _period(phases: Phased) -> Row:
     if slow.any():  # those that are hardly slow among others that are so many times are none
         slow &= durations - usual >= _PART * float((durations - usual).max())
     places = np.flatnonzero(slow)
-    if len(places) < _FEWEST_SLOW or 2 * len(places) > len(durations):
+    if len(places) < _FEWEST_SLOW or 2 * len(places) >= len(durations):
         return {}
     distances, counts = np.unique(np.diff(places), return_counts=True)
     period = int(distances[np.argmax(counts)])

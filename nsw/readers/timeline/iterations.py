@@ -135,6 +135,8 @@ def _iterations(marks: Marks) -> Iterations:
 
 
 _REPETITIONS: Final = 5  # repetitions
+_LARGE: Final = 20  # kernels of a repetition that makes iterations of the last third of a run
+_LONG, _FEW_LONG = 100, 3  # kernels of a repetition, of which fewer repetitions are no chance
 _WINDOWS: Final = (1 << 14, 1 << 17)  # kernels looked at for the lag, from the later half of the sequence
 _EQUAL: Final = 0.85  # of the kernels one lag apart
 _NEARLY: Final = 0.02  # of two lags that fit equally well the shorter one counts: the other is its multiple
@@ -144,7 +146,8 @@ _LIKELY: Final = 32  # lags that the autocorrelation proposes
 _WHOLE_REPETITION: Final = 0.9  # of a repetition's kernels
 _ANCHORS: Final = 256  # kernels tried as the first of a repetition
 _TRIVIAL: Final = 3  # kernels
-_FEW_KERNELS, _SHORT_NS = 32, 1e6  # of a repetition that may be a loop within an iteration
+_UNEQUAL: Final = 10.0  # times by which the quartiles of iterations' times differ at most
+_FEW_KERNELS: Final = 32  # of a repetition that may be a loop within an iteration
 _LONG_PAUSE, _LONG_PAUSE_NS = 5.0, 50_000.0  # times the usual one, and ns: a pause that may end an iteration
 _SAME_DISTANCE: Final = 0.8  # of the distances between what ends iterations
 _LONGEST_LAUNCH_NS: Final = 100_000.0  # a loop of one kernel that takes longer is a time step rather than a launch
@@ -193,8 +196,8 @@ def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArr
     if not bool((launched[1:] >= launched[:-1]).all()):
         order = np.argsort(launched, kind="stable")
         names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
-    repeated = repetitions(names, starts, durations)
-    if repeated is not None and len(repeated[0]) > 1 and _may_be_inner(starts, repeated[0]):
+    repeated = repetitions(names, starts, durations) or _behind_trials(names, starts, durations)
+    if repeated is not None and len(repeated[0]) > 1 and _may_be_inner(repeated[0]):
         by_input = None if inputs is None else _separated(launched, [inputs])
         pauses = np.diff(launched)
         long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
@@ -208,8 +211,28 @@ def _of_kernels(kernels: Kernels, separators: Sequence[IntArray], inputs: IntArr
     if repeated is None:
         return None
     heads, behind = repeated
+    low, high = np.quantile(np.diff(starts[heads]), (0.25, 0.75)).tolist() if len(heads) > _FEWEST else (1.0, 1.0)
+    if high > _UNEQUAL * low:
+        return None
     end = int(launched[behind]) if behind < len(launched) else int(launched[-1]) + 1
     return Iterations("kernel_sequence", None, launched[heads], end)
+
+
+def _behind_trials(names: IntArray, starts: IntArray, durations: IntArray) -> tuple[IntArray, int] | None:
+    """The large repetitions that go on to the end of a run, of which more than half is autotuning or set-up."""
+    first = len(names) - len(names) // 3
+    found = repetitions(names[first:], starts[first:], durations[first:], fewest=_REPETITIONS)
+    if found is None or len(names) - first - found[1] > 2 * (length := int(np.median(np.diff(found[0])))):
+        return None
+    if length < _LARGE or repetitions(names[:first], starts[:first], durations[:first]) is not None:
+        return None
+    heads = [int(found[0][0]) + first]
+    while heads[-1] >= length:
+        before = slice(heads[-1] - length, heads[-1])
+        if (names[before] == names[heads[-1] : heads[-1] + length]).mean() < _EQUAL:
+            break
+        heads.append(heads[-1] - length)
+    return np.concatenate((heads[:0:-1], found[0] + first)), found[1] + first
 
 
 def _separated(launched: IntArray, separators: Sequence[IntArray]) -> tuple[IntArray, int] | None:
@@ -245,10 +268,9 @@ def _holds(outer: IntArray, inner: IntArray) -> bool:
     return length >= 2 * step and (step <= _TRIVIAL or length % step != 0)
 
 
-def _may_be_inner(starts: IntArray, heads: IntArray) -> bool:
+def _may_be_inner(heads: IntArray) -> bool:
     """Whether a repetition is so small that it may be a loop within an iteration: over layers, or parameters."""
-    few = float(np.median(np.diff(heads))) <= _FEW_KERNELS
-    return few and float(np.median(np.diff(starts[heads]))) <= _SHORT_NS
+    return float(np.median(np.diff(heads))) <= _FEW_KERNELS
 
 
 def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:
@@ -271,7 +293,7 @@ def few_repetitions(kernels: Kernels) -> int:
 
 
 def repetitions(
-    names: IntArray, starts: IntArray, durations: IntArray, *, fewest: int = _REPETITIONS, outermost: bool = False
+    names: IntArray, starts: IntArray, durations: IntArray, *, fewest: int | None = None, outermost: bool = False
 ) -> tuple[IntArray, int] | None:
     """Where each repetition of a sequence begins.
 
@@ -279,7 +301,7 @@ def repetitions(
         names: Shape (n,), what each kernel is, in order of launch; any integers.
         starts: Shape (n,), ns on the GPU.
         durations: Shape (n,), ns.
-        fewest: How many there must be.
+        fewest: How many there must be; None: fewer, the longer they are.
         outermost: Whether shorter repetitions inside the best do not count.
 
     Returns:
@@ -296,7 +318,7 @@ def repetitions(
             heads = _by_blocks(names, lag)
         if len(heads) and len(names) - int(heads[-1]) < _WHOLE_REPETITION * lag:
             heads = heads[:-1]  # cut short: the end of the one before it
-        if len(heads) < fewest:
+        if len(heads) < (fewest or (_FEW_LONG if lag >= _LONG else _REPETITIONS)):
             continue
         behind = min(int(heads[-1]) + lag, len(names))
         if behind - int(heads[0]) >= _REPEATED * len(names):

@@ -125,6 +125,21 @@ class Phased:
         return self.edges[1:] - self.edges[:-1]
 
 
+def assumed_launches(launched: IntArray, starts: IntArray, unknown: Any) -> IntArray:
+    """Launch times with those that were not recorded: no later than of what starts behind them.
+
+    Args:
+        launched: Shape (n,), ns; any value where it is unknown.
+        starts: Shape (n,), ns, on the GPU.
+        unknown: Shape (n,), whether no launch was recorded, as of what was launched before the recording began.
+    """
+    order = np.argsort(starts, kind="stable")
+    times = np.where(unknown, starts, launched)
+    earliest: IntArray = np.empty_like(times)
+    earliest[order] = np.minimum.accumulate(times[order][::-1])[::-1]
+    return np.where(unknown, earliest, times)
+
+
 def phased(work: Operations, iterations: Iterations, warmup: int | None = None) -> Phased:
     """Split a process's timeline by its iterations.
 

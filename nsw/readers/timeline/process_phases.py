@@ -31,6 +31,7 @@ from nsw.readers.timeline.phases import (
     Operations,
     Phased,
     Timeline,
+    assumed_launches,
     nccl_operation,
     phase_tables,
     phased,
@@ -96,7 +97,7 @@ class Recorded:
         categories = np.where(self.gpu_kind == 0, KERNEL, MEMORY)
         if len(categories):
             categories = np.where((categories == KERNEL) & nccl[self.gpu_name], COMMUNICATION, categories)
-        launched = np.where(self.launched < 0, self.start, self.launched)
+        launched = assumed_launches(self.launched, self.start, self.launched < 0)
         ways, memories = self._ways()
         return Operations(
             self.start, self.start + self.duration, launched, self.device, categories, self.size, ways, memories,

@@ -31,6 +31,7 @@ from nsw.readers.timeline.phases import (
     Operations,
     Phased,
     Timeline,
+    assumed_launches,
     lock_step,
     phased,
 )
@@ -233,9 +234,7 @@ def _launch_times(split: Split, collected: Collected, calls: Collected | None) -
         operation_rows = np.flatnonzero(operation_processes == index) if several else slice(None)
         at = Lookup(keys, np.arange(len(keys), dtype=np.int32)).find(correlation[operation_rows])
         times = calls.columns["start"][rows][at].astype(np.int64, copy=False)
-        unknown = np.flatnonzero(at < 0)
-        times[unknown] = starts[operation_rows][unknown]
-        starts[operation_rows] = times
+        starts[operation_rows] = assumed_launches(times, starts[operation_rows], at < 0)
     return starts
 
 
