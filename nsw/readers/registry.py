@@ -119,7 +119,7 @@ FORMATS: tuple[Format, ...] = (
         tool="cProfile",
         module="nsw.readers.host.pstats",
         meaning="python -m cProfile -o FILE",
-        versions="Python 2.7 to 3.15 (marshal versions 2 to 5), read without running any of it",
+        versions="Python 3.4 to 3.15 (marshal versions 2 to 5), read without running any of it",
         tables=("functions", "facts"),
         unread="callers",
         proofs=("readers/test_pstats.py", "readers/test_pstats_oracle.py"),
@@ -145,7 +145,7 @@ FORMATS: tuple[Format, ...] = (
         id="nsys-stats",
         tool="nsys",
         module="nsw.readers.nsys.stats.reader",
-        meaning="nsys stats: text, CSV, TSV and JSON, also inside job output",
+        meaning="nsys stats: text, CSV and TSV, also inside job output",
         versions="Nsight Systems 2019 to 2026: old and new names of the reports, local grouping of digits",
         tables=tuple(t for t in _TIMELINE if t != "facts"),
         unread="the reports marked below, and those that nsw does not know by name where columns do not tell (each"

@@ -186,11 +186,6 @@ CUDA Memory Operation Statistics (by size in KiB):
  -----------  ----------  -------  -------  -------  ------------------
      8192.50           4  2048.13    64.25  4096.75  [CUDA memcpy HtoD]
 """
-NSYS_JSON = """[
-  {"Time (%)": 75.0, "Total Time (ns)": 3075, "Instances": 3, "Avg (ns)": 1025.0, "Min (ns)": 975, "Max (ns)": 1100, "Name": "gemm(int)"},
-  {"Time (%)": 25.0, "Total Time (ns)": 1025, "Instances": 2, "Avg (ns)": 512.5, "Min (ns)": 500, "Max (ns)": 525, "Name": "other(int)"}
-]
-"""
 NCU_TEXT = """==PROF== Connected to process 42 (/home/u/app)
 [42] app@127.0.0.1
   gemm(float *, int) (64, 2, 1)x(128, 1, 1), Context 1, Stream 7, Device 0, CC 9.0
@@ -250,7 +245,6 @@ def make() -> Seeds:
         "nsys-stats": {
             "tiled-stats.txt": _fixture("tiled-stats.txt"), "sum.csv": NSYS_CSV.encode(), "old.txt": NSYS_2020.encode(),
             "refused.txt": _fixture("tiled-stats-refused.txt"), "sum.tsv": NSYS_CSV.replace(",", "\t").encode(),
-            "sum.json": NSYS_JSON.encode(),
         },
         "kineto": {"trace.json": KINETO.encode(), "lenet-trace.json.gz": _fixture("lenet-trace.json.gz", packed=True)},
         "pstats": {"out.prof": profile},

@@ -11,7 +11,7 @@ from nsw.readers.nsys.stats import reader as nsys_stats
 from nsw.readers.nsys.stats.reports import REPORTS, TABLES, name_in, name_of_file
 from nsw.tables import rows
 
-FORMS = ["column", "csv", "tsv", "json"]
+FORMS = ["column", "csv", "tsv"]
 FIGURES = ["calls", "total_ns", "avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns"]
 RANGES = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Range\n"
 RANGES += "75.0,300,3,100.0,100.0,90,110,10.0,frame\n25.0,100,1,100.0,100.0,100,100,0.0,load\n"
@@ -57,7 +57,7 @@ def test_nsw_knows_every_report_of_this_nsys_by_its_name(listed):
 
 @pytest.mark.nsys
 @pytest.mark.parametrize("how", ["said", "written"])
-@pytest.mark.parametrize("form", ["column", "csv", "json"])
+@pytest.mark.parametrize("form", ["column", "csv"])
 def test_every_report_with_rows_is_read_or_named_with_the_reason(nsys, listed, filled, form, how, tmp_path):
     """Printed, and in a file of its own that holds nothing but the table."""
     arguments = ["-r", ",".join(listed), "--format", form]

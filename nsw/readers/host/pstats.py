@@ -1,7 +1,7 @@
 """Python's own profiler: what `python -m cProfile -o FILE` and `pstats.Stats.dump_stats` leave.
 
 `marshal.load` may crash the interpreter on a file made to do so, and reads only what this Python's version knows. A
-profile is a dict of tuples of strings and numbers, encoded alike since Python 2.4, so `Decoder` needs few
+profile is a dict of tuples of strings and numbers, encoded alike by all of Python 3, so `Decoder` needs few
 types, no subprocess and no trust. What bounds it: an item takes at least one byte of the file, nesting is limited, and
 only tuples of plain values are ever hashed.
 
@@ -240,7 +240,10 @@ def _weights(entries: Mapping[Key, Entry], key: Key, total: float, time_index: i
 _REFERENCE_FLAG = 0x80  # the item is numbered, for later items to refer to
 _MAX_DEPTH = 8  # a profile needs 4: dict, tuple, dict of callers, tuple
 _MAX_LONG_DIGITS = 5  # of 15 bits: more than int64 holds
-_CODE = ord("c")
+_OTHER_TYPES: Final = {
+    ord("c"): "the program's own code, which `python -m profile` leaves there (cProfile does not)",
+    **dict.fromkeys(b"sIRf", "text or numbers as Python 2 wrote them, which nsw does not read"),
+}
 _END = object()  # closes a dict
 
 
@@ -259,27 +262,18 @@ class Decoder:
         self._data = data
         self._at = 0
         self._numbered: list[object] = []
-        self._interned: list[str] = []  # Python 2 numbers interned strings apart
         self._kinds: dict[int, Callable[[int], object]] = {
             ord("0"): lambda _: _END,
             ord("N"): lambda _: None,
             ord("T"): lambda _: True,
             ord("F"): lambda _: False,
-            ord("i"): lambda _: self._size(),
-            ord("I"): lambda _: int.from_bytes(self._take(8), "little", signed=True),
+            ord("i"): lambda _: self._integer(4),
             ord("l"): lambda _: self._long(),
             ord("g"): lambda _: float(struct.unpack("<d", self._take(8))[0]),
-            ord("f"): lambda _: self._text_float(),
-            ord("u"): lambda _: self._text(self._size()),
-            ord("s"): lambda _: self._text(self._size()),
-            ord("a"): lambda _: self._text(self._size()),
-            ord("A"): lambda _: self._text(self._size()),
-            ord("z"): lambda _: self._text(self._byte()),
-            ord("Z"): lambda _: self._text(self._byte()),
-            ord("t"): lambda _: self._intern(),
-            ord("R"): lambda _: self._referred(self._interned),
-            ord("r"): lambda _: self._referred(self._numbered),
-            ord("("): lambda depth: self._tuple(self._size(), depth),
+            **dict.fromkeys(b"uaAt", lambda _: self._text(self._integer(4))),
+            **dict.fromkeys(b"zZ", lambda _: self._text(self._byte())),
+            ord("r"): lambda _: self._referred(self._integer(4)),
+            ord("("): lambda depth: self._tuple(self._integer(4), depth),
             ord(")"): lambda depth: self._tuple(self._byte(), depth),
             ord("{"): lambda depth: dict(self._pairs(depth)),
         }
@@ -313,12 +307,12 @@ class Decoder:
         start = self._at
         code = self._byte()
         kind = self._kinds.get(code & ~_REFERENCE_FLAG)
-        if kind is None and code & ~_REFERENCE_FLAG == _CODE:
-            raise MarshalError(
-                "the program's own code, which `python -m profile` leaves there (cProfile does not)", start
-            )
         if kind is None:
-            raise MarshalError(f"a value of a type that profiles do not contain ({code:#04x})", start)
+            raise MarshalError(
+                _OTHER_TYPES.get(code & ~_REFERENCE_FLAG)
+                or f"a value of a type that profiles do not contain ({code:#04x})",
+                start,
+            )
         if not code & _REFERENCE_FLAG:
             return kind(depth + 1)
         number = len(self._numbered)
@@ -337,37 +331,24 @@ class Decoder:
     def _byte(self) -> int:
         return self._take(1)[0]
 
-    def _size(self) -> int:
-        return int.from_bytes(self._take(4), "little", signed=True)
+    def _integer(self, size: int) -> int:
+        return int.from_bytes(self._take(size), "little", signed=True)
 
     def _long(self) -> int:
-        digits = self._size()
+        digits = self._integer(4)
         if abs(digits) > _MAX_LONG_DIGITS:
             raise MarshalError("a number too large for a profile", self._at)
         parts: tuple[int, ...] = struct.unpack(f"<{abs(digits)}H", self._take(2 * abs(digits)))
         value = sum(part << (15 * index) for index, part in enumerate(parts))
         return -value if digits < 0 else value
 
-    def _text_float(self) -> float:
-        text = self._take(self._byte())
-        try:
-            return float(text)
-        except ValueError:
-            raise MarshalError("a malformed number", self._at) from None
-
     def _text(self, size: int) -> str:
         return self._take(size).decode("utf-8", errors="replace")
 
-    def _intern(self) -> str:
-        text = self._text(self._size())
-        self._interned.append(text)
-        return text
-
-    def _referred(self, numbered: list[str] | list[object]) -> object:
-        index = self._size()
-        if not 0 <= index < len(numbered) or numbered[index] is None:
+    def _referred(self, index: int) -> object:
+        if not 0 <= index < len(self._numbered) or self._numbered[index] is None:
             raise MarshalError("a reference to nothing", self._at)
-        return numbered[index]
+        return self._numbered[index]
 
     def _tuple(self, size: int, depth: int) -> tuple[object, ...]:
         if not 0 <= size <= len(self._data) - self._at:

@@ -45,6 +45,7 @@ _RANGE: Final = re.compile(r'"(?:\d+:)?([^":]*):([^"]*)"')
 _DEFAULT_DOMAIN: Final = "<default domain>"
 _LAUNCH_FACTS: Final = ("kernel", "grid", "block_size")  # of a launch, by each of its rows
 _SPREAD: Final = ("Minimum", "Maximum", "Average")
+_MAX_OWNERS: Final = 50_000  # rows remembered
 _VALUES: Final = frozenset({"Metric Unit", "Metric Value", *_SPREAD})  # titles of the pages with a metric a row
 _OF_RULES: Final = frozenset({"Rule Type", "Rule Description"})
 _DELIMITERS: Final = (",", ";", "\t")
@@ -169,11 +170,29 @@ class Page:
             block: The number of the page among those with results, from 0.
             rank: The launcher's rank whose lines these are; None without ranks.
         """
-        return owner_of(dict(zip(OWNER_COLUMNS, _cells(row, self._owned), strict=True)), block, rank)
+        at, end = self._head
+        cells = (*row[:at], *row[at + 1 : end])
+        owner = self._owners.get(cells)
+        if owner is None:
+            owner = owner_of(dict(zip(OWNER_COLUMNS, _cells(row, self._owned), strict=True)), block, rank)
+            if len(self._owners) < _MAX_OWNERS:
+                self._owners[cells] = owner
+        return owner | {"block": block, "rank": rank, "launch_id": parse_integer(row[at]) if at < len(row) else None}
 
     @cached_property
     def _owned(self) -> tuple[int, ...]:
         return self._positions(*OWNER_COLUMNS)
+
+    @cached_property
+    def _head(self) -> tuple[int, int]:
+        """The column of the id, and the end of the columns that belong to the launch."""
+        end = 1 + max(position for position in self._owned if position < len(self.header))
+        return self.at.get("ID", len(self.header)), end
+
+    @cached_property
+    def _owners(self) -> dict[tuple[str, ...], Row]:
+        """Rows of launches by their cells but for the id: launches have most of them in common."""
+        return {}
 
 
 def _cells(row: Sequence[str], positions: Sequence[int]) -> list[str | None]:

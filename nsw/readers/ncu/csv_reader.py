@@ -185,9 +185,9 @@ class Scan:
         first_run = int(np.searchsorted(rows.run_lines, at, "right")) - 1
         owners: list[int] = []
         for run in range(first_run, int(np.searchsorted(rows.run_lines, stop))):
-            row = rows.heads[run]
+            row, known = rows.heads[run], len(results.launches)
             owner = self.launch(page, row) if row else None
-            if owner is None or not page.is_of(row, owner):
+            if owner is None or (len(results.launches) == known and not page.is_of(row, owner)):
                 stop = max(at, int(rows.run_lines[run]))
                 break
             owners.append(results.owner(owner))
@@ -364,7 +364,7 @@ class Scan:
         key = (self.block, *page.key(row))
         launch = self.results.launches.get(key)  # an id that is known needs no second look
         if launch is None and page.fits(row):
-            launch = self.results.launch(key, **page.owner(row, self.block, self.rank))
+            launch = self.results.launches[key] = page.owner(row, self.block, self.rank)
         return launch
 
     def details_row(self, page: Page, row: list[str], owner: Row) -> bool:

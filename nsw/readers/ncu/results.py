@@ -490,7 +490,7 @@ def forget_sizes(rows: Iterable[Row], report: Report) -> set[int]:
     Returns:
         The `id` of each such row, whose figures are to be forgotten too.
     """
-    unmeasured = [row for row in rows if all(row.get(size) == NO_SIZE for size in _SIZES)]
+    unmeasured = [row for row in rows if row.get("grid") == NO_SIZE and row.get("block_size") == NO_SIZE]
     for row in unmeasured:
         row.update(dict.fromkeys((*_SIZES, "duration_ns", "duration_ns_pm")))
     if unmeasured:

@@ -1,6 +1,6 @@
 """The tables of `nsys stats` in a text, whatever is around them.
 
-nsys prints `column` (columns under dashes), `csv`, `tsv` and `json`. Of `table` (boxes of + - |), `hdoc` and `htable`
+nsys prints `column` (columns under dashes), `csv` and `tsv`. Of `table` (boxes of + - |), `json`, `hdoc` and `htable`
 (HTML) only the titles are taken, so that the reader can refuse them. `reports.py` says which headers are nsys's own.
 """
 
@@ -9,11 +9,10 @@ from __future__ import annotations
 import csv
 import html
 import itertools
-import json
 import re
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from nsw.readers.nsys.stats.reports import are_damaged, are_rows, is_header, is_known, is_row
 from nsw.readers.text.lines import Line, Lines, Span, ruled_cells, ruled_spans
@@ -53,11 +52,12 @@ _STRAY = 2  # lines of other programs that may be between two rows
 _ROWISH = re.compile(r'(?:"?-?\d[^,;\t]{0,30}|"")?[,;\t]')
 _SHORT_TITLES = re.compile(r'"?CPU Page Faults"?[,;\t]"?CPU I')  # the only table of two columns
 _FIGURES = re.compile(r"\d\s+\d[\d.,]*\s+\d")
-_MOST_LINES = 1000  # of one object
-_MOST_TITLE_LINES = 100  # of HTML
-_PAIR = re.compile(r'\s*"([^"]*)"\s*:\s*(.*?),?\s*')
-_TITLE_CELL = re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL | re.IGNORECASE)
-_OBJECT_ENDS = re.compile(r"\s*\},?\s*\]?\s*")
+_MOST_TITLE_LINES = 100  # of HTML and JSON
+# of each: one title, and what follows the last of them
+_TITLE_CELLS = {
+    "html": (re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL | re.IGNORECASE), "</tr>"),
+    "json": (re.compile(r'(?:[{,]|^)\s*"([^"\n]*)"\s*:', re.MULTILINE), "}"),
+}
 
 
 @dataclass(slots=True)
@@ -108,11 +108,7 @@ def _grids_at(line: Line, pending: Line | None, lines: Lines, before: deque[str]
     elif is_ruled and _BORDER.search(text):
         yield from _boxed(line, lines, nearer)
     elif ("[" in text or "<" in text) and (opens := _OPENS.match(text)) is not None:
-        if opens[1]:
-            yield from _html_titles(line, lines, nearer)
-        else:
-            lines.give_back([line])
-            yield from _json_grids(lines, nearer)
+        yield from _spread_titles(line, lines, nearer, "html" if opens[1] else "json")
     elif _first_cell(text) is not None:
         yield from _delimited(line, lines, nearer)
 
@@ -292,19 +288,21 @@ def _boxed(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
         yield Grid(line[0] + 1, headers, titles, "table")
 
 
-def _html_titles(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
-    """The titles of a table of HTML that begins at `line`."""
+def _spread_titles(line: Line, lines: Lines, titles: tuple[str, ...], style: Literal["html", "json"]) -> Iterator[Grid]:
+    """The titles of a table of HTML or JSON that begins at `line`."""
+    title, end = _TITLE_CELLS[style]
     parts = [line[1]]
-    while "</tr>" not in parts[-1].lower() and len(parts) < _MOST_TITLE_LINES:
+    while end not in parts[-1].lower() and len(parts) < _MOST_TITLE_LINES:
         following = lines.peek(len(parts) - 1)
         if following is None:
-            return
+            break
         parts.append(following[1])
-    headers = [" ".join(html.unescape(cell).split()) for cell in _TITLE_CELL.findall("\n".join(parts))]
+    cells = title.findall("\n".join(parts).partition(end)[0])
+    headers = [" ".join(html.unescape(cell).split()) for cell in cells]
     if is_header(headers):
         for _ in parts[1:]:
             lines.take()
-        yield Grid(line[0], headers, titles, "html")
+        yield Grid(line[0], headers, titles, style)
 
 
 class _Layout(NamedTuple):
@@ -356,100 +354,3 @@ def _strays(lines: Lines, is_row_of_it: Callable[[str], bool]) -> list[int]:
         if is_row_of_it(following[1]):
             return [line[0] for line in itertools.islice(iter(lines.take, None), ahead + 1)]
     return []
-
-
-def _json_grids(lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
-    """A table as an array of JSON; what is none is put back."""
-    consumed: list[Line] = []
-
-    def watched() -> Iterator[Line]:
-        while (line := lines.take()) is not None:
-            consumed.append(line)
-            yield line
-
-    rows = _json_cells(_json_rows(watched()))
-    first = next(rows, None)
-    if first is None or not is_header(first[1]):
-        lines.give_back(consumed[1:])  # less the line that looked like one
-        return
-    grid = Grid(first[0], first[1], titles, "json", is_damaged=are_damaged(first[1]))
-    yield from _filled(grid, _fitting(rows, grid, consumed))
-
-
-def _json_cells(rows: Iterator[tuple[int, dict[str, str]]]) -> Iterator[tuple[int, list[str]]]:
-    """The titles, and then the cells below them; a row with other titles has none."""
-    titles: list[str] | None = None
-    for number, row in rows:
-        if titles is None:
-            titles = list(row)
-            yield number, titles
-        yield number, list(row.values()) if list(row) == titles else []
-
-
-def _fitting(
-    rows: Iterator[tuple[int, list[str]]], grid: Grid, consumed: list[Line]
-) -> Iterator[tuple[int, list[str]]]:
-    for number, cells in rows:
-        consumed.clear()
-        if _fits(grid, cells):
-            yield number, [cell.strip() for cell in cells]
-        else:
-            grid.stray.append(number)
-
-
-def _json_rows(lines: Iterator[Line]) -> Iterator[tuple[int, dict[str, str]]]:
-    """The objects of an array as its lines come, numbers as they are printed; up to what is none."""
-    for number, text in lines:
-        if text.strip() in ("", "["):
-            continue
-        compact = text.strip()
-        if compact.startswith("[{"):
-            yield from ((number, row or {}) for row in _loaded(compact) or ())
-            return
-        if not compact.startswith("{"):
-            if '":' in compact or _OBJECT_ENDS.fullmatch(compact):
-                yield number, {}  # of an object whose beginning is lost
-                continue
-            return
-        parts = [compact]
-        if not _OBJECT_ENDS.fullmatch(compact[-2:]) or compact.count("{") > compact.count("}"):
-            for _, next_line in itertools.islice(lines, _MOST_LINES):
-                parts.append(next_line)
-                if _OBJECT_ENDS.fullmatch(next_line):
-                    break
-        rows = _loaded("[" + "\n".join(parts).strip().rstrip("]").rstrip().rstrip(",") + "]")
-        row = rows[0] if rows and len(rows) == 1 else _pairs(parts)
-        yield number, row or {}
-        if row is None:
-            return
-        if parts[-1].rstrip().endswith("]"):
-            return
-
-
-def _loaded(array: str) -> list[dict[str, str] | None] | None:
-    """The rows of an array, None for what is none."""
-    try:
-        elements = json.loads(array, parse_int=str, parse_float=str)
-    except (ValueError, RecursionError):
-        return None
-    return elements and list(map(_texts, elements))
-
-
-def _pairs(parts: list[str]) -> dict[str, str] | None:
-    """Line by line: versions until 2024 leave the quotes within a name as they are."""
-    row: dict[str, str] = {}
-    for line in parts:
-        if line.strip() in ("{", "}", "},", "}]"):
-            continue
-        match = _PAIR.fullmatch(line)
-        if match is None:
-            return None
-        value = match[2]
-        row[match[1]] = value[1:-1] if len(value) > 1 and value[0] == value[-1] == '"' else value
-    return row
-
-
-def _texts(element: Any) -> dict[str, str] | None:
-    if not isinstance(element, dict) or any(isinstance(v, dict | list) for v in element.values()):
-        return None
-    return {key: "" if value is None else str(value) for key, value in element.items()}

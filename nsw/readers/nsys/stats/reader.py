@@ -76,7 +76,11 @@ _PROCESSING = re.compile(r"Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\
 _ADVICE = re.compile(r"[/\\]rules[/\\][\w-]+\.py\]")
 _BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
 _TRACES = ("gpu_trace", "api_trace")
-_UNREAD_STYLES: Final = {"table": "in boxes (--format table)", "html": "as HTML (--format hdoc or htable)"}
+_UNREAD_STYLES: Final = {
+    "table": "in boxes (--format table)",
+    "html": "as HTML (--format hdoc or htable)",
+    "json": "as JSON (--format json)",
+}
 _AGAIN = "copy or print the report again"
 _SIMPLE = {
     "api": make.api_calls, "osrt": make.calls, "openacc": make.openacc, "openmp": make.calls, "nvtx": make.nvtx,
