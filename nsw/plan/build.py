@@ -6,8 +6,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.errors import Diagnostic, InputError, Mark, did_you_mean
-from nsw.launchers.launch import binding_in, functions_before, gpus_in, is_cyclic, launch_notes, processes_in
-from nsw.launchers.model import Launch, Layout, LayoutError, PlaceFacts
+from nsw.launchers.model import (
+    Launch,
+    Layout,
+    LayoutError,
+    PlaceFacts,
+    binding_in,
+    functions_before,
+    gpus_in,
+    is_cyclic,
+    launch_notes,
+    processes_in,
+)
 from nsw.launchers.srun import check_line
 from nsw.metrics import Chip, check, find_chip, unsupported
 from nsw.metrics.catalogue import chips

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from nsw.launchers.launch import launch, rank_words, start_on_nodes
+from nsw.launchers.model import launch, rank_words, start_on_nodes
 from nsw.metrics import find_chip
 from nsw.plan import counters as counting
 from nsw.plan.command import RECORD_ENVIRONMENT, Box, boxed, folder_of_tool, with_secrets
