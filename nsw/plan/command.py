@@ -38,40 +38,11 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@%+:,./-]+")
 _SPECIAL = frozenset("|&;<>()$`*?[]{}!#~\n")
 _SPECIAL_IN_DOUBLE = frozenset("$`")
 # words that only a shell knows: a command that begins with one needs it
-_BUILTIN = frozenset(
-    [
-        ".",
-        ":",
-        "alias",
-        "case",
-        "cd",
-        "declare",
-        "eval",
-        "exec",
-        "exit",
-        "export",
-        "for",
-        "function",
-        "if",
-        "local",
-        "module",
-        "read",
-        "readonly",
-        "return",
-        "set",
-        "shift",
-        "shopt",
-        "source",
-        "time",
-        "trap",
-        "ulimit",
-        "umask",
-        "unset",
-        "until",
-        "wait",
-        "while",
-    ]
-)
+_BUILTIN = frozenset((
+    ".", ":", "alias", "case", "cd", "declare", "eval", "exec", "exit", "export", "for", "function", "if", "local",
+    "module", "read", "readonly", "return", "set", "shift", "shopt", "source", "time", "trap", "ulimit", "umask",
+    "unset", "until", "wait", "while",
+))  # fmt: skip
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
